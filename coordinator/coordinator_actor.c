@@ -278,21 +278,21 @@ connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incar
 }
 
 static void
-handle_events(actor_t *self, cadre_core_event_t *events, size_t count)
+handle_events(actor_t *self, cadre_effect_t *events, size_t count)
 {
     cadre_coordinator_t *coordinator = self->coordinator;
     for (size_t i = 0; i < count; i++) {
-        cadre_core_event_t *event = &events[i];
+        cadre_effect_t *event = &events[i];
         switch (event->kind) {
-        case CADRE_CORE_SHARD_MOVED:
+        case CADRE_EFFECT_SHARD_MOVED:
             connect_shard(self, event->shard, event->text, event->incarnation);
             break;
-        case CADRE_CORE_LOG:
+        case CADRE_EFFECT_LOG:
             if (coordinator->log) {
                 coordinator->log(coordinator->log_context, event->level, event->name, event->text);
             }
             break;
-        case CADRE_CORE_STORE: {
+        case CADRE_EFFECT_STORE: {
             cadre_store_order_t *order = cadre_calloc(1, sizeof(*order));
             *order = event->store;
             cadre_pipe_send(cadre_actor_socket(coordinator->store), CADRE_STORE_ORDER, order);
@@ -337,14 +337,14 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
     }
     self->status_ms = now_ms + CADRE_STATUS_MS;
     cadre_auto(cadre_free) char *text = cadre_core_status_json(core, now_ms);
-    cadre_message_t answer = cadre_core_message(core, CADRE_MESSAGE_STATUS_TEXT);
+    cadre_message_t answer = cadre_effects_message(&core->effects, CADRE_MESSAGE_STATUS_TEXT);
     answer.request = received->message.request;
     for (size_t at = 0, size = strlen(text); at < size; at += CADRE_CHUNK_SIZE_MAX) {
         size_t left = size - at;
         left = left < CADRE_CHUNK_SIZE_MAX ? left : CADRE_CHUNK_SIZE_MAX;
         cadre_message_add_chunk(&answer, cadre_chunk_new_copy(text + at, left));
     }
-    cadre_outbox_send(&core->outbox, &received->from, &answer);
+    cadre_effects_send(&core->effects, &received->from, &answer);
 }
 
 /* Whoever has joined may send results. */
@@ -401,7 +401,7 @@ tell_keys(actor_t *self, uint64_t now_ms)
 
 /* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
 static uint64_t
-turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
+turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *event_count)
 {
     cadre_core_t *core = &self->coordinator->core;
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
@@ -426,16 +426,14 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     if (self->probes > 0 && self->probe_ms < due_ms) {
         due_ms = self->probe_ms;
     }
-    *outbox = core->outbox;
-    core->outbox = (cadre_outbox_t){.entries = NULL};
-    *event_count = core->event_count;
-    *events = cadre_calloc(core->event_count, sizeof(**events));
+    *outbox = cadre_effects_take_outbox(&core->effects);
+    *event_count = core->effects.count;
+    *events = cadre_calloc(core->effects.count, sizeof(**events));
     for (size_t i = 0; i < *event_count; i++) {
-        cadre_core_event(core, &(*events)[i]);
+        cadre_effects_take(&core->effects, &(*events)[i]);
     }
     publish(self, now_ms);
-    if (core->progress) {
-        core->progress = false;
+    if (cadre_effects_take_progress(&core->effects)) {
         cadre_gate_broadcast(self->coordinator->gate);
     }
     self->received_count = 0;
@@ -511,7 +509,7 @@ cadre_coordinator_run(void *pipe, void *argument)
     zmq_pollitem_t *items = cadre_calloc(POLL_FIXED + self->link_count, sizeof(*items));
     while (!self->stopped) {
         cadre_outbox_t outbox;
-        cadre_core_event_t *events = NULL;
+        cadre_effect_t *events = NULL;
         size_t event_count = 0;
         cadre_gate_lock(coordinator->gate);
         bool busy = self->received_count > 0;

@@ -113,7 +113,7 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
 {
     cadre_coordinator_t *self = context;
     cadre_gate_lock(self->gate);
-    cadre_core_log(&self->core, level, event, "%s", pairs);
+    cadre_effects_log(&self->core.effects, level, event, "%s", pairs);
     cadre_gate_unlock_and_wake(self->gate);
 }
 
@@ -477,13 +477,13 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         core.seed = random_u64();
     }
     cadre_gate_lock(self->gate);
-    cadre_core_event_t *events = self->core.events; /* of who connected meanwhile */
-    size_t event_count = self->core.event_count;
+    cadre_effects_t before = self->core.effects; /* of who connected meanwhile */
     cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
-    for (size_t i = 0; i < event_count; i++) {
-        cadre_core_emit(&self->core, &events[i]);
+    cadre_effect_t effect;
+    while (cadre_effects_take(&before, &effect)) {
+        cadre_effects_emit(&self->core.effects, &effect);
     }
-    free(events);
+    cadre_effects_fini(&before);
     cadre_gate_unlock(self->gate);
     self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
@@ -497,16 +497,17 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         for (size_t i = 0; i < self->resumed_variable_count; i++) {
             cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);
         }
-        cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
-                       self->resumed_cut);
+        cadre_effects_log(&self->core.effects, 'I', "resumed", "path=\"%s\" cut=%" PRIu64,
+                          self->resumed_path, self->resumed_cut);
     }
     if (strcmp(self->transport, "insecure") == 0) {
-        cadre_core_log(&self->core, 'W', "insecure_transport",
-                       "address=\"%s\" why=\"whoever reaches it takes part and reads along\"",
-                       self->address);
+        cadre_effects_log(&self->core.effects, 'W', "insecure_transport",
+                          "address=\"%s\" why=\"whoever reaches it takes part and reads along\"",
+                          self->address);
     }
-    cadre_core_log(&self->core, 'I', "coordinator", "address=\"%s\" job=%s ps=%u seed=%" PRIu64,
-                   self->address, self->job, ps_count, core.seed);
+    cadre_effects_log(&self->core.effects, 'I', "coordinator",
+                      "address=\"%s\" job=%s ps=%u seed=%" PRIu64, self->address, self->job,
+                      ps_count, core.seed);
 }
 
 int

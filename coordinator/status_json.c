@@ -80,7 +80,7 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
             object, "runs",
             json_pack("{s:I, s:s, s:I}", "closure", (json_int_t)oldest->id, "function",
                       core->catalogue.functions[oldest->function - 1]->name, "ms",
-                      (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
+                      (json_int_t)(core->effects.now_ms - core->stalled_ms - oldest->running_ms)));
     }
     if (!is_ps) {
         json_object_set_new(object, "lacks", lacks_json(core, member));

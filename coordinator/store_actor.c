@@ -93,9 +93,9 @@ retain(store_t *self, uint64_t oldest)
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
         self->coordinator->core.totals.retentions_failed++;
-        cadre_core_log(&self->coordinator->core, 'E', "retention_failed",
-                       "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
-                       self->id, cadre_error_text());
+        cadre_effects_log(&self->coordinator->core.effects, 'E', "retention_failed",
+                          "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
+                          self->id, cadre_error_text());
         cadre_gate_unlock_and_wake(self->coordinator->gate);
     }
 }

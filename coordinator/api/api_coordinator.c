@@ -19,7 +19,7 @@ destroy(cadre_coordinator_t *self)
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->control, 0);
     cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
-    free(self->core.events); /* where there was no core yet: who had connected */
+    cadre_effects_fini(&self->core.effects); /* where there was no core yet: who had connected */
     if (self->context) {
         cadre_context_close(&self->context);
     }

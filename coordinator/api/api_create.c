@@ -66,8 +66,8 @@ tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable
     } else if (has_slots(&spec, &variable->optimizer)) {
         next = "the values go on, and the slots, which have the same names";
     }
-    cadre_core_log(&self->core, 'W', "optimizer_changed", "variable=%s was=%s is=%s next=\"%s\"",
-                   variable->name, before, now, next);
+    cadre_effects_log(&self->core.effects, 'W', "optimizer_changed",
+                      "variable=%s was=%s is=%s next=\"%s\"", variable->name, before, now, next);
 }
 
 static int

@@ -86,10 +86,11 @@ static void
 log_lack(cadre_core_t *self, const cadre_member_t *member, const char *kind, const char *name,
          const char *why)
 {
-    cadre_core_log(self, 'W', "not_admitted",
-                   "worker=%u process=%u to=\"%s %s\" why=\"%s\" next=\"it gets no closures that "
-                   "need it\"",
-                   member->index, member->process, kind, name, why);
+    cadre_effects_log(
+        &self->effects, 'W', "not_admitted",
+        "worker=%u process=%u to=\"%s %s\" why=\"%s\" next=\"it gets no closures that "
+        "need it\"",
+        member->index, member->process, kind, name, why);
 }
 
 static void
@@ -207,10 +208,10 @@ choose(cadre_core_t *self, cadre_dataset_t *dataset, const cadre_data_answer_t *
     dataset->opened = true;
     dataset->info = chosen->info;
     dataset->hash = chosen->hash;
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
     if (*chosen->text) {
-        cadre_core_log(self, 'W', "dataset_doubtful", "dataset=%s reason=\"%s\"", dataset->name,
-                       chosen->text);
+        cadre_effects_log(&self->effects, 'W', "dataset_doubtful", "dataset=%s reason=\"%s\"",
+                          dataset->name, chosen->text);
     }
     for (uint32_t i = 0; i < dataset->answer_count; i++) {
         const cadre_data_answer_t *answer = &dataset->answers[i];
@@ -242,7 +243,7 @@ have_all_answered(const cadre_core_t *self, const cadre_dataset_t *dataset)
 static void
 decide(cadre_core_t *self, cadre_dataset_t *dataset)
 {
-    bool is_late = self->now_ms >= dataset->answered_ms + CADRE_UNSERVED_MS;
+    bool is_late = self->effects.now_ms >= dataset->answered_ms + CADRE_UNSERVED_MS;
     bool all = have_all_answered(self, dataset);
     if (dataset->answer_count == 0 || (!all && !is_late)) {
         return;
@@ -260,7 +261,7 @@ decide(cadre_core_t *self, cadre_dataset_t *dataset)
         dataset->opened = true;
         dataset->status = dataset->answers[0].status;
         snprintf(dataset->text, sizeof(dataset->text), "%s", dataset->answers[0].text);
-        self->progress = true;
+        cadre_effects_note_progress(&self->effects);
     }
 }
 
@@ -269,7 +270,7 @@ add_answer(cadre_core_t *self, cadre_dataset_t *dataset, const cadre_member_t *m
            const cadre_dataset_ready_message_t *ready)
 {
     if (dataset->answer_count == 0) {
-        dataset->answered_ms = self->now_ms;
+        dataset->answered_ms = self->effects.now_ms;
     }
     dataset->answers =
         cadre_realloc(dataset->answers, dataset->answer_count + 1, sizeof(*dataset->answers));
@@ -320,7 +321,7 @@ bool
 cadre_admission_chase(cadre_core_t *self)
 {
     bool missing = false;
-    bool due = self->now_ms >= self->datasets_ms + self->options.resend_ms;
+    bool due = self->effects.now_ms >= self->datasets_ms + self->options.resend_ms;
     for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
         cadre_dataset_t *dataset = self->catalogue.datasets[i];
         bool has_failed = dataset->opened && dataset->status < 0;
@@ -336,7 +337,7 @@ cadre_admission_chase(cadre_core_t *self)
         }
     }
     if (due) {
-        self->datasets_ms = self->now_ms;
+        self->datasets_ms = self->effects.now_ms;
     }
     return missing;
 }
@@ -466,7 +467,8 @@ look_at_replay(cadre_core_t *self)
     const cadre_needs_t needs = closure ? cadre_closure_needs(closure) : (cadre_needs_t){0};
     if (!closure || !is_unserved(self, &needs, tag_of(self, closure))) {
         self->redo_unserved.waits = false;
-    } else if (cadre_unserved_for_long(&self->redo_unserved, self->now_ms, CADRE_UNSERVED_MS)) {
+    } else if (cadre_unserved_for_long(&self->redo_unserved, self->effects.now_ms,
+                                       CADRE_UNSERVED_MS)) {
         int status = explain(self, closure);
         cadre_replay_take_out(&self->replay, closure);
         cadre_dispatch_give_up(self, closure, status, cadre_error_text());
@@ -481,14 +483,14 @@ cadre_admission_tick(cadre_core_t *self)
             decide(self, self->catalogue.datasets[i]);
         }
     }
-    if (self->now_ms < self->admission_due_ms || (self->lacks == 0 && !self->unserved)) {
+    if (self->effects.now_ms < self->admission_due_ms || (self->lacks == 0 && !self->unserved)) {
         return;
     }
-    self->admission_due_ms = self->now_ms + LOOK_MS;
+    self->admission_due_ms = self->effects.now_ms + LOOK_MS;
     self->unserved = self->lacks > 0; /* if not, this look is the last: no time goes on */
     look_at_replay(self);
-    cadre_closure_t *closure = cadre_closure_lanes_unserved(&self->queue.lanes, is_unserved, self,
-                                                            self->now_ms, CADRE_UNSERVED_MS);
+    cadre_closure_t *closure = cadre_closure_lanes_unserved(
+        &self->queue.lanes, is_unserved, self, self->effects.now_ms, CADRE_UNSERVED_MS);
     if (closure && !self->queue.cancelling) {
         cadre_dispatch_refuse(self, closure, explain(self, closure));
     }

@@ -34,7 +34,7 @@ define_variable(cadre_core_t *self, const cadre_variable_t *variable)
         for (uint32_t i = 0; i < count; i++) {
             shards[i] = variable->shards[first + i];
         }
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
         message.variable = (cadre_variable_message_t){
             .id = variable->id,
             .name = variable->name,
@@ -55,14 +55,14 @@ static void
 send_kept(cadre_core_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
 {
     entry->destination = member->task;
-    cadre_outbox_repeat(&self->outbox, entry);
+    cadre_outbox_repeat(&self->effects.outbox, entry);
 }
 
 static void
 send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t *function)
 {
     if (!function->told.header) {
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_FUNCTION);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_FUNCTION);
         message.function = (cadre_function_message_t){.id = function->id,
                                                       .kind = function->kind,
                                                       .name = function->name,
@@ -83,7 +83,7 @@ void
 cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
 {
     if (!dataset->told.header) {
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DATASET);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_DATASET);
         message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
         cadre_message_add_chunk(
             &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
@@ -95,9 +95,9 @@ cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_
 static void
 send_definitions(cadre_core_t *self, cadre_member_t *member)
 {
-    cadre_message_t envelope = cadre_core_message(self, CADRE_MESSAGE_DEFINITIONS);
+    cadre_message_t envelope = cadre_effects_message(&self->effects, CADRE_MESSAGE_DEFINITIONS);
     cadre_definitions_send(&self->definitions, &envelope, &member->task, member->definitions,
-                           &self->outbox);
+                           &self->effects.outbox);
     member->definitions = self->definitions.count;
 }
 
@@ -107,7 +107,7 @@ send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
 {
     const cadre_member_t *ps = self->membership.ps[shard];
     const cadre_place_t *place = &self->shards[shard];
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SHARD);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_SHARD);
     if (place->state == CADRE_PLACE_READY) {
         message.shard = (cadre_shard_message_t){.index = shard,
                                                 .address = ps->address,
@@ -119,7 +119,7 @@ send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
     } else {
         return; /* told when it comes */
     }
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    cadre_effects_send(&self->effects, &member->task, &message);
 }
 
 void
@@ -169,7 +169,7 @@ cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variabl
 void
 cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
     message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id};
     cadre_definitions_add(&self->definitions, &message);
     self->untold = true;
@@ -178,7 +178,7 @@ cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
 void
 cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
     message.variable = (cadre_variable_message_t){
         .id = variable->id, .name = "", .last = variable->id, .drop = variable->dropped};
     cadre_definitions_add(&self->definitions, &message);
@@ -215,7 +215,7 @@ void
 cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset)
 {
     const cadre_member_t *member = NULL;
-    self->datasets_ms = self->now_ms;
+    self->datasets_ms = self->effects.now_ms;
     FOR_EACH_WORKER(self, member)
     {
         cadre_core_send_dataset(self, member, dataset);
@@ -231,14 +231,14 @@ want_definitions(cadre_core_t *self, cadre_member_t *member, uint64_t from)
         return;
     }
     bool again = from == member->wanted && member->want_rest_ms > 0;
-    if (again && self->now_ms < member->want_ms) {
+    if (again && self->effects.now_ms < member->want_ms) {
         return;
     }
     uint64_t longer_ms = 2 * member->want_rest_ms;
     longer_ms = longer_ms < WANT_REST_MS_MAX ? longer_ms : WANT_REST_MS_MAX;
     member->wanted = from;
     member->want_rest_ms = again ? longer_ms : WANT_REST_MS;
-    member->want_ms = self->now_ms + member->want_rest_ms;
+    member->want_ms = self->effects.now_ms + member->want_rest_ms;
     member->definitions = from;
     send_definitions(self, member);
 }

@@ -81,18 +81,18 @@ set_state(cadre_core_t *core, cadre_checkpoint_state_t state)
     cadre_checkpoint_t *self = &core->checkpoint;
     cadre_assert(allowed[self->state] & 1 << state);
     self->state = state;
-    self->state_ms = core->now_ms;
-    self->told_ms = core->now_ms;
+    self->state_ms = core->effects.now_ms;
+    self->told_ms = core->effects.now_ms;
 }
 
 static void
 order(cadre_core_t *core, cadre_store_order_kind_t kind, uint64_t checkpoint,
       cadre_manifest_t *manifest)
 {
-    cadre_core_event_t event = {.kind = CADRE_CORE_STORE};
+    cadre_effect_t event = {.kind = CADRE_EFFECT_STORE};
     event.store =
         (cadre_store_order_t){.kind = kind, .checkpoint = checkpoint, .manifest = manifest};
-    cadre_core_emit(core, &event);
+    cadre_effects_emit(&core->effects, &event);
 }
 
 int
@@ -108,7 +108,7 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
     self->progress = progress ? cadre_strdup(progress) : NULL;
     self->core = core;
     self->id = 0;
-    self->begun_ms = core->now_ms;
+    self->begun_ms = core->effects.now_ms;
     self->overdue = false;
     if (!self->shards) {
         self->shards = cadre_calloc(core->options.ps_count, sizeof(*self->shards));
@@ -172,22 +172,23 @@ end(cadre_core_t *core, int status, const char *text)
     self->last_status = status;
     self->ps_lost = false;
     snprintf(self->last_text, sizeof(self->last_text), "%s", text);
-    self->due_ms = core->now_ms + self->every_ms;
-    self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
+    self->due_ms = core->effects.now_ms + self->every_ms;
+    self->retry_ms = core->effects.now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
     free(self->draft);
     self->draft = NULL;
     cadre_sequences_merge(&self->held, &self->later);
-    core->progress = true;
+    cadre_effects_note_progress(&core->effects);
 }
 
 static void
 tell_end(cadre_core_t *core, uint32_t shard, uint64_t checkpoint, bool committed)
 {
     if (core->membership.ps[shard] && checkpoint > 0) {
-        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        cadre_message_t message =
+            cadre_effects_message(&core->effects, CADRE_MESSAGE_CHECKPOINT_END);
         message.checkpoint_end =
             (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = committed};
-        cadre_outbox_send(&core->outbox, &core->membership.ps[shard]->task, &message);
+        cadre_effects_send(&core->effects, &core->membership.ps[shard]->task, &message);
     }
 }
 
@@ -202,7 +203,8 @@ static void
 ask_shards_to_drop(cadre_core_t *core)
 {
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        cadre_message_t message =
+            cadre_effects_message(&core->effects, CADRE_MESSAGE_CHECKPOINT_END);
         message.checkpoint_end =
             (cadre_checkpoint_end_message_t){.checkpoint = core->checkpoint.id};
         cadre_shard_requests_ask(&core->requests, i, &message, on_end_told, NULL, i);
@@ -220,10 +222,10 @@ give_up(cadre_core_t *core, int status, const char *text)
         ask_shards_to_drop(core);
     }
     core->totals.checkpoints_failed++;
-    cadre_core_log(core, 'W', "checkpoint_failed",
-                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
-                   self->id, text,
-                   core->replay_holds ? "; nothing new begins until one is committed" : "");
+    cadre_effects_log(&core->effects, 'W', "checkpoint_failed",
+                      "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
+                      self->id, text,
+                      core->replay_holds ? "; nothing new begins until one is committed" : "");
     end(core, status, text);
 }
 
@@ -296,11 +298,11 @@ cut(cadre_core_t *core)
     cadre_checkpoint_t *self = &core->checkpoint;
     const char *lost = missing(core);
     if (lost) {
-        cadre_core_log(core, 'W', "variables_left_out",
-                       "checkpoint=%" PRIu64
-                       " variable=%s count=%zu next=\"the checkpoint that was "
-                       "resumed holds them, this one does not\"",
-                       self->id, lost, self->awaited_count);
+        cadre_effects_log(&core->effects, 'W', "variables_left_out",
+                          "checkpoint=%" PRIu64
+                          " variable=%s count=%zu next=\"the checkpoint that was "
+                          "resumed holds them, this one does not\"",
+                          self->id, lost, self->awaited_count);
     }
     set_state(core, CADRE_CHECKPOINT_CUT);
     note_what_is_below(core);
@@ -309,7 +311,7 @@ cut(cadre_core_t *core)
     }
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         self->shards[i].assigned = core->assigned[i];
-        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
+        cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
                                                       .generation = core->shards[i].generation,
@@ -338,12 +340,12 @@ static void
 close_cut(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    cadre_core_log(core, 'D', "checkpoint_snapshot",
-                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id, self->cut,
-                   core->now_ms - self->state_ms);
+    cadre_effects_log(&core->effects, 'D', "checkpoint_snapshot",
+                      "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id,
+                      self->cut, core->effects.now_ms - self->state_ms);
     set_state(core, CADRE_CHECKPOINT_WRITING);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CLOSE_CUT);
+        cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_CLOSE_CUT);
         message.close_cut = (cadre_close_cut_message_t){.checkpoint = self->id,
                                                         .cut = self->cut,
                                                         .directory = self->draft,
@@ -477,8 +479,8 @@ take_commit(cadre_core_t *core, const char *path)
     free(self->last_path);
     self->last_path = cadre_strdup(path);
     self->last_id = self->id;
-    self->last_ms = core->now_ms;
-    self->last_took_ms = core->now_ms - self->begun_ms;
+    self->last_ms = core->effects.now_ms;
+    self->last_took_ms = core->effects.now_ms - self->begun_ms;
     self->last_bytes = 0;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         self->last_bytes += self->shards[i].size_bytes;
@@ -489,9 +491,9 @@ take_commit(cadre_core_t *core, const char *path)
     retain(core);
     core->totals.checkpoints++;
     await_nothing(self);
-    cadre_core_log(core, 'I', "checkpoint",
-                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"", self->id,
-                   self->cut, core->now_ms - self->begun_ms, self->last_path);
+    cadre_effects_log(&core->effects, 'I', "checkpoint",
+                      "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"", self->id,
+                      self->cut, core->effects.now_ms - self->begun_ms, self->last_path);
     end(core, 0, "");
 }
 
@@ -552,10 +554,10 @@ is_resuming(cadre_core_t *core)
     const char *awaited = missing(core);
     if (awaited && !self->awaited_told) {
         self->awaited_told = true;
-        cadre_core_log(core, 'W', "checkpoints_wait",
-                       "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
-                       "resumed is created again, or after one that the program saves\"",
-                       awaited, self->awaited_count);
+        cadre_effects_log(&core->effects, 'W', "checkpoints_wait",
+                          "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
+                          "resumed is created again, or after one that the program saves\"",
+                          awaited, self->awaited_count);
     }
     return awaited != NULL;
 }
@@ -572,8 +574,8 @@ automatic_due_ms(cadre_core_t *core)
     /* Where nothing was done it would only push out an older one that differs; but what is dropped
      * may stay in memory for closures that run again from that one. */
     bool is_same = done(core) == self->saved && core->drops.done == core->drops.retired;
-    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && is_same)) {
-        self->due_ms = core->now_ms + self->every_ms;
+    if (self->due_ms == 0 || (core->effects.now_ms >= self->due_ms && is_same)) {
+        self->due_ms = core->effects.now_ms + self->every_ms;
     }
     return self->due_ms;
 }
@@ -646,16 +648,16 @@ static uint64_t
 report(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (core->now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
+    if (core->effects.now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
         char text[CADRE_CHECKPOINT_WAITS_SIZE];
         bool served = core->membership.worker_count > 0;
         cadre_checkpoint_waits(core, text);
-        self->told_ms = core->now_ms;
-        cadre_core_log(core, 'W', "checkpoint_waits",
-                       "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"", self->id,
-                       text, core->now_ms - self->state_ms,
-                       served ? "training goes on, and so does the checkpoint"
-                              : "no worker is heard: training waits for one, too");
+        self->told_ms = core->effects.now_ms;
+        cadre_effects_log(&core->effects, 'W', "checkpoint_waits",
+                          "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"",
+                          self->id, text, core->effects.now_ms - self->state_ms,
+                          served ? "training goes on, and so does the checkpoint"
+                                 : "no worker is heard: training waits for one, too");
     }
     return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
 }
@@ -665,12 +667,13 @@ static void
 watch_commit(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (!self->overdue && core->now_ms >= self->state_ms + CADRE_CHECKPOINT_COMMIT_MS) {
+    if (!self->overdue && core->effects.now_ms >= self->state_ms + CADRE_CHECKPOINT_COMMIT_MS) {
         self->overdue = true;
-        cadre_core_log(core, 'E', "commit_overdue",
-                       "checkpoint=%" PRIu64 " ms=%" PRIu64 " next=\"it may be there or not; a ps "
-                       "that is lost meanwhile begins with the one before\"",
-                       self->id, core->now_ms - self->state_ms);
+        cadre_effects_log(&core->effects, 'E', "commit_overdue",
+                          "checkpoint=%" PRIu64 " ms=%" PRIu64
+                          " next=\"it may be there or not; a ps "
+                          "that is lost meanwhile begins with the one before\"",
+                          self->id, core->effects.now_ms - self->state_ms);
     }
     if (self->committed && !is_restoring(core)) {
         cadre_auto(cadre_free) char *path = self->committed;
@@ -684,7 +687,7 @@ cadre_checkpoint_tick(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     if (self->state == CADRE_CHECKPOINT_IDLE) {
-        if (core->now_ms < automatic_due_ms(core)) {
+        if (core->effects.now_ms < automatic_due_ms(core)) {
             return automatic_due_ms(core);
         }
         cadre_checkpoint_begin(core, NULL);

@@ -32,6 +32,7 @@
 #include "common/wire/message.h"
 #include "coordinator/core/closure.h"
 #include "coordinator/core/sequences.h"
+#include "coordinator/core/store_order.h"
 
 struct cadre_core;
 
@@ -61,28 +62,6 @@ typedef struct {
     uint64_t counters[64];
     size_t counter_count;
 } cadre_written_shard_t;
-
-typedef enum {
-    CADRE_STORE_OPEN,   /* begin a draft; answer with id and path */
-    CADRE_STORE_COMMIT, /* manifest from the core's catalogue, `shards` and `progress`; rename */
-    CADRE_STORE_ABORT,  /* remove the draft */
-    CADRE_STORE_RETAIN, /* a commit was taken: older checkpoints may go, but none from `checkpoint`
-                           on, with which a shard may have to begin; no answer */
-} cadre_store_order_kind_t;
-
-typedef struct {
-    cadre_store_order_kind_t kind;
-    uint64_t checkpoint;
-    struct cadre_manifest *manifest; /* COMMIT: the receiver ends and frees it */
-} cadre_store_order_t;
-
-typedef struct {
-    cadre_store_order_kind_t kind;
-    uint64_t checkpoint;
-    int status;
-    const char
-        *text; /* the failure, or the path: of the draft (OPEN), of the checkpoint (COMMIT) */
-} cadre_store_answer_t;
 
 /* Gives the caller's progress record for a cut: JSON text that is freed, or NULL. */
 typedef char *(*cadre_progress_t)(void *context, uint64_t cut);

@@ -44,9 +44,9 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
 {
     *self = (cadre_core_t){.options = *options,
                            .next_id = 1,
-                           .now_ms = now_ms,
                            .tick_due_ms = UINT64_MAX,
                            .unread_since_ms = UINT64_MAX};
+    cadre_effects_init(&self->effects, options->incarnation, options->epoch, now_ms);
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
@@ -87,9 +87,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_definitions_fini(&self->definitions);
     cadre_drops_fini(&self->drops);
     cadre_checkpoint_fini(&self->checkpoint);
-    cadre_outbox_fini(&self->outbox);
-    free(self->events);
-    self->events = NULL;
+    cadre_effects_fini(&self->effects);
     free(self->shards);
     free(self->assigned);
     cadre_restore_point_fini(&self->points[0]);
@@ -111,61 +109,14 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     self->checkpoint.last_path = cadre_strdup(path);
 }
 
-/* --- events and messages --- */
-
-void
-cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event)
-{
-    if (self->event_count == 0) {
-        self->event_first = 0;
-    }
-    if (self->event_first + self->event_count == self->event_capacity) {
-        self->event_capacity = self->event_capacity ? 2 * self->event_capacity : 16;
-        self->events = cadre_realloc(self->events, self->event_capacity, sizeof(*self->events));
-    }
-    self->events[self->event_first + self->event_count++] = *event;
-}
-
-bool
-cadre_core_event(cadre_core_t *self, cadre_core_event_t *event)
-{
-    if (self->event_count == 0) {
-        return false;
-    }
-    *event = self->events[self->event_first++];
-    self->event_count--;
-    return true;
-}
-
-void
-cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
-{
-    cadre_core_event_t event = {.kind = CADRE_CORE_LOG, .level = level, .name = name};
-    va_list arguments;
-    if (!cadre_log_budget_take(&self->log_budget, name, self->now_ms)) {
-        return;
-    }
-    va_start(arguments, format);
-    vsnprintf(event.text, sizeof(event.text), format, arguments);
-    va_end(arguments);
-    cadre_core_emit(self, &event);
-}
-
-cadre_message_t
-cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
-{
-    return (cadre_message_t){
-        .type = type, .incarnation = self->options.incarnation, .epoch = self->options.epoch};
-}
-
 /* --- what members say --- */
 
 static void
 tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
 {
     if (member->drain_asked) {
-        cadre_message_t drain = cadre_core_message(self, CADRE_MESSAGE_DRAIN);
-        cadre_outbox_send(&self->outbox, &member->task, &drain);
+        cadre_message_t drain = cadre_effects_message(&self->effects, CADRE_MESSAGE_DRAIN);
+        cadre_effects_send(&self->effects, &member->task, &drain);
     }
 }
 
@@ -174,7 +125,8 @@ cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
 {
     char name[32];
     if (!worker->drain_asked) {
-        cadre_core_log(self, 'I', "task_drained", "task=\"%s\"", cadre_member_name(worker, name));
+        cadre_effects_log(&self->effects, 'I', "task_drained", "task=\"%s\"",
+                          cadre_member_name(worker, name));
     }
     worker->drain_asked = true;
     worker->draining = true;
@@ -201,9 +153,9 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         cadre_reach_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     } else {
-        cadre_message_t ack = cadre_core_message(self, CADRE_MESSAGE_ACK);
+        cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
         ack.request = request; /* so that it knows that it is heard */
-        cadre_outbox_send(&self->outbox, &member->task, &ack);
+        cadre_effects_send(&self->effects, &member->task, &ack);
         cadre_recovery_on_heartbeat(self, member, heartbeat);
     }
 }
@@ -236,12 +188,12 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
             cadre_shard_requests_answer(&self->requests, member->index, message);
         }
-        self->progress = true; /* a call may be waiting for this answer */
+        cadre_effects_note_progress(&self->effects); /* a call may be waiting for this answer */
         break;
     case CADRE_MESSAGE_PROBED:
         cadre_shard_requests_probed(&self->repairs, member->index, message);
         cadre_shard_requests_probed(&self->requests, member->index, message);
-        self->progress = true;
+        cadre_effects_note_progress(&self->effects);
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
@@ -295,7 +247,7 @@ void
 cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                    uint64_t now_ms)
 {
-    self->now_ms = now_ms;
+    cadre_effects_set_time(&self->effects, now_ms);
     if (cadre_core_check_sender(self, from, message) < 0) {
         const cadre_sender_t sender = {*from, true, message->key};
         cadre_core_dropped(self, 1, &sender, cadre_error_text());
@@ -307,12 +259,13 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
         cadre_core_say_stop(self, from, "the job is ending"); /* nobody joins it now */
     } else if (self->stopping && is_farewell) {
-        cadre_core_log(self, 'D', "task_left", "role=%d index=%u", from->role, from->index);
+        cadre_effects_log(&self->effects, 'D', "task_left", "role=%d index=%u", from->role,
+                          from->index);
     } else if (message->type == CADRE_MESSAGE_HELLO) {
         cadre_core_on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {
-        cadre_message_t unknown = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
-        cadre_outbox_send(&self->outbox, from, &unknown);
+        cadre_message_t unknown = cadre_effects_message(&self->effects, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_effects_send(&self->effects, from, &unknown);
     } else {
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
@@ -346,30 +299,18 @@ pump_requests(cadre_core_t *self)
         cadre_shard_target_t repair = cadre_recovery_repair_target(self, shard);
         cadre_shard_target_t target = cadre_recovery_target(self, shard);
         uint64_t resend_ms = self->options.resend_ms;
-        cadre_shard_requests_pump(&self->repairs, shard, &repair, self->now_ms, resend_ms,
-                                  &self->outbox);
-        cadre_shard_requests_pump(&self->requests, shard, &target, self->now_ms, resend_ms,
-                                  &self->outbox);
-    }
-}
-
-static void
-tell_held_lines(cadre_core_t *self)
-{
-    uint64_t held = 0;
-    const char *name = NULL;
-    while ((name = cadre_log_budget_tell(&self->log_budget, self->now_ms, &held))) {
-        cadre_core_log(self, 'W', "lines_left_out",
-                       "event=%s count=%" PRIu64 " why=\"more than %d at once\"", name, held,
-                       CADRE_LOG_BURST);
+        cadre_shard_requests_pump(&self->repairs, shard, &repair, self->effects.now_ms, resend_ms,
+                                  &self->effects.outbox);
+        cadre_shard_requests_pump(&self->requests, shard, &target, self->effects.now_ms, resend_ms,
+                                  &self->effects.outbox);
     }
 }
 
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
-    self->now_ms = now_ms;
-    tell_held_lines(self);
+    cadre_effects_set_time(&self->effects, now_ms);
+    cadre_effects_tell_held_lines(&self->effects);
     uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         due_ms = earlier(due_ms, cadre_windows_tick(self));
@@ -400,7 +341,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 void
 cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms)
 {
-    self->now_ms = now_ms;
+    cadre_effects_set_time(&self->effects, now_ms);
     cadre_checkpoint_on_stored(self, answer);
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
 }

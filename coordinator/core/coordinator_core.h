@@ -21,7 +21,7 @@
 #include "coordinator/core/contests.h"
 #include "coordinator/core/definitions.h"
 #include "coordinator/core/drops.h"
-#include "coordinator/core/log_budget.h"
+#include "coordinator/core/effects.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/replay.h"
@@ -50,22 +50,6 @@ typedef struct {
     void *context;
 } cadre_core_options_t;
 
-typedef enum {
-    CADRE_CORE_SHARD_MOVED, /* `shard`: connect to `text`, which is `incarnation` */
-    CADRE_CORE_LOG,         /* `level`, `name`, `text` */
-    CADRE_CORE_STORE,       /* `store`: what the store is to do */
-} cadre_core_event_kind_t;
-
-typedef struct {
-    cadre_core_event_kind_t kind;
-    uint32_t shard;
-    uint64_t incarnation;
-    char level;
-    const char *name;
-    char text[512];
-    cadre_store_order_t store;
-} cadre_core_event_t;
-
 /* An operation of the API under way: a create, read, assign or count over several shards. It lives
  * with its caller. */
 typedef struct {
@@ -93,12 +77,7 @@ enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */
 
 struct cadre_core {
     cadre_core_options_t options;
-    cadre_outbox_t outbox;
-    cadre_core_event_t *events;
-    size_t event_first;
-    size_t event_count;
-    size_t event_capacity;
-    bool progress; /* something ended or changed that a caller may wait for; the shell clears it */
+    cadre_effects_t effects; /* of the turn, for the shell; and its time */
 
     cadre_membership_t membership;
     cadre_contests_t contests; /* who waits for a place that is held */
@@ -147,7 +126,6 @@ struct cadre_core {
     cadre_unserved_t redo_unserved; /* one that is to run again does */
     uint64_t admission_due_ms;      /* when to look at that again */
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t now_ms;          /* of the turn under way */
     uint64_t stalled_ms;      /* how long the shell did not listen, together */
     uint64_t stall_end_ms;    /* of the last time */
     uint64_t withdrawn_ms;    /* when keys were withdrawn last; 0: never */
@@ -156,9 +134,8 @@ struct cadre_core {
     uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
     uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
     uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
-    cadre_log_budget_t log_budget;
-    uint64_t dropped_due_ms; /* when the log may tell of them again */
-    bool keys_unreadable;    /* as cadre_keyring_unreadable says; the actor keeps it */
+    uint64_t dropped_due_ms;  /* when the log may tell of them again */
+    bool keys_unreadable;     /* as cadre_keyring_unreadable says; the actor keeps it */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -171,8 +148,6 @@ void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64
                        const cadre_totals_t *totals);
 
 /* --- what the shell calls --- */
-
-bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
 
 /* A message from the task `from`; takes it. */
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
@@ -268,15 +243,8 @@ void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 
 /* --- between the files of the core --- */
 
-/* An empty message of this type with the sender's fields filled in. */
-cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_t type);
-void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
-
 /* The closure with the lowest id that was begun and has not ended, NULL when there is none. */
 const cadre_closure_t *cadre_core_oldest(const cadre_core_t *self);
-
-void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 /* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
  * the name that the member with its incarnation joined with. */

@@ -45,7 +45,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     if (member->credit < least) {
         member->credit = least;
     }
-    uint64_t passed_ms = self->now_ms - member->credit_ms;
+    uint64_t passed_ms = self->effects.now_ms - member->credit_ms;
     if (passed_ms < CREDIT_INTERVAL_MS || member->ended == member->credit_ended) {
         return; /* one that ended nothing may have been given nothing */
     }
@@ -55,7 +55,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     uint64_t limit = least < CADRE_CREDIT_MAX ? CADRE_CREDIT_MAX : least;
     cover = cover < most ? cover : most;
     member->credit = (uint32_t)(cover < limit ? cover : limit);
-    member->credit_ms = self->now_ms;
+    member->credit_ms = self->effects.now_ms;
     member->credit_ended = member->ended;
     member->credit_us = 0;
 }
@@ -63,8 +63,8 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
 bool
 cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining || self->now_ms < member->rest_until_ms ||
-        member->overdue_count >= member->slots) {
+    if (!member || member->suspect || member->draining ||
+        self->effects.now_ms < member->rest_until_ms || member->overdue_count >= member->slots) {
         return false;
     }
     measure_credit(self, member);
@@ -83,7 +83,7 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     }
     cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;
-    closure->begun_ms = self->now_ms;
+    closure->begun_ms = self->effects.now_ms;
     closure->is_running = false;
     closure->named_ms = 0;
     closure->stays = false;
@@ -272,7 +272,7 @@ hand_out(cadre_core_t *self, cadre_member_t *member, size_t batch)
             break;
         }
         begin(self, nearer(self, member, closure), closure);
-        self->progress = true; /* there is room in the queue */
+        cadre_effects_note_progress(&self->effects); /* there is room in the queue */
         count++;
     }
     if (count > 0) {

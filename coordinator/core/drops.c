@@ -43,8 +43,9 @@ on_told(void *context, uint64_t variable, const cadre_message_t *reply, int stat
     cadre_core_t *core = context;
     bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
     if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
-        cadre_core_log(core, 'E', "variable_not_retired", "variable=%" PRIu64 " why=\"%.200s\"",
-                       variable, answered ? reply->reply.text : "a shard answered out of turn");
+        cadre_effects_log(&core->effects, 'E', "variable_not_retired",
+                          "variable=%" PRIu64 " why=\"%.200s\"", variable,
+                          answered ? reply->reply.text : "a shard answered out of turn");
     }
 }
 
@@ -52,7 +53,7 @@ cadre_message_t
 cadre_drops_retire_message(const cadre_core_t *core, uint32_t variable, uint32_t shard,
                            uint64_t checkpoint)
 {
-    cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RETIRE);
+    cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_RETIRE);
     message.retire = (cadre_retire_message_t){.variable = variable,
                                               .checkpoint = checkpoint,
                                               .generation = core->shards[shard].generation,
@@ -83,10 +84,10 @@ retire(cadre_core_t *core, cadre_variable_t *variable)
     }
     cadre_checkpoint_await_no_more(&core->checkpoint, variable->name);
     cadre_catalogue_free_name(&core->catalogue, variable);
-    cadre_core_log(core, 'I', "variable_dropped", "variable=%s id=%" PRIu32, variable->name,
-                   variable->id);
+    cadre_effects_log(&core->effects, 'I', "variable_dropped", "variable=%s id=%" PRIu32,
+                      variable->name, variable->id);
     core->drops.retired++;
-    core->progress = true;
+    cadre_effects_note_progress(&core->effects);
 }
 
 /* The fewest drops before any closure that is kept for a replay. What is kept later has more before

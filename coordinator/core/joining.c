@@ -23,7 +23,7 @@ welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
         const cadre_place_t *place = &self->shards[member->index];
         generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
     }
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_WELCOME);
     message.request = request;
     message.welcome = (cadre_welcome_message_t){.index = member->index,
                                                 .job = self->options.job,
@@ -33,7 +33,7 @@ welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
                                                 .shards = self->options.ps_count,
                                                 .generation = generation,
                                                 .protocol = member->protocol};
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    cadre_effects_send(&self->effects, &member->task, &message);
 }
 
 /* A place is free: whoever waits for one says HELLO again. */
@@ -42,8 +42,8 @@ invite(cadre_core_t *self)
 {
     cadre_task_t task;
     while (cadre_contests_pop(&self->contests, &task)) {
-        cadre_message_t again = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
-        cadre_outbox_send(&self->outbox, &task, &again);
+        cadre_message_t again = cadre_effects_message(&self->effects, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_effects_send(&self->effects, &task, &again);
     }
 }
 
@@ -52,7 +52,7 @@ remove_member(cadre_core_t *self, cadre_member_t *member)
 {
     cadre_admission_lost(self, member);
     cadre_membership_remove(&self->membership, member);
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
     invite(self);
 }
 
@@ -70,13 +70,13 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
         self->totals.workers_lost++;
         cadre_resources_lost(self, member, died);
         cadre_dispatch_lost(self, member, died);
-        cadre_membership_note_end(&self->membership, member, self->now_ms, died);
+        cadre_membership_note_end(&self->membership, member, self->effects.now_ms, died);
     }
-    cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
-                   "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
-                   member->process, why, in_flight,
-                   is_ps ? "its shard is restored on the process that takes its place"
-                         : "they run again on other workers");
+    cadre_effects_log(&self->effects, 'W', is_ps ? "ps_lost" : "worker_lost",
+                      "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
+                      member->process, why, in_flight,
+                      is_ps ? "its shard is restored on the process that takes its place"
+                            : "they run again on other workers");
     if (is_ps) {
         cadre_recovery_on_lost(self, member, why);
     }
@@ -86,9 +86,9 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
 void
 cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason)
 {
-    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
+    cadre_message_t stop = cadre_effects_message(&self->effects, CADRE_MESSAGE_STOP);
     stop.stop.reason = reason;
-    cadre_outbox_send(&self->outbox, task, &stop);
+    cadre_effects_send(&self->effects, task, &stop);
 }
 
 /* The reason is in this thread's error text. */
@@ -98,17 +98,17 @@ refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_mes
 {
     char name[CADRE_TASK_TEXT_SIZE];
     cadre_contests_forget(&self->contests, from->incarnation);
-    cadre_core_log(self, 'W', "hello_refused",
-                   "task=%s host=\"%s\" process=%" PRIu64 " why=\"%.300s\" next=\"it leaves\"",
-                   cadre_task_text(from, name), hello->host, hello->process, cadre_error_text());
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_REFUSED);
+    cadre_effects_log(&self->effects, 'W', "hello_refused",
+                      "task=%s host=\"%s\" process=%" PRIu64 " why=\"%.300s\" next=\"it leaves\"",
+                      cadre_task_text(from, name), hello->host, hello->process, cadre_error_text());
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_REFUSED);
     message.refused = (cadre_refused_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
                                                 .highest = CADRE_PROTOCOL_VERSION,
                                                 .schema = cadre_message_schema_hash(),
                                                 .build = self->options.build,
                                                 .status = (uint64_t)-status,
                                                 .text = cadre_error_text()};
-    cadre_outbox_send(&self->outbox, from, &message);
+    cadre_effects_send(&self->effects, from, &message);
 }
 
 /* The highest protocol that both speak. */
@@ -179,7 +179,7 @@ contest_ms(const cadre_core_t *self)
 static bool
 is_silent(const cadre_core_t *self, const cadre_member_t *holder)
 {
-    return self->now_ms >= holder->heard_ms + (holder->kept ? 0 : contest_ms(self));
+    return self->effects.now_ms >= holder->heard_ms + (holder->kept ? 0 : contest_ms(self));
 }
 
 /* Whether the newcomer has waited for long enough to know that the holders of the places live. The
@@ -188,11 +188,11 @@ static bool
 has_waited(cadre_core_t *self, const cadre_task_t *from)
 {
     size_t known = self->contests.count;
-    uint64_t since_ms = cadre_contests_since(&self->contests, from, self->now_ms);
+    uint64_t since_ms = cadre_contests_since(&self->contests, from, self->effects.now_ms);
     if (self->contests.count > known) {
         cadre_core_probe(self);
     }
-    return self->now_ms >= since_ms + contest_ms(self);
+    return self->effects.now_ms >= since_ms + contest_ms(self);
 }
 
 /* Returns 0 when the place of `holder` is free for `from` now, CADRE_EAGAIN while that is not
@@ -292,7 +292,8 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
         status = check_room(self, from);
     }
     if (status == 0) {
-        status = cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
+        status =
+            cadre_membership_join(&self->membership, from, hello, self->effects.now_ms, member);
     }
     if (status == 0) {
         (*member)->protocol = protocol;
@@ -316,7 +317,8 @@ static bool
 is_answered(const cadre_core_t *self, const cadre_member_t *member,
             const cadre_hello_message_t *hello)
 {
-    bool moment = member->hello_ms && self->now_ms < member->hello_ms + CADRE_HELLO_ANSWER_MS;
+    bool moment =
+        member->hello_ms && self->effects.now_ms < member->hello_ms + CADRE_HELLO_ANSWER_MS;
     return member->task.role == CADRE_ROLE_WORKER &&
            (hello->round < member->round || (moment && hello->round == member->round));
 }
@@ -347,9 +349,9 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     if (!known) {
         char name[32];
         cadre_resources_forgive(self, from->incarnation);
-        cadre_core_log(self, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
-                       cadre_member_name(member, name), member->host, member->process,
-                       member->slots);
+        cadre_effects_log(
+            &self->effects, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
+            cadre_member_name(member, name), member->host, member->process, member->slots);
         if (member->task.role == CADRE_ROLE_PS) {
             cadre_recovery_on_ps(self, member, hello);
         }
@@ -363,16 +365,16 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
             cadre_core_brief(self, member, hello);
         }
         member->round = hello->round;
-        member->hello_ms = self->now_ms;
+        member->hello_ms = self->effects.now_ms;
         cadre_dispatch_compare(self, member, hello->held, true);
     }
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
 }
 
 static void
 lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const char *why, bool died)
 {
-    self->now_ms = now_ms;
+    cadre_effects_set_time(&self->effects, now_ms);
     cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
     if (member) {
         cadre_core_lose(self, member, why, died);
@@ -414,7 +416,7 @@ cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint6
 {
     cadre_member_t *member = NULL;
     size_t cursor = 0;
-    self->now_ms = now_ms;
+    cadre_effects_set_time(&self->effects, now_ms);
     self->withdrawn_ms = now_ms;
     qsort(ids, count, sizeof(*ids), compare_ids);
     while ((member = find_withdrawn(self, ids, count, &cursor))) {
@@ -445,12 +447,12 @@ void
 cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
 {
     char name[32];
-    cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
-                   cadre_member_name(member, name), reason);
+    cadre_effects_log(&self->effects, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
+                      cadre_member_name(member, name), reason);
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
-        cadre_membership_note_end(&self->membership, member, self->now_ms, false);
+        cadre_membership_note_end(&self->membership, member, self->effects.now_ms, false);
         remove_member(self, member);
     } else if (self->stopping) {
         cadre_recovery_on_lost(self, member, reason); /* a worker may still ask where it is */

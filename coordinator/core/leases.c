@@ -23,22 +23,23 @@ enum {
 static void
 excuse_stall(cadre_core_t *self)
 {
-    uint64_t late_ms = self->now_ms > self->tick_due_ms ? self->now_ms - self->tick_due_ms : 0;
+    uint64_t late_ms =
+        self->effects.now_ms > self->tick_due_ms ? self->effects.now_ms - self->tick_due_ms : 0;
     if (100 * late_ms < STALL_PERCENT * self->options.lease_ms || late_ms == 0) {
         return;
     }
     self->stalled_ms += late_ms;
-    self->stall_end_ms = self->now_ms;
-    cadre_membership_excuse(&self->membership, late_ms, self->now_ms);
-    cadre_contests_excuse(&self->contests, late_ms, self->now_ms);
+    self->stall_end_ms = self->effects.now_ms;
+    cadre_membership_excuse(&self->membership, late_ms, self->effects.now_ms);
+    cadre_contests_excuse(&self->contests, late_ms, self->effects.now_ms);
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? late_ms : 0;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_place_t *place = &self->shards[shard];
         place->deadline_ms += place->deadline_ms ? late_ms : 0;
     }
-    cadre_core_log(self, 'W', "own_stall",
-                   "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
-                   late_ms);
+    cadre_effects_log(&self->effects, 'W', "own_stall",
+                      "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
+                      late_ms);
 }
 
 /* By when tasks have come back that dialled anew because of a stall: a ROUTER that has not seen the
@@ -84,9 +85,9 @@ is_behind(cadre_core_t *self, bool unread)
     if (!unread) {
         self->unread_since_ms = UINT64_MAX;
     } else if (self->unread_since_ms == UINT64_MAX) {
-        self->unread_since_ms = self->now_ms;
+        self->unread_since_ms = self->effects.now_ms;
     }
-    return unread && self->now_ms < self->unread_since_ms + self->options.lease_ms;
+    return unread && self->effects.now_ms < self->unread_since_ms + self->options.lease_ms;
 }
 
 uint64_t
@@ -96,9 +97,9 @@ cadre_leases_tick(cadre_core_t *self, bool unread)
     cadre_member_t *expired = NULL;
     excuse_stall(self);
     if (is_behind(self, unread)) {
-        return self->now_ms + 1;
+        return self->effects.now_ms + 1;
     }
-    while ((expired = cadre_membership_expired(&self->membership, self->now_ms,
+    while ((expired = cadre_membership_expired(&self->membership, self->effects.now_ms,
                                                self->options.lease_ms, &due_ms))) {
         cadre_core_lose(self, expired, "its lease ran out", false);
     }

@@ -72,8 +72,9 @@ on_dropped(void *context, uint64_t variable, const cadre_message_t *reply, int s
     cadre_core_t *self = context;
     bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
     if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
-        cadre_core_log(self, 'E', "variable_not_dropped", "variable=%" PRIu64 " why=\"%.200s\"",
-                       variable, answered ? reply->reply.text : "a shard answered out of turn");
+        cadre_effects_log(&self->effects, 'E', "variable_not_dropped",
+                          "variable=%" PRIu64 " why=\"%.200s\"", variable,
+                          answered ? reply->reply.text : "a shard answered out of turn");
     }
 }
 
@@ -85,7 +86,7 @@ ask_drops(cadre_core_t *self, const cadre_variable_t *variable)
         if (!cadre_variable_is_on(variable, shard)) {
             continue;
         }
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DROP);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_DROP);
         message.drop = (cadre_drop_message_t){
             .variable = variable->id, .generation = self->shards[shard].generation, .shard = shard};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_dropped, self, variable->id);
@@ -158,7 +159,7 @@ cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint32_t shard = variable->shards[i];
         uint64_t items[] = {variable->id, i, 0};
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_PULL);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_PULL);
         message.pull = (cadre_pull_message_t){.generation = self->shards[shard].generation,
                                               .partitions = {items, 3}};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_values, operation, i);
@@ -178,7 +179,7 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
     *operation = (cadre_operation_t){.pending = variable->partitions, .variable = variable};
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint32_t shard = variable->shards[i];
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ASSIGN);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_ASSIGN);
         message.assign = (cadre_assign_message_t){.sequence = ++self->assigned[shard],
                                                   .generation = self->shards[shard].generation,
                                                   .mode = mode,
@@ -231,7 +232,7 @@ void
 cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_t *operation)
 {
     operation->pending = 1;
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_COUNT);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_COUNT);
     cadre_shard_requests_ask(&self->requests, shard, &message, on_count, operation, shard);
 }
 

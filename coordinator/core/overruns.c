@@ -110,14 +110,14 @@ overrun(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure, ui
         return; /* said before */
     }
     closure->stays = goes_on;
-    cadre_core_log(self, 'W', "deadline_missed",
-                   "closure=%" PRIu64 " function=%s worker=%u process=%u attempt=%" PRIu64
-                   " ran_ms=%" PRIu64 " deadline_ms=%" PRIu64 " next=\"%s\"",
-                   closure->id, function_name(self, closure), member->index, member->process,
-                   closure->attempt, ran_ms, closure->deadline_ms,
-                   goes_on ? "there is no other worker for it: it goes on"
-                   : last  ? "it has failed"
-                           : "another worker gets it, this one is told to stop");
+    cadre_effects_log(&self->effects, 'W', "deadline_missed",
+                      "closure=%" PRIu64 " function=%s worker=%u process=%u attempt=%" PRIu64
+                      " ran_ms=%" PRIu64 " deadline_ms=%" PRIu64 " next=\"%s\"",
+                      closure->id, function_name(self, closure), member->index, member->process,
+                      closure->attempt, ran_ms, closure->deadline_ms,
+                      goes_on ? "there is no other worker for it: it goes on"
+                      : last  ? "it has failed"
+                              : "another worker gets it, this one is told to stop");
     if (goes_on) {
         return;
     }
@@ -148,19 +148,19 @@ name_long(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *clo
     if (shard != UINT32_MAX) {
         snprintf(next, sizeof(next), "it waits for ps %u for %" PRIu64 " ms", shard, waits_ms);
     }
-    cadre_core_log(self, 'W', "closure_long",
-                   "closure=%" PRIu64 " function=%s worker=%u process=%u host=\"%s\" "
-                   "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"%s%s\"",
-                   closure->id, function_name(self, closure), member->index, member->process,
-                   member->host, closure->attempt, ran_ms, next,
-                   closure->deadline_ms ? "" : ": it has no deadline");
+    cadre_effects_log(&self->effects, 'W', "closure_long",
+                      "closure=%" PRIu64 " function=%s worker=%u process=%u host=\"%s\" "
+                      "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"%s%s\"",
+                      closure->id, function_name(self, closure), member->index, member->process,
+                      member->host, closure->attempt, ran_ms, next,
+                      closure->deadline_ms ? "" : ": it has no deadline");
 }
 
 /* How long it has run. */
 static uint64_t
 ran(const cadre_core_t *self, const cadre_closure_t *closure)
 {
-    return self->now_ms - self->stalled_ms - closure->running_ms;
+    return self->effects.now_ms - self->stalled_ms - closure->running_ms;
 }
 
 /* Every slot has something that does not stop: what waits behind it goes elsewhere, the newest
@@ -185,7 +185,7 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
         next = closure->next;
         if (!closure->is_running) {
             closure->is_running = true;
-            closure->running_ms = self->now_ms - self->stalled_ms;
+            closure->running_ms = self->effects.now_ms - self->stalled_ms;
         }
         uint64_t ran_ms = ran(self, closure);
         if (ran_ms >= self->longest.ran_ms) {
@@ -207,10 +207,10 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
 void
 cadre_overruns_tick(cadre_core_t *self)
 {
-    if (self->now_ms < self->watch_due_ms) {
+    if (self->effects.now_ms < self->watch_due_ms) {
         return;
     }
-    self->watch_due_ms = self->now_ms + WATCH_MS;
+    self->watch_due_ms = self->effects.now_ms + WATCH_MS;
     self->longest = (cadre_longest_t){.ran_ms = 0};
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         if (self->membership.workers[i]) {

@@ -26,12 +26,13 @@ function_of(const cadre_core_t *self, const cadre_closure_t *closure)
 static void
 tell(cadre_core_t *self, const cadre_member_t *member, uint32_t shard, bool reaches)
 {
-    cadre_core_log(self, reaches ? 'I' : 'W', reaches ? "shard_reachable" : "shard_unreachable",
-                   "worker=%u process=%u host=\"%s\" shard=%u next=\"%s\"", member->index,
-                   member->process, member->host, shard,
-                   reaches ? "it is given everything again"
-                           : "other workers get the closures that need it: see to the network "
-                             "between the two");
+    cadre_effects_log(&self->effects, reaches ? 'I' : 'W',
+                      reaches ? "shard_reachable" : "shard_unreachable",
+                      "worker=%u process=%u host=\"%s\" shard=%u next=\"%s\"", member->index,
+                      member->process, member->host, shard,
+                      reaches ? "it is given everything again"
+                              : "other workers get the closures that need it: see to the network "
+                                "between the two");
 }
 
 static void
@@ -60,7 +61,7 @@ cadre_reach_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
         }
     }
     member->unreachable = unreachable;
-    self->progress = true; /* a call that waits may say why */
+    cadre_effects_note_progress(&self->effects); /* a call that waits may say why */
 }
 
 void
@@ -74,11 +75,11 @@ cadre_reach_on_returned(cadre_core_t *self, cadre_member_t *member, cadre_closur
     }
     cadre_shard_set_put(&function->needs, shard);
     self->returned++;
-    cadre_core_log(self, 'W', "closure_returned",
-                   "closure=%" PRIu64 " function=%s worker=%u process=%u shard=%" PRIu64
-                   " attempt=%" PRIu64 " next=\"a worker that reaches the shard runs it\"",
-                   closure->id, function->name, member->index, member->process, shard,
-                   closure->attempt);
+    cadre_effects_log(&self->effects, 'W', "closure_returned",
+                      "closure=%" PRIu64 " function=%s worker=%u process=%u shard=%" PRIu64
+                      " attempt=%" PRIu64 " next=\"a worker that reaches the shard runs it\"",
+                      closure->id, function->name, member->index, member->process, shard,
+                      closure->attempt);
 }
 
 bool

@@ -27,7 +27,7 @@ end_job(cadre_core_t *core, int status, const char *text)
     if (!core->fatal && !core->stopping) {
         core->fatal = status;
         snprintf(core->fatal_text, sizeof(core->fatal_text), "%s", text);
-        core->progress = true;
+        cadre_effects_note_progress(&core->effects);
     }
 }
 
@@ -84,10 +84,10 @@ tell_loss(cadre_core_t *core, uint32_t shard)
                        : assigns > 0  ? "what was assigned to it since the cut is lost"
                                       : "nothing is lost";
     take_risk(core, core->shards[shard].point);
-    cadre_core_log(core, closures + assigns > 0 ? 'W' : 'I', "ps_restored",
-                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
-                   " assignments_at_risk=%" PRIu64 " next=\"%s\"",
-                   shard, point->cut, core->shards[shard].generation, closures, assigns, next);
+    cadre_effects_log(&core->effects, closures + assigns > 0 ? 'W' : 'I', "ps_restored",
+                      "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
+                      " assignments_at_risk=%" PRIu64 " next=\"%s\"",
+                      shard, point->cut, core->shards[shard].generation, closures, assigns, next);
 }
 
 static void
@@ -104,14 +104,14 @@ begin_replay(cadre_core_t *core, uint32_t shard)
         core->shards[shard].replaying = true;
         cadre_replay_begin(&core->replay, point->cut, point->assigns);
     }
-    cadre_core_log(core, 'I', "ps_restored",
-                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
-                   "ms=%" PRIu64 " next=\"%s\"",
-                   shard, point->cut, core->shards[shard].generation,
-                   has_work ? core->replay.pass_count : 0,
-                   has_work ? cadre_replay_pass_assigns(&core->replay) : 0,
-                   core->now_ms - core->shards[shard].lost_ms,
-                   has_work ? "they run again, in front of new work" : "nothing is to run again");
+    cadre_effects_log(
+        &core->effects, 'I', "ps_restored",
+        "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
+        "ms=%" PRIu64 " next=\"%s\"",
+        shard, point->cut, core->shards[shard].generation, has_work ? core->replay.pass_count : 0,
+        has_work ? cadre_replay_pass_assigns(&core->replay) : 0,
+        core->effects.now_ms - core->shards[shard].lost_ms,
+        has_work ? "they run again, in front of new work" : "nothing is to run again");
 }
 
 static void
@@ -126,20 +126,21 @@ become_ready(cadre_core_t *core, uint32_t shard)
     core->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
-    place->progress_ms = core->now_ms;
+    place->progress_ms = core->effects.now_ms;
     place->progress_same = 0;
     place->differs_ms = 0;
     if (restored && place->lost_once) {
         core->totals.ps_restored++;
         begin_replay(core, shard);
     } else if (place->lost_once) {
-        cadre_core_log(core, 'I', "ps_back", "shard=%u generation=%" PRIu64 " ms=%" PRIu64, shard,
-                       place->generation, core->now_ms - place->lost_ms);
+        cadre_effects_log(&core->effects, 'I', "ps_back",
+                          "shard=%u generation=%" PRIu64 " ms=%" PRIu64, shard, place->generation,
+                          core->effects.now_ms - place->lost_ms);
     }
     cadre_closure_queue_release(&core->queue);
     cadre_replay_release(&core->replay);
     cadre_core_announce_shard(core, shard);
-    core->progress = true;
+    cadre_effects_note_progress(&core->effects);
 }
 
 /* --- restoring --- */
@@ -185,10 +186,10 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
         const char *why = answered ? reply->reply.text : "it answered out of turn";
         snprintf(text, sizeof(text), "ps %" PRIu64 " cannot begin: %s", shard, why);
         if (!core->fatal) { /* one line, however many variables cannot be loaded */
-            cadre_core_log(core, 'E', "restore_failed",
-                           "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
-                           "next=\"the job cannot go on\"",
-                           shard, cadre_recovery_point(core, (uint32_t)shard)->path, why);
+            cadre_effects_log(&core->effects, 'E', "restore_failed",
+                              "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
+                              "next=\"the job cannot go on\"",
+                              shard, cadre_recovery_point(core, (uint32_t)shard)->path, why);
         }
         end_job(core, status, text);
         return;
@@ -296,7 +297,7 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     place->begin_anew = false;
     place->pending = 1;
     cadre_shard_requests_clear(&core->repairs, shard);
-    cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
+    cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_RESTORE);
     const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     place->drops = point->drops;
     message.restore = (cadre_restore_message_t){.path = point->path,
@@ -351,7 +352,7 @@ static void
 take_back(cadre_core_t *core, uint32_t shard, int point)
 {
     cadre_place_t *place = &core->shards[shard];
-    place->lost_ms = place->state == CADRE_PLACE_READY ? core->now_ms : place->lost_ms;
+    place->lost_ms = place->state == CADRE_PLACE_READY ? core->effects.now_ms : place->lost_ms;
     place->lost_once = true;
     place->point = point;
     begin_restore(core, shard);
@@ -401,11 +402,11 @@ static void
 pass_over(cadre_core_t *core, uint32_t shard)
 {
     cadre_place_t *place = &core->shards[shard];
-    cadre_core_log(core, 'E', "checkpoint_passed_over",
-                   "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since %s\"",
-                   shard, core->points[0].path,
-                   core->points[1].path[0] ? core->points[1].path : "initial values",
-                   core->replay.keeping ? "runs again" : "is lost on it");
+    cadre_effects_log(&core->effects, 'E', "checkpoint_passed_over",
+                      "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since %s\"",
+                      shard, core->points[0].path,
+                      core->points[1].path[0] ? core->points[1].path : "initial values",
+                      core->replay.keeping ? "runs again" : "is lost on it");
     core->checkpoint.saved = 0; /* another is due, also where nothing is done any more */
     place->point = 1;
     begin_restore(core, shard);
@@ -418,13 +419,13 @@ pass_over(cadre_core_t *core, uint32_t shard)
 static void
 connect(cadre_core_t *core, const cadre_member_t *ps)
 {
-    cadre_core_event_t event = {
-        .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
+    cadre_effect_t event = {
+        .kind = CADRE_EFFECT_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
     snprintf(event.text, sizeof(event.text), "%s", ps->address);
-    core->shards[ps->index].connected_ms = core->now_ms;
+    core->shards[ps->index].connected_ms = core->effects.now_ms;
     cadre_shard_requests_connected(&core->requests, ps->index);
     cadre_shard_requests_connected(&core->repairs, ps->index);
-    cadre_core_emit(core, &event);
+    cadre_effects_emit(&core->effects, &event);
 }
 
 /* A ps that is a member and leaves requests for values unanswered may have lost the connection that
@@ -449,10 +450,10 @@ watch_silence(cadre_core_t *core, uint32_t shard)
         limit_ms *= 2;
     }
     since_ms = since_ms > place->connected_ms ? since_ms : place->connected_ms;
-    if (core->now_ms >= since_ms + limit_ms) {
+    if (core->effects.now_ms >= since_ms + limit_ms) {
         place->mutes++;
         connect(core, ps);
-        since_ms = core->now_ms;
+        since_ms = core->effects.now_ms;
     }
     return since_ms + limit_ms;
 }
@@ -471,7 +472,7 @@ cadre_recovery_on_ps(cadre_core_t *core, cadre_member_t *ps, const cadre_hello_m
 {
     cadre_place_t *place = &core->shards[ps->index];
     connect(core, ps);
-    place->progress_ms = core->now_ms; /* of this process nothing is known */
+    place->progress_ms = core->effects.now_ms; /* of this process nothing is known */
     place->progress_same = 0;
     bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
                   hello->generation == place->generation &&
@@ -499,9 +500,10 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
     bool half = place->state == CADRE_PLACE_RESTORING;
     set_state(place, CADRE_PLACE_AWAY);
     if (!half || place->deadline_ms == 0) { /* else it has been lost since before */
-        place->lost_ms = core->now_ms;
-        place->deadline_ms =
-            core->catalogue.variable_count > 0 ? core->now_ms + core->options.ps_timeout_ms : 0;
+        place->lost_ms = core->effects.now_ms;
+        place->deadline_ms = core->catalogue.variable_count > 0
+                                 ? core->effects.now_ms + core->options.ps_timeout_ms
+                                 : 0;
     }
     place->lost_once = true;
     cadre_core_announce_shard(core, ps->index);
@@ -521,23 +523,23 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
     uint64_t lease_ms = core->options.lease_ms;
     if (heartbeat->progress != place->progress) {
         place->progress = heartbeat->progress;
-        place->progress_ms = core->now_ms;
+        place->progress_ms = core->effects.now_ms;
         place->progress_same = 0;
     }
     bool differs = place->state == CADRE_PLACE_READY &&
                    (heartbeat->shard != ps->index || heartbeat->generation != place->generation);
     if (!differs || place->differs_ms == 0) {
-        place->differs_ms = differs ? core->now_ms : 0;
+        place->differs_ms = differs ? core->effects.now_ms : 0;
         place->differs_same = 0;
     }
     bool is_stuck =
-        ++place->progress_same > BEATS_MIN && core->now_ms >= place->progress_ms + lease_ms;
+        ++place->progress_same > BEATS_MIN && core->effects.now_ms >= place->progress_ms + lease_ms;
     bool is_another = differs && ++place->differs_same > BEATS_MIN &&
-                      core->now_ms >= place->differs_ms + lease_ms;
+                      core->effects.now_ms >= place->differs_ms + lease_ms;
     char why[160];
     if (is_stuck) {
         snprintf(why, sizeof(why), "its shard has made no progress for %" PRIu64 " ms",
-                 core->now_ms - place->progress_ms);
+                 core->effects.now_ms - place->progress_ms);
         cadre_core_say_stop(core, &ps->task, why); /* whoever starts it again gets one that moves */
         cadre_core_lose(core, ps, why, false);
     } else if (is_another) {
@@ -545,8 +547,8 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
                  "it serves shard %" PRIu64 ", generation %" PRIu64 ", and not generation %" PRIu64
                  " of its own",
                  heartbeat->shard, heartbeat->generation, place->generation);
-        cadre_message_t unknown = cadre_core_message(core, CADRE_MESSAGE_UNKNOWN_PEER);
-        cadre_outbox_send(&core->outbox, &ps->task, &unknown);
+        cadre_message_t unknown = cadre_effects_message(&core->effects, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_effects_send(&core->effects, &ps->task, &unknown);
         cadre_core_lose(core, ps, why, false);
     }
 }
@@ -593,7 +595,7 @@ cadre_recovery_tick(cadre_core_t *core)
         if (place->state == CADRE_PLACE_RESTORING && place->pending == 0) {
             become_ready(core, shard);
         }
-        if (!ps && place->deadline_ms && core->now_ms >= place->deadline_ms) {
+        if (!ps && place->deadline_ms && core->effects.now_ms >= place->deadline_ms) {
             char text[CADRE_CLOSURE_ERROR_SIZE];
             snprintf(text, sizeof(text), "%s; nobody has taken its place for %" PRIu64 " s",
                      place->lost_text, core->options.ps_timeout_ms / 1000);

@@ -24,8 +24,8 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     bool is_made = answered && status == 0;
     bool is_refused_again = answered && status == CADRE_ENOTFINITE;
     if (!is_made && !is_refused_again && status != CADRE_ECANCELLED) {
-        cadre_core_log(core, 'E', "assignment_not_repeated", "why=\"%.200s\"",
-                       answered ? reply->reply.text : "it answered out of turn");
+        cadre_effects_log(&core->effects, 'E', "assignment_not_repeated", "why=\"%.200s\"",
+                          answered ? reply->reply.text : "it answered out of turn");
     }
     if (core->replay.assign_pending > 0) {
         cadre_replay_assigned(&core->replay);
@@ -81,7 +81,7 @@ repeat_assigns(cadre_core_t *core)
 static void
 end_pass(cadre_core_t *core)
 {
-    uint64_t since_ms = core->now_ms;
+    uint64_t since_ms = core->effects.now_ms;
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         cadre_place_t *place = &core->shards[shard];
         if (place->replaying && place->lost_ms < since_ms) {
@@ -89,10 +89,11 @@ end_pass(cadre_core_t *core)
         }
         place->replaying = false;
     }
-    cadre_core_log(core, 'I', "replay_done", "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
-                   core->replay.pass_count, cadre_replay_pass_assigns(&core->replay),
-                   core->now_ms - since_ms);
-    core->progress = true;
+    cadre_effects_log(&core->effects, 'I', "replay_done",
+                      "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
+                      core->replay.pass_count, cadre_replay_pass_assigns(&core->replay),
+                      core->effects.now_ms - since_ms);
+    cadre_effects_note_progress(&core->effects);
 }
 
 /* --- bounds --- */
@@ -106,17 +107,18 @@ hold_dispatch(cadre_core_t *core, bool holds)
     bool fails = checkpoint->last_status < 0;
     bool changes = checkpoint->enabled && holds != core->replay_holds;
     if (changes && holds) {
-        cadre_core_log(core, 'W', "dispatch_held",
-                       "closures=%zu bytes=%zu why=\"%s%.200s\" next=\"nothing new begins until a "
-                       "checkpoint is committed%s\"",
-                       core->replay.kept.count, core->replay.size_bytes,
-                       fails ? "the memory for a replay is full and checkpoints fail: "
-                             : "the memory for a replay is full",
-                       fails ? checkpoint->last_text : "",
-                       fails ? ": make room where they are written, or mend it" : "");
+        cadre_effects_log(
+            &core->effects, 'W', "dispatch_held",
+            "closures=%zu bytes=%zu why=\"%s%.200s\" next=\"nothing new begins until a "
+            "checkpoint is committed%s\"",
+            core->replay.kept.count, core->replay.size_bytes,
+            fails ? "the memory for a replay is full and checkpoints fail: "
+                  : "the memory for a replay is full",
+            fails ? checkpoint->last_text : "",
+            fails ? ": make room where they are written, or mend it" : "");
     } else if (changes) {
-        cadre_core_log(core, 'I', "dispatch_goes_on", "closures=%zu bytes=%zu",
-                       core->replay.kept.count, core->replay.size_bytes);
+        cadre_effects_log(&core->effects, 'I', "dispatch_goes_on", "closures=%zu bytes=%zu",
+                          core->replay.kept.count, core->replay.size_bytes);
     }
     core->replay_holds = holds;
 }
@@ -136,11 +138,13 @@ watch_bounds(cadre_core_t *core)
         size_t assigns = core->replay.assign_count;
         core->unsaved += closures;
         cadre_replay_stop(&core->replay);
-        cadre_core_log(core, 'W', "replay_given_up",
-                       "closures=%zu assignments=%zu next=\"there are no checkpoints: from now on "
-                       "a lost ps costs updates and assignments\"",
-                       closures, assigns);
-    } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE && core->now_ms >= checkpoint->retry_ms) {
+        cadre_effects_log(
+            &core->effects, 'W', "replay_given_up",
+            "closures=%zu assignments=%zu next=\"there are no checkpoints: from now on "
+            "a lost ps costs updates and assignments\"",
+            closures, assigns);
+    } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE &&
+               core->effects.now_ms >= checkpoint->retry_ms) {
         cadre_checkpoint_begin(core, NULL);
     }
 }

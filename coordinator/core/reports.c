@@ -42,11 +42,11 @@ cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member)
     while (at < member->ack_items || member->ack_due) {
         size_t items = member->ack_items - at;
         items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
         bool is_last = at + items == member->ack_items;
         message.request = is_last ? member->ack_request : 0;
         message.ack.reports = (cadre_u64s_t){items > 0 ? member->acks + at : NULL, items};
-        cadre_outbox_send(&self->outbox, &member->task, &message);
+        cadre_effects_send(&self->effects, &member->task, &message);
         member->ack_due = false;
         at += items;
     }
@@ -80,9 +80,9 @@ tell_cancel(cadre_core_t *self, const cadre_member_t *member, const uint64_t *id
 {
     for (size_t at = 0; at < count; at += CADRE_HELD_MAX) {
         size_t items = count - at < CADRE_HELD_MAX ? count - at : CADRE_HELD_MAX;
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CANCEL);
+        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_CANCEL);
         message.cancel.ids = (cadre_u64s_t){ids + at, items};
-        cadre_outbox_send(&self->outbox, &member->task, &message);
+        cadre_effects_send(&self->effects, &member->task, &message);
     }
 }
 
@@ -105,7 +105,7 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
         self->refused += closure->id == 0;
     }
     closure->worker = NULL;
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
     cadre_closure_queue_finish(&self->queue, closure, end);
 }
 
@@ -124,7 +124,7 @@ leave_worker(cadre_core_t *self, cadre_closure_t *closure)
     cadre_closure_list_remove(&closure->worker->in_flight, closure);
     closure->worker = NULL;
     cadre_trials_end(self, closure);
-    self->progress = true;
+    cadre_effects_note_progress(&self->effects);
 }
 
 /* Gives a closure in flight back to whoever handed it out, who may end it. */
@@ -195,10 +195,10 @@ may_report(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *cl
     self->totals.reports_refused++;
     member->refused++;
     if ((member->refused & (member->refused - 1)) == 0) {
-        cadre_core_log(self, 'W', "report_refused",
-                       "worker=%u process=%u closure=%" PRIu64 " attempt=%" PRIu64
-                       " refused=%" PRIu64 " why=\"this worker was not given that attempt\"",
-                       member->index, member->process, closure->id, attempt, member->refused);
+        cadre_effects_log(&self->effects, 'W', "report_refused",
+                          "worker=%u process=%u closure=%" PRIu64 " attempt=%" PRIu64
+                          " refused=%" PRIu64 " why=\"this worker was not given that attempt\"",
+                          member->index, member->process, closure->id, attempt, member->refused);
     }
     return false;
 }
@@ -251,8 +251,8 @@ cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
 {
     char text[CADRE_CLOSURE_ERROR_SIZE];
     snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
-    cadre_core_log(self, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"", closure->id,
-                   why);
+    cadre_effects_log(&self->effects, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"",
+                      closure->id, why);
     cadre_trials_forget(self, closure);
     cadre_replay_drop(&self->replay, closure);
     cadre_closure_queue_report(&self->queue, status, text);
@@ -302,7 +302,8 @@ return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *cl
     if (is_shard && failed->status == (uint64_t)-CADRE_ETIMEOUT) {
         cadre_reach_on_returned(self, member, closure, failed->shard);
     } else if (closure->attempt > closure->stale) {
-        member->rest_until_ms = self->now_ms + REST_MS; /* there is no reason that we know */
+        member->rest_until_ms =
+            self->effects.now_ms + REST_MS; /* there is no reason that we know */
     }
     put_back(self, closure);
 }
@@ -333,7 +334,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
     if (returns(closure, failed)) {
         if (failed->reason == CADRE_FAILURE_DEVICE) {
             closure->device_failures++;
-            member->rest_until_ms = self->now_ms + REST_MS;
+            member->rest_until_ms = self->effects.now_ms + REST_MS;
         }
         if (failed->reason == CADRE_FAILURE_UNABLE) {
             cadre_admission_on_unable(self, member, closure);
@@ -361,8 +362,8 @@ lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t 
     cadre_trials_blame(self, suspicion, member, closure->begun_ms);
     if (!cadre_suspicion_is_proved(suspicion)) {
         if (cadre_suspicion_is_strong(suspicion)) {
-            cadre_core_log(
-                self, 'W', "closure_suspect",
+            cadre_effects_log(
+                &self->effects, 'W', "closure_suspect",
                 "closure=%" PRIu64 " function=%s worker=%u process=%u deaths=%u "
                 "expected=%.1f next=\"it runs alone, on another worker if there is one\"",
                 closure->id, function_name(self, closure), member->index, member->process,
@@ -430,7 +431,7 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
     cadre_closure_t *next = NULL;
     for (cadre_closure_t *closure = member->in_flight.first; closure; closure = next) {
         next = closure->next;
-        bool due = all || self->now_ms >= closure->sent_ms + RESEND_CLOSURE_MS;
+        bool due = all || self->effects.now_ms >= closure->sent_ms + RESEND_CLOSURE_MS;
         if (!due || bsearch(&closure->id, ids, held.count, sizeof(*ids), compare_ids)) {
             continue;
         }
@@ -452,10 +453,10 @@ cadre_dispatch_cancel(cadre_core_t *self)
         self->cancel_ms = 0;
         return;
     }
-    if (self->cancel_ms && self->now_ms < self->cancel_ms + self->options.resend_ms) {
+    if (self->cancel_ms && self->effects.now_ms < self->cancel_ms + self->options.resend_ms) {
         return;
     }
-    self->cancel_ms = self->now_ms ? self->now_ms : 1;
+    self->cancel_ms = self->effects.now_ms ? self->effects.now_ms : 1;
     uint64_t *ids = cadre_calloc(self->closures.count, sizeof(*ids));
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         const cadre_member_t *member = self->membership.workers[i];

@@ -21,7 +21,7 @@ static void
 send_resource(cadre_core_t *self, const cadre_member_t *member, const cadre_resource_t *resource)
 {
     const cadre_closure_t *call = resource->call;
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESOURCE);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_RESOURCE);
     message.resource =
         (cadre_resource_message_t){.id = resource->id,
                                    .name = resource->name,
@@ -33,7 +33,7 @@ send_resource(cadre_core_t *self, const cadre_member_t *member, const cadre_reso
                                    .generations = self->announced,
                                    .workers = self->membership.worker_places};
     cadre_tensor_list_add_chunks(&call->tensors, &message);
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    cadre_effects_send(&self->effects, &member->task, &message);
 }
 
 static void
@@ -41,7 +41,7 @@ tell(cadre_core_t *self, cadre_member_t *member, const cadre_resource_t *resourc
 {
     send_resource(self, member, resource);
     cadre_resource_set_put(&member->resources_told, resource->id);
-    member->resources_ms = self->now_ms;
+    member->resources_ms = self->effects.now_ms;
 }
 
 static bool
@@ -142,9 +142,9 @@ fail(cadre_core_t *self, cadre_resource_t *resource)
                                      function_name(self, resource), victims);
     self->resources_suspect--;
     self->resources_failed++;
-    cadre_core_log(self, 'E', "resource_failed", "resource=%s why=\"%s\"", resource->name,
-                   resource->error);
-    self->progress = true;
+    cadre_effects_log(&self->effects, 'E', "resource_failed", "resource=%s why=\"%s\"",
+                      resource->name, resource->error);
+    cadre_effects_note_progress(&self->effects);
 }
 
 /* A worker died that had it to build. */
@@ -158,10 +158,10 @@ blame(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *memb
     }
     cadre_trials_blame(self, suspicion, member, member->resources_ms);
     self->resources_suspect += !was_suspect && is_suspect(resource);
-    cadre_core_log(self, 'W', "resource_suspect",
-                   "resource=%s function=%s worker=%u process=%u deaths=%u expected=%.1f",
-                   resource->name, function_name(self, resource), member->index, member->process,
-                   suspicion->deaths, suspicion->expected);
+    cadre_effects_log(&self->effects, 'W', "resource_suspect",
+                      "resource=%s function=%s worker=%u process=%u deaths=%u expected=%.1f",
+                      resource->name, function_name(self, resource), member->index, member->process,
+                      suspicion->deaths, suspicion->expected);
     if (cadre_suspicion_is_proved(suspicion)) {
         fail(self, resource);
     }
@@ -213,7 +213,7 @@ cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
 {
     const cadre_resource_set_t known = cadre_resource_set_of(heartbeat->known);
     const cadre_resource_set_t built = cadre_resource_set_of(heartbeat->built);
-    bool due = self->now_ms >= member->resources_ms + self->options.resend_ms;
+    bool due = self->effects.now_ms >= member->resources_ms + self->options.resend_ms;
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
         cadre_resource_t *resource = self->catalogue.resources[i];
         if (cadre_resource_set_has(&known, resource->id)) {
@@ -276,7 +276,7 @@ try(cadre_core_t *self, cadre_resource_t *resource)
         tell_rest(self, member); /* where it has been alone for long */
     } else if (member->in_flight.count == 0) {
         tell(self, member, resource);
-        member->alone_until_ms = self->now_ms + CADRE_ALONE_MS;
+        member->alone_until_ms = self->effects.now_ms + CADRE_ALONE_MS;
     }
 }
 

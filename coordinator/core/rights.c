@@ -52,14 +52,14 @@ cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *fro
     char task[CADRE_TASK_TEXT_SIZE];
     char key[CADRE_KEY_ID_TEXT_SIZE];
     self->dropped += count;
-    if (self->dropped_due_ms > self->now_ms) {
+    if (self->dropped_due_ms > self->effects.now_ms) {
         return; /* a flood of them is told in one line now and then */
     }
-    self->dropped_due_ms = self->now_ms + CADRE_DROPPED_LOG_MS;
-    cadre_core_log(self, 'W', "messages_dropped",
-                   "count=%" PRIu64
-                   " from=%s key_id=%s last=\"%.200s\" next=\"dropped; the job goes "
-                   "on\"",
-                   self->dropped, from->is_named ? cadre_task_text(&from->task, task) : "unknown",
-                   cadre_key_id_text(from->key, key), why);
+    self->dropped_due_ms = self->effects.now_ms + CADRE_DROPPED_LOG_MS;
+    cadre_effects_log(
+        &self->effects, 'W', "messages_dropped",
+        "count=%" PRIu64 " from=%s key_id=%s last=\"%.200s\" next=\"dropped; the job goes "
+        "on\"",
+        self->dropped, from->is_named ? cadre_task_text(&from->task, task) : "unknown",
+        cadre_key_id_text(from->key, key), why);
 }

@@ -93,7 +93,7 @@ closure_seed(const cadre_core_t *self, uint64_t closure)
 void
 cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CLOSURE);
+    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_CLOSURE);
     message.closure = (cadre_closure_message_t){
         .id = closure->id,
         .attempt = closure->attempt,
@@ -115,8 +115,8 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
     if (closure->argument_count > 0) {
         lists = add_values(closure, member->task.incarnation, &message);
     }
-    closure->sent_ms = self->now_ms;
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    closure->sent_ms = self->effects.now_ms;
+    cadre_effects_send(&self->effects, &member->task, &message);
     free(lists.names);
     free(lists.tensors);
     free(lists.values);

@@ -17,7 +17,8 @@ enum { SETTLED_MS = 10000 }; /* a worker that has been there for so long is no n
 bool
 cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member)
 {
-    return (member->trial || member->trial_closure) && self->now_ms < member->alone_until_ms;
+    return (member->trial || member->trial_closure) &&
+           self->effects.now_ms < member->alone_until_ms;
 }
 
 /* How long all workers that there were have lived, and how many died. */
@@ -28,7 +29,7 @@ record_of_all(const cadre_core_t *self)
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         const cadre_member_t *member = self->membership.workers[i];
         all.lived_ms += self->membership.records[i].lived_ms;
-        all.lived_ms += member ? self->now_ms - member->joined_ms : 0;
+        all.lived_ms += member ? self->effects.now_ms - member->joined_ms : 0;
         all.deaths += self->membership.records[i].deaths;
     }
     return all;
@@ -42,10 +43,10 @@ cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion, const cadre
                            .process = member->process,
                            .incarnation = member->task.incarnation,
                            .host = member->host,
-                           .had_ms = self->now_ms - since_ms,
+                           .had_ms = self->effects.now_ms - since_ms,
                            .place = self->membership.records[member->index],
                            .all = record_of_all(self)};
-    death.place.lived_ms += self->now_ms - member->joined_ms;
+    death.place.lived_ms += self->effects.now_ms - member->joined_ms;
     cadre_suspicion_add(suspicion, &death);
 }
 
@@ -58,7 +59,7 @@ static unsigned
 rank(const cadre_core_t *self, const cadre_member_t *member, const cadre_suspicion_t *suspicion)
 {
     unsigned known = (unsigned)cadre_suspicion_knows(suspicion, member->index, member->host);
-    unsigned newcomer = self->now_ms - member->joined_ms < SETTLED_MS;
+    unsigned newcomer = self->effects.now_ms - member->joined_ms < SETTLED_MS;
     return known << 2 | newcomer << 1 | (member->in_flight.count > 0);
 }
 
@@ -175,7 +176,7 @@ try_alone(cadre_core_t *self, cadre_closure_t *closure)
     member->trial_closure = closure->id;
     member->alone_until_ms = UINT64_MAX;
     if (member->in_flight.count == 0) {
-        member->alone_until_ms = self->now_ms + CADRE_ALONE_MS;
+        member->alone_until_ms = self->effects.now_ms + CADRE_ALONE_MS;
         cadre_dispatch_begin(self, member, closure);
     }
 }

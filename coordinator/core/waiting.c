@@ -30,7 +30,7 @@ cadre_waiting_closure(const cadre_core_t *core, const cadre_closure_t *closure,
     if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
         snprintf(where, sizeof(where), "on %s for %" PRIu64 " s",
                  cadre_member_name(closure->worker, name),
-                 (core->now_ms - closure->begun_ms) / 1000);
+                 (core->effects.now_ms - closure->begun_ms) / 1000);
     }
     snprintf(text, CADRE_WAITING_TEXT_SIZE,
              "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64, closure->id,
@@ -57,7 +57,7 @@ cadre_waiting_recovery(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SI
         if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
             snprintf(text, CADRE_WAITING_TEXT_SIZE,
                      "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
-                     (core->now_ms - place->lost_ms) / 1000);
+                     (core->effects.now_ms - place->lost_ms) / 1000);
             return text;
         }
         if (place->state == CADRE_PLACE_RESTORING) {

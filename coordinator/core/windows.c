@@ -41,7 +41,7 @@ settle(cadre_core_t *core)
     core->settling = lowest;
     core->settle_pending = core->options.ps_count;
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SETTLE);
+        cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_SETTLE);
         message.settle = (cadre_settle_message_t){
             .base = lowest, .generation = core->shards[shard].generation, .shard = shard};
         cadre_shard_requests_ask(&core->requests, shard, &message, on_settled, core, shard);
@@ -61,11 +61,11 @@ static void
 report(cadre_core_t *core)
 {
     char text[CADRE_WAITING_TEXT_SIZE];
-    cadre_core_log(core, 'W', "window_full",
-                   "for=\"%.300s\" ids=%" PRIu64 " queued=%zu "
-                   "next=\"nothing new begins before that has ended\"",
-                   cadre_waiting_window(core, text), core->next_id - core->settled,
-                   cadre_closure_queue_waiting(&core->queue));
+    cadre_effects_log(&core->effects, 'W', "window_full",
+                      "for=\"%.300s\" ids=%" PRIu64 " queued=%zu "
+                      "next=\"nothing new begins before that has ended\"",
+                      cadre_waiting_window(core, text), core->next_id - core->settled,
+                      cadre_closure_queue_waiting(&core->queue));
 }
 
 uint64_t
@@ -75,8 +75,8 @@ cadre_windows_tick(cadre_core_t *core)
     if (!holds_alone(core)) {
         return UINT64_MAX; /* when that is so again it is told at once, but not twice in a while */
     }
-    if (core->now_ms >= core->window_told_ms) {
-        core->window_told_ms = core->now_ms + CADRE_WINDOW_REPORT_MS;
+    if (core->effects.now_ms >= core->window_told_ms) {
+        core->window_told_ms = core->effects.now_ms + CADRE_WINDOW_REPORT_MS;
         report(core);
     }
     return core->window_told_ms;

@@ -46,9 +46,9 @@ stored(fixture_t *self, cadre_store_order_kind_t kind, uint64_t id, int status, 
 static inline const cadre_store_order_t *
 last_order(const fixture_t *self)
 {
-    const cadre_core_event_t *event = NULL;
-    for (size_t i = 0; fixture_event(self, CADRE_CORE_STORE, i); i++) {
-        event = fixture_event(self, CADRE_CORE_STORE, i);
+    const cadre_effect_t *event = NULL;
+    for (size_t i = 0; fixture_event(self, CADRE_EFFECT_STORE, i); i++) {
+        event = fixture_event(self, CADRE_EFFECT_STORE, i);
     }
     return event ? &event->store : NULL;
 }

@@ -41,7 +41,7 @@ typedef struct {
     uint64_t rounds; /* HELLOs said, each as on a connection of its own */
     fixture_sent_t *sent;
     size_t sent_count;
-    cadre_core_event_t *events;
+    cadre_effect_t *events;
     size_t event_count;
     fixture_ended_t *ended;
     size_t ended_count;
@@ -93,7 +93,7 @@ fixture_clear(fixture_t *self)
     }
     for (size_t i = 0; i < self->event_count; i++) {
         cadre_manifest_t *manifest = self->events[i].store.manifest;
-        if (self->events[i].kind == CADRE_CORE_STORE && manifest) {
+        if (self->events[i].kind == CADRE_EFFECT_STORE && manifest) {
             cadre_manifest_fini(manifest);
             free(manifest);
         }
@@ -108,9 +108,9 @@ fixture_destroy(fixture_t **self_p)
     fixture_t *self = *self_p;
     *self_p = NULL;
     fixture_clear(self);
-    cadre_core_event_t event;
-    while (cadre_core_event(&self->core, &event)) {
-        cr_assert(event.kind != CADRE_CORE_STORE || !event.store.manifest);
+    cadre_effect_t event;
+    while (cadre_effects_take(&self->core.effects, &event)) {
+        cr_assert(event.kind != CADRE_EFFECT_STORE || !event.store.manifest);
     }
     cadre_core_fini(&self->core);
     free(self->sent);
@@ -142,7 +142,7 @@ static inline void
 fixture_collect(fixture_t *self)
 {
     cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(&self->core.outbox, &entry)) {
+    while (cadre_outbox_pop(&self->core.effects.outbox, &entry)) {
         cr_assert_lt(self->sent_count, FIXTURE_RECORD_MAX);
         fixture_sent_t *sent = &self->sent[self->sent_count++];
         sent->to = entry.destination;
@@ -157,7 +157,7 @@ fixture_collect(fixture_t *self)
         }
     }
     while (self->event_count < FIXTURE_RECORD_MAX &&
-           cadre_core_event(&self->core, &self->events[self->event_count])) {
+           cadre_effects_take(&self->core.effects, &self->events[self->event_count])) {
         self->event_count++;
     }
 }
@@ -326,8 +326,8 @@ fixture_count(const fixture_t *self, const cadre_task_t *to, cadre_message_type_
     return count;
 }
 
-static inline const cadre_core_event_t *
-fixture_event(const fixture_t *self, cadre_core_event_kind_t kind, size_t nth)
+static inline const cadre_effect_t *
+fixture_event(const fixture_t *self, cadre_effect_kind_t kind, size_t nth)
 {
     for (size_t i = 0; i < self->event_count; i++) {
         if (self->events[i].kind == kind && nth-- == 0) {
@@ -341,7 +341,7 @@ static inline bool
 fixture_logged(const fixture_t *self, const char *name)
 {
     for (size_t i = 0; i < self->event_count; i++) {
-        if (self->events[i].kind == CADRE_CORE_LOG && strcmp(self->events[i].name, name) == 0) {
+        if (self->events[i].kind == CADRE_EFFECT_LOG && strcmp(self->events[i].name, name) == 0) {
             return true;
         }
     }

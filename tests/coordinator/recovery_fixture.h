@@ -112,8 +112,8 @@ static inline const char *
 said(const fixture_t *self, const char *name)
 {
     const char *text = "";
-    const cadre_core_event_t *event = NULL;
-    for (size_t i = 0; (event = fixture_event(self, CADRE_CORE_LOG, i)); i++) {
+    const cadre_effect_t *event = NULL;
+    for (size_t i = 0; (event = fixture_event(self, CADRE_EFFECT_LOG, i)); i++) {
         text = strcmp(event->name, name) == 0 ? event->text : text;
     }
     return text;

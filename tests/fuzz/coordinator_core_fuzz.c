@@ -57,13 +57,13 @@ answer_store(target_t *self, const cadre_store_order_t *order)
 static void
 take(target_t *self)
 {
-    cadre_core_event_t event;
-    while (cadre_core_event(&self->core, &event)) {
-        if (event.kind == CADRE_CORE_STORE) {
+    cadre_effect_t event;
+    while (cadre_effects_take(&self->core.effects, &event)) {
+        if (event.kind == CADRE_EFFECT_STORE) {
             answer_store(self, &event.store);
         }
     }
-    fuzz_drain(&self->core.outbox);
+    fuzz_drain(&self->core.effects.outbox);
 }
 
 /* --- what tasks say --- */

@@ -263,7 +263,7 @@ sim_cluster_turn_coordinator(sim_cluster_t *self)
         return;
     }
     sim_coordinator_turn(self->coordinator);
-    route(self, SIM_COORDINATOR_NODE, &self->coordinator->core.outbox);
+    route(self, SIM_COORDINATOR_NODE, &self->coordinator->core.effects.outbox);
     sim_faults_look(self);
 }
 
@@ -337,7 +337,7 @@ on_deposed_event(sim_cluster_t *self, sim_event_t *event)
     }
     sim_coordinator_take_events(deposed);
     sim_coordinator_turn(deposed);
-    route(self, self->deposed_node, &deposed->core.outbox);
+    route(self, self->deposed_node, &deposed->core.effects.outbox);
 }
 
 /* A ROUTER that sends to a peer whose connection is closed says so. */

@@ -123,13 +123,13 @@ drop_manifest(sim_coordinator_t *self)
 void
 sim_coordinator_stop(sim_coordinator_t *self)
 {
-    cadre_core_event_t event;
+    cadre_effect_t event;
     if (!self->alive) {
         return;
     }
     self->alive = false;
-    while (cadre_core_event(&self->core, &event)) {
-        if (event.kind == CADRE_CORE_STORE && event.store.manifest) {
+    while (cadre_effects_take(&self->core.effects, &event)) {
+        if (event.kind == CADRE_EFFECT_STORE && event.store.manifest) {
             cadre_manifest_fini(event.store.manifest);
             free(event.store.manifest);
         }
@@ -327,7 +327,7 @@ given_up_status(const char *text)
 }
 
 static void
-on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
+on_log(sim_coordinator_t *self, const cadre_effect_t *event)
 {
     const char *number = strstr(event->text, "closure=");
     if (self->verbose) {
@@ -346,14 +346,14 @@ on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
 void
 sim_coordinator_take_events(sim_coordinator_t *self)
 {
-    cadre_core_event_t event;
-    while (cadre_core_event(&self->core, &event)) {
-        if (event.kind == CADRE_CORE_STORE) {
+    cadre_effect_t event;
+    while (cadre_effects_take(&self->core.effects, &event)) {
+        if (event.kind == CADRE_EFFECT_STORE) {
             on_order(self, &event.store);
-        } else if (event.kind == CADRE_CORE_SHARD_MOVED &&
+        } else if (event.kind == CADRE_EFFECT_SHARD_MOVED &&
                    self->core.shards[event.shard].mutes > 0) { /* all goes out again */
             sim_network_disturb(self->network, SIM_COORDINATOR_NODE, self->network->now_ms);
-        } else if (event.kind == CADRE_CORE_LOG && !self->deposed) {
+        } else if (event.kind == CADRE_EFFECT_LOG && !self->deposed) {
             on_log(self, &event);
         }
     }
@@ -398,8 +398,7 @@ sim_coordinator_turn(sim_coordinator_t *self)
     if (self->core.fatal) {
         sim_check_fail(self->check, "the job cannot go on: %s", self->core.fatal_text);
     }
-    if (self->core.progress) {
-        self->core.progress = false;
+    if (cadre_effects_take_progress(&self->core.effects)) {
         sim_network_at(self->network, 0, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
     }
 }

@@ -92,7 +92,7 @@ count_logged(const fixture_t *self, const char *part)
 {
     size_t count = 0;
     for (size_t i = 0; i < self->event_count; i++) {
-        count += self->events[i].kind == CADRE_CORE_LOG && strstr(self->events[i].text, part);
+        count += self->events[i].kind == CADRE_EFFECT_LOG && strstr(self->events[i].text, part);
     }
     return count;
 }

@@ -63,9 +63,9 @@ Test(checkpoint, goes_from_cut_to_commit)
     cr_assert_eq(last_order(self)->kind, CADRE_STORE_COMMIT);
     cr_assert_eq(last_order(self)->checkpoint, 9);
     cr_assert_null(self->core.checkpoint.last_path, "not before the rename");
-    self->core.progress = false;
+    cadre_effects_take_progress(&self->core.effects);
     stored(self, CADRE_STORE_COMMIT, 9, 0, "/ckpt/ckpt-9");
-    cr_assert(self->core.progress, "whoever waits for it is told");
+    cr_assert(cadre_effects_take_progress(&self->core.effects), "whoever waits for it is told");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     cr_assert_eq(self->core.checkpoint.last_status, 0);
     cr_assert_eq(self->core.checkpoint.last_id, 9);
@@ -316,8 +316,8 @@ static const char *
 waits_for(const fixture_t *self)
 {
     const char *text = "";
-    const cadre_core_event_t *event = NULL;
-    for (size_t i = 0; (event = fixture_event(self, CADRE_CORE_LOG, i)); i++) {
+    const cadre_effect_t *event = NULL;
+    for (size_t i = 0; (event = fixture_event(self, CADRE_EFFECT_LOG, i)); i++) {
         text = strcmp(event->name, "checkpoint_waits") == 0 ? event->text : text;
     }
     return text;

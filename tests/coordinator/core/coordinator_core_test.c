@@ -78,7 +78,7 @@ Test(coordinator_core, a_ps_that_joins_is_welcomed_restored_and_made_known_to_wo
     cr_assert_eq(shard->shard.index, 1);
     cr_assert_eq(shard->shard.incarnation, ps.incarnation);
     cr_assert_str_eq(shard->shard.address, "tcp://127.0.0.1:5555");
-    const cadre_core_event_t *moved = fixture_event(self, CADRE_CORE_SHARD_MOVED, 0);
+    const cadre_effect_t *moved = fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 0);
     cr_assert_eq(moved->shard, 1);
     cr_assert_eq(moved->incarnation, ps.incarnation);
     cr_assert_str_eq(moved->text, "tcp://127.0.0.1:5555");
@@ -129,7 +129,7 @@ Test(coordinator_core, a_ps_that_reconnects_keeps_its_shard)
     fixture_turn(self);
     cr_assert_eq(fixture_sent(self, &ps, CADRE_MESSAGE_WELCOME, 0)->welcome.generation, 1);
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RESTORE), 0);
-    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0));
+    cr_assert_null(fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 0));
     cr_assert_eq(self->core.fatal, 0);
     fixture_destroy(&self);
 }
@@ -145,7 +145,7 @@ Test(coordinator_core, a_ps_replaced_before_there_is_a_variable_is_no_loss)
     cr_assert_eq(self->core.fatal, 0);
     cr_assert_eq(self->core.membership.ps_joined, 1);
     cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
-    cr_assert_eq(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0)->incarnation, 2999);
+    cr_assert_eq(fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 0)->incarnation, 2999);
     /* The old one, should it still be there, is told to leave. */
     cadre_task_t old = fixture_ps(0);
     fixture_heartbeat(self, &old, 1, nothing);
@@ -202,7 +202,7 @@ Test(coordinator_core, a_ps_that_cannot_restore_ends_the_job)
     cr_assert_eq(self->core.fatal, CADRE_ECORRUPT);
     cr_assert(strstr(self->core.fatal_text, "ps 0 cannot begin"));
     cr_assert(strstr(self->core.fatal_text, "shard-0.mdb: hash"));
-    cr_assert(self->core.progress);
+    cr_assert(cadre_effects_take_progress(&self->core.effects));
     cr_assert(fixture_logged(self, "restore_failed"));
     fixture_destroy(&self);
 }
@@ -505,9 +505,9 @@ Test(coordinator_core, a_create_ends_when_every_part_is_answered_with_the_first_
         shards[i] = variable->shards[creates[i]->create.partition];
     }
     reply_with(self, shards[0], creates[0], 0, "");
-    self->core.progress = false;
+    cadre_effects_take_progress(&self->core.effects);
     reply_with(self, shards[1], creates[1], CADRE_ESHAPE, "the checkpoint holds [6]");
-    cr_assert(self->core.progress);
+    cr_assert(cadre_effects_take_progress(&self->core.effects));
     cr_assert_eq(operation.pending, 1);
     reply_with(self, shards[2], creates[2], CADRE_EFULL, "later");
     reply_with(self, shards[2], creates[2], 0, "doubled");

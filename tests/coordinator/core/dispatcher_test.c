@@ -598,8 +598,8 @@ static bool
 told_full(const fixture_t *self, const char *reason)
 {
     for (size_t i = 0; i < self->event_count; i++) {
-        const cadre_core_event_t *event = &self->events[i];
-        if (event->kind == CADRE_CORE_LOG && strcmp(event->name, "window_full") == 0) {
+        const cadre_effect_t *event = &self->events[i];
+        if (event->kind == CADRE_EFFECT_LOG && strcmp(event->name, "window_full") == 0) {
             return strstr(event->text, reason);
         }
     }

@@ -394,15 +394,15 @@ Test(recovery, a_ps_that_leaves_requests_unanswered_gets_another_connection)
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_PULL), 1);
     self->now_ms += CADRE_MUTE_MS - 1;
     fixture_turn(self);
-    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0));
+    cr_assert_null(fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 0));
     self->now_ms++;
     fixture_turn(self);
-    const cadre_core_event_t *moved = fixture_event(self, CADRE_CORE_SHARD_MOVED, 1);
+    const cadre_effect_t *moved = fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 1);
     cr_assert_eq(moved->shard, 1);
     cr_assert_eq(moved->incarnation, ps.incarnation);
     self->now_ms += CADRE_MUTE_MS - 1;
     fixture_turn(self);
-    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 2));
+    cr_assert_null(fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 2));
     cadre_core_forget(&self->core, &operation);
     fixture_destroy(&self);
 }

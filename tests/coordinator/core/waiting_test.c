@@ -31,9 +31,9 @@ words(const fixture_t *self)
 static const char *
 logged(const fixture_t *self, const char *name)
 {
-    const cadre_core_event_t *event = NULL;
+    const cadre_effect_t *event = NULL;
     const char *pairs = NULL;
-    for (size_t i = 0; (event = fixture_event(self, CADRE_CORE_LOG, i)); i++) {
+    for (size_t i = 0; (event = fixture_event(self, CADRE_EFFECT_LOG, i)); i++) {
         pairs = strcmp(event->name, name) == 0 ? event->text : pairs;
     }
     return pairs;

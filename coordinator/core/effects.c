@@ -1,0 +1,116 @@
+#include "coordinator/core/effects.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+
+void
+cadre_effects_init(cadre_effects_t *self, uint64_t incarnation, uint64_t epoch, uint64_t now_ms)
+{
+    *self = (cadre_effects_t){.incarnation = incarnation, .epoch = epoch, .now_ms = now_ms};
+}
+
+void
+cadre_effects_fini(cadre_effects_t *self)
+{
+    cadre_outbox_fini(&self->outbox);
+    free(self->items);
+    self->items = NULL;
+}
+
+void
+cadre_effects_set_time(cadre_effects_t *self, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+}
+
+/* --- what objects do --- */
+
+cadre_message_t
+cadre_effects_message(const cadre_effects_t *self, cadre_message_type_t type)
+{
+    return (cadre_message_t){.type = type, .incarnation = self->incarnation, .epoch = self->epoch};
+}
+
+void
+cadre_effects_send(cadre_effects_t *self, const cadre_task_t *to, cadre_message_t *message)
+{
+    cadre_outbox_send(&self->outbox, to, message);
+}
+
+void
+cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
+{
+    if (self->count == 0) {
+        self->first = 0;
+    }
+    if (self->first + self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 16;
+        self->items = cadre_realloc(self->items, self->capacity, sizeof(*self->items));
+    }
+    self->items[self->first + self->count++] = *effect;
+}
+
+void
+cadre_effects_log(cadre_effects_t *self, char level, const char *name, const char *format, ...)
+{
+    cadre_effect_t line = {.kind = CADRE_EFFECT_LOG, .level = level, .name = name};
+    va_list arguments;
+    if (!cadre_log_budget_take(&self->log_budget, name, self->now_ms)) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(line.text, sizeof(line.text), format, arguments);
+    va_end(arguments);
+    cadre_effects_emit(self, &line);
+}
+
+void
+cadre_effects_tell_held_lines(cadre_effects_t *self)
+{
+    uint64_t held = 0;
+    const char *name = NULL;
+    while ((name = cadre_log_budget_tell(&self->log_budget, self->now_ms, &held))) {
+        cadre_effects_log(self, 'W', "lines_left_out",
+                          "event=%s count=%" PRIu64 " why=\"more than %d at once\"", name, held,
+                          CADRE_LOG_BURST);
+    }
+}
+
+void
+cadre_effects_note_progress(cadre_effects_t *self)
+{
+    self->progress = true;
+}
+
+/* --- what the shell takes --- */
+
+bool
+cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect)
+{
+    if (self->count == 0) {
+        return false;
+    }
+    *effect = self->items[self->first++];
+    self->count--;
+    return true;
+}
+
+bool
+cadre_effects_take_progress(cadre_effects_t *self)
+{
+    bool progress = self->progress;
+    self->progress = false;
+    return progress;
+}
+
+cadre_outbox_t
+cadre_effects_take_outbox(cadre_effects_t *self)
+{
+    cadre_outbox_t outbox = self->outbox;
+    self->outbox = (cadre_outbox_t){.entries = NULL};
+    return outbox;
+}
