@@ -20,7 +20,7 @@ waits_json(const cadre_core_t *core, const cadre_member_t *member)
     json_t *waits = json_array();
     for (size_t i = 0; i < member->wait_items; i += 3) {
         const uint64_t *wait = &member->waits[i];
-        const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, wait[0]);
+        const cadre_closure_t *closure = cadre_begun_find(&core->begun, wait[0]);
         closure = closure ? closure : cadre_replay_find(&core->replay, wait[0]);
         if (closure) {
             const char *function = core->catalogue.functions[closure->function - 1]->name;

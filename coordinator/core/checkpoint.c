@@ -36,7 +36,7 @@ static uint64_t
 done(const cadre_core_t *core)
 {
     uint64_t count =
-        core->next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
+        core->begun.next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         count += core->assigned[i];
     }
@@ -278,10 +278,10 @@ static void
 note_what_is_below(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    self->cut = core->next_id;
-    self->below = core->closures.count;
+    self->cut = core->begun.next_id;
+    self->below = core->begun.closures.count;
     self->totals = core->totals;
-    self->totals.scheduled = core->begun; /* what was not is not below the cut */
+    self->totals.scheduled = core->begun.total; /* what was not is not below the cut */
     self->totals.failed -= core->refused;
     self->assigns = cadre_replay_assigns(&core->replay);
     self->done = done(core);
@@ -548,7 +548,7 @@ static bool
 is_resuming(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (core->next_id == core->resumed_cut) {
+    if (core->begun.next_id == core->resumed_cut) {
         return true;
     }
     const char *awaited = missing(core);
@@ -587,7 +587,7 @@ static void
 describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
     char closure[CADRE_WAITING_TEXT_SIZE];
-    const cadre_closure_t *oldest = cadre_core_oldest(core);
+    const cadre_closure_t *oldest = cadre_begun_oldest(&core->begun);
     cadre_assert(oldest);
     snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
              "%s, the oldest of %zu that were begun before the cut",

@@ -22,7 +22,7 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
     if (closure->id) {
-        cadre_u64_map_take(&self->closures, closure->id);
+        cadre_begun_end(&self->begun, closure->id);
         bool unsaved = has_updates && !self->replay.keeping;
         cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
     }
@@ -42,13 +42,12 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
-    *self = (cadre_core_t){.options = *options,
-                           .next_id = 1,
-                           .tick_due_ms = UINT64_MAX,
-                           .unread_since_ms = UINT64_MAX};
+    *self = (cadre_core_t){
+        .options = *options, .tick_due_ms = UINT64_MAX, .unread_since_ms = UINT64_MAX};
     cadre_effects_init(&self->effects, options->incarnation, options->epoch, now_ms);
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
+    cadre_begun_init(&self->begun);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
@@ -77,7 +76,7 @@ cadre_core_fini(cadre_core_t *self)
         }
     }
     cadre_closure_queue_fini(&self->queue);
-    cadre_u64_map_fini(&self->closures);
+    cadre_begun_fini(&self->begun);
     cadre_u64_map_fini(&self->apart);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
@@ -103,9 +102,8 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     self->replay.cut = cut;
     self->resumed_cut = cut;
     self->settled = cut;
-    self->next_id = cut;
     self->totals = *totals;
-    self->begun = totals->scheduled;
+    cadre_begun_resume(&self->begun, cut, totals->scheduled);
     self->checkpoint.last_path = cadre_strdup(path);
 }
 
@@ -274,17 +272,6 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 }
 
 /* --- time --- */
-
-const cadre_closure_t *
-cadre_core_oldest(const cadre_core_t *self)
-{
-    const cadre_closure_t *oldest = NULL;
-    const cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
-        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
-    }
-    return oldest;
-}
 
 static uint64_t
 earlier(uint64_t left_ms, uint64_t right_ms)

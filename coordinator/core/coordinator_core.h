@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/core/begun.h"
 #include "coordinator/core/catalogue.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/closure_queue.h"
@@ -86,7 +87,7 @@ struct cadre_core {
     bool untold;                     /* some worker may lack some of them */
     cadre_drops_t drops;             /* of variables */
     cadre_closure_queue_t queue;
-    cadre_u64_map_t closures; /* by id: begun and not ended */
+    cadre_begun_t begun;
     cadre_replay_t replay;
     bool replay_holds; /* nothing new is begun until a checkpoint makes room */
     uint64_t unsaved;  /* closures with updates that ended and are not kept: only goes up */
@@ -95,10 +96,8 @@ struct cadre_core {
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
-    uint64_t begun;    /* closures that were given an id */
-    uint64_t refused;  /* that failed without one, in this session */
+    uint64_t refused;  /* closures that failed without an id, in this session */
     uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
-    uint64_t next_id;  /* of the next closure to be handed out */
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
@@ -242,9 +241,6 @@ void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_
 void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 
 /* --- between the files of the core --- */
-
-/* The closure with the lowest id that was begun and has not ended, NULL when there is none. */
-const cadre_closure_t *cadre_core_oldest(const cadre_core_t *self);
 
 /* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
  * the name that the member with its incarnation joined with. */

@@ -76,10 +76,7 @@ static void
 begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
 {
     if (closure->id == 0) {
-        closure->id = self->next_id;
-        self->next_id += closure->steps;
-        closure->number = ++self->begun;
-        cadre_u64_map_put(&self->closures, closure->id, closure);
+        cadre_begun_add(&self->begun, closure);
     }
     cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;

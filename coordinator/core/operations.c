@@ -198,7 +198,7 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
                 &message, cadre_chunk_new_copy(from + cadre_chunk_layout_offset(&layout, k),
                                                cadre_chunk_layout_size(&layout, k)));
         }
-        cadre_replay_note_assign(&self->replay, shard, self->next_id, &message);
+        cadre_replay_note_assign(&self->replay, shard, self->begun.next_id, &message);
         cadre_shard_requests_ask(&self->requests, shard, &message, on_reply, operation, i);
     }
 }

@@ -41,16 +41,6 @@ cadre_restore_point_fini(cadre_restore_point_t *self)
 
 /* --- ready --- */
 
-/* Every attempt that is under way may have touched a shard as it was before. */
-static void
-mark_stale(cadre_core_t *core)
-{
-    cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
-        closure->stale = closure->attempt;
-    }
-}
-
 const cadre_restore_point_t *
 cadre_recovery_point(const cadre_core_t *core, uint32_t shard)
 {
@@ -94,7 +84,7 @@ static void
 begin_replay(cadre_core_t *core, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
-    mark_stale(core);
+    cadre_begun_mark_stale(&core->begun);
     if (!core->replay.keeping) {
         tell_loss(core, shard);
         return;
@@ -266,8 +256,7 @@ ask_creates(cadre_core_t *core, uint32_t shard)
 static uint64_t
 window_base(const cadre_core_t *core, const cadre_restore_point_t *point)
 {
-    const cadre_closure_t *oldest = cadre_core_oldest(core);
-    uint64_t base = oldest ? oldest->id : core->next_id;
+    uint64_t base = cadre_begun_lowest(&core->begun);
     uint64_t kept = cadre_replay_lowest(&core->replay, point->cut);
     base = kept < base ? kept : base;
     return base > point->cut ? base : point->cut;

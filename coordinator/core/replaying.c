@@ -127,7 +127,8 @@ hold_dispatch(cadre_core_t *core, bool holds)
 static void
 watch_bounds(cadre_core_t *core)
 {
-    int fullness = core->replay.keeping ? cadre_replay_fullness(&core->replay, core->next_id) : 0;
+    int fullness =
+        core->replay.keeping ? cadre_replay_fullness(&core->replay, core->begun.next_id) : 0;
     cadre_checkpoint_t *checkpoint = &core->checkpoint;
     hold_dispatch(core, fullness >= 2);
     if (fullness == 0 || !cadre_recovery_is_calm(core)) {

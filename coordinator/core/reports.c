@@ -113,7 +113,7 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
 static cadre_closure_t *
 find(const cadre_core_t *self, uint64_t id)
 {
-    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, id);
+    cadre_closure_t *closure = cadre_begun_find(&self->begun, id);
     return closure ? closure : cadre_replay_find(&self->replay, id);
 }
 
@@ -457,7 +457,7 @@ cadre_dispatch_cancel(cadre_core_t *self)
         return;
     }
     self->cancel_ms = self->effects.now_ms ? self->effects.now_ms : 1;
-    uint64_t *ids = cadre_calloc(self->closures.count, sizeof(*ids));
+    uint64_t *ids = cadre_calloc(self->begun.closures.count, sizeof(*ids));
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         const cadre_member_t *member = self->membership.workers[i];
         size_t count = 0;

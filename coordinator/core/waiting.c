@@ -41,7 +41,8 @@ cadre_waiting_closure(const cadre_core_t *core, const cadre_closure_t *closure,
 const char *
 cadre_waiting_window(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
 {
-    const cadre_closure_t *oldest = core->settle_pending == 0 ? cadre_core_oldest(core) : NULL;
+    const cadre_closure_t *oldest =
+        core->settle_pending == 0 ? cadre_begun_oldest(&core->begun) : NULL;
     if (oldest) {
         return cadre_waiting_closure(core, oldest, text);
     }

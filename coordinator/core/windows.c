@@ -9,7 +9,7 @@
 bool
 cadre_windows_have_room(const cadre_core_t *core)
 {
-    return core->next_id - core->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
+    return core->begun.next_id - core->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
 }
 
 static void
@@ -30,11 +30,11 @@ on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int stat
 static void
 settle(cadre_core_t *core)
 {
-    if (core->settle_pending > 0 || core->next_id - core->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
+    if (core->settle_pending > 0 ||
+        core->begun.next_id - core->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
         return;
     }
-    const cadre_closure_t *oldest = cadre_core_oldest(core);
-    uint64_t lowest = oldest ? oldest->id : core->next_id;
+    uint64_t lowest = cadre_begun_lowest(&core->begun);
     if (lowest - core->settled < CADRE_APPLIED_WINDOW_MAX / 4) {
         return;
     }
@@ -64,7 +64,7 @@ report(cadre_core_t *core)
     cadre_effects_log(&core->effects, 'W', "window_full",
                       "for=\"%.300s\" ids=%" PRIu64 " queued=%zu "
                       "next=\"nothing new begins before that has ended\"",
-                      cadre_waiting_window(core, text), core->next_id - core->settled,
+                      cadre_waiting_window(core, text), core->begun.next_id - core->settled,
                       cadre_closure_queue_waiting(&core->queue));
 }
 

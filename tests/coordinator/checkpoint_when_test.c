@@ -170,7 +170,7 @@ static void
 run_closure(fixture_t *self, uint32_t number)
 {
     cadre_task_t worker = fixture_worker(0);
-    uint64_t id = self->core.next_id;
+    uint64_t id = self->core.begun.next_id;
     fixture_heartbeat(self, &worker, self->now_ms, (cadre_u64s_t){NULL, 0});
     fixture_schedule(self, number);
     fixture_turn(self);

@@ -11,14 +11,14 @@ credit_after(fixture_t *self, const cadre_task_t *worker, uint32_t rounds, uint3
 {
     cadre_member_t *member = cadre_membership_find(&self->core.membership, worker->incarnation);
     member->slots = slots;
-    uint64_t id = self->core.next_id;
+    uint64_t id = self->core.begun.next_id;
     for (uint32_t round = 0; round < rounds; round++) {
         self->now_ms += 51;
         while (self->core.queue.lanes.common < 990) {
             fixture_schedule(self, 1);
         }
         fixture_turn(self);
-        for (; id < self->core.next_id; id++) {
+        for (; id < self->core.begun.next_id; id++) {
             fixture_done(self, worker, id, 1);
         }
         fixture_clear(self);
@@ -43,7 +43,7 @@ Test(credit, the_credit_of_a_fast_worker_grows_to_its_limit_and_shrinks_again)
     }
     cr_assert_eq(member->credit, 512);
     for (int i = 0; i < 20; i++) {
-        fixture_done(self, &worker, self->core.next_id - 1, 1);
+        fixture_done(self, &worker, self->core.begun.next_id - 1, 1);
         fixture_schedule(self, 1);
         self->now_ms += 2000;
         fixture_heartbeat(self, &worker, 100 + (uint64_t)i, nothing);

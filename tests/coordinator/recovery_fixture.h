@@ -32,7 +32,7 @@ static inline void
 run(fixture_t *self, const cadre_task_t *worker, uint32_t count, uint64_t updates)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t id = self->core.next_id;
+        uint64_t id = self->core.begun.next_id;
         fixture_schedule(self, i);
         fixture_turn(self);
         done(self, worker, id, 1, updates);

@@ -179,7 +179,7 @@ check_tag(sim_cluster_t *self, const sim_worker_t *worker, const cadre_message_t
     }
     const cadre_member_t *member =
         cadre_membership_find(&core->membership, worker->task.incarnation);
-    const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, message->closure.id);
+    const cadre_closure_t *closure = cadre_u64_map_get(&core->begun.closures, message->closure.id);
     if (closure && member && closure->worker == member && closure->tag != CADRE_TAG_NONE &&
         closure->tag != member->index) {
         sim_check_fail(&self->check, "closure %" PRIu64 " for worker %u is on worker %u",

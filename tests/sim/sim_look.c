@@ -125,7 +125,7 @@ sim_look(sim_cluster_t *self)
     look_at_links(self);
     size_t cursor = 0;
     const cadre_closure_t *closure = NULL;
-    while (is_awake && (closure = cadre_u64_map_next(&core->closures, &cursor))) {
+    while (is_awake && (closure = cadre_u64_map_next(&core->begun.closures, &cursor))) {
         look_at_closure(self, closure);
     }
 }

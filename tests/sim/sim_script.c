@@ -473,7 +473,7 @@ begin(sim_script_t *self, sim_operation_t operation)
         uint64_t wait_ms = draw(self, 1, 2000);
         self->due_ms = self->network->now_ms + wait_ms;
         bool jumps = self->plan.jumps && !core_of(self)->replay_holds;
-        core_of(self)->next_id += jumps ? draw(self, 0, JUMP_MAX) : 0;
+        core_of(self)->begun.next_id += jumps ? draw(self, 0, JUMP_MAX) : 0;
         sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
     }
 }

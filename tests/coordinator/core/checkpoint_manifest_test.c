@@ -150,7 +150,7 @@ Test(checkpoint_manifest, its_manifest_survives_the_file_and_resumes_the_totals)
     cr_assert_eq(restore->restore.cut, 12);
     cr_assert_eq(restore->restore.generation, 1);
     cr_assert_eq(fixture_sent(next, &worker, CADRE_MESSAGE_CLOSURE, 0)->closure.id, 12);
-    cr_assert_eq(next->core.begun, 12);
+    cr_assert_eq(next->core.begun.total, 12);
     cr_assert_str_eq(next->core.checkpoint.last_path, "/ckpt/ckpt-9");
     free(progress);
     free(text);

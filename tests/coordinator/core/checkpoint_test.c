@@ -631,7 +631,7 @@ Test(checkpoint, asks_for_progress_with_the_cut_unless_it_was_given)
     cadre_checkpoint_abort(&self->core, CADRE_ECANCELLED, "given up");
     fixture_turn(self);
     fixture_clear(self);
-    self->core.next_id = 100;
+    self->core.begun.next_id = 100;
     cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
     fixture_turn(self);
     cr_assert_eq(calls.calls, 0, "not before the cut");

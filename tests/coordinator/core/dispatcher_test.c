@@ -45,8 +45,8 @@ Test(dispatcher, ids_are_given_at_the_first_dispatch_and_ascend_by_steps)
     fixture_schedule(self, 2);
     fixture_turn(self);
     ASSERT_SENT(self, &worker, 1, 4);
-    cr_assert_eq(self->core.next_id, 5);
-    cr_assert_eq(self->core.begun, 2);
+    cr_assert_eq(self->core.begun.next_id, 5);
+    cr_assert_eq(self->core.begun.total, 2);
     const cadre_closure_message_t *first =
         &fixture_sent(self, NULL, CADRE_MESSAGE_CLOSURE, 0)->closure;
     cr_assert_eq(first->steps, 3);
@@ -106,7 +106,7 @@ Test(dispatcher, closures_of_a_lost_worker_run_again_first_in_old_order_with_the
     cr_assert_eq(fixture_sent(self, &workers[1], CADRE_MESSAGE_CLOSURE, 1)->closure.variables, 3);
     cr_assert_eq(self->core.totals.workers_lost, 1);
     cr_assert_eq(self->core.totals.attempts, 6);
-    cr_assert_eq(self->core.begun, 4);
+    cr_assert_eq(self->core.begun.total, 4);
     fixture_clear(self);
     fixture_done(self, &workers[1], 1, 2);
     fixture_done(self, &workers[1], 3, 2);
@@ -186,7 +186,7 @@ Test(dispatcher, the_first_report_wins_also_a_late_one_of_an_old_attempt)
     cr_assert_eq(told->ack.reports.items[0], 1);
     cr_assert_eq(told->ack.reports.items[1], 2);
     cr_assert_eq(self->core.totals.finished, 1);
-    cr_assert_eq(self->core.closures.count, 0);
+    cr_assert_eq(self->core.begun.closures.count, 0);
     fixture_destroy(&self);
 }
 
@@ -293,7 +293,7 @@ Test(dispatcher, a_user_error_names_function_closure_attempt_and_worker_and_is_n
     cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EFUNCTION);
     cr_assert_str_eq(text, "function work, closure 1, attempt 1, worker 0: line 3: no number");
     cr_assert_eq(self->core.totals.failed, 1);
-    cr_assert_eq(self->core.closures.count, 0);
+    cr_assert_eq(self->core.begun.closures.count, 0);
     fixture_destroy(&self);
 }
 
@@ -355,7 +355,7 @@ Test(dispatcher, a_closure_that_is_cancelled_while_queued_again_leaves_no_trace)
     cadre_closure_queue_cancel(&self->core.queue);
     cr_assert_eq(self->ended_count, 1);
     cr_assert_eq(self->ended[0].status, CADRE_ECANCELLED);
-    cr_assert_eq(self->core.closures.count, 0);
+    cr_assert_eq(self->core.begun.closures.count, 0);
     fixture_hello(self, &worker);
     fixture_done(self, &worker, 1, 1);
     fixture_turn(self);
@@ -393,7 +393,7 @@ Test(dispatcher, a_closure_that_takes_down_too_many_workers_fails_as_poison)
                       strstr(self->ended[i].text, ": worker 0 (process 4711, the last of 10)"),
                   "%s", self->ended[i].text);
     }
-    cr_assert_eq(self->core.closures.count, 0);
+    cr_assert_eq(self->core.begun.closures.count, 0);
     cr_assert_eq(self->core.apart.count, 0);
     fixture_destroy(&self);
 }
@@ -616,7 +616,7 @@ Test(dispatcher, nothing_new_is_begun_beyond_the_window_of_the_shards)
     for (size_t i = 0; i < 3; i++) {
         fixture_t *self = cluster(1);
         self->core.settle_pending = 1; /* as long as the shards have not moved on */
-        self->core.next_id = self->core.settled + cases[i].span;
+        self->core.begun.next_id = self->core.settled + cases[i].span;
         fixture_schedule(self, 1);
         fixture_turn(self);
         cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), cases[i].goes ? 1 : 0);
@@ -631,15 +631,15 @@ Test(dispatcher, shards_are_told_to_settle_below_the_oldest_closure_that_has_not
     cadre_task_t worker = fixture_worker(0);
     fixture_join_ps(self);
     fixture_hello(self, &worker);
-    self->core.next_id = CADRE_APPLIED_WINDOW_MAX / 4 + 10;
+    self->core.begun.next_id = CADRE_APPLIED_WINDOW_MAX / 4 + 10;
     fixture_schedule(self, 1);
     fixture_turn(self);
     uint64_t oldest = fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 0)->closure.id;
-    self->core.next_id = 1 + CADRE_APPLIED_WINDOW_MAX / 2 - 1;
+    self->core.begun.next_id = 1 + CADRE_APPLIED_WINDOW_MAX / 2 - 1;
     fixture_clear(self);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);
-    self->core.next_id++;
+    self->core.begun.next_id++;
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 2);
     cr_assert_eq(fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
@@ -663,7 +663,7 @@ Test(dispatcher, who_keeps_the_window_full_is_named_now_and_then)
     fixture_schedule(self, 1);
     fixture_turn(self);
     self->core.options.lease_ms = 10000000;
-    self->core.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    self->core.begun.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
     fixture_clear(self);
     fixture_turn(self);
     cr_assert(!fixture_logged(self, "window_full"), "nothing waits for it");
@@ -690,7 +690,7 @@ Test(dispatcher, shards_that_do_not_settle_are_told_of_when_the_window_is_full)
 {
     fixture_t *self = cluster(1);
     self->core.settle_pending = 1;
-    self->core.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    self->core.begun.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
     fixture_schedule(self, 1);
     fixture_turn(self);
     cr_assert(told_full(self, "1 shards to answer SETTLE"));
@@ -702,7 +702,7 @@ Test(dispatcher, an_old_closure_that_has_not_ended_keeps_the_shards_where_they_a
     fixture_t *self = cluster(1);
     fixture_schedule(self, 1);
     fixture_turn(self);
-    self->core.next_id = CADRE_APPLIED_WINDOW_MAX / 2 + 10;
+    self->core.begun.next_id = CADRE_APPLIED_WINDOW_MAX / 2 + 10;
     fixture_clear(self);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);

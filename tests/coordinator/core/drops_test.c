@@ -13,7 +13,7 @@ commit(fixture_t *self)
 {
     cadre_core_t *core = &self->core;
     cadre_restore_point_t point = {.path = cadre_strdup("/ckpt/9"),
-                                   .cut = core->next_id,
+                                   .cut = core->begun.next_id,
                                    .assigns = cadre_replay_assigns(&core->replay),
                                    .unsaved = core->unsaved,
                                    .variable_count = core->catalogue.variable_count,

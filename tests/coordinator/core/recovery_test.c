@@ -96,7 +96,7 @@ Test(recovery, no_more_is_begun_than_may_wait_for_a_shard)
         cadre_closure_t *closure = fixture_schedule(self, 1);
         closure = cadre_closure_queue_take(&self->core.queue, 0, CADRE_QUEUE_NEW_TOO);
         closure->id = id;
-        cadre_u64_map_put(&self->core.closures, id, closure);
+        cadre_u64_map_put(&self->core.begun.closures, id, closure);
         cadre_closure_queue_put_aside(&self->core.queue, closure);
         if (id == CADRE_ASIDE_MAX - 1) {
             fixture_schedule(self, 2);
