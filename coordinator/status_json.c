@@ -101,7 +101,7 @@ shards_json(const cadre_core_t *core)
                                          [CADRE_PLACE_READY] = "ready"};
     json_t *shards = json_array();
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        const cadre_place_t *place = &core->shards[i];
+        const cadre_place_t *place = &core->recovery.places[i];
         json_array_append_new(shards,
                               json_pack("{s:i, s:s, s:I}", "index", (int)i, "state",
                                         place->replaying ? "replaying" : states[place->state],

@@ -478,7 +478,8 @@ cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
 static bool
 is_done(const cadre_coordinator_t *self)
 {
-    return cadre_closure_queue_done(&self->core.queue) && cadre_recovery_is_settled(&self->core);
+    return cadre_closure_queue_done(&self->core.queue) &&
+           cadre_recovery_is_settled(&self->core.recovery);
 }
 
 int
@@ -490,7 +491,7 @@ cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
     cadre_gate_lock(self->gate);
     uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
     while (status == 0 && !(cadre_closure_queue_passed(&self->core.queue, barrier) &&
-                            cadre_recovery_is_settled(&self->core))) {
+                            cadre_recovery_is_settled(&self->core.recovery))) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);

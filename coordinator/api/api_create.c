@@ -101,7 +101,8 @@ is_resumed(const cadre_coordinator_t *self, const char *name)
 static int
 check_late(const cadre_coordinator_t *self, const char *name)
 {
-    if (!is_resumed(self, name) || strcmp(self->core.points[0].path, self->resumed_path) == 0) {
+    if (!is_resumed(self, name) ||
+        strcmp(self->core.recovery.points.at[0].path, self->resumed_path) == 0) {
         return 0;
     }
     return cadre_fail(CADRE_ESTATE,
@@ -331,7 +332,7 @@ static int
 create(cadre_coordinator_t *self, batch_t *batch)
 {
     int status = await_turn(self, batch);
-    self->core.creation_status = 0;
+    cadre_recovery_begin_creation(&self->core.recovery);
     batch->ps_lost = self->core.totals.ps_lost;
     while (status == 0 && batch->added < batch->count) {
         status = add(self, batch); /* so that what is wrong is known before anything is asked */
@@ -343,8 +344,9 @@ create(cadre_coordinator_t *self, batch_t *batch)
             status = await_some(self, batch, &operation);
         }
     }
-    if (status == 0 && self->core.creation_status < 0) {
-        status = cadre_fail(self->core.creation_status, "%s", self->core.creation_text);
+    if (status == 0 && self->core.recovery.creation_status < 0) {
+        status = cadre_fail(self->core.recovery.creation_status, "%s",
+                            self->core.recovery.creation_text);
     }
     if (status == 0) {
         publish(self, batch);

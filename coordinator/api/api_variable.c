@@ -78,7 +78,7 @@ await_room(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
     int status = 0;
-    while (status == 0 && self->core.replay_holds) {
+    while (status == 0 && self->core.replay.holds) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, "room for a replay", &since_ms);

@@ -101,34 +101,13 @@ send_definitions(cadre_core_t *self, cadre_member_t *member)
     member->definitions = self->definitions.count;
 }
 
-/* Where a shard is, or that it is away; nothing of one that was never there. */
-static void
-send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
-{
-    const cadre_member_t *ps = self->membership.ps[shard];
-    const cadre_place_t *place = &self->shards[shard];
-    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_SHARD);
-    if (place->state == CADRE_PLACE_READY) {
-        message.shard = (cadre_shard_message_t){.index = shard,
-                                                .address = ps->address,
-                                                .incarnation = ps->task.incarnation,
-                                                .generation = place->generation};
-    } else if (place->lost_once) {
-        message.shard =
-            (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
-    } else {
-        return; /* told when it comes */
-    }
-    cadre_effects_send(&self->effects, &member->task, &message);
-}
-
 void
 cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
 {
     bool goes_on = hello->session == self->options.incarnation;
     uint64_t has = goes_on ? hello->definitions : 0;
     for (uint32_t i = 0; i < self->options.ps_count; i++) {
-        send_shard(self, member, i);
+        cadre_recovery_tell(&self->recovery, member, i);
     }
     member->definitions = has < self->definitions.count ? has : self->definitions.count;
     member->briefed = true;
@@ -149,16 +128,6 @@ cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_m
 #define FOR_EACH_WORKER(self, member)                                                              \
     for (uint32_t worker_ = 0; worker_ < (self)->membership.worker_capacity; worker_++)            \
         if (((member) = (self)->membership.workers[worker_]))
-
-void
-cadre_core_announce_shard(cadre_core_t *self, uint32_t shard)
-{
-    const cadre_member_t *member = NULL;
-    FOR_EACH_WORKER(self, member)
-    {
-        send_shard(self, member, shard);
-    }
-}
 
 void
 cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable)
@@ -251,7 +220,7 @@ cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_
     switch ((cadre_want_t)want->kind) {
     case CADRE_WANT_SHARD:
         if (id < self->options.ps_count) {
-            send_shard(self, member, (uint32_t)id);
+            cadre_recovery_tell(&self->recovery, member, (uint32_t)id);
         }
         break;
     case CADRE_WANT_DEFINITIONS:

@@ -38,7 +38,7 @@ done(const cadre_core_t *core)
     uint64_t count =
         core->begun.next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        count += core->assigned[i];
+        count += core->recovery.places[i].assigned;
     }
     return count;
 }
@@ -158,6 +158,18 @@ cadre_checkpoint_on_ended(cadre_core_t *core, uint64_t id, int status, bool unsa
     }
 }
 
+void
+cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self)
+{
+    self->saved = 0;
+}
+
+bool
+cadre_checkpoint_decides(const cadre_checkpoint_t *self)
+{
+    return self->state == CADRE_CHECKPOINT_COMMITTING && !self->overdue;
+}
+
 /* --- the end --- */
 
 static void
@@ -225,7 +237,7 @@ give_up(cadre_core_t *core, int status, const char *text)
     cadre_effects_log(&core->effects, 'W', "checkpoint_failed",
                       "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
                       self->id, text,
-                      core->replay_holds ? "; nothing new begins until one is committed" : "");
+                      core->replay.holds ? "; nothing new begins until one is committed" : "");
     end(core, status, text);
 }
 
@@ -285,7 +297,7 @@ note_what_is_below(cadre_core_t *core)
     self->totals.failed -= core->refused;
     self->assigns = cadre_replay_assigns(&core->replay);
     self->done = done(core);
-    self->unsaved = core->unsaved;
+    self->unsaved = core->replay.unsaved;
     self->variable_count = core->catalogue.variable_count - core->creating;
     self->drops = core->drops.retired;
 }
@@ -310,12 +322,13 @@ cut(cadre_core_t *core)
         self->progress = self->on_progress(self->progress_context, self->cut);
     }
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        self->shards[i].assigned = core->assigned[i];
+        self->shards[i].assigned = core->recovery.places[i].assigned;
         cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_SNAPSHOT);
-        message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
-                                                      .cut = self->cut,
-                                                      .generation = core->shards[i].generation,
-                                                      .shard = i};
+        message.snapshot =
+            (cadre_snapshot_message_t){.checkpoint = self->id,
+                                       .cut = self->cut,
+                                       .generation = core->recovery.places[i].generation,
+                                       .shard = i};
         cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
     }
 }
@@ -346,11 +359,12 @@ close_cut(cadre_core_t *core)
     set_state(core, CADRE_CHECKPOINT_WRITING);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_CLOSE_CUT);
-        message.close_cut = (cadre_close_cut_message_t){.checkpoint = self->id,
-                                                        .cut = self->cut,
-                                                        .directory = self->draft,
-                                                        .generation = core->shards[i].generation,
-                                                        .shard = i};
+        message.close_cut =
+            (cadre_close_cut_message_t){.checkpoint = self->id,
+                                        .cut = self->cut,
+                                        .directory = self->draft,
+                                        .generation = core->recovery.places[i].generation,
+                                        .shard = i};
         cadre_shard_requests_ask(&core->requests, i, &message, on_closed, self, i);
     }
 }
@@ -454,7 +468,7 @@ give_restore_point(cadre_core_t *core, const char *path)
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         point.assigned[i] = self->shards[i].assigned;
     }
-    cadre_recovery_on_commit(core, &point);
+    cadre_recovery_on_commit(&core->recovery, &point);
 }
 
 /* Lets go what no shard can be told to begin with any more. Not before the commit was taken: one
@@ -463,8 +477,8 @@ give_restore_point(cadre_core_t *core, const char *path)
 static void
 retain(cadre_core_t *core)
 {
-    uint64_t newest = core->points[0].id;
-    uint64_t before = core->points[1].id;
+    uint64_t newest = core->recovery.points.at[0].id;
+    uint64_t before = core->recovery.points.at[1].id;
     order(core, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
 }
 
@@ -497,19 +511,6 @@ take_commit(cadre_core_t *core, const char *path)
     end(core, 0, "");
 }
 
-/* Whether a shard is being restored from the checkpoint before, or closures since that run again:
- * what is kept for it must not go yet. */
-static bool
-is_restoring(const cadre_core_t *core)
-{
-    for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        if (core->shards[i].state == CADRE_PLACE_RESTORING) {
-            return true;
-        }
-    }
-    return core->replay.active;
-}
-
 static void
 on_opened(cadre_core_t *core, const cadre_store_answer_t *answer)
 {
@@ -534,7 +535,7 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
     } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
         if (answer->status < 0) {
             give_up(core, answer->status, answer->text);
-        } else if (is_restoring(core)) {
+        } else if (cadre_recovery_is_under_way(&core->recovery)) {
             self->committed = cadre_strdup(answer->text); /* taken when that is over */
         } else {
             take_commit(core, answer->text);
@@ -675,7 +676,7 @@ watch_commit(cadre_core_t *core)
                           "that is lost meanwhile begins with the one before\"",
                           self->id, core->effects.now_ms - self->state_ms);
     }
-    if (self->committed && !is_restoring(core)) {
+    if (self->committed && !cadre_recovery_is_under_way(&core->recovery)) {
         cadre_auto(cadre_free) char *path = self->committed;
         self->committed = NULL;
         take_commit(core, path);
@@ -695,8 +696,8 @@ cadre_checkpoint_tick(cadre_core_t *core)
     if (core->fatal) {
         cadre_checkpoint_abort(core, core->fatal, core->fatal_text);
     }
-    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core) &&
-        !is_creating_awaited(core)) {
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
+        cadre_recovery_is_calm(&core->recovery) && !is_creating_awaited(core)) {
         cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(core, false)) {

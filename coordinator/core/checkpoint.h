@@ -141,6 +141,12 @@ void cadre_checkpoint_on_attempt(struct cadre_core *core, uint64_t id);
 /* A closure that was begun has ended. `unsaved`: with updates that are not kept for a replay. */
 void cadre_checkpoint_on_ended(struct cadre_core *core, uint64_t id, int status, bool unsaved);
 
+/* The newest one could not be read: another is due, also where nothing is done any more. */
+void cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self);
+
+/* Whether the store is about to decide which one is the newest, and not overdue. */
+bool cadre_checkpoint_decides(const cadre_checkpoint_t *self);
+
 /* What the one under way waits for, in words; the oldest closure below the cut by its function and
  * worker. */
 void cadre_checkpoint_waits(const struct cadre_core *core, char text[CADRE_CHECKPOINT_WAITS_SIZE]);

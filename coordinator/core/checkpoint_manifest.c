@@ -57,7 +57,7 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
     entry->size_bytes = written->size_bytes;
     entry->hash = written->hash;
     entry->state = (cadre_shard_state_t){.window_base = core->checkpoint.cut,
-                                         .generation = core->shards[shard].generation,
+                                         .generation = core->recovery.places[shard].generation,
                                          .applied = written->counters[CADRE_PS_COUNTER_applied],
                                          .duplicate = written->counters[CADRE_PS_COUNTER_duplicate],
                                          .refused = written->counters[CADRE_PS_COUNTER_refused]};

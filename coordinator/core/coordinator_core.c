@@ -9,10 +9,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "coordinator/core/replay_bounds.h"
 #include "coordinator/core/windows.h"
-
-/* Ids of the recovery's requests begin above this: answers do not say whose they are. */
-#define REPAIR_REQUESTS (UINT64_C(1) << 62)
 
 /* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
 static void
@@ -34,7 +32,9 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     if (has_updates && self->replay.keeping) {
         cadre_replay_keep(&self->replay, closure);
     } else {
-        self->unsaved += has_updates ? 1 : 0;
+        if (has_updates) {
+            cadre_replay_note_unsaved(&self->replay);
+        }
         cadre_closure_destroy(&closure);
     }
 }
@@ -51,10 +51,14 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
-    cadre_shard_requests_init(&self->repairs, options->ps_count, REPAIR_REQUESTS);
-    self->shards = cadre_calloc(options->ps_count, sizeof(*self->shards));
-    self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));
-    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(""), .cut = 1};
+    cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
+                                                                   .members = &self->membership,
+                                                                   .catalogue = &self->catalogue,
+                                                                   .drops = &self->drops,
+                                                                   .begun = &self->begun,
+                                                                   .replay = &self->replay,
+                                                                   .requests = &self->requests,
+                                                                   .effects = &self->effects});
     self->replay.cut = 1;
     self->settled = 1;
     self->checkpoint.last_ms = now_ms;
@@ -80,25 +84,20 @@ cadre_core_fini(cadre_core_t *self)
     cadre_u64_map_fini(&self->apart);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
-    cadre_shard_requests_fini(&self->repairs);
+    cadre_recovery_fini(&self->recovery);
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
     cadre_definitions_fini(&self->definitions);
     cadre_drops_fini(&self->drops);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_effects_fini(&self->effects);
-    free(self->shards);
-    free(self->assigned);
-    cadre_restore_point_fini(&self->points[0]);
-    cadre_restore_point_fini(&self->points[1]);
 }
 
 void
 cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
                   const cadre_totals_t *totals)
 {
-    free(self->points[0].path);
-    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
+    cadre_recovery_resume(&self->recovery, path, id, cut);
     self->replay.cut = cut;
     self->resumed_cut = cut;
     self->settled = cut;
@@ -118,6 +117,13 @@ tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
     }
 }
 
+static void
+tell_unknown(cadre_core_t *self, const cadre_task_t *task)
+{
+    cadre_message_t unknown = cadre_effects_message(&self->effects, CADRE_MESSAGE_UNKNOWN_PEER);
+    cadre_effects_send(&self->effects, task, &unknown);
+}
+
 void
 cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
 {
@@ -129,6 +135,25 @@ cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
     worker->drain_asked = true;
     worker->draining = true;
     tell_to_drain(self, worker);
+}
+
+/* A ps whose shard stands still is told to stop, so that whoever starts it again gets one that
+ * moves; one that serves something else is told to join anew. It is gone when this returns. */
+static void
+judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t *heartbeat)
+{
+    char why[CADRE_RECOVERY_WHY_SIZE];
+    switch (cadre_recovery_on_heartbeat(&self->recovery, ps, heartbeat, why)) {
+    case CADRE_PS_GOES_ON:
+        return;
+    case CADRE_PS_STANDS_STILL:
+        cadre_core_say_stop(self, &ps->task, why);
+        break;
+    case CADRE_PS_SERVES_ANOTHER:
+        tell_unknown(self, &ps->task);
+        break;
+    }
+    cadre_core_lose(self, ps, why, false);
 }
 
 static void
@@ -154,7 +179,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
         ack.request = request; /* so that it knows that it is heard */
         cadre_effects_send(&self->effects, &member->task, &ack);
-        cadre_recovery_on_heartbeat(self, member, heartbeat);
+        judge_ps(self, member, heartbeat);
     }
 }
 
@@ -183,14 +208,11 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_REPLY:
     case CADRE_MESSAGE_VALUES:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-        if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
-            cadre_shard_requests_answer(&self->requests, member->index, message);
-        }
+        cadre_recovery_on_answer(&self->recovery, member->index, message);
         cadre_effects_note_progress(&self->effects); /* a call may be waiting for this answer */
         break;
     case CADRE_MESSAGE_PROBED:
-        cadre_shard_requests_probed(&self->repairs, member->index, message);
-        cadre_shard_requests_probed(&self->requests, member->index, message);
+        cadre_recovery_on_probed(&self->recovery, member->index, message);
         cadre_effects_note_progress(&self->effects);
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
@@ -262,8 +284,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     } else if (message->type == CADRE_MESSAGE_HELLO) {
         cadre_core_on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {
-        cadre_message_t unknown = cadre_effects_message(&self->effects, CADRE_MESSAGE_UNKNOWN_PEER);
-        cadre_effects_send(&self->effects, from, &unknown);
+        tell_unknown(self, from);
     } else {
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
@@ -279,18 +300,39 @@ earlier(uint64_t left_ms, uint64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
+/* Has others do what the recovery cannot: by now a shard may be READY, or the job at its end. */
 static void
-pump_requests(cadre_core_t *self)
+carry_out_recovery(cadre_core_t *self)
 {
-    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
-        cadre_shard_target_t repair = cadre_recovery_repair_target(self, shard);
-        cadre_shard_target_t target = cadre_recovery_target(self, shard);
-        uint64_t resend_ms = self->options.resend_ms;
-        cadre_shard_requests_pump(&self->repairs, shard, &repair, self->effects.now_ms, resend_ms,
-                                  &self->effects.outbox);
-        cadre_shard_requests_pump(&self->requests, shard, &target, self->effects.now_ms, resend_ms,
-                                  &self->effects.outbox);
+    cadre_recovery_outcome_t outcome;
+    if (!cadre_recovery_take_outcome(&self->recovery, &outcome)) {
+        return;
     }
+    self->totals.ps_restored += outcome.restored;
+    self->totals.closures_at_risk += outcome.at_risk;
+    if (outcome.is_ready) {
+        cadre_closure_queue_release(&self->queue);
+    }
+    if (outcome.is_unreadable) {
+        cadre_checkpoint_on_unreadable(&self->checkpoint);
+    }
+    if (outcome.status < 0) {
+        self->fatal = outcome.status;
+        snprintf(self->fatal_text, sizeof(self->fatal_text), "%s", outcome.text);
+        cadre_effects_note_progress(&self->effects);
+    }
+}
+
+static uint64_t
+tick_recovery(cadre_core_t *self)
+{
+    const cadre_recovery_turn_t turn = {.ended = self->checkpoint.ended,
+                                        .is_committing =
+                                            cadre_checkpoint_decides(&self->checkpoint)};
+    uint64_t due_ms = cadre_recovery_tick(&self->recovery, &turn);
+    carry_out_recovery(self);
+    cadre_replay_bounds_tick(self);
+    return due_ms;
 }
 
 uint64_t
@@ -301,7 +343,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         due_ms = earlier(due_ms, cadre_windows_tick(self));
-        due_ms = earlier(due_ms, cadre_recovery_tick(self));
+        due_ms = earlier(due_ms, tick_recovery(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_drops_tick(self);
         cadre_core_tell_definitions(self); /* before what needs them */
@@ -316,11 +358,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         }
     }
     cadre_dispatch_acknowledge(self);
-    size_t asked = self->requests.count + self->repairs.count;
-    if (asked > 0) {
-        pump_requests(self);
-    }
-    bool chasing = cadre_admission_chase(self) || asked > 0 || self->queue.cancelling;
+    bool asks = cadre_recovery_pump(&self->recovery);
+    bool chasing = cadre_admission_chase(self) || asks || self->queue.cancelling;
     self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
     return self->tick_due_ms;
 }

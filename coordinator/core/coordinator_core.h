@@ -20,6 +20,7 @@
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/closure_queue.h"
 #include "coordinator/core/contests.h"
+#include "coordinator/core/core_options.h"
 #include "coordinator/core/definitions.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
@@ -27,29 +28,6 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/replay.h"
 #include "coordinator/core/shard_requests.h"
-
-typedef struct {
-    uint64_t incarnation;  /* random, of this process */
-    uint64_t epoch;        /* of the session: random, also after a resume, so that what tasks say of
-                              any other session is known by it; at least 1 */
-    const char *transport; /* "curve", "plain" or "insecure", for people; NULL: plain */
-    const char *job;       /* borrowed for the life of the core, like the next one */
-    const char *build;     /* this release, for people whose task is of another one */
-    uint32_t ps_count;
-    uint32_t workers_max;    /* that there are descriptors for; 0: as many as may join, */
-    const char *workers_why; /* and what to do about it, borrowed */
-    uint64_t seed;
-    size_t queue_capacity;
-    uint64_t lease_ms;
-    uint64_t deadline_ms; /* of a closure that has none of its own; 0: none */
-    uint64_t heartbeat_ms;
-    uint64_t resend_ms;
-    uint64_t ps_timeout_ms;
-    cadre_recovery_t recovery;
-    bool round_robin;
-    cadre_closure_ended_t ended; /* every closure's end, see closure_queue.h */
-    void *context;
-} cadre_core_options_t;
 
 /* An operation of the API under way: a create, read, assign or count over several shards. It lives
  * with its caller. */
@@ -89,10 +67,8 @@ struct cadre_core {
     cadre_closure_queue_t queue;
     cadre_begun_t begun;
     cadre_replay_t replay;
-    bool replay_holds; /* nothing new is begun until a checkpoint makes room */
-    uint64_t unsaved;  /* closures with updates that ended and are not kept: only goes up */
     cadre_shard_requests_t requests; /* of the API and checkpoints */
-    cadre_shard_requests_t repairs;  /* of the recovery */
+    cadre_shard_recovery_t recovery;
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
@@ -106,19 +82,12 @@ struct cadre_core {
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
     cadre_u64_map_t
-        apart; /* by id: closures that are handed out apart from all others (trials.c) */
-    cadre_place_t *shards;           /* [ps_count] */
-    uint64_t announced;              /* sum of the shards' announced generations */
-    uint64_t *assigned;              /* [ps_count]: last sequence */
-    cadre_restore_point_t points[2]; /* what new shards begin with: the newest commit, and the one
-                                        before for when that cannot be read; path NULL: none */
-    uint64_t resumed_cut;            /* where this session began; 0 when it did not resume */
-    int fatal;                       /* the job cannot go on: every call answers this */
+        apart;            /* by id: closures that are handed out apart from all others (trials.c) */
+    uint64_t resumed_cut; /* where this session began; 0 when it did not resume */
+    int fatal;            /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint32_t creating;   /* newest variables that are not yet there on all shards */
-    int creation_status; /* of them: a restored shard has refused what it had taken before; 0 */
-    char creation_text[CADRE_TEXT_SIZE_MAX + 1];
+    uint32_t creating;    /* newest variables that are not yet there on all shards */
     uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
     uint32_t lacks;       /* how often a worker has not what closures may need */
     bool unserved;        /* closures may wait that no worker can run; */
@@ -213,7 +182,6 @@ void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* Tells the workers about a variable that was created, a function or a dataset. */
-void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
 void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
 void cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable);

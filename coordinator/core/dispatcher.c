@@ -97,7 +97,7 @@ queue_limit(const cadre_core_t *self)
     if (self->replay.active) {
         return cadre_replay_limit(&self->replay);
     }
-    bool holds = self->replay_holds || !cadre_windows_have_room(self) ||
+    bool holds = self->replay.holds || !cadre_windows_have_room(self) ||
                  self->queue.aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }

@@ -49,18 +49,6 @@ on_told(void *context, uint64_t variable, const cadre_message_t *reply, int stat
     }
 }
 
-cadre_message_t
-cadre_drops_retire_message(const cadre_core_t *core, uint32_t variable, uint32_t shard,
-                           uint64_t checkpoint)
-{
-    cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_RETIRE);
-    message.retire = (cadre_retire_message_t){.variable = variable,
-                                              .checkpoint = checkpoint,
-                                              .generation = core->shards[shard].generation,
-                                              .shard = shard};
-    return message;
-}
-
 /* A cut that is open holds the variable, and was made before it was retired. */
 static bool
 has_open_cut(const cadre_core_t *core)
@@ -78,7 +66,8 @@ retire(cadre_core_t *core, cadre_variable_t *variable)
     uint64_t last = has_open_cut(core) ? core->checkpoint.id : 0;
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         if (cadre_variable_is_on(variable, shard)) {
-            cadre_message_t message = cadre_drops_retire_message(core, variable->id, shard, last);
+            cadre_message_t message =
+                cadre_recovery_retire_message(&core->recovery, variable->id, shard, last);
             cadre_shard_requests_ask(&core->requests, shard, &message, on_told, core, variable->id);
         }
     }

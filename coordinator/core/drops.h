@@ -55,8 +55,4 @@ void cadre_drops_tick(struct cadre_core *core);
 
 bool cadre_drops_is_retired(const struct cadre_core *core, const cadre_variable_t *variable);
 
-/* Returns RETIRE for one shard: `checkpoint` is the last that holds the variable. */
-cadre_message_t cadre_drops_retire_message(const struct cadre_core *core, uint32_t variable,
-                                           uint32_t shard, uint64_t checkpoint);
-
 #endif

@@ -22,9 +22,9 @@ cadre_job_unready(const cadre_core_t *core, char text[CADRE_JOB_UNREADY_SIZE])
         return;
     }
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        if (core->shards[i].state != CADRE_PLACE_READY) {
+        if (!cadre_recovery_is_ready(&core->recovery, i)) {
             snprintf(text, CADRE_JOB_UNREADY_SIZE, "shard %u of %u is %s", i,
-                     core->options.ps_count, PLACE_STATES[core->shards[i].state]);
+                     core->options.ps_count, PLACE_STATES[core->recovery.places[i].state]);
             return;
         }
     }
@@ -233,8 +233,8 @@ add_shards(const cadre_core_t *core, cadre_metrics_text_t *text)
     uint64_t counts[CADRE_COUNT_OF(PLACE_STATES)] = {0};
     uint64_t replaying = 0;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        counts[core->shards[i].state]++;
-        replaying += core->shards[i].replaying;
+        counts[core->recovery.places[i].state]++;
+        replaying += core->recovery.places[i].replaying;
     }
     cadre_metrics_text_family(text, "cadre_coordinator_shards", CADRE_METRIC_GAUGE,
                               "Shards of the job, by state.");

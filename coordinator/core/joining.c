@@ -20,7 +20,7 @@ welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
 {
     uint64_t generation = 0;
     if (member->task.role == CADRE_ROLE_PS) {
-        const cadre_place_t *place = &self->shards[member->index];
+        const cadre_place_t *place = &self->recovery.places[member->index];
         generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
     }
     cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_WELCOME);
@@ -78,7 +78,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
                       is_ps ? "its shard is restored on the process that takes its place"
                             : "they run again on other workers");
     if (is_ps) {
-        cadre_recovery_on_lost(self, member, why);
+        cadre_recovery_on_lost(&self->recovery, member, why);
     }
     remove_member(self, member);
 }
@@ -140,7 +140,7 @@ choose_protocol(const cadre_core_t *self, const cadre_hello_message_t *hello, ui
 static int
 check_folders(const cadre_core_t *self, const cadre_hello_message_t *hello)
 {
-    bool needs_one = self->checkpoint.enabled || self->points[0].path[0];
+    bool needs_one = self->checkpoint.enabled || self->recovery.points.at[0].path[0];
     if (hello->role == CADRE_ROLE_PS && hello->folderless && needs_one) {
         return cadre_fail(CADRE_EREFUSED,
                           "this ps may use no folder for checkpoints, and the job has some: start "
@@ -333,7 +333,7 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     }
     if (member && is_confused(member, hello)) {
         cadre_core_lose(self, member, "it serves another shard", false);
-        cadre_recovery_on_confused(self, from->incarnation);
+        cadre_recovery_on_confused(&self->recovery, from->incarnation);
         member = NULL;
     }
     bool known = member != NULL;
@@ -353,11 +353,10 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
             &self->effects, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
             cadre_member_name(member, name), member->host, member->process, member->slots);
         if (member->task.role == CADRE_ROLE_PS) {
-            cadre_recovery_on_ps(self, member, hello);
+            cadre_recovery_on_ps(&self->recovery, member, hello);
         }
     } else if (member->task.role == CADRE_ROLE_PS) { /* what came before its WELCOME is dropped */
-        cadre_shard_requests_doubt(&self->requests, member->index);
-        cadre_shard_requests_doubt(&self->repairs, member->index);
+        cadre_recovery_doubt(&self->recovery, member->index);
     }
     welcome(self, member, message->request);
     if (member->task.role == CADRE_ROLE_WORKER) {
@@ -455,7 +454,8 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
         cadre_membership_note_end(&self->membership, member, self->effects.now_ms, false);
         remove_member(self, member);
     } else if (self->stopping) {
-        cadre_recovery_on_lost(self, member, reason); /* a worker may still ask where it is */
+        cadre_recovery_on_lost(&self->recovery, member,
+                               reason); /* a worker may still ask where it is */
         remove_member(self, member);
     } else {
         cadre_core_lose(self, member, reason, false);

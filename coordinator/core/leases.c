@@ -33,10 +33,7 @@ excuse_stall(cadre_core_t *self)
     cadre_membership_excuse(&self->membership, late_ms, self->effects.now_ms);
     cadre_contests_excuse(&self->contests, late_ms, self->effects.now_ms);
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? late_ms : 0;
-    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
-        cadre_place_t *place = &self->shards[shard];
-        place->deadline_ms += place->deadline_ms ? late_ms : 0;
-    }
+    cadre_recovery_excuse(&self->recovery, late_ms);
     cadre_effects_log(&self->effects, 'W', "own_stall",
                       "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
                       late_ms);

@@ -57,8 +57,8 @@ cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
         cadre_message_t message = cadre_catalogue_create_message(variable, i, shape);
         message.incarnation = self->options.incarnation;
         message.epoch = self->options.epoch;
-        message.create.generation = self->shards[shard].generation;
-        message.create.fresh = cadre_recovery_is_fresh(self, shard, variable);
+        message.create.generation = self->recovery.places[shard].generation;
+        message.create.fresh = cadre_recovery_is_fresh(&self->recovery, shard, variable);
         cadre_shard_requests_ask(&self->requests, shard, &message, on_created, operation,
                                  variable->id);
     }
@@ -87,8 +87,9 @@ ask_drops(cadre_core_t *self, const cadre_variable_t *variable)
             continue;
         }
         cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_DROP);
-        message.drop = (cadre_drop_message_t){
-            .variable = variable->id, .generation = self->shards[shard].generation, .shard = shard};
+        message.drop = (cadre_drop_message_t){.variable = variable->id,
+                                              .generation = self->recovery.places[shard].generation,
+                                              .shard = shard};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_dropped, self, variable->id);
     }
 }
@@ -160,7 +161,7 @@ cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
         uint32_t shard = variable->shards[i];
         uint64_t items[] = {variable->id, i, 0};
         cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_PULL);
-        message.pull = (cadre_pull_message_t){.generation = self->shards[shard].generation,
+        message.pull = (cadre_pull_message_t){.generation = self->recovery.places[shard].generation,
                                               .partitions = {items, 3}};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_values, operation, i);
         cadre_shard_requests_expect(&self->requests, shard,
@@ -180,11 +181,12 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint32_t shard = variable->shards[i];
         cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_ASSIGN);
-        message.assign = (cadre_assign_message_t){.sequence = ++self->assigned[shard],
-                                                  .generation = self->shards[shard].generation,
-                                                  .mode = mode,
-                                                  .variable = variable->id,
-                                                  .partition = i};
+        message.assign = (cadre_assign_message_t){
+            .sequence = cadre_recovery_next_assignment(&self->recovery, shard),
+            .generation = self->recovery.places[shard].generation,
+            .mode = mode,
+            .variable = variable->id,
+            .partition = i};
         cadre_checkpoint_after(self, UINT64_MAX, &message.assign.checkpoint, &message.assign.cut);
         cadre_chunk_layout_t layout;
         int64_t rows = cadre_split_rows(variable->rows, variable->partitions, i);

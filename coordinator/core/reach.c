@@ -106,7 +106,7 @@ uint32_t
 cadre_reach_lost_shard(const cadre_core_t *self)
 {
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
-        if (self->shards[shard].state == CADRE_PLACE_READY && is_lost(self, shard)) {
+        if (cadre_recovery_is_ready(&self->recovery, shard) && is_lost(self, shard)) {
             return shard;
         }
     }

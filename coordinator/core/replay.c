@@ -133,6 +133,12 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
 }
 
 void
+cadre_replay_note_unsaved(cadre_replay_t *self)
+{
+    self->unsaved++;
+}
+
+void
 cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
                          const cadre_message_t *message)
 {
@@ -226,9 +232,16 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
 }
 
 void
+cadre_replay_hold(cadre_replay_t *self, bool holds)
+{
+    self->holds = holds;
+}
+
+void
 cadre_replay_stop(cadre_replay_t *self)
 {
     cadre_assert(!self->active && self->in_flight == 0);
+    self->unsaved += self->kept.count;
     drop_closures(self, &self->log, UINT64_MAX);
     drop_assigns(self, self->assign_count);
     self->old_count = 0;

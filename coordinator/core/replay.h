@@ -46,6 +46,8 @@ typedef struct {
     size_t in_flight;   /* kept ones */
     size_t size_bytes;  /* of closures, assignments, and results that closures take as arguments */
     uint64_t forgotten; /* closures so far */
+    uint64_t unsaved;   /* closures with updates that ended and are not kept: only goes up */
+    bool holds;         /* nothing new is begun until a checkpoint makes room */
 
     uint64_t cut;     /* of the newest commit: what is kept from below it is kept for another one */
     size_t old_count; /* closures from below it */
@@ -75,6 +77,9 @@ void cadre_replay_fini(cadre_replay_t *self);
 /* Takes a closure that has ended; its id is new here. */
 void cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure);
 
+/* Counts a closure with updates that has ended and is not kept. */
+void cadre_replay_note_unsaved(cadre_replay_t *self);
+
 /* Notes an assignment that is about to be sent; shares its chunks. */
 void cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
                               const cadre_message_t *message);
@@ -92,7 +97,11 @@ void cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before
  */
 int cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id);
 
-/* Forgets everything and keeps nothing from now on. No pass may be under way. */
+/* Says whether new closures wait until a checkpoint makes room. */
+void cadre_replay_hold(cadre_replay_t *self, bool holds);
+
+/* Forgets everything and keeps nothing from now on: what was kept is unsaved. No pass may be under
+ * way. */
 void cadre_replay_stop(cadre_replay_t *self);
 
 /* The lowest id from `from` on that may be run again, UINT64_MAX when there is none. */

@@ -295,7 +295,7 @@ return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *cl
                  const cadre_closure_failed_message_t *failed)
 {
     bool is_shard = failed->shard < self->options.ps_count;
-    if (is_shard && self->shards[failed->shard].state != CADRE_PLACE_READY) {
+    if (is_shard && !cadre_recovery_is_ready(&self->recovery, (uint32_t)failed->shard)) {
         put_aside(self, closure);
         return;
     }

@@ -30,7 +30,7 @@ send_resource(cadre_core_t *self, const cadre_member_t *member, const cadre_reso
                                    .variables = call->variables,
                                    .names = {(const char *const *)call->names, call->name_count},
                                    .tensors = cadre_tensor_list_items(&call->tensors),
-                                   .generations = self->announced,
+                                   .generations = self->recovery.announced,
                                    .workers = self->membership.worker_places};
     cadre_tensor_list_add_chunks(&call->tensors, &message);
     cadre_effects_send(&self->effects, &member->task, &message);

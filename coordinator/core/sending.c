@@ -105,7 +105,7 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},
         .tensors = cadre_tensor_list_items(&closure->tensors),
-        .generations = self->announced,
+        .generations = self->recovery.announced,
         .workers = self->membership.worker_places,
         .resources = {closure->resources, closure->resource_count},
         .drops = closure->drops};

@@ -54,7 +54,7 @@ const char *
 cadre_waiting_recovery(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
 {
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        const cadre_place_t *place = &core->shards[shard];
+        const cadre_place_t *place = &core->recovery.places[shard];
         if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
             snprintf(text, CADRE_WAITING_TEXT_SIZE,
                      "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
@@ -62,7 +62,7 @@ cadre_waiting_recovery(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SI
             return text;
         }
         if (place->state == CADRE_PLACE_RESTORING) {
-            const char *path = cadre_recovery_point(core, shard)->path;
+            const char *path = cadre_recovery_point(&core->recovery, shard)->path;
             snprintf(text, CADRE_WAITING_TEXT_SIZE,
                      "ps %u to be restored%s%.200s: it has %u requests to answer", shard,
                      path[0] ? " from " : "", path, place->pending);
@@ -85,7 +85,7 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
     if (recovery) {
         return recovery;
     }
-    if (core->replay_holds && core->checkpoint.enabled) {
+    if (core->replay.holds && core->checkpoint.enabled) {
         return room_words(core, text);
     }
     uint32_t lost = cadre_reach_lost_shard(core);

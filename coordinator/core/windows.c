@@ -43,7 +43,7 @@ settle(cadre_core_t *core)
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         cadre_message_t message = cadre_effects_message(&core->effects, CADRE_MESSAGE_SETTLE);
         message.settle = (cadre_settle_message_t){
-            .base = lowest, .generation = core->shards[shard].generation, .shard = shard};
+            .base = lowest, .generation = core->recovery.places[shard].generation, .shard = shard};
         cadre_shard_requests_ask(&core->requests, shard, &message, on_settled, core, shard);
     }
 }
@@ -53,7 +53,7 @@ settle(cadre_core_t *core)
 static bool
 holds_alone(const cadre_core_t *core)
 {
-    return !cadre_windows_have_room(core) && !core->replay.active && !core->replay_holds &&
+    return !cadre_windows_have_room(core) && !core->replay.active && !core->replay.holds &&
            cadre_closure_queue_has_work(&core->queue);
 }
 

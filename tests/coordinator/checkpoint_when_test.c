@@ -138,7 +138,7 @@ Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
     const float value[5] = {1, 2, 3, 4, 5};
     cadre_operation_t operation;
     const cadre_variable_t *variable = self->core.catalogue.variables[0];
-    self->core.unsaved = 3;
+    self->core.replay.unsaved = 3;
     cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
     fixture_turn(self);
     cadre_task_t ps = fixture_ps(0);
@@ -147,12 +147,12 @@ Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
     fixture_turn(self);
     ask_snapshots(self);
     cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
-    self->core.unsaved = 5;
+    self->core.replay.unsaved = 5;
     end_well(self);
-    cr_assert_str_eq(self->core.points[0].path, "/ckpt/ckpt-9");
-    cr_assert_eq(self->core.points[0].unsaved, 3);
-    cr_assert_eq(self->core.points[0].assigned[0], 1);
-    cr_assert_eq(self->core.unsaved, 5);
+    cr_assert_str_eq(self->core.recovery.points.at[0].path, "/ckpt/ckpt-9");
+    cr_assert_eq(self->core.recovery.points.at[0].unsaved, 3);
+    cr_assert_eq(self->core.recovery.points.at[0].assigned[0], 1);
+    cr_assert_eq(self->core.replay.unsaved, 5);
     cadre_core_forget(&self->core, &operation);
     fixture_destroy(&self);
 }
@@ -309,7 +309,7 @@ pass_over(fixture_t *self)
         fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, i));
     }
     fixture_turn(self);
-    cr_assert(cadre_recovery_is_calm(&self->core));
+    cr_assert(cadre_recovery_is_calm(&self->core.recovery));
 }
 
 Test(checkpoint_when, one_that_could_not_be_read_is_followed_by_another_though_nothing_was_done)

@@ -11,10 +11,12 @@ commit(fixture_t *self, const char *path, uint64_t cut, uint64_t assigns)
     cadre_restore_point_t point = {.path = cadre_strdup(path),
                                    .cut = cut,
                                    .assigns = assigns,
-                                   .unsaved = self->core.unsaved,
+                                   .unsaved = self->core.replay.unsaved,
                                    .assigned = cadre_calloc(2, sizeof(*point.assigned))};
-    memcpy(point.assigned, self->core.assigned, 2 * sizeof(*point.assigned));
-    cadre_recovery_on_commit(&self->core, &point);
+    for (int i = 0; i < 2; i++) {
+        point.assigned[i] = self->core.recovery.places[i].assigned;
+    }
+    cadre_recovery_on_commit(&self->core.recovery, &point);
 }
 
 /* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
@@ -58,7 +60,7 @@ Test(recovery_points, only_what_the_newest_checkpoint_lacks_runs_again)
     cr_assert(says(self, "ps_restored", "closures=1 assignments=0 "), "%s",
               said(self, "ps_restored"));
     done(self, &worker, 4, 2, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     cr_assert(says(self, "replay_done", "closures=1 assignments=0 "), "%s",
               said(self, "replay_done"));
     fixture_destroy(&self);
@@ -81,7 +83,7 @@ Test(recovery_points, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_on
     cr_assert_str_eq(sent(self), "3:2 4:2");
     done(self, &worker, 3, 2, 1);
     done(self, &worker, 4, 2, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     commit(self, "/c", 5, 0);
     cr_assert_eq(self->core.replay.kept.count, 1, "what came after /b is kept for it");
     fixture_destroy(&self);
@@ -140,7 +142,7 @@ Test(recovery_points, the_last_assignment_before_a_cut_is_not_made_again_on_who_
     fixture_turn(self);
     answer_last(self, &next, CADRE_MESSAGE_ASSIGN, 0);
     fixture_turn(self);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_ASSIGN), 0);
     fixture_destroy(&self);
 }
@@ -162,10 +164,10 @@ Test(recovery_points,
     answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1);
-    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    cr_assert_not(cadre_recovery_is_settled(&self->core.recovery));
     answer_last(self, &next, CADRE_MESSAGE_ASSIGN, 0);
     fixture_turn(self);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     fixture_destroy(&self);
 }
 
@@ -203,8 +205,8 @@ job_with_a_drop_between_commits(void)
     fixture_turn(self);
     cr_assert_eq(core->drops.retired, 1);
     commit(self, "/b", 3, 0);
-    core->points[0].variable_count = 1;
-    core->points[0].drops = 1;
+    core->recovery.points.at[0].variable_count = 1;
+    core->recovery.points.at[0].drops = 1;
     run(self, &worker, 1, 2);
     lose(self, 0);
     fixture_clear(self);
@@ -212,7 +214,7 @@ job_with_a_drop_between_commits(void)
     cr_assert_str_eq(fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/b");
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_CREATE), 0);
     answer_restore(self, &ps, 0);
-    cr_assert_eq(core->shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(core->recovery.places[0].state, CADRE_PLACE_READY);
     done(self, &worker, 3, 2, 1);
     fixture_clear(self);
     return self;
@@ -237,7 +239,7 @@ Test(recovery_points, who_began_without_what_was_dropped_goes_back_with_who_goes
     go_back(self);
     cr_assert_eq(fixture_count(self, &first, CADRE_MESSAGE_RESTORE), 1);
     cr_assert_str_eq(fixture_sent(self, &first, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_RESTORING);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_RESTORING);
     answer_restore(self, &first, 0);
     cr_assert_eq(fixture_sent(self, &first, CADRE_MESSAGE_CREATE, 0)->create.variable, 1);
     fixture_destroy(&self);
@@ -247,7 +249,7 @@ Test(recovery_points, who_comes_back_without_what_was_dropped_is_restored_behind
 {
     fixture_t *self = job_with_a_drop_between_commits();
     cadre_task_t first = next_ps(0);
-    uint64_t generation = self->core.shards[0].generation;
+    uint64_t generation = self->core.recovery.places[0].generation;
     cadre_core_gone(&self->core, &first, self->now_ms);
     fixture_turn(self);
     go_back(self);
@@ -321,7 +323,7 @@ Test(recovery_points, rolling_back_takes_every_shard_to_the_cut_that_all_can_beg
     answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "3:2 4:2");
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     fixture_clear(self);
     cadre_core_gone(&self->core, &other, self->now_ms);
     fixture_turn(self);
@@ -363,7 +365,7 @@ Test(recovery_points, rolling_back_leaves_whole_shards_alone_once_nothing_is_kep
     fixture_clear(self);
     restore(self, 1);
     cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_RESTORE), 0);
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     cr_assert_eq(self->core.totals.ps_restored, 1);
     fixture_destroy(&self);
 }
@@ -376,7 +378,7 @@ Test(recovery_points, relaxed_runs_nothing_again_and_counts_what_it_costs)
     self->core.options.recovery = CADRE_RECOVERY_RELAXED;
     run(self, &worker, 3, 2);
     lose(self, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     fixture_clear(self);
     restore(self, 1);
     cr_assert_str_eq(sent(self), "");

@@ -289,11 +289,11 @@ believed(sim_cluster_t *self, uint32_t index)
 {
     const cadre_core_t *core = &self->coordinator->core;
     const cadre_member_t *member = core->membership.ps[index];
-    bool is_ready = member && core->shards[index].state == CADRE_PLACE_READY;
+    bool is_ready = member && core->recovery.places[index].state == CADRE_PLACE_READY;
     sim_shard_t *shard =
         is_ready ? sim_cluster_shard_of(self, sim_cluster_node_of(self, &member->task)) : NULL;
     bool has_begun = shard && shard->state && shard->state->epoch == core->options.epoch &&
-                     shard->state->generation == core->shards[index].generation;
+                     shard->state->generation == core->recovery.places[index].generation;
     if (is_ready && !has_begun) {
         sim_check_fail(&self->check, "I2: shard %u is taken for ready and has not begun", index);
     }
@@ -306,7 +306,7 @@ state_of(sim_cluster_t *self, uint32_t index)
 {
     const sim_shard_t *shard = believed(self, index);
     const sim_checkpoint_t *checkpoint =
-        sim_disk_find(&self->disk, self->coordinator->core.points[0].path);
+        sim_disk_find(&self->disk, self->coordinator->core.recovery.points.at[0].path);
     return shard ? shard->state : checkpoint ? checkpoint->files[index].state : NULL;
 }
 
@@ -349,14 +349,14 @@ sim_cluster_check_joined(sim_cluster_t *self)
     }
     sim_check_join(&self->check, states);
     const cadre_core_t *core = &self->coordinator->core;
-    if (self->check.relaxed && cadre_recovery_is_calm(core)) {
+    if (self->check.relaxed && cadre_recovery_is_calm(&core->recovery)) {
         sim_check_risk(&self->check, states, core->totals.closures_at_risk);
     }
     for (uint32_t i = 0; i < self->shard_count; i++) {
         sim_shard_t *shard = believed(self, i);
         if (shard && shard->core) {
             sim_shard_check_all(shard);
-            if (core->requests.count == 0 && core->repairs.count == 0) {
+            if (core->requests.count == 0 && core->recovery.repairs.count == 0) {
                 sim_shard_check_left(shard, gone(self));
             }
             sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));

@@ -208,8 +208,8 @@ check_sequences(const sim_coordinator_t *self)
 static void
 check_points(const sim_coordinator_t *self)
 {
-    for (size_t i = 0; i < CADRE_COUNT_OF(self->core.points); i++) {
-        const char *path = self->core.points[i].path;
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->core.recovery.points.at); i++) {
+        const char *path = self->core.recovery.points.at[i].path;
         const sim_checkpoint_t *checkpoint =
             path && path[0] ? sim_disk_find(self->disk, path) : NULL;
         if (checkpoint && checkpoint->removed) {
@@ -351,7 +351,7 @@ sim_coordinator_take_events(sim_coordinator_t *self)
         if (event.kind == CADRE_EFFECT_STORE) {
             on_order(self, &event.store);
         } else if (event.kind == CADRE_EFFECT_SHARD_MOVED &&
-                   self->core.shards[event.shard].mutes > 0) { /* all goes out again */
+                   self->core.recovery.places[event.shard].mutes > 0) { /* all goes out again */
             sim_network_disturb(self->network, SIM_COORDINATOR_NODE, self->network->now_ms);
         } else if (event.kind == CADRE_EFFECT_LOG && !self->deposed) {
             on_log(self, &event);
@@ -363,8 +363,8 @@ sim_coordinator_take_events(sim_coordinator_t *self)
 static void
 doubt_newest(const sim_coordinator_t *self)
 {
-    const char *newest = self->core.points[0].path;
-    const char *before = self->core.points[1].path;
+    const char *newest = self->core.recovery.points.at[0].path;
+    const char *before = self->core.recovery.points.at[1].path;
     const sim_checkpoint_t *spare = before && before[0] ? sim_disk_find(self->disk, before) : NULL;
     bool is_sound = before && (!before[0] || (spare && !spare->damaged && !spare->removed));
     self->disk->doubtful =

@@ -67,7 +67,7 @@ agrees(sim_cluster_t *self, uint32_t index)
 {
     const cadre_core_t *core = &self->coordinator->core;
     const cadre_member_t *member = core->membership.ps[index];
-    if (!member || core->shards[index].state != CADRE_PLACE_READY) {
+    if (!member || core->recovery.places[index].state != CADRE_PLACE_READY) {
         return true;
     }
     const sim_shard_t *shard = sim_cluster_shard_of(self, sim_cluster_node_of(self, &member->task));
@@ -75,7 +75,7 @@ agrees(sim_cluster_t *self, uint32_t index)
         return true;
     }
     return shard->index == index && shard->state && shard->state->epoch == core->options.epoch &&
-           shard->state->generation == core->shards[index].generation;
+           shard->state->generation == core->recovery.places[index].generation;
 }
 
 uint32_t
@@ -101,7 +101,8 @@ look_at_shard(sim_cluster_t *self, uint32_t index)
         sim_check_fail(&self->check,
                        "I10: the coordinator takes shard %u for ready with generation %" PRIu64
                        ", its ps does not since %" PRIu64 " ms",
-                       index, self->coordinator->core.shards[index].generation, *agreed_ms);
+                       index, self->coordinator->core.recovery.places[index].generation,
+                       *agreed_ms);
     }
 }
 

@@ -218,12 +218,13 @@ unrest(sim_cluster_t *self, char text[128])
     const cadre_core_t *core = &self->coordinator->core;
     text[0] = '\0';
     if (core->begun.closures.count > 0 || core->requests.count > 0 ||
-        core->checkpoint.state != CADRE_CHECKPOINT_IDLE || !cadre_recovery_is_calm(core)) {
+        core->checkpoint.state != CADRE_CHECKPOINT_IDLE ||
+        !cadre_recovery_is_calm(&core->recovery)) {
         snprintf(
             text, 128,
             "the coordinator has %zu closures, %zu requests, checkpoint state %d, it is %scalm",
             core->begun.closures.count, core->requests.count, core->checkpoint.state,
-            cadre_recovery_is_calm(core) ? "" : "not ");
+            cadre_recovery_is_calm(&core->recovery) ? "" : "not ");
     }
     uint32_t shard = sim_look_disagreement(self);
     if (text[0] == '\0' && shard != SIM_NEVER) {

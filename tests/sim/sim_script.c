@@ -76,7 +76,7 @@ join(sim_script_t *self)
 {
     bool raised = false;
     if (!cadre_closure_queue_done(&core_of(self)->queue) ||
-        !cadre_recovery_is_settled(core_of(self))) {
+        !cadre_recovery_is_settled(&core_of(self)->recovery)) {
         return false;
     }
     bool clean = raise_error(self, &raised);
@@ -472,7 +472,7 @@ begin(sim_script_t *self, sim_operation_t operation)
     } else if (operation == SIM_PAUSE) {
         uint64_t wait_ms = draw(self, 1, 2000);
         self->due_ms = self->network->now_ms + wait_ms;
-        bool jumps = self->plan.jumps && !core_of(self)->replay_holds;
+        bool jumps = self->plan.jumps && !core_of(self)->replay.holds;
         core_of(self)->begun.next_id += jumps ? draw(self, 0, JUMP_MAX) : 0;
         sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
     }

@@ -283,7 +283,7 @@ sim_script_create(sim_script_t *self)
         self->give_up_at = definition.too_large ? SIM_NEVER : draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
         core->creating = 1;
-        core->creation_status = 0;
+        cadre_recovery_begin_creation(&core->recovery);
         self->pending = (cadre_operation_t){.pending = 0};
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
@@ -297,8 +297,8 @@ sim_script_create(sim_script_t *self)
         return false;
     }
     core->creating = 0;
-    if (self->pending.status == 0 && core->creation_status < 0) {
-        self->pending.status = core->creation_status;
+    if (self->pending.status == 0 && core->recovery.creation_status < 0) {
+        self->pending.status = core->recovery.creation_status;
     }
     self->check->variable_count++;
     if (self->check->variables[self->new_variable->id - 1].definition.too_large) {

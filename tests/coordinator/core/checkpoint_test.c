@@ -411,7 +411,7 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     /* The commit did end well: it counts when the shard is restored, not before. */
     stored(self, CADRE_STORE_COMMIT, 9, 0, "/ckpt/ckpt-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_COMMITTING);
-    cr_assert_str_eq(self->core.points[0].path, "");
+    cr_assert_str_eq(self->core.recovery.points.at[0].path, "");
     cr_assert_null(last_order(self), "none goes while it is not taken");
     fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0));
     fixture_turn(self);
@@ -421,8 +421,8 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     fixture_turn(self);
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
-    cr_assert_str_eq(self->core.points[0].path, "/ckpt/ckpt-9");
-    cr_assert_str_eq(self->core.points[1].path, "");
+    cr_assert_str_eq(self->core.recovery.points.at[0].path, "/ckpt/ckpt-9");
+    cr_assert_str_eq(self->core.recovery.points.at[1].path, "");
     cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
     cr_assert_eq(last_order(self)->checkpoint, 9);
     fixture_destroy(&self);
@@ -464,7 +464,7 @@ Test(checkpoint, lets_go_of_no_checkpoint_that_a_shard_may_begin_with)
     commit_next(self, 12, 0);
     cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
     cr_assert_eq(last_order(self)->checkpoint, 10);
-    cr_assert_str_eq(self->core.points[1].path, "/ckpt/ckpt-10");
+    cr_assert_str_eq(self->core.recovery.points.at[1].path, "/ckpt/ckpt-10");
     fixture_destroy(&self);
 }
 

@@ -645,7 +645,7 @@ Test(dispatcher, shards_are_told_to_settle_below_the_oldest_closure_that_has_not
     cr_assert_eq(fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.generation,
-                 self->core.shards[1].generation);
+                 self->core.recovery.places[1].generation);
     cr_assert_eq(self->core.settled, 1, "not before both have it");
     fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0));
     cr_assert_eq(self->core.settled, 1);
@@ -676,11 +676,11 @@ Test(dispatcher, who_keeps_the_window_full_is_named_now_and_then)
     self->now_ms += CADRE_WINDOW_REPORT_MS - 1;
     fixture_turn(self);
     cr_assert(!fixture_logged(self, "window_full"));
-    self->core.replay_holds = true;
+    self->core.replay.holds = true;
     self->now_ms++;
     fixture_turn(self);
     cr_assert(!fixture_logged(self, "window_full"), "it is not the window alone");
-    self->core.replay_holds = false;
+    self->core.replay.holds = false;
     fixture_turn(self);
     cr_assert(fixture_logged(self, "window_full"));
     fixture_destroy(&self);

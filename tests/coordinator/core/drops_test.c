@@ -15,10 +15,10 @@ commit(fixture_t *self)
     cadre_restore_point_t point = {.path = cadre_strdup("/ckpt/9"),
                                    .cut = core->begun.next_id,
                                    .assigns = cadre_replay_assigns(&core->replay),
-                                   .unsaved = core->unsaved,
+                                   .unsaved = core->replay.unsaved,
                                    .variable_count = core->catalogue.variable_count,
                                    .drops = core->drops.retired};
-    cadre_recovery_on_commit(core, &point);
+    cadre_recovery_on_commit(&core->recovery, &point);
     fixture_turn(self);
 }
 
@@ -179,9 +179,9 @@ Test(drops, a_shard_that_begins_before_the_drop_has_it_again_and_is_told)
     cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0);
     cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 1, "what is called w there is the other");
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RETIRE), 1);
-    cr_expect_eq(core->shards[0].state, CADRE_PLACE_RESTORING);
+    cr_expect_eq(core->recovery.places[0].state, CADRE_PLACE_RESTORING);
     answer_last(self, &ps, CADRE_MESSAGE_RETIRE, 0);
-    cr_expect_eq(core->shards[0].state, CADRE_PLACE_READY);
+    cr_expect_eq(core->recovery.places[0].state, CADRE_PLACE_READY);
     cr_expect_eq(core->replay.redo.count + core->replay.in_flight, 3);
     fixture_destroy(&self);
 }
@@ -208,8 +208,8 @@ Test(drops, what_is_created_in_a_resumed_job_is_looked_for_in_its_checkpoint)
 {
     fixture_t *self = job(1);
     cadre_core_t *core = &self->core;
-    free(core->points[0].path);
-    core->points[0].path = cadre_strdup("/ckpt/8");
+    free(core->recovery.points.at[0].path);
+    core->recovery.points.at[0].path = cadre_strdup("/ckpt/8");
     cadre_task_t ps = restore_first(self);
     cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0);
     cadre_variable_t *next = fixture_add_variable(self, "v", 4, 2);
@@ -232,6 +232,6 @@ Test(drops, a_shard_that_begins_after_the_drop_does_not_have_it)
     cr_expect_null(create_of(self, &ps, 1));
     cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 0, "the checkpoint holds this one");
     cr_expect_eq(fixture_count(self, &ps, CADRE_MESSAGE_RETIRE), 0);
-    cr_expect_eq(core->shards[0].state, CADRE_PLACE_READY);
+    cr_expect_eq(core->recovery.places[0].state, CADRE_PLACE_READY);
     fixture_destroy(&self);
 }

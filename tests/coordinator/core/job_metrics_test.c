@@ -39,12 +39,12 @@ expect_unready(const fixture_t *self, const char *why)
 Test(job_metrics, a_job_is_ready_while_all_its_shards_are)
 {
     fixture_t *self = new_job(2);
-    self->core.shards[0].state = CADRE_PLACE_READY;
-    self->core.shards[1].state = CADRE_PLACE_READY;
+    self->core.recovery.places[0].state = CADRE_PLACE_READY;
+    self->core.recovery.places[1].state = CADRE_PLACE_READY;
     expect_unready(self, "");
-    self->core.shards[1].state = CADRE_PLACE_AWAY;
+    self->core.recovery.places[1].state = CADRE_PLACE_AWAY;
     expect_unready(self, "shard 1 of 2 is away");
-    self->core.shards[0].state = CADRE_PLACE_RESTORING;
+    self->core.recovery.places[0].state = CADRE_PLACE_RESTORING;
     expect_unready(self, "shard 0 of 2 is restoring");
     self->core.fatal = CADRE_EUNAVAILABLE;
     snprintf(self->core.fatal_text, sizeof(self->core.fatal_text), "no ps");

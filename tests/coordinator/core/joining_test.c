@@ -18,8 +18,8 @@ Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
     cr_assert_null(self->core.membership.ps[0]);
     cr_assert_not_null(self->core.membership.ps[1]);
     cr_assert(fixture_logged(self, "ps_lost"));
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_AWAY);
-    cr_assert_eq(self->core.shards[1].state, CADRE_PLACE_RESTORING);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_AWAY);
+    cr_assert_eq(self->core.recovery.places[1].state, CADRE_PLACE_RESTORING);
     fixture_destroy(&self);
 }
 
@@ -40,8 +40,8 @@ Test(joining, a_ps_of_open_index_begins_above_the_generations_of_all_places)
     fixture_turn(self);
     const cadre_message_t *restore = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0);
     cr_assert_eq(restore->restore.shard, 1);
-    cr_assert_gt(self->core.shards[0].generation, 1);
-    cr_assert_gt(restore->restore.generation, self->core.shards[0].generation);
+    cr_assert_gt(self->core.recovery.places[0].generation, 1);
+    cr_assert_gt(restore->restore.generation, self->core.recovery.places[0].generation);
     fixture_destroy(&self);
 }
 
@@ -57,21 +57,21 @@ Test(joining, a_ps_that_was_taken_for_another_is_intact_nowhere)
     fixture_turn(self);
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
     fixture_turn(self);
-    cr_assert_eq(self->core.shards[1].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.recovery.places[1].state, CADRE_PLACE_READY);
     cadre_core_gone(&self->core, &first, self->now_ms);
     fixture_hello_as(self, &ps, 0, (cadre_u64s_t){NULL, 0});
     fixture_turn(self);
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_RESTORING);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_RESTORING);
     cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HELLO);
     message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
                                             .index = 1,
                                             .address = "tcp://127.0.0.1:5555",
                                             .session = 77,
-                                            .generation = self->core.shards[1].generation};
+                                            .generation = self->core.recovery.places[1].generation};
     fixture_clear(self);
     fixture_say(self, &ps, &message);
     fixture_turn(self);
-    cr_assert_eq(self->core.shards[1].state, CADRE_PLACE_RESTORING);
+    cr_assert_eq(self->core.recovery.places[1].state, CADRE_PLACE_RESTORING);
     const cadre_message_t *restore = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0);
     cr_assert_eq(restore->restore.shard, 1);
     fixture_destroy(&self);
@@ -223,9 +223,10 @@ static void
 beat(fixture_t *self, const cadre_task_t *from)
 {
     cadre_message_t message = fixture_message(from, CADRE_MESSAGE_HEARTBEAT);
-    message.heartbeat = (cadre_heartbeat_message_t){.sequence = self->now_ms,
-                                                    .progress = self->now_ms,
-                                                    .generation = self->core.shards[0].generation};
+    message.heartbeat =
+        (cadre_heartbeat_message_t){.sequence = self->now_ms,
+                                    .progress = self->now_ms,
+                                    .generation = self->core.recovery.places[0].generation};
     fixture_say(self, from, &message);
 }
 

@@ -145,7 +145,7 @@ Test(leases, a_task_that_dials_anew_because_of_an_own_stall_stays)
     turn(self, false);
     cr_assert_eq(self->core.totals.ps_lost, 0);
     cr_assert_eq(self->core.totals.workers_lost, 0);
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     attend(self, LEASE_MS - CADRE_TICK_MS_MAX);
     cr_assert_eq(self->core.totals.workers_lost, 0);
     attend(self, CADRE_TICK_MS_MAX);

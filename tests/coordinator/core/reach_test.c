@@ -115,7 +115,7 @@ Test(reach, where_nobody_reaches_a_shard_its_ps_lives_and_what_waits_has_a_name)
     cr_expect_eq(cadre_reach_lost_shard(&self->core), 0);
     cr_expect(strstr(cadre_waiting_words(&self->core, "1 closure", text), "no worker reaches ps 0"),
               "%s", text);
-    cr_expect_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_expect_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     beat(self, 1, 2, 0, no_waits);
     cr_expect_eq(holder(closure), 1);
     fixture_destroy(&self);

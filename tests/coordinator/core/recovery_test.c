@@ -156,18 +156,18 @@ Test(recovery, what_pushed_since_the_cut_runs_again_in_order_before_new_work)
     cadre_membership_find(&self->core.membership, worker.incarnation)->draining = true;
     restore(self, 1);
     cadre_membership_find(&self->core.membership, worker.incarnation)->draining = false;
-    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    cr_assert_not(cadre_recovery_is_settled(&self->core.recovery));
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "1:2 2:2", "as many as the worker takes, and no new one");
     done(self, &worker, 1, 2, 1);
     cr_assert_str_eq(sent(self), "1:2 2:2 4:2");
     done(self, &worker, 2, 2, 1);
     cr_assert_str_eq(sent(self), "1:2 2:2 4:2", "new work waits for the end of the replay");
-    cr_assert_not(cadre_recovery_is_settled(&self->core), "so join does");
+    cr_assert_not(cadre_recovery_is_settled(&self->core.recovery), "so join does");
     cr_assert_eq(self->ended_count, ended, "nobody is told again");
     done(self, &worker, 4, 2, 1);
     fixture_turn(self);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     cr_assert_str_eq(sent(self), "1:2 2:2 4:2 5:1");
     cr_assert_eq(self->core.totals.replayed, 3);
     cr_assert_eq(self->core.totals.finished, 4);
@@ -211,9 +211,9 @@ Test(recovery, a_second_loss_begins_the_replay_anew)
     cr_assert_str_eq(sent(self), "1:3 2:3");
     done(self, &worker, 1, 3, 1);
     done(self, &worker, 2, 3, 1);
-    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    cr_assert_not(cadre_recovery_is_settled(&self->core.recovery));
     done(self, &worker, 3, 3, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     fixture_destroy(&self);
 }
 
@@ -246,7 +246,7 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "1:2 2:2");
     done(self, &worker, 2, 2, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
     fixture_destroy(&self);
 }
 
@@ -269,7 +269,7 @@ Test(recovery, an_assignment_that_is_refused_again_is_no_news)
         answer_last(self, &other, CADRE_MESSAGE_ASSIGN, 0);
         answer_last(self, &next, CADRE_MESSAGE_ASSIGN, cases[i].status);
         cr_expect_eq(fixture_logged(self, "assignment_not_repeated"), cases[i].is_told);
-        cr_expect(cadre_recovery_is_settled(&self->core));
+        cr_expect(cadre_recovery_is_settled(&self->core.recovery));
         fixture_destroy(&self);
     }
 }
@@ -301,7 +301,7 @@ Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
     char text[CADRE_CLOSURE_ERROR_SIZE];
     fixture_failed(self, &worker, 1, 2, CADRE_FAILURE_USER, "not a number");
     fixture_turn(self);
-    cr_assert(cadre_recovery_is_settled(&self->core), "it is not tried for ever");
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery), "it is not tried for ever");
     cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EFUNCTION);
     cr_assert(strstr(text, "restored") && strstr(text, "closure 1") && strstr(text, "not a number"),
               "%s", text);
@@ -436,7 +436,7 @@ Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_tol
 {
     fixture_t *self = cluster(0);
     cadre_task_t ps = fixture_ps(0);
-    uint64_t generation = self->core.shards[0].generation;
+    uint64_t generation = self->core.recovery.places[0].generation;
     beat(self, 60000, 0, generation, true);
     cr_assert_eq(self->core.totals.ps_lost, 0);
     cr_assert(fixture_sent(self, &ps, CADRE_MESSAGE_ACK, 59), "each is answered");
@@ -447,7 +447,7 @@ Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_tol
     cr_assert_eq(self->core.totals.ps_lost, 1);
     const cadre_message_t *stop = fixture_sent(self, &ps, CADRE_MESSAGE_STOP, 0);
     cr_assert(stop && strstr(stop->stop.reason, "no progress"));
-    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_AWAY);
+    cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_AWAY);
     fixture_destroy(&self);
 }
 
@@ -455,9 +455,9 @@ Test(recovery, a_shard_that_stands_still_while_something_is_created_has_no_longe
 {
     fixture_t *self = cluster(0);
     self->core.creating = 1;
-    beat(self, 100000, 0, self->core.shards[0].generation, true);
+    beat(self, 100000, 0, self->core.recovery.places[0].generation, true);
     cr_assert_eq(self->core.totals.ps_lost, 0);
-    beat(self, 12000, 0, self->core.shards[0].generation, false);
+    beat(self, 12000, 0, self->core.recovery.places[0].generation, false);
     cr_assert_eq(self->core.totals.ps_lost, 1);
     fixture_destroy(&self);
 }
@@ -467,7 +467,7 @@ Test(recovery, a_ps_that_serves_something_else_than_is_believed_is_lost_and_says
     for (int wrong_shard = 0; wrong_shard < 2; wrong_shard++) {
         fixture_t *self = cluster(0);
         cadre_task_t ps = fixture_ps(0);
-        uint64_t generation = self->core.shards[0].generation;
+        uint64_t generation = self->core.recovery.places[0].generation;
         beat(self, 3000, 0, generation + 1, true);
         beat(self, 3000, 0, generation, true); /* it was only early */
         beat(self, 9000, wrong_shard ? 1 : 0, wrong_shard ? generation : generation + 1, true);
@@ -512,9 +512,9 @@ Test(recovery, a_restored_shard_that_refuses_what_is_being_created_fails_the_cre
 {
     fixture_t *self = refuse_repair(false, CADRE_EFULL);
     cr_expect_eq(self->core.fatal, 0);
-    cr_expect_eq(self->core.creation_status, CADRE_EFULL);
-    cr_expect_str_eq(self->core.creation_text, "no room");
-    cr_expect_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_expect_eq(self->core.recovery.creation_status, CADRE_EFULL);
+    cr_expect_str_eq(self->core.recovery.creation_text, "no room");
+    cr_expect_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     fixture_destroy(&self);
     self = refuse_repair(true, CADRE_EFULL);
     cr_expect_eq(self->core.fatal, CADRE_EFULL, "what is there cannot be left out");
