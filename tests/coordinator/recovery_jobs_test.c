@@ -1,13 +1,11 @@
-/* Through the core: what becomes of a shard whose ps is lost, and of what was done since the cut */
-#include "coordinator/core/recovery.h"
-
+/* Through the core: what becomes of a job whose ps is lost, and of what was done since the cut */
 #include "tests/coordinator/recovery_fixture.h"
 
-TestSuite(recovery, .timeout = 240);
+TestSuite(recovery_jobs, .timeout = 240);
 
 /* --- away --- */
 
-Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_of_the_first)
+Test(recovery_jobs, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_of_the_first)
 {
     fixture_t *self = job(1);
     self->core.options.lease_ms = 1000000;
@@ -24,7 +22,7 @@ Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_
 }
 
 /* A due time that has passed would keep the coordinator's thread busy all the while. */
-Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
+Test(recovery_jobs, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
 {
     fixture_t *self = job(1);
     self->core.options.lease_ms = 1000000;
@@ -38,7 +36,7 @@ Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
     fixture_destroy(&self);
 }
 
-Test(recovery, workers_are_told_that_a_shard_is_away_and_where_it_is_again)
+Test(recovery_jobs, workers_are_told_that_a_shard_is_away_and_where_it_is_again)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -62,7 +60,7 @@ Test(recovery, workers_are_told_that_a_shard_is_away_and_where_it_is_again)
     fixture_destroy(&self);
 }
 
-Test(recovery, a_closure_that_needs_a_shard_that_is_away_waits_for_it_and_others_go_on)
+Test(recovery_jobs, a_closure_that_needs_a_shard_that_is_away_waits_for_it_and_others_go_on)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -88,7 +86,7 @@ Test(recovery, a_closure_that_needs_a_shard_that_is_away_waits_for_it_and_others
     fixture_destroy(&self);
 }
 
-Test(recovery, no_more_is_begun_than_may_wait_for_a_shard)
+Test(recovery_jobs, no_more_is_begun_than_may_wait_for_a_shard)
 {
     fixture_t *self = job(1);
     lose(self, 1);
@@ -110,7 +108,7 @@ Test(recovery, no_more_is_begun_than_may_wait_for_a_shard)
     fixture_destroy(&self);
 }
 
-Test(recovery, the_same_process_that_comes_back_with_its_state_goes_on_with_it)
+Test(recovery_jobs, the_same_process_that_comes_back_with_its_state_goes_on_with_it)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -127,7 +125,7 @@ Test(recovery, the_same_process_that_comes_back_with_its_state_goes_on_with_it)
     fixture_destroy(&self);
 }
 
-Test(recovery, a_process_that_comes_back_without_its_state_is_restored)
+Test(recovery_jobs, a_process_that_comes_back_without_its_state_is_restored)
 {
     fixture_t *self = job(1);
     cadre_task_t ps = fixture_ps(1);
@@ -141,7 +139,7 @@ Test(recovery, a_process_that_comes_back_without_its_state_is_restored)
 
 /* --- replay --- */
 
-Test(recovery, what_pushed_since_the_cut_runs_again_in_order_before_new_work)
+Test(recovery_jobs, what_pushed_since_the_cut_runs_again_in_order_before_new_work)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -175,7 +173,7 @@ Test(recovery, what_pushed_since_the_cut_runs_again_in_order_before_new_work)
     fixture_destroy(&self);
 }
 
-Test(recovery, an_attempt_begun_before_the_restore_does_not_count)
+Test(recovery_jobs, an_attempt_begun_before_the_restore_does_not_count)
 {
     fixture_t *self = job(2);
     cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
@@ -198,7 +196,7 @@ Test(recovery, an_attempt_begun_before_the_restore_does_not_count)
     fixture_destroy(&self);
 }
 
-Test(recovery, a_second_loss_begins_the_replay_anew)
+Test(recovery_jobs, a_second_loss_begins_the_replay_anew)
 {
     fixture_t *self = job_with_restored_ps(3);
     cadre_task_t worker = fixture_worker(0);
@@ -217,7 +215,7 @@ Test(recovery, a_second_loss_begins_the_replay_anew)
     fixture_destroy(&self);
 }
 
-Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it)
+Test(recovery_jobs, an_assignment_is_repeated_between_what_was_before_it_and_after_it)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -250,7 +248,7 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
     fixture_destroy(&self);
 }
 
-Test(recovery, an_assignment_that_is_refused_again_is_no_news)
+Test(recovery_jobs, an_assignment_that_is_refused_again_is_no_news)
 {
     static const struct {
         int status;
@@ -274,7 +272,7 @@ Test(recovery, an_assignment_that_is_refused_again_is_no_news)
     }
 }
 
-Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_new_generation)
+Test(recovery_jobs, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_new_generation)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -294,7 +292,7 @@ Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_ne
     fixture_destroy(&self);
 }
 
-Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
+Test(recovery_jobs, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
 {
     fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
@@ -308,7 +306,7 @@ Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
     fixture_destroy(&self);
 }
 
-Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
+Test(recovery_jobs, cancelling_leaves_what_has_ended_to_run_again)
 {
     fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
@@ -320,7 +318,7 @@ Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
     fixture_destroy(&self);
 }
 
-Test(recovery, a_closure_says_which_generations_its_worker_must_know)
+Test(recovery_jobs, a_closure_says_which_generations_its_worker_must_know)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -341,7 +339,7 @@ Test(recovery, a_closure_says_which_generations_its_worker_must_know)
 
 /* --- bounds --- */
 
-Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_new_work)
+Test(recovery_jobs, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_new_work)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
@@ -365,7 +363,7 @@ Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_n
     fixture_destroy(&self);
 }
 
-Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
+Test(recovery_jobs, a_restore_waits_for_a_commit_that_is_under_way)
 {
     fixture_t *self = job(1);
     self->core.checkpoint.enabled = true;
@@ -382,7 +380,7 @@ Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
     fixture_destroy(&self);
 }
 
-Test(recovery, a_ps_that_leaves_requests_unanswered_gets_another_connection)
+Test(recovery_jobs, a_ps_that_leaves_requests_unanswered_gets_another_connection)
 {
     fixture_t *self = job(1);
     cadre_task_t ps = fixture_ps(1);
@@ -432,7 +430,7 @@ beat(fixture_t *self, uint64_t ms, uint64_t shard, uint64_t generation, bool mov
     }
 }
 
-Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_told_to_stop)
+Test(recovery_jobs, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_told_to_stop)
 {
     fixture_t *self = cluster(0);
     cadre_task_t ps = fixture_ps(0);
@@ -451,7 +449,7 @@ Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_tol
     fixture_destroy(&self);
 }
 
-Test(recovery, a_shard_that_stands_still_while_something_is_created_has_no_longer)
+Test(recovery_jobs, a_shard_that_stands_still_while_something_is_created_has_no_longer)
 {
     fixture_t *self = cluster(0);
     self->core.creating = 1;
@@ -462,7 +460,7 @@ Test(recovery, a_shard_that_stands_still_while_something_is_created_has_no_longe
     fixture_destroy(&self);
 }
 
-Test(recovery, a_ps_that_serves_something_else_than_is_believed_is_lost_and_says_hello)
+Test(recovery_jobs, a_ps_that_serves_something_else_than_is_believed_is_lost_and_says_hello)
 {
     for (int wrong_shard = 0; wrong_shard < 2; wrong_shard++) {
         fixture_t *self = cluster(0);
@@ -508,7 +506,7 @@ refuse_repair(bool is_created, int status)
     return self;
 }
 
-Test(recovery, a_restored_shard_that_refuses_what_is_being_created_fails_the_creation_only)
+Test(recovery_jobs, a_restored_shard_that_refuses_what_is_being_created_fails_the_creation_only)
 {
     fixture_t *self = refuse_repair(false, CADRE_EFULL);
     cr_expect_eq(self->core.fatal, 0);
