@@ -10,7 +10,6 @@
 #include "common/base/status.h"
 #include "coordinator/core/checkpoint_manifest.h"
 #include "coordinator/core/coordinator_core.h"
-#include "coordinator/core/waiting.h"
 
 void
 cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
@@ -500,7 +499,7 @@ take_commit(cadre_core_t *core, const char *path)
         self->last_bytes += self->shards[i].size_bytes;
     }
     self->saved = self->done;
-    core->settled = self->cut > core->settled ? self->cut : core->settled;
+    cadre_windows_raise(&core->windows, self->cut);
     give_restore_point(core, path);
     retain(core);
     core->totals.checkpoints++;
@@ -592,7 +591,8 @@ describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE]
     cadre_assert(oldest);
     snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
              "%s, the oldest of %zu that were begun before the cut",
-             cadre_waiting_closure(core, oldest, closure), core->checkpoint.below);
+             cadre_closure_words(oldest, &core->catalogue, core->effects.now_ms, closure),
+             core->checkpoint.below);
 }
 
 /* The first shard that has not done its part. */
@@ -613,7 +613,7 @@ cadre_checkpoint_waits(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAIT
 {
     const cadre_checkpoint_t *self = &core->checkpoint;
     char words[CADRE_WAITING_TEXT_SIZE];
-    const char *recovery = cadre_waiting_recovery(core, words);
+    const char *recovery = cadre_recovery_words(&core->recovery, words);
     text[0] = '\0';
     switch (self->state) {
     case CADRE_CHECKPOINT_IDLE:

@@ -10,7 +10,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/core/replay_bounds.h"
-#include "coordinator/core/windows.h"
 
 /* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
 static void
@@ -59,8 +58,14 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                                    .replay = &self->replay,
                                                                    .requests = &self->requests,
                                                                    .effects = &self->effects});
+    cadre_windows_init(&self->windows, &(cadre_windows_links_t){.catalogue = &self->catalogue,
+                                                                .queue = &self->queue,
+                                                                .begun = &self->begun,
+                                                                .replay = &self->replay,
+                                                                .recovery = &self->recovery,
+                                                                .requests = &self->requests,
+                                                                .effects = &self->effects});
     self->replay.cut = 1;
-    self->settled = 1;
     self->checkpoint.last_ms = now_ms;
 }
 
@@ -100,7 +105,7 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     cadre_recovery_resume(&self->recovery, path, id, cut);
     self->replay.cut = cut;
     self->resumed_cut = cut;
-    self->settled = cut;
+    cadre_windows_raise(&self->windows, cut);
     self->totals = *totals;
     cadre_begun_resume(&self->begun, cut, totals->scheduled);
     self->checkpoint.last_path = cadre_strdup(path);
@@ -342,7 +347,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     cadre_effects_tell_held_lines(&self->effects);
     uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
-        due_ms = earlier(due_ms, cadre_windows_tick(self));
+        due_ms = earlier(due_ms, cadre_windows_tick(&self->windows));
         due_ms = earlier(due_ms, tick_recovery(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_drops_tick(self);

@@ -28,6 +28,7 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/replay.h"
 #include "coordinator/core/shard_requests.h"
+#include "coordinator/core/windows.h"
 
 /* An operation of the API under way: a create, read, assign or count over several shards. It lives
  * with its caller. */
@@ -69,16 +70,13 @@ struct cadre_core {
     cadre_replay_t replay;
     cadre_shard_requests_t requests; /* of the API and checkpoints */
     cadre_shard_recovery_t recovery;
+    cadre_windows_t windows;
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
     uint64_t refused;  /* closures that failed without an id, in this session */
     uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
-    uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
-    uint64_t settling; /* the base that they were last asked to take */
-    uint32_t settle_pending;
-    uint64_t window_told_ms;    /* when the log may say again that the window is full */
-    uint32_t turn;              /* worker index that is served next */
+    uint32_t turn;     /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
     cadre_u64_map_t

@@ -14,7 +14,6 @@
  */
 #include "common/base/limits.h"
 #include "coordinator/core/coordinator_core.h"
-#include "coordinator/core/windows.h"
 
 enum {
     CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
@@ -97,7 +96,7 @@ queue_limit(const cadre_core_t *self)
     if (self->replay.active) {
         return cadre_replay_limit(&self->replay);
     }
-    bool holds = self->replay.holds || !cadre_windows_have_room(self) ||
+    bool holds = self->replay.holds || !cadre_windows_have_room(&self->windows) ||
                  self->queue.aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }

@@ -896,3 +896,31 @@ cadre_recovery_begin_creation(cadre_shard_recovery_t *self)
 {
     self->creation_status = 0;
 }
+
+const char *
+cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING_TEXT_SIZE])
+{
+    for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
+        const cadre_place_t *place = &self->places[shard];
+        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
+            snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                     "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
+                     (self->links.effects->now_ms - place->lost_ms) / 1000);
+            return text;
+        }
+        if (place->state == CADRE_PLACE_RESTORING) {
+            const char *path = cadre_recovery_point(self, shard)->path;
+            snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                     "ps %u to be restored%s%.200s: it has %u requests to answer", shard,
+                     path[0] ? " from " : "", path, place->pending);
+            return text;
+        }
+    }
+    if (self->links.replay->active) {
+        snprintf(text, CADRE_WAITING_TEXT_SIZE, "%zu closures to run again",
+                 self->links.replay->redo.count + self->links.replay->aside.count +
+                     self->links.replay->in_flight);
+        return text;
+    }
+    return NULL;
+}

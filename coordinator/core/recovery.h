@@ -28,6 +28,7 @@
 
 #include "coordinator/core/begun.h"
 #include "coordinator/core/catalogue.h"
+#include "coordinator/core/closure_words.h"
 #include "coordinator/core/core_options.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
@@ -195,6 +196,11 @@ const cadre_restore_point_t *cadre_recovery_point(const cadre_shard_recovery_t *
  * whatever it holds under the name. */
 bool cadre_recovery_is_fresh(const cadre_shard_recovery_t *self, uint32_t shard,
                              const cadre_variable_t *variable);
+
+/* Says which shard is lost or being restored, or how much runs again for one; gives `text`, or NULL
+ * when there is nothing of that. */
+const char *cadre_recovery_words(const cadre_shard_recovery_t *self,
+                                 char text[CADRE_WAITING_TEXT_SIZE]);
 
 /* Counts an assignment that the shard is asked to make; returns its number. */
 uint64_t cadre_recovery_next_assignment(cadre_shard_recovery_t *self, uint32_t shard);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "coordinator/core/coordinator_core.h"
-#include "coordinator/core/windows.h"
 
 enum { NAMED_MS = 5000 }; /* a closure that has run for so long is named */
 
@@ -22,66 +21,10 @@ room_words(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
 }
 
 const char *
-cadre_waiting_closure(const cadre_core_t *core, const cadre_closure_t *closure,
-                      char text[CADRE_WAITING_TEXT_SIZE])
-{
-    char where[96] = "which waits for a worker";
-    char name[32];
-    if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
-        snprintf(where, sizeof(where), "on %s for %" PRIu64 " s",
-                 cadre_member_name(closure->worker, name),
-                 (core->effects.now_ms - closure->begun_ms) / 1000);
-    }
-    snprintf(text, CADRE_WAITING_TEXT_SIZE,
-             "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64, closure->id,
-             core->catalogue.functions[closure->function - 1]->name, where, closure->attempt);
-    return text;
-}
-
-const char *
-cadre_waiting_window(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
-{
-    const cadre_closure_t *oldest =
-        core->settle_pending == 0 ? cadre_begun_oldest(&core->begun) : NULL;
-    if (oldest) {
-        return cadre_waiting_closure(core, oldest, text);
-    }
-    snprintf(text, CADRE_WAITING_TEXT_SIZE, "%u shards to answer SETTLE", core->settle_pending);
-    return text;
-}
-
-const char *
-cadre_waiting_recovery(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
-{
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        const cadre_place_t *place = &core->recovery.places[shard];
-        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
-            snprintf(text, CADRE_WAITING_TEXT_SIZE,
-                     "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
-                     (core->effects.now_ms - place->lost_ms) / 1000);
-            return text;
-        }
-        if (place->state == CADRE_PLACE_RESTORING) {
-            const char *path = cadre_recovery_point(&core->recovery, shard)->path;
-            snprintf(text, CADRE_WAITING_TEXT_SIZE,
-                     "ps %u to be restored%s%.200s: it has %u requests to answer", shard,
-                     path[0] ? " from " : "", path, place->pending);
-            return text;
-        }
-    }
-    if (core->replay.active) {
-        snprintf(text, CADRE_WAITING_TEXT_SIZE, "%zu closures to run again",
-                 core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
-        return text;
-    }
-    return NULL;
-}
-
-const char *
 cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
                     char text[CADRE_WAITING_TEXT_SIZE])
 {
-    const char *recovery = cadre_waiting_recovery(core, text);
+    const char *recovery = cadre_recovery_words(&core->recovery, text);
     if (recovery) {
         return recovery;
     }
@@ -94,8 +37,8 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
                  "%s; no worker reaches ps %u: see to the network between them", otherwise, lost);
         return text;
     }
-    if (!cadre_windows_have_room(core)) {
-        return cadre_waiting_window(core, text);
+    if (!cadre_windows_have_room(&core->windows)) {
+        return cadre_windows_words(&core->windows, text);
     }
     const cadre_longest_t *longest = &core->longest;
     if (longest->closure && longest->ran_ms >= NAMED_MS) {

@@ -15,7 +15,7 @@ assert_given_up(fixture_t *self, int status, bool shards_know, bool store_knows)
     cr_assert_null(checkpoint->last_path);
     cr_assert_eq(self->core.totals.checkpoints_failed, 1);
     cr_assert_eq(self->core.totals.checkpoints, 0);
-    cr_assert_eq(self->core.settled, 1);
+    cr_assert_eq(self->core.windows.settled, 1);
     fixture_turn(self);
     cr_assert(fixture_logged(self, "checkpoint_failed"));
     size_t told = fixture_count(self, NULL, CADRE_MESSAGE_CHECKPOINT_END);

@@ -615,8 +615,8 @@ Test(dispatcher, nothing_new_is_begun_beyond_the_window_of_the_shards)
     } cases[] = {{ROOM - 1, true}, {ROOM, true}, {ROOM + 1, false}};
     for (size_t i = 0; i < 3; i++) {
         fixture_t *self = cluster(1);
-        self->core.settle_pending = 1; /* as long as the shards have not moved on */
-        self->core.begun.next_id = self->core.settled + cases[i].span;
+        self->core.windows.pending = 1; /* as long as the shards have not moved on */
+        self->core.begun.next_id = self->core.windows.settled + cases[i].span;
         fixture_schedule(self, 1);
         fixture_turn(self);
         cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), cases[i].goes ? 1 : 0);
@@ -646,11 +646,11 @@ Test(dispatcher, shards_are_told_to_settle_below_the_oldest_closure_that_has_not
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.generation,
                  self->core.recovery.places[1].generation);
-    cr_assert_eq(self->core.settled, 1, "not before both have it");
+    cr_assert_eq(self->core.windows.settled, 1, "not before both have it");
     fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0));
-    cr_assert_eq(self->core.settled, 1);
+    cr_assert_eq(self->core.windows.settled, 1);
     fixture_reply(self, &ps[1], fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0));
-    cr_assert_eq(self->core.settled, oldest);
+    cr_assert_eq(self->core.windows.settled, oldest);
     fixture_clear(self);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);
@@ -663,7 +663,7 @@ Test(dispatcher, who_keeps_the_window_full_is_named_now_and_then)
     fixture_schedule(self, 1);
     fixture_turn(self);
     self->core.options.lease_ms = 10000000;
-    self->core.begun.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    self->core.begun.next_id = self->core.windows.settled + CADRE_APPLIED_WINDOW_MAX;
     fixture_clear(self);
     fixture_turn(self);
     cr_assert(!fixture_logged(self, "window_full"), "nothing waits for it");
@@ -689,8 +689,8 @@ Test(dispatcher, who_keeps_the_window_full_is_named_now_and_then)
 Test(dispatcher, shards_that_do_not_settle_are_told_of_when_the_window_is_full)
 {
     fixture_t *self = cluster(1);
-    self->core.settle_pending = 1;
-    self->core.begun.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    self->core.windows.pending = 1;
+    self->core.begun.next_id = self->core.windows.settled + CADRE_APPLIED_WINDOW_MAX;
     fixture_schedule(self, 1);
     fixture_turn(self);
     cr_assert(told_full(self, "1 shards to answer SETTLE"));
