@@ -43,6 +43,22 @@ typedef struct {
     uint64_t waited_ms;
 } cadre_wait_t;
 
+/* A stretch of rows that a CLOSURE reads. */
+typedef struct {
+    uint64_t dataset;
+    uint64_t order_seed; /* 0: file order */
+    uint64_t first;      /* position */
+    uint64_t count;
+} cadre_batch_rows_t;
+
+/* A result of another closure that a CLOSURE takes as an argument. */
+typedef struct {
+    uint64_t closure;
+    uint64_t attempt;
+    uint64_t result;  /* its position */
+    uint64_t is_told; /* 1: it stands in the closure's tensors */
+} cadre_taken_value_t;
+
 /* A report that an ACK names. */
 typedef struct {
     uint64_t closure;
@@ -55,6 +71,8 @@ typedef struct {
     R(probe)                                                                                       \
     R(probe_answer)                                                                                \
     R(wait)                                                                                        \
+    R(batch_rows)                                                                                  \
+    R(taken_value)                                                                                 \
     R(acknowledged)
 
 #define R(name)                                                                                    \

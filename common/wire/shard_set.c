@@ -21,6 +21,16 @@ cadre_shard_set_is_empty(const cadre_shard_set_t *self)
     return cadre_shard_set_list(self).count == 0;
 }
 
+uint32_t
+cadre_shard_set_count(const cadre_shard_set_t *self)
+{
+    uint32_t count = 0;
+    for (uint64_t shard = 0; shard < CADRE_SHARDS_MAX; shard++) {
+        count += cadre_shard_set_has(self, shard);
+    }
+    return count;
+}
+
 bool
 cadre_shard_set_meets(const cadre_shard_set_t *self, const cadre_shard_set_t *other)
 {

@@ -28,8 +28,9 @@ bool cadre_shard_set_has(const cadre_shard_set_t *self, uint64_t shard);
 /* Adds a shard, whose number must be one that a shard can have. */
 void cadre_shard_set_put(cadre_shard_set_t *self, uint64_t shard);
 
-/* Returns whether it has none. */
+/* Returns whether it has none; how many it has. */
 bool cadre_shard_set_is_empty(const cadre_shard_set_t *self);
+uint32_t cadre_shard_set_count(const cadre_shard_set_t *self);
 
 /* Returns whether a shard is in both. */
 bool cadre_shard_set_meets(const cadre_shard_set_t *self, const cadre_shard_set_t *other);

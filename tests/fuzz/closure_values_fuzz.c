@@ -10,29 +10,31 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/wire/codec.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/closure_run.h"
 
 enum { CHUNKS_MAX = 3, KEPT_MAX = 20000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-run_one(cadre_worker_core_t *core, cadre_message_t *message)
+run_one(cadre_kept_values_t *kept, cadre_message_t *message)
 {
     cadre_run_t *run = cadre_run_new(message, 0);
     size_t names = run->message.closure.names.count;
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
-    if (cadre_worker_take_values(core, run) && cadre_run_tensors(run, &tensors, &count) == 0) {
+    cadre_worker_counters_t counters = {.items = {0}};
+    if (cadre_run_take_values(run, kept, &counters) &&
+        cadre_run_tensors(run, &tensors, &count) == 0) {
         cadre_assert(count == names);
         cadre_tensors_fini(&tensors, count);
     }
-    cadre_assert(core->kept.size_bytes <= KEPT_MAX);
+    cadre_assert(kept->size_bytes <= KEPT_MAX);
     cadre_run_destroy(&run);
 }
 
 static void
-take(cadre_worker_core_t *core, const uint8_t *data, size_t size)
+take(cadre_kept_values_t *kept, const uint8_t *data, size_t size)
 {
     size_t count = size > 0 ? data[0] & CHUNKS_MAX : 0;
     cadre_chunk_t *chunks[CHUNKS_MAX] = {NULL};
@@ -48,7 +50,7 @@ take(cadre_worker_core_t *core, const uint8_t *data, size_t size)
     if (cadre_message_decode(data + 1 + 2 * count, size - 1 - 2 * count, chunks, count, &message) ==
         0) {
         if (message.type == CADRE_MESSAGE_CLOSURE && cadre_run_accepts(&message.closure)) {
-            run_one(core, &message);
+            run_one(kept, &message);
         }
     } else {
         for (size_t i = 0; i < count; i++) {
@@ -61,20 +63,14 @@ take(cadre_worker_core_t *core, const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    cadre_worker_options_t options = {.task = {CADRE_ROLE_WORKER, 0, 1},
-                                      .build = "1",
-                                      .host = "here",
-                                      .devices = "cpu",
-                                      .slots = 1,
-                                      .kept_values_max = KEPT_MAX};
-    cadre_worker_core_t *core = cadre_worker_core_new(&options, 0);
+    cadre_kept_values_t kept = {.size_max = KEPT_MAX};
     for (size_t at = 0; at + 2 <= size;) {
         size_t length = (size_t)data[at] | (size_t)data[at + 1] << 8;
         at += 2;
         length = length < size - at ? length : size - at;
-        take(core, data + at, length);
+        take(&kept, data + at, length);
         at += length;
     }
-    cadre_worker_core_destroy(&core);
+    cadre_kept_values_clear(&kept);
     return 0;
 }

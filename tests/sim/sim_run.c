@@ -10,7 +10,7 @@
 #include "tests/sim/sim_faults.h"
 #include "tests/sim/sim_look.h"
 #include "tests/sim/sim_swarm.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/worker_core.h"
 
 enum {
     RANDOM_STREAM = 0x636c75,
@@ -241,9 +241,10 @@ unrest(sim_cluster_t *self, char text[128])
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
         bool counts = worker->core && !worker->isolated;
-        if (counts && (worker->leaving || worker->core->runs.count > 0)) {
-            snprintf(text, 128, "worker node %u holds %zu closures%s", worker->node,
-                     worker->core->runs.count, worker->leaving ? " and was told to leave" : "");
+        size_t held = counts ? cadre_worker_core_figures(worker->core).held : 0;
+        if (counts && (worker->leaving || held > 0)) {
+            snprintf(text, 128, "worker node %u holds %zu closures%s", worker->node, held,
+                     worker->leaving ? " and was told to leave" : "");
         }
     }
     return text;

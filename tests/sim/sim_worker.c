@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "tests/sim/sim_values.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/worker_core.h"
 
 enum {
     OPEN_MS_MAX = 300,
@@ -372,8 +372,9 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
 static void
 check_pushes(const sim_worker_t *self)
 {
-    const uint64_t *counters = self->core->counters;
-    cadre_push_totals_t pushes = cadre_worker_pushes(self->core);
+    const cadre_worker_core_figures_t figures = cadre_worker_core_figures(self->core);
+    const uint64_t *counters = figures.counters;
+    const cadre_push_totals_t pushes = figures.pushes;
     uint64_t answered = counters[CADRE_WORKER_COUNTER_applied] +
                         counters[CADRE_WORKER_COUNTER_duplicate] +
                         counters[CADRE_WORKER_COUNTER_refused];
@@ -413,7 +414,7 @@ check_resources(const sim_worker_t *self, const cadre_message_t *message)
 {
     const cadre_u64s_t *ids = &message->closure.resources;
     const cadre_directory_t *directory = cadre_worker_core_directory(self->core);
-    if (message->incarnation == self->core->session &&
+    if (message->incarnation == cadre_worker_core_figures(self->core).session &&
         !cadre_resource_set_has_all(&directory->resources_built, ids->items, ids->count)) {
         sim_check_fail(self->check, "worker %u is sent a closure whose resources it has not built",
                        self->node);
@@ -440,9 +441,9 @@ check_kept(const sim_worker_t *self, uint32_t shard, uint64_t generation)
         const sim_variable_t *variable = &self->check->variables[i];
         for (uint32_t k = 0; k < variable->part_count; k++) {
             const cadre_cached_value_t *held =
-                cadre_value_cache_get(&self->core->cache, variable->id, k, generation);
+                cadre_worker_core_held(self->core, variable->id, k, generation);
             if (held && variable->parts[k].shard == shard) {
-                sim_check_kept(self->check, self->core->epoch, generation,
+                sim_check_kept(self->check, cadre_worker_core_figures(self->core).epoch, generation,
                                &(sim_pulled_t){.variable = variable,
                                                .part = k,
                                                .version = held->version,
@@ -459,7 +460,8 @@ sim_worker_receive(sim_worker_t *self, const cadre_task_t *from, cadre_message_t
     if (message->type == CADRE_MESSAGE_CLOSURE) {
         check_resources(self, message);
     }
-    bool is_unchanged = says_unchanged(message) && message->epoch == self->core->epoch;
+    bool is_unchanged =
+        says_unchanged(message) && message->epoch == cadre_worker_core_figures(self->core).epoch;
     uint64_t generation = is_unchanged ? message->values.generation : 0;
     cadre_worker_core_receive(self->core, from, message, self->network->now_ms);
     if (is_unchanged) {
@@ -498,7 +500,7 @@ count_pushing(const sim_worker_t *self)
 void
 sim_worker_reconcile(const sim_worker_t *self)
 {
-    const uint64_t *counters = self->core->counters;
+    const uint64_t *counters = cadre_worker_core_figures(self->core).counters;
     uint64_t counted =
         counters[CADRE_WORKER_COUNTER_applied] + counters[CADRE_WORKER_COUNTER_duplicate];
     uint64_t refused = counters[CADRE_WORKER_COUNTER_refused];

@@ -16,7 +16,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/worker_core.h"
 
 enum {
     FIXTURE_SESSION = 4711,
@@ -49,6 +49,7 @@ fixture_init_with(fixture_t *self, uint32_t slots, uint32_t ahead, const cadre_r
                                       .shards_max = FIXTURE_SHARDS_MAX,
                                       .shards_why = "RLIMIT_NOFILE is 80",
                                       .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
+                                      .observes = true,
                                       .registry = registry};
     self->core = cadre_worker_core_new(&options, self->now_ms);
 }
@@ -225,7 +226,7 @@ static inline void
 fixture_pass(fixture_t *self, uint64_t ms)
 {
     self->now_ms += ms;
-    self->core->tick_due_ms = self->now_ms;
+    cadre_worker_core_set_due(self->core, self->now_ms);
     cadre_worker_core_tick(self->core, self->now_ms);
 }
 
@@ -233,7 +234,8 @@ fixture_pass(fixture_t *self, uint64_t ms)
 static inline void
 fixture_stall(fixture_t *self, uint64_t ms)
 {
-    self->now_ms = self->core->tick_due_ms + ms;
+    cadre_worker_core_set_due(self->core, self->now_ms);
+    self->now_ms += ms;
     cadre_worker_core_tick(self->core, self->now_ms);
 }
 

@@ -1,6 +1,6 @@
 /* Native functions that are not here, and what the coordinator is told of data. */
 #include "tests/worker/core_fixture.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/worker_core.h"
 
 TestSuite(worker_lacks, .timeout = 60);
 

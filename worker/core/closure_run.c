@@ -10,14 +10,16 @@
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
+#include "common/wire/record_list.h"
 #include "common/wire/tensor_list.h"
 
 /* Whether every dataset is named by a number that one can have. */
 static bool
 names_datasets(const cadre_closure_message_t *closure)
 {
-    for (size_t i = 0; i < closure->batches.count; i += 4) {
-        if (closure->batches.items[i] > UINT32_MAX) {
+    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&closure->batches);
+    for (size_t i = 0; i < batches.count; i++) {
+        if (batches.items[i].dataset > UINT32_MAX) {
             return false;
         }
     }
@@ -27,9 +29,12 @@ names_datasets(const cadre_closure_message_t *closure)
 bool
 cadre_run_accepts(const cadre_closure_message_t *closure)
 {
+    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&closure->batches);
+    const cadre_taken_value_list_t values = cadre_taken_value_list_view(&closure->values);
     return names_datasets(closure) && closure->id < CADRE_BUILD_IDS &&
-           closure->batches.count % 4 == 0 && closure->values.count % 4 == 0 &&
-           closure->values.count / 4 <= closure->names.count;
+           cadre_batch_rows_list(batches.items, batches.count).count == closure->batches.count &&
+           cadre_taken_value_list(values.items, values.count).count == closure->values.count &&
+           values.count <= closure->names.count;
 }
 
 cadre_run_t *
@@ -99,7 +104,61 @@ cadre_run_resource_value(const cadre_run_t *self, const char *argument)
 size_t
 cadre_run_value_count(const cadre_run_t *self)
 {
-    return self->message.closure.values.count / 4;
+    return cadre_taken_value_list_view(&self->message.closure.values).count;
+}
+
+/* The tensors of a message as a list; borrowed. */
+static cadre_tensor_list_t
+told_by(const cadre_message_t *message)
+{
+    const cadre_u64s_t *items = &message->closure.tensors;
+    return (cadre_tensor_list_t){.items = (uint64_t *)(uintptr_t)items->items,
+                                 .count = items->count,
+                                 .chunks = message->chunks,
+                                 .chunk_count = message->chunk_count};
+}
+
+bool
+cadre_run_take_values(cadre_run_t *self, cadre_kept_values_t *kept,
+                      cadre_worker_counters_t *counters)
+{
+    const cadre_taken_value_list_t arguments =
+        cadre_taken_value_list_view(&self->message.closure.values);
+    const cadre_tensor_list_t list = told_by(&self->message);
+    bool found = true;
+    if (arguments.count == 0) {
+        return true;
+    }
+    self->values = cadre_calloc(arguments.count, sizeof(*self->values));
+    for (size_t i = 0; i < arguments.count; i++) {
+        const cadre_taken_value_t *value = &arguments.items[i];
+        const uint64_t key[3] = {value->closure, value->attempt, value->result};
+        if (!value->is_told) {
+            self->values[i] = cadre_kept_values_take(kept, key);
+            found = found && self->values[i];
+            cadre_worker_counters_note(counters, self->values[i]
+                                                     ? CADRE_WORKER_COUNTER_values_found
+                                                     : CADRE_WORKER_COUNTER_values_missed);
+        }
+    }
+
+    /* Not before the others are taken, which these may drive out. */
+    size_t position = self->message.closure.names.count - arguments.count; /* after its own */
+    for (size_t i = 0; i < arguments.count; i++) {
+        const cadre_taken_value_t *value = &arguments.items[i];
+        const uint64_t key[3] = {value->closure, value->attempt, value->result};
+        if (value->is_told) {
+            cadre_kept_values_put(kept, key, &list, position++);
+        }
+    }
+    return found;
+}
+
+void
+cadre_run_give_holdings(cadre_run_t *self, const cadre_holding_t **holdings)
+{
+    free((void *)self->holdings);
+    self->holdings = holdings;
 }
 
 /* A copy of a value that is here. */
@@ -175,9 +234,10 @@ cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *cou
 }
 
 void
-cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message)
+cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores)
 {
     cadre_run_drop_newer(self);
+    self->newer_restores = restores;
     self->newer = *message;
     *message = (cadre_message_t){0};
 }
@@ -194,6 +254,71 @@ bool
 cadre_run_has_newer(const cadre_run_t *self)
 {
     return self->newer.type == CADRE_MESSAGE_CLOSURE;
+}
+
+cadre_message_t
+cadre_run_take_newer(cadre_run_t *self)
+{
+    cadre_message_t newer = self->newer;
+    self->newer = (cadre_message_t){0};
+    return newer;
+}
+
+void
+cadre_run_set_function(cadre_run_t *self, const cadre_function_entry_t *function)
+{
+    self->function = function;
+}
+
+void
+cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores)
+{
+    self->attempt = attempt;
+    self->restores = restores;
+}
+
+void
+cadre_run_set_slot(cadre_run_t *self, uint32_t slot)
+{
+    self->slot = slot;
+}
+
+void
+cadre_run_set_builds(cadre_run_t *self, const cadre_resource_entry_t *resource)
+{
+    self->builds = resource;
+}
+
+void
+cadre_run_load(cadre_run_t *self)
+{
+    self->loading = true;
+}
+
+void
+cadre_run_cancel(cadre_run_t *self)
+{
+    atomic_store(&self->cancelled, true);
+}
+
+void
+cadre_run_cancel_all(cadre_run_t *self)
+{
+    cadre_run_cancel(self);
+    self->newer_cancelled = cadre_run_has_newer(self);
+}
+
+void
+cadre_run_report(cadre_run_t *self, const cadre_task_t *coordinator, cadre_message_t *report)
+{
+    cadre_run_set_state(self, CADRE_RUN_REPORTING);
+    cadre_outbox_entry_init(&self->report, coordinator, report);
+}
+
+void
+cadre_run_note_sent(cadre_run_t *self, uint64_t asked)
+{
+    self->report_after = asked;
 }
 
 void
@@ -363,6 +488,94 @@ cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const cha
         self->failure = failure;
         snprintf(self->text, sizeof(self->text), "%s", text);
     }
+}
+
+void
+cadre_run_fail_at(cadre_run_t *self, uint32_t shard, cadre_failure_t failure, int status,
+                  const char *text)
+{
+    self->failed_shard = shard;
+    cadre_run_fail(self, failure, status, text);
+}
+
+void
+cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state)
+{
+    cadre_run_set_state(self, state);
+    self->status = 0;
+    if (state == CADRE_RUN_PULLING) {
+        self->received_bytes = 0;
+    }
+}
+
+void
+cadre_run_end_operation(cadre_run_t *self)
+{
+    if (self->state == CADRE_RUN_PUSHING && self->status == 0) {
+        self->step++;
+    }
+    cadre_run_end_parts(self);
+    cadre_run_set_state(self, CADRE_RUN_COMPUTING);
+}
+
+void
+cadre_run_cancel_operation(cadre_run_t *self)
+{
+    self->pending = 0;
+    cadre_run_fail(self, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+}
+
+void
+cadre_run_touch(cadre_run_t *self)
+{
+    self->touched = true;
+}
+
+void
+cadre_run_await(cadre_run_t *self)
+{
+    self->pending++;
+}
+
+bool
+cadre_run_answered(cadre_run_t *self)
+{
+    cadre_assert(self->pending > 0);
+    self->pending--;
+    return self->pending == 0;
+}
+
+void
+cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
+                    cadre_chunk_t *const *chunks, size_t count)
+{
+    self->version = version;
+    self->generation = generation;
+    self->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
+    self->chunk_count = count;
+    for (size_t i = 0; i < count; i++) {
+        self->chunks[i] = cadre_chunk_ref(chunks[i]);
+    }
+}
+
+void
+cadre_run_note_received(cadre_run_t *self, size_t size_bytes)
+{
+    self->received_bytes += size_bytes;
+}
+
+void
+cadre_run_note_applied(cadre_run_t *self, uint64_t staleness)
+{
+    self->totals.updates++;
+    self->totals.staleness =
+        staleness > self->totals.staleness ? staleness : self->totals.staleness;
+}
+
+void
+cadre_run_note_duplicate(cadre_run_t *self)
+{
+    self->totals.duplicates++;
 }
 
 void

@@ -25,6 +25,7 @@
 #include "common/wire/outbox.h"
 #include "worker/core/directory.h"
 #include "worker/core/kept_values.h"
+#include "worker/core/worker_counters.h"
 
 typedef enum {
     CADRE_RUN_WAITING,
@@ -133,13 +134,39 @@ const cadre_tensor_t *cadre_run_resource_value(const cadre_run_t *self, const ch
  * with cadre_tensors_fini. CADRE_EMALFORMED. For slots. */
 int cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count);
 
+/* Keeps the values that came with the closure, and gives it those that it was not told: false when
+ * one of these is not here. */
+bool cadre_run_take_values(cadre_run_t *self, cadre_kept_values_t *kept,
+                           cadre_worker_counters_t *counters);
+
+/* Gives the run what the resources that it names hold, [closure.resources]; takes the list. */
+void cadre_run_give_holdings(cadre_run_t *self, const cadre_holding_t **holdings);
+
 /* How many of its arguments are results of others. */
 size_t cadre_run_value_count(const cadre_run_t *self);
 
+/* Says what the run runs, which of the directory's restores its attempt knows, and in which slot. */
+void cadre_run_set_function(cadre_run_t *self, const cadre_function_entry_t *function);
+void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
+void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);
+void cadre_run_set_builds(cadre_run_t *self, const cadre_resource_entry_t *resource);
+
+/* Its batch is being read: the shell says when it is there. */
+void cadre_run_load(cadre_run_t *self);
+
+/* Nobody wants what it does any more; what it runs next is cancelled too. */
+void cadre_run_cancel(cadre_run_t *self);
+void cadre_run_cancel_all(cadre_run_t *self);
+
+/* Makes the run's report, REPORTING; notes after which HELLO or HEARTBEAT it was sent. */
+void cadre_run_report(cadre_run_t *self, const cadre_task_t *coordinator, cadre_message_t *report);
+void cadre_run_note_sent(cadre_run_t *self, uint64_t asked);
+
 /* Keeps a later attempt, in the place of one that is kept already; takes the message. */
-void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message);
+void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores);
 void cadre_run_drop_newer(cadre_run_t *self);
 bool cadre_run_has_newer(const cadre_run_t *self);
+cadre_message_t cadre_run_take_newer(cadre_run_t *self);
 
 /* The only way to change the state; asserts that the table allows it. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
@@ -163,8 +190,33 @@ void cadre_run_end_parts(cadre_run_t *self);
 /* The version of a partition in this run's last pull, 0 when it was not pulled. */
 uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
 
-/* Notes the first failure of the operation under way. */
+/* Begins a pull or push, and ends it: a push that went well was one step more. */
+void cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state);
+void cadre_run_end_operation(cadre_run_t *self);
+
+/* Notes the first failure of the operation under way; `shard`: where it was, the last time. */
 void cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text);
+void cadre_run_fail_at(cadre_run_t *self, uint32_t shard, cadre_failure_t failure, int status,
+                       const char *text);
+
+/* Fails the operation, whose shards are not waited for. */
+void cadre_run_cancel_operation(cadre_run_t *self);
+
+/* Notes that the run asks shards for something. */
+void cadre_run_touch(cadre_run_t *self);
+
+/* Notes a request of the operation, and that one was answered: whether it was the last. */
+void cadre_run_await(cadre_run_t *self);
+bool cadre_run_answered(cadre_run_t *self);
+
+/* Fills a part of a pull, with references of its own. */
+void cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
+                         cadre_chunk_t *const *chunks, size_t count);
+
+/* Notes what came of the operation: bytes of values; an update that was applied, or had been. */
+void cadre_run_note_received(cadre_run_t *self, size_t size_bytes);
+void cadre_run_note_applied(cadre_run_t *self, uint64_t staleness);
+void cadre_run_note_duplicate(cadre_run_t *self);
 
 void cadre_values_fini(cadre_value_t **values_p, size_t count);
 

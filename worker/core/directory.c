@@ -1,6 +1,7 @@
 #include "worker/core/directory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -451,8 +452,18 @@ cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
 }
 
 void
-cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
-                              cadre_resource_state_t state)
+cadre_dataset_entry_answer(cadre_dataset_entry_t *self, const cadre_dataset_ready_message_t *ready)
+{
+    self->answered = true;
+    self->status = -(int)ready->status;
+    self->ready = *ready;
+    self->ready.id = self->id;
+    snprintf(self->text, sizeof(self->text), "%s", ready->text ? ready->text : "");
+    self->ready.text = self->text;
+}
+
+static void
+mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry, cadre_resource_state_t state)
 {
     self->resources_unbuilt -= entry->state == CADRE_RESOURCE_UNBUILT;
     self->resources_unbuilt += state == CADRE_RESOURCE_UNBUILT;
@@ -460,6 +471,49 @@ cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *e
     if (state == CADRE_RESOURCE_BUILT || state == CADRE_RESOURCE_FAILED) {
         cadre_resource_set_put(&self->resources_built, entry->message.resource.id);
     }
+}
+
+void
+cadre_directory_build(cadre_directory_t *self, cadre_resource_entry_t *entry)
+{
+    mark_resource(self, entry, CADRE_RESOURCE_BUILDING);
+}
+
+void
+cadre_directory_built(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                      cadre_holding_t *holding)
+{
+    entry->holding = holding;
+    mark_resource(self, entry, CADRE_RESOURCE_BUILT);
+}
+
+void
+cadre_directory_build_failed(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                             const char *text)
+{
+    snprintf(entry->text, sizeof(entry->text), "%s", text);
+    mark_resource(self, entry, CADRE_RESOURCE_FAILED);
+}
+
+void
+cadre_directory_build_again(cadre_directory_t *self, cadre_resource_entry_t *entry, uint64_t due_ms)
+{
+    entry->due_ms = due_ms;
+    mark_resource(self, entry, CADRE_RESOURCE_UNBUILT);
+}
+
+uint32_t
+cadre_resource_entry_tried(cadre_resource_entry_t *self)
+{
+    return ++self->tries;
+}
+
+cadre_holding_t *
+cadre_resource_entry_release(cadre_resource_entry_t *self)
+{
+    cadre_holding_t *holding = self->holding;
+    self->holding = NULL;
+    return holding;
 }
 
 const cadre_variable_entry_t *

@@ -135,9 +135,25 @@ int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *
 /* Takes the message when it is new; else it stays the caller's. */
 int cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message);
 
-/* A resource has got this state. */
-void cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
-                                   cadre_resource_state_t state);
+/* Says what became of a dataset that was to be opened: `ready`, whose id is set here. */
+void cadre_dataset_entry_answer(cadre_dataset_entry_t *self,
+                                const cadre_dataset_ready_message_t *ready);
+
+/* A resource is being built; was built, and holds this from now on; has failed for good; or is to
+ * be built, not before `due_ms`. */
+void cadre_directory_build(cadre_directory_t *self, cadre_resource_entry_t *entry);
+void cadre_directory_built(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                           cadre_holding_t *holding);
+void cadre_directory_build_failed(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                                  const char *text);
+void cadre_directory_build_again(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                                 uint64_t due_ms);
+
+/* Counts a try that the device has ended; how many there were. */
+uint32_t cadre_resource_entry_tried(cadre_resource_entry_t *self);
+
+/* Takes out what the resource holds; NULL when that is nothing. */
+cadre_holding_t *cadre_resource_entry_release(cadre_resource_entry_t *self);
 
 /* The sum of the shards' generations; they only grow, so it tells whether a SHARD was missed. */
 uint64_t cadre_directory_generations(const cadre_directory_t *self);

@@ -167,7 +167,7 @@ is_asked(const cadre_shard_link_t *self)
 
 bool
 cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
-                       uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count)
+                       cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX], size_t *count)
 {
     *count = 0;
     if (!is_asked(self) || now_ms < self->probe_due_ms) {
@@ -179,10 +179,8 @@ cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t numbe
     self->probe_due_ms = now_ms + self->probe_wait_ms;
     for (const cadre_link_request_t *request = self->first;
          request && request->sent && *count < CADRE_PROBE_REQUESTS_MAX; request = request->next) {
-        triples[3 * *count] = request->request;
-        triples[3 * *count + 1] = request->update;
-        triples[3 * *count + 2] = 0;
-        ++*count;
+        probes[(*count)++] =
+            (cadre_probe_t){.request = request->request, .update = request->update};
     }
     return true;
 }

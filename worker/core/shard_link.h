@@ -29,6 +29,7 @@
 
 #include "common/base/limits.h"
 #include "common/wire/outbox.h"
+#include "common/wire/record_list.h"
 
 typedef struct cadre_link_request {
     struct cadre_link_request *next;
@@ -83,11 +84,11 @@ void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *
 /* Sends what credit allows. */
 void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* Returns whether a PROBE is due, and what it is to ask: `count` triples as in its schema, oldest
+/* Returns whether a PROBE is due, and what it is to ask: `count` of them, oldest
  * first, at most CADRE_PROBE_REQUESTS_MAX of them. `number`, its request id, is larger than that of
  * every PROBE before. */
 bool cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
-                            uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count);
+                            cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX], size_t *count);
 
 /* Sends the request with this id again, which PROBED number `probe` does not know, or has only the
  * RESERVE of (`is_queued`) though it was sent; false when that says nothing: it was sent after the

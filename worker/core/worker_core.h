@@ -9,6 +9,9 @@
  * after every call. Computing is the shell's: it gets START with a run, asks with
  * cadre_worker_core_pull and _push, gets VALUES and PUSHED, and ends with _finish.
  *
+ * The core itself is the session, the timers and the router of messages. What is decided about
+ * closures is decided by worker_runs, about values and updates by worker_values.
+ *
  * Exactly once (docs/protocol.md#exactly-once): every attempt of a closure pushes under the same
  * update ids, each push that is found lost goes again, and a closure is reported only after every
  * shard has answered.
@@ -19,11 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/wire/outbox.h"
-#include "common/wire/tensor_list.h"
-#include "worker/core/closure_run.h"
-#include "worker/core/directory.h"
 #include "worker/core/registry.h"
+#include "worker/core/worker_reports.h"
+#include "worker/core/worker_values.h"
 
 typedef struct cadre_worker_core cadre_worker_core_t;
 
@@ -52,38 +53,29 @@ typedef struct {
 } cadre_worker_options_t;
 
 typedef enum {
-    CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
-                                  give the connection up; `status` CADRE_ETIMEOUT: nothing has come
-                                  on it for CADRE_MUTE_MS, make another one */
-    CADRE_WORKER_UNREACHABLE,  /* `index`: the shard has said nothing for too long, what waited for
-                                  it was given up; `status` 0: it is heard again */
-    CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
-    CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
-    CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
-    CADRE_WORKER_VALUES,  /* `run`: the pull has ended: `status`, or values that the shell owns */
-    CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
-    CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
-    CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
-    CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
-    CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
-    CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                             on another socket (common/net/socket.h says why) */
-    CADRE_WORKER_REFUSED, /* the coordinator does not take this worker, for the reason `text`;
-                             `status`: CADRE_EPROTOCOL when it is of another release */
-    CADRE_WORKER_LEFT,    /* the session is over; `text` says why */
-} cadre_worker_event_kind_t;
+    CADRE_WORKER_STATE_HELLO,    /* HELLO is out, no WELCOME yet */
+    CADRE_WORKER_STATE_MEMBER,   /* welcomed */
+    CADRE_WORKER_STATE_DRAINING, /* finishes what runs, takes nothing new */
+    CADRE_WORKER_STATE_LEFT,     /* GOODBYE is out */
+} cadre_worker_state_t;
 
+/* How a worker stands now. What it points at is the core's. */
 typedef struct {
-    cadre_worker_event_kind_t kind;
-    cadre_run_t *run;
-    uint64_t closure;
-    uint32_t index;
-    int status;
-    char text[CADRE_TEXT_SIZE_MAX + 1];
-    cadre_value_t *values;
-    size_t value_count;
-    cadre_holding_t *holding;
-} cadre_worker_event_t;
+    cadre_worker_state_t state;
+    uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
+    uint64_t epoch;
+    uint64_t lease_ms; /* from WELCOME */
+    uint64_t heard_ms; /* when the newest question that the coordinator has answered was asked */
+    const char *build;
+    uint32_t slots;
+    size_t held;    /* closures, and builds of resources */
+    size_t waiting; /* of them, for anything but a slot */
+    uint32_t running;
+    uint32_t unreachable; /* shards */
+    cadre_push_totals_t pushes;
+    const uint64_t *counters; /* [CADRE_WORKER_COUNTER_COUNT] */
+    const cadre_staleness_t *staleness;
+} cadre_worker_core_figures_t;
 
 cadre_worker_core_t *cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms);
 void cadre_worker_core_destroy(cadre_worker_core_t **self_p);
@@ -93,6 +85,15 @@ cadre_outbox_t *cadre_worker_core_outbox(cadre_worker_core_t *self);
 bool cadre_worker_core_event(cadre_worker_core_t *self, cadre_worker_event_t *event);
 
 const cadre_directory_t *cadre_worker_core_directory(const cadre_worker_core_t *self);
+
+cadre_worker_core_figures_t cadre_worker_core_figures(const cadre_worker_core_t *self);
+
+/* The closure, or build, of this id, and what is kept of a partition; NULL when it is not here. For
+ * tests and the simulation to look at. */
+cadre_run_t *cadre_worker_core_run(const cadre_worker_core_t *self, uint64_t id);
+const cadre_cached_value_t *cadre_worker_core_held(const cadre_worker_core_t *self,
+                                                   uint32_t variable, uint32_t partition,
+                                                   uint64_t generation);
 
 /* Who this worker is; its index is CADRE_INDEX_ANY until the coordinator has chosen one. */
 const cadre_task_t *cadre_worker_core_task(const cadre_worker_core_t *self);
@@ -109,6 +110,9 @@ void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* Timers: heartbeats, probes. Returns when it wants to be called again at the latest. */
 uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* The shell will call again then, whatever it was told: for tests. */
+void cadre_worker_core_set_due(cadre_worker_core_t *self, uint64_t due_ms);
 
 /* Finish what runs, hand back what is queued, then leave (SIGTERM, DRAIN). */
 void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
@@ -145,20 +149,13 @@ void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
 void cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
                             const cadre_gradient_t *gradients, size_t count, uint64_t now_ms);
 
-typedef struct {
-    int status; /* 0, or why it failed; the failures of pull and push included */
-    const char *text;
-    cadre_failure_t failure;            /* for a failure */
-    const char *const *names;           /* of the results */
-    const cadre_tensor_list_t *results; /* or NULL */
-    uint64_t compute_us;
-    uint64_t examples;
-    cadre_holding_t *holding; /* of a build, or NULL: the core's from now on */
-} cadre_run_outcome_t;
-
 /* The slot is done with a run that is COMPUTING and must not touch it again. A run that builds a
  * resource (`builds`) begins and ends like a closure. */
 void cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
+
+/* Gives up a run that no slot holds, as the end of the session does: for tests. */
+void cadre_worker_core_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure,
+                               int status, const char *text, uint64_t now_ms);
 
 #endif

@@ -3,58 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "worker/core/worker_state.h"
-
-/* --- what is counted --- */
-
-cadre_push_totals_t
-cadre_worker_pushes(const cadre_worker_core_t *self)
-{
-    cadre_push_totals_t totals = self->pushes;
-    for (uint32_t i = 0; self->links && i < self->directory.shard_count; i++) {
-        totals.pending += self->links[i].pushes;
-        totals.repeated += self->links[i].repeated;
-    }
-    return totals;
-}
-
-/* How many updates came between what was pulled of a part and the one that made it `version`. */
-static uint64_t
-staleness_of(const cadre_run_part_t *part, uint64_t version)
-{
-    return version > part->version ? version - part->version - 1 : 0;
-}
-
-/* Of each variable the largest of its parts, which stand beside each other. */
-void
-cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const size_t *parts,
-                     size_t count, const cadre_applied_message_t *applied)
-{
-    if (!self->options.observes) {
-        return;
-    }
-    if (applied->versions.count != count) {
-        cadre_staleness_note_other(&self->staleness, applied->staleness);
-        return;
-    }
-    for (size_t i = 0; i < count;) {
-        const cadre_variable_entry_t *variable = run->parts[parts[i]].variable;
-        uint64_t stalest = 0;
-        for (; i < count && run->parts[parts[i]].variable == variable; i++) {
-            uint64_t versions = staleness_of(&run->parts[parts[i]], applied->versions.items[i]);
-            stalest = versions > stalest ? versions : stalest;
-        }
-        cadre_staleness_note(&self->staleness, variable->name, stalest);
-    }
-}
-
-/* --- what is told --- */
-
 const char *
 cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                      uint64_t now_ms)
 {
-    switch (core->session_state) {
+    switch (cadre_worker_core_figures(core).state) {
     case CADRE_WORKER_STATE_LEFT:
         return "it has left the job";
     case CADRE_WORKER_STATE_DRAINING:
@@ -73,7 +26,7 @@ cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures
 }
 
 static void
-add_closures(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+add_closures(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
     const uint64_t *counters = core->counters;
     cadre_metrics_text_family(text, "cadre_worker_closures_total", CADRE_METRIC_COUNTER,
@@ -84,13 +37,13 @@ add_closures(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_failed]);
     cadre_metrics_text_label(text, "result", "returned");
     cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_cancelled]);
-    cadre_metrics_text_gauge(text, "cadre_worker_closures_held", (double)core->runs.count,
+    cadre_metrics_text_gauge(text, "cadre_worker_closures_held", (double)core->held,
                              "Closures that the worker has: waiting, running, not acknowledged.");
     cadre_metrics_text_gauge(text, "cadre_worker_closures_waiting", (double)core->waiting,
                              "Of them, those that wait for definitions, batches or arguments.");
     cadre_metrics_text_gauge(text, "cadre_worker_closures_started", core->running,
                              "Of them, those that were given to slots or wait for one.");
-    cadre_metrics_text_gauge(text, "cadre_worker_slots", core->options.slots,
+    cadre_metrics_text_gauge(text, "cadre_worker_slots", core->slots,
                              "Closures that run at a time.");
     cadre_metrics_text_counter(text, "cadre_worker_examples_total",
                                counters[CADRE_WORKER_COUNTER_examples],
@@ -101,10 +54,10 @@ add_closures(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
 }
 
 static void
-add_updates(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+add_updates(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
     const uint64_t *counters = core->counters;
-    const cadre_push_totals_t pushes = cadre_worker_pushes(core);
+    const cadre_push_totals_t pushes = core->pushes;
     cadre_metrics_text_counter(text, "cadre_worker_updates_sent_total", pushes.sent,
                                "Updates that were to be pushed, one for each closure step and "
                                "shard: answered, abandoned and pending together.");
@@ -130,7 +83,7 @@ add_updates(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
 }
 
 static void
-add_values(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
     const uint64_t *counters = core->counters;
     cadre_metrics_text_counter(text, "cadre_worker_pull_bytes_total",
@@ -149,17 +102,13 @@ add_values(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
 }
 
 static void
-add_session(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures, uint64_t now_ms,
-            cadre_metrics_text_t *text)
+add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_t *figures,
+            uint64_t now_ms, cadre_metrics_text_t *text)
 {
-    uint64_t heard_ms = core->contact.heard_ms;
+    uint64_t heard_ms = core->heard_ms;
     uint64_t silent_ms = heard_ms && now_ms > heard_ms ? now_ms - heard_ms : 0;
-    uint32_t unreachable = 0;
-    for (uint32_t i = 0; core->links && i < core->directory.shard_count; i++) {
-        unreachable += core->links[i].unreachable;
-    }
-    bool is_member = core->session_state == CADRE_WORKER_STATE_MEMBER ||
-                     core->session_state == CADRE_WORKER_STATE_DRAINING;
+    bool is_member =
+        core->state == CADRE_WORKER_STATE_MEMBER || core->state == CADRE_WORKER_STATE_DRAINING;
     cadre_metrics_text_gauge(text, "cadre_worker_joined", is_member && figures->connected,
                              "Whether the worker is a member of a job.");
     cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)core->lease_ms / 1000,
@@ -168,7 +117,7 @@ add_session(const cadre_worker_core_t *core, const cadre_worker_figures_t *figur
     cadre_metrics_text_gauge(text, "cadre_worker_coordinator_silence_seconds",
                              (double)silent_ms / 1000,
                              "Since the newest question that the coordinator has answered.");
-    cadre_metrics_text_gauge(text, "cadre_worker_shards_unreachable", unreachable,
+    cadre_metrics_text_gauge(text, "cadre_worker_shards_unreachable", core->unreachable,
                              "Shards from which the worker hears nothing though it asks.");
     cadre_metrics_text_gauge(text, "cadre_worker_draining", figures->drains,
                              "Whether the worker finishes what it has and takes nothing new.");
@@ -180,14 +129,16 @@ void
 cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                      uint64_t now_ms, cadre_metrics_text_t *text)
 {
+    const cadre_worker_core_figures_t its = cadre_worker_core_figures(core);
+    const uint32_t index = cadre_worker_core_task(core)->index;
     char worker[24] = "";
-    if (core->options.task.index != CADRE_INDEX_ANY) {
-        snprintf(worker, sizeof(worker), "%" PRIu32, core->options.task.index);
+    if (index != CADRE_INDEX_ANY) {
+        snprintf(worker, sizeof(worker), "%" PRIu32, index);
     }
-    cadre_metrics_text_build(text, "worker", core->options.build);
-    add_closures(core, text);
-    add_updates(core, text);
-    add_values(core, text);
-    add_session(core, figures, now_ms, text);
-    cadre_staleness_metrics(&core->staleness, worker, text);
+    cadre_metrics_text_build(text, "worker", its.build);
+    add_closures(&its, text);
+    add_updates(&its, text);
+    add_values(&its, text);
+    add_session(&its, figures, now_ms, text);
+    cadre_staleness_metrics(its.staleness, worker, text);
 }

@@ -1,3 +1,5 @@
+#include "worker/core/worker_values.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,10 +7,29 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/shard_link.h"
+#include "worker/core/value_cache.h"
+
+enum {
+    DOUBT_MS = 1000
+}; /* that a shard owes an answer, before the coordinator is asked after it */
+
+struct cadre_worker_values {
+    cadre_worker_values_options_t options;
+    const cadre_directory_t *directory;
+    cadre_worker_effects_t *effects;
+    cadre_worker_counters_t *counters;
+    cadre_value_cache_t cache;
+    cadre_shard_link_t *links;  /* [directory->shard_count] */
+    uint64_t request_last;      /* request ids only go up */
+    bool in_touch;              /* with the coordinator: else requests wait */
+    cadre_push_totals_t pushes; /* `repeated` of links that are closed, nothing `pending` */
+    cadre_staleness_t staleness;
+};
 
 /* What one request asked of one shard: which parts of its run, in the order of the message. */
 typedef struct {
+    cadre_run_t *run; /* it stays until the request is answered or forgotten */
     bool push;
     size_t count;
     size_t parts[];
@@ -20,11 +41,154 @@ part_size_bytes(const cadre_run_part_t *part)
     return cadre_variable_entry_layout(part->variable, part->partition).size_bytes;
 }
 
+/* --- a session --- */
+
+cadre_worker_values_t *
+cadre_worker_values_new(const cadre_worker_values_options_t *options,
+                        const cadre_directory_t *directory, cadre_worker_effects_t *effects,
+                        cadre_worker_counters_t *counters)
+{
+    cadre_worker_values_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->directory = directory;
+    self->effects = effects;
+    self->counters = counters;
+    self->cache.content_last = options->content_last;
+    return self;
+}
+
+void
+cadre_worker_values_end_session(cadre_worker_values_t *self)
+{
+    cadre_value_cache_fini(&self->cache);
+    for (uint32_t i = 0; self->links && i < self->directory->shard_count; i++) {
+        self->pushes.repeated += self->links[i].repeated;
+        cadre_shard_link_fini(&self->links[i]);
+    }
+    free(self->links);
+    self->links = NULL;
+}
+
+void
+cadre_worker_values_begin_session(cadre_worker_values_t *self)
+{
+    self->links = cadre_calloc(self->directory->shard_count, sizeof(*self->links));
+    for (uint32_t i = 0; i < self->directory->shard_count; i++) {
+        cadre_shard_link_init(&self->links[i], self->options.window);
+    }
+}
+
+void
+cadre_worker_values_destroy(cadre_worker_values_t **self_p)
+{
+    cadre_worker_values_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    cadre_worker_values_end_session(self);
+    cadre_staleness_fini(&self->staleness);
+    cadre_free(self_p);
+}
+
+void
+cadre_worker_values_set_touch(cadre_worker_values_t *self, bool in_touch)
+{
+    self->in_touch = in_touch;
+}
+
+void
+cadre_worker_values_excuse(cadre_worker_values_t *self, uint64_t late_ms, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < self->directory->shard_count; i++) {
+        cadre_shard_link_excuse(&self->links[i], late_ms, now_ms);
+    }
+}
+
+void
+cadre_worker_values_forget_gone(cadre_worker_values_t *self)
+{
+    const cadre_variable_entry_t *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->directory->variables, &cursor));) {
+        if (entry->is_gone) {
+            cadre_value_cache_forget(&self->cache, entry->id, entry->partitions);
+        }
+    }
+}
+
+/* --- for others to look at --- */
+
+const cadre_cached_value_t *
+cadre_worker_values_held(const cadre_worker_values_t *self, uint32_t variable, uint32_t partition,
+                         uint64_t generation)
+{
+    return cadre_value_cache_get(&self->cache, variable, partition, generation);
+}
+
+cadre_shard_set_t
+cadre_worker_values_unreachable(const cadre_worker_values_t *self)
+{
+    cadre_shard_set_t set = {.words = {0}};
+    for (uint32_t i = 0; self->links && i < self->directory->shard_count; i++) {
+        if (self->links[i].unreachable) {
+            cadre_shard_set_put(&set, i);
+        }
+    }
+    return set;
+}
+
+bool
+cadre_worker_values_doubts(const cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
+{
+    const cadre_shard_link_t *link = &self->links[shard];
+    uint64_t owed_ms = cadre_shard_link_owed_ms(link);
+    return link->doubted || (now_ms > owed_ms && now_ms - owed_ms >= DOUBT_MS);
+}
+
+size_t
+cadre_worker_values_waits(const cadre_worker_values_t *self, uint64_t now_ms,
+                          cadre_wait_t waits[CADRE_WAITS_MAX])
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < self->directory->shard_count; shard++) {
+        uint64_t last = 0; /* a closure's requests follow each other */
+        const cadre_link_request_t *request = self->links[shard].first;
+        for (; request && request->asked_ms + CADRE_WAIT_NAMED_MS <= now_ms &&
+               count < CADRE_WAITS_MAX;
+             request = request->next) {
+            if (request->closure != last && request->closure < CADRE_BUILD_IDS) {
+                waits[count++] =
+                    (cadre_wait_t){request->closure, shard, now_ms - request->asked_ms};
+            }
+            last = request->closure;
+        }
+    }
+    return count;
+}
+
+cadre_push_totals_t
+cadre_worker_values_pushes(const cadre_worker_values_t *self)
+{
+    cadre_push_totals_t totals = self->pushes;
+    for (uint32_t i = 0; self->links && i < self->directory->shard_count; i++) {
+        totals.pending += self->links[i].pushes;
+        totals.repeated += self->links[i].repeated;
+    }
+    return totals;
+}
+
+const cadre_staleness_t *
+cadre_worker_values_staleness(const cadre_worker_values_t *self)
+{
+    return &self->staleness;
+}
+
+/* --- what is asked of a shard --- */
+
 /* The parts of `run` on `shard` from the part *at on, and moves *at behind them; NULL when there
  * are none. For a pull as many as one message takes, whole parts only: the values of one are one
  * version (docs/protocol.md#i4-one-version). A push is all of them: it is applied in one turn. */
 static request_note_t *
-next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
+next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
     size_t chunks = 0;
     request_note_t *note = NULL;
@@ -43,6 +207,7 @@ next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
         if (!note) {
             size_t room = run->part_count - *at;
             note = cadre_calloc(1, sizeof(*note) + room * sizeof(note->parts[0]));
+            note->run = run;
             note->push = push;
         }
         note->parts[note->count++] = *at;
@@ -50,23 +215,21 @@ next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
     return note;
 }
 
-/* (variable, partition, number) for each part: the version held for a pull, the one pulled for a
- * push. */
-static uint64_t *
-new_triples(const cadre_worker_core_t *self, const cadre_run_t *run, const request_note_t *note,
-            uint64_t generation)
+/* Each part with its number: the version held for a pull, the one pulled for a push. */
+static cadre_part_t *
+new_parts(const cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
+          uint64_t generation)
 {
-    uint64_t *items = cadre_calloc(3 * note->count, sizeof(*items));
+    cadre_part_t *items = cadre_calloc(note->count, sizeof(*items));
     for (size_t i = 0; i < note->count; i++) {
         const cadre_run_part_t *part = &run->parts[note->parts[i]];
-        items[3 * i] = part->variable->id;
-        items[3 * i + 1] = part->partition;
+        items[i] = (cadre_part_t){.variable = part->variable->id, .partition = part->partition};
         if (note->push) {
-            items[3 * i + 2] = part->version;
+            items[i].number = part->version;
         } else {
             const cadre_cached_value_t *held = cadre_value_cache_get(
                 &self->cache, part->variable->id, part->partition, generation);
-            items[3 * i + 2] = held ? held->version + 1 : 0;
+            items[i].number = held ? held->version + 1 : 0;
         }
     }
     return items;
@@ -74,54 +237,64 @@ new_triples(const cadre_worker_core_t *self, const cadre_run_t *run, const reque
 
 /* Nothing goes to a shard while the coordinator may have given this worker up. */
 static void
-pump(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+pump(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
-    if (cadre_worker_core_in_touch(self, now_ms)) {
-        cadre_shard_link_pump(&self->links[shard], now_ms, &self->outbox);
+    if (self->in_touch) {
+        cadre_shard_link_pump(&self->links[shard], now_ms, &self->effects->outbox);
     }
 }
 
 /* --- a push, cut into messages --- */
 
 typedef struct {
-    const cadre_worker_core_t *core;
     cadre_message_t head; /* what all of them say */
     cadre_message_t *messages;
     size_t count;
-    size_t size_bytes; /* of the last one's chunks */
+    const cadre_part_t *parts; /* of the last one, */
+    size_t part_count;
+    size_t size_bytes; /* and of its chunks */
 } cutter_t;
 
 static cadre_message_t *
-begin_message(cutter_t *self, uint64_t *items)
+begin_message(cutter_t *self, const cadre_part_t *parts)
 {
     self->messages = cadre_realloc(self->messages, self->count + 1, sizeof(*self->messages));
     cadre_message_t *message = &self->messages[self->count];
     *message = self->head;
-    message->push.partitions.items = items;
+    message->push.partitions = cadre_part_list(parts, 0);
     message->push.part = self->count++;
+    self->parts = parts;
+    self->part_count = 0;
     self->size_bytes = 0;
     return message;
 }
 
-/* Cuts the parts of `note` into messages of so many partitions, chunks and bytes; `items`: their
- * triples, one after the other. */
+/* One partition more is in the last message. */
 static void
-cut_push(cutter_t *self, const cadre_run_t *run, const request_note_t *note, uint64_t *items)
+add_part(cutter_t *self, cadre_message_t *message)
 {
-    const size_t partitions_max = self->core->options.partitions_max;
-    const size_t size_max = self->core->options.push_part_size;
-    cadre_message_t *message = begin_message(self, items);
+    message->push.partitions = cadre_part_list(self->parts, ++self->part_count);
+}
+
+/* Cuts the parts of `note`, named by `parts`, into messages of so many partitions, chunks and
+ * bytes. */
+static void
+cut_push(cutter_t *self, const cadre_worker_values_options_t *options, const cadre_run_t *run,
+         const request_note_t *note, const cadre_part_t *parts)
+{
+    cadre_message_t *message = begin_message(self, parts);
     for (size_t i = 0; i < note->count; i++) {
         const cadre_run_part_t *part = &run->parts[note->parts[i]];
-        if (message->push.partitions.count == 3 * partitions_max) {
-            message = begin_message(self, items + 3 * i);
+        if (self->part_count == options->partitions_max) {
+            message = begin_message(self, parts + i);
         }
-        message->push.partitions.count += 3;
+        add_part(self, message);
         for (size_t k = 0; k < part->chunk_count; k++) {
             size_t size_bytes = cadre_chunk_size_bytes(part->chunks[k]);
             if (message->chunk_count == CADRE_MESSAGE_CHUNKS_MAX ||
-                (message->chunk_count > 0 && self->size_bytes + size_bytes > size_max)) {
-                message = begin_message(self, items + 3 * (i + 1));
+                (message->chunk_count > 0 &&
+                 self->size_bytes + size_bytes > options->push_part_size)) {
+                message = begin_message(self, parts + i + 1);
             }
             cadre_message_add_chunk(message, cadre_chunk_ref(part->chunks[k]));
             self->size_bytes += size_bytes;
@@ -131,11 +304,11 @@ cut_push(cutter_t *self, const cadre_run_t *run, const request_note_t *note, uin
 
 /* Makes the messages of a push, and the one that asks for room for them. */
 static void
-make_push(const cadre_worker_core_t *self, const cadre_run_t *run, const cadre_task_t *ps,
-          const cadre_message_t *head, uint64_t *items, cadre_link_request_t *request)
+make_push(const cadre_worker_values_t *self, const cadre_run_t *run, const cadre_task_t *ps,
+          const cadre_message_t *head, const cadre_part_t *parts, cadre_link_request_t *request)
 {
-    cutter_t cutter = {.core = self, .head = *head};
-    cut_push(&cutter, run, request->context, items);
+    cutter_t cutter = {.head = *head};
+    cut_push(&cutter, &self->options, run, request->context, parts);
     request->part_count = cutter.count - 1;
     request->parts =
         request->part_count ? cadre_calloc(request->part_count, sizeof(*request->parts)) : NULL;
@@ -155,13 +328,13 @@ make_push(const cadre_worker_core_t *self, const cadre_run_t *run, const cadre_t
 }
 
 static void
-ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
+ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
           uint64_t now_ms)
 {
-    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
-    uint64_t *items = new_triples(self, run, note, entry->generation);
-    cadre_message_t message =
-        cadre_worker_message(self, note->push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL);
+    const cadre_shard_entry_t *entry = &self->directory->shards[shard];
+    cadre_part_t *parts = new_parts(self, run, note, entry->generation);
+    cadre_message_t message = cadre_worker_effects_message(
+        self->effects, note->push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL);
     message.request = ++self->request_last;
     cadre_link_request_t request = {.request = message.request,
                                     .closure = cadre_run_id(run),
@@ -177,15 +350,16 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
                                               .checkpoint = run->message.closure.checkpoint,
                                               .cut = run->message.closure.cut};
         request.update = message.push.update;
-        self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
+        cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
+                                  request.size_bytes);
         self->pushes.sent++;
-        make_push(self, run, &entry->task, &message, items, &request);
+        make_push(self, run, &entry->task, &message, parts, &request);
     } else {
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
-                                              .partitions = {items, 3 * note->count}};
+                                              .partitions = cadre_part_list(parts, note->count)};
         cadre_outbox_entry_init(&request.entry, &entry->task, &message);
     }
-    free(items);
+    free(parts);
     cadre_shard_link_ask(&self->links[shard], &request);
     pump(self, shard, now_ms);
 }
@@ -193,24 +367,22 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
 /* Whether every shard of the operation is there, and is the one that the run began with: what is
  * done to one that was restored since may come before its turn in the replay. */
 static bool
-can_ask(const cadre_worker_core_t *self, cadre_run_t *run)
+can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
 {
     for (size_t i = 0; i < run->part_count; i++) {
         uint32_t shard = run->parts[i].shard;
-        const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+        const cadre_shard_entry_t *entry = &self->directory->shards[shard];
         char text[CADRE_TEXT_SIZE_MAX];
         if (entry->away || entry->restored > run->restores) {
             snprintf(text, sizeof(text),
                      entry->away ? "ps %u is away" : "ps %u began anew while the closure ran",
                      shard);
-            run->failed_shard = shard;
-            cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
+            cadre_run_fail_at(run, shard, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
             return false;
         }
         if (self->links[shard].unreachable) {
             snprintf(text, sizeof(text), "ps %u cannot be reached from here", shard);
-            run->failed_shard = shard;
-            cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_ETIMEOUT, text);
+            cadre_run_fail_at(run, shard, CADRE_FAILURE_SHARD, CADRE_ETIMEOUT, text);
             return false;
         }
     }
@@ -219,17 +391,17 @@ can_ask(const cadre_worker_core_t *self, cadre_run_t *run)
 
 /* Asks every shard that has a part of the run's operation, or none. */
 static void
-ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
+ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
 {
     if (!can_ask(self, run)) {
         return;
     }
-    run->touched = true;
-    for (uint32_t shard = 0; shard < self->directory.shard_count; shard++) {
+    cadre_run_touch(run);
+    for (uint32_t shard = 0; shard < self->directory->shard_count; shard++) {
         size_t at = 0;
         request_note_t *note = NULL;
         while ((note = next_note(run, shard, push, &at))) {
-            run->pending++;
+            cadre_run_await(run);
             ask_shard(self, run, shard, note, now_ms);
         }
     }
@@ -239,7 +411,7 @@ ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_
 
 /* The number of the content of the variable whose parts begin at `parts`. */
 static uint64_t
-content_of(cadre_worker_core_t *self, const cadre_run_part_t *parts)
+content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
 {
     const cadre_variable_entry_t *variable = parts[0].variable;
     uint64_t *pairs = cadre_calloc(2 * (size_t)variable->partitions, sizeof(*pairs));
@@ -254,7 +426,7 @@ content_of(cadre_worker_core_t *self, const cadre_run_part_t *parts)
 }
 
 static cadre_value_t *
-end_pull(cadre_worker_core_t *self, cadre_run_t *run, size_t *count)
+end_pull(cadre_worker_values_t *self, cadre_run_t *run, size_t *count)
 {
     uint64_t *contents = cadre_calloc(run->part_count, sizeof(*contents));
     size_t variables = 0;
@@ -271,7 +443,7 @@ end_pull(cadre_worker_core_t *self, cadre_run_t *run, size_t *count)
 }
 
 static void
-end_operation(cadre_worker_core_t *self, cadre_run_t *run)
+end_operation(cadre_worker_values_t *self, cadre_run_t *run)
 {
     bool push = run->state == CADRE_RUN_PUSHING;
     cadre_worker_event_t event = {.kind = push ? CADRE_WORKER_PUSHED : CADRE_WORKER_VALUES,
@@ -279,56 +451,48 @@ end_operation(cadre_worker_core_t *self, cadre_run_t *run)
                                   .closure = cadre_run_id(run),
                                   .index = run->slot,
                                   .status = run->status};
-    cadre_run_set_state(run, CADRE_RUN_COMPUTING);
     if (run->status < 0) {
         snprintf(event.text, sizeof(event.text), "%s", run->text);
-        cadre_run_end_parts(run);
-    } else if (push) {
-        run->step++;
-        cadre_run_end_parts(run);
-    } else {
+    } else if (!push) {
         event.values = end_pull(self, run, &event.value_count);
     }
-    cadre_worker_emit(self, &event);
+    cadre_run_end_operation(run);
+    cadre_worker_effects_emit(self->effects, &event);
 }
 
 static void
-part_answered(cadre_worker_core_t *self, cadre_run_t *run)
+part_answered(cadre_worker_values_t *self, cadre_run_t *run)
 {
-    cadre_assert(run->pending > 0);
-    if (--run->pending == 0) {
+    if (cadre_run_answered(run)) {
         end_operation(self, run);
     }
 }
 
 void
-cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run)
+cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 {
     if (run->state != CADRE_RUN_PULLING && run->state != CADRE_RUN_PUSHING) {
         return;
     }
-    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+    for (uint32_t i = 0; i < self->directory->shard_count; i++) {
         self->pushes.abandoned += self->links[i].pushes;
         cadre_shard_link_forget(&self->links[i], cadre_run_id(run));
         self->pushes.abandoned -= self->links[i].pushes;
     }
-    run->pending = 0;
-    cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+    cadre_run_cancel_operation(run);
     end_operation(self, run);
 }
 
 /* --- pull --- */
 
 void
-cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
-                       const cadre_variable_entry_t *const *variables, size_t count,
-                       uint64_t now_ms)
+cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
+                         const cadre_variable_entry_t *const *variables, size_t count,
+                         uint64_t now_ms)
 {
-    cadre_run_set_state(run, CADRE_RUN_PULLING);
-    run->status = 0;
-    run->received_bytes = 0;
+    cadre_run_begin_operation(run, CADRE_RUN_PULLING);
     if (atomic_load(&run->cancelled)) {
-        cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+        cadre_run_cancel_operation(run);
     } else {
         cadre_run_begin_pull(run, variables, count);
         ask_shards(self, run, false, now_ms);
@@ -357,8 +521,8 @@ chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t co
 
 /* Fills one part from the answer's chunks, or from the cache when there are none. */
 static int
-take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, uint64_t generation,
-          cadre_chunk_t **chunks, size_t count)
+take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
+          uint64_t generation, cadre_chunk_t **chunks, size_t count)
 {
     const cadre_cached_value_t *held =
         cadre_value_cache_get(&self->cache, part->variable->id, part->partition, generation);
@@ -375,76 +539,76 @@ take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, u
                                                       .chunks = chunks,
                                                       .chunk_count = count});
     }
-    part->version = version;
-    part->generation = generation;
-    part->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
-    part->chunk_count = count;
-    for (size_t i = 0; i < count; i++) {
-        part->chunks[i] = cadre_chunk_ref(chunks[i]);
-    }
+    cadre_run_part_fill(part, version, generation, chunks, count);
     return 0;
 }
 
 static int
-take_parts(cadre_worker_core_t *self, cadre_run_t *run, const request_note_t *note,
+take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *note,
            const cadre_message_t *message)
 {
     const cadre_values_message_t *values = &message->values;
-    if (values->partitions.count != 2 * note->count) {
+    const cadre_pulled_part_list_t pulled = cadre_pulled_part_list_view(&values->partitions);
+    if (cadre_pulled_part_list(pulled.items, note->count).count != values->partitions.count) {
         return CADRE_EMALFORMED;
     }
     size_t at = 0;
     for (size_t i = 0; i < note->count; i++) {
-        size_t count = values->partitions.items[2 * i + 1];
-        if (count > message->chunk_count - at ||
-            take_part(self, &run->parts[note->parts[i]], values->partitions.items[2 * i],
-                      values->generation, message->chunks + at, count) < 0) {
+        const cadre_pulled_part_t *item = &pulled.items[i];
+        if (item->chunk_count > message->chunk_count - at ||
+            take_part(self, &run->parts[note->parts[i]], item->version, values->generation,
+                      message->chunks + at, item->chunk_count) < 0) {
             return CADRE_EMALFORMED;
         }
-        at += count;
+        at += item->chunk_count;
     }
     if (at != message->chunk_count) {
         return CADRE_EMALFORMED;
     }
-    for (size_t i = 0; i < at; i++) { /* parts that have not changed come without chunks */
-        run->received_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-        self->counters[CADRE_WORKER_COUNTER_pull_bytes] +=
-            cadre_chunk_size_bytes(message->chunks[i]);
+    size_t received_bytes = 0; /* parts that have not changed come without chunks */
+    for (size_t i = 0; i < at; i++) {
+        received_bytes += cadre_chunk_size_bytes(message->chunks[i]);
     }
+    cadre_run_note_received(run, received_bytes);
+    cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_pull_bytes, received_bytes);
     return 0;
+}
+
+static cadre_run_t *
+run_of(const cadre_link_request_t *request)
+{
+    return ((const request_note_t *)request->context)->run;
 }
 
 /* Takes the request with this id, and its run; NULL when it is not awaited. */
 static cadre_run_t *
-take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_request_t *request,
-             uint64_t now_ms)
+take_request(cadre_worker_values_t *self, uint32_t shard, uint64_t id,
+             cadre_link_request_t *request, uint64_t now_ms)
 {
     if (!cadre_shard_link_answered(&self->links[shard], id, now_ms, request)) {
         return NULL;
     }
     pump(self, shard, now_ms);
-    cadre_run_t *run = cadre_u64_map_get(&self->runs, request->closure);
-    cadre_assert(run);
-    return run;
+    return run_of(request);
 }
 
 /* The shard has said something: it can be reached, if it could not. */
 static void
-hear(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+hear(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     if (link->unreachable) {
         cadre_worker_event_t event = {.kind = CADRE_WORKER_UNREACHABLE, .index = shard};
         snprintf(event.text, sizeof(event.text), "ps %u is heard again", shard);
-        cadre_worker_emit(self, &event);
-        cadre_worker_hurry_heartbeat(self, now_ms);
+        cadre_worker_effects_emit(self->effects, &event);
+        cadre_worker_effects_hurry(self->effects);
     }
     cadre_shard_link_heard(link, now_ms);
 }
 
 /* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
 static cadre_run_t *
-answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+answered(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
 {
     hear(self, shard, now_ms);
@@ -460,21 +624,19 @@ take_window(cadre_shard_link_t *link, uint64_t window)
 
 /* A refusal by the shard: fenced ones are run again, others are the function's fault. */
 static void
-refused(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
+refused(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
         const char *text)
 {
-    run->failed_shard = shard;
     char line[CADRE_TEXT_SIZE_MAX + 1];
     snprintf(line, sizeof(line), "ps %u: %s", shard, text);
     int code = -(int)status;
     self->links[shard].doubted = self->links[shard].doubted || code == CADRE_EFENCED;
-    cadre_run_fail(run, code == CADRE_EFENCED ? CADRE_FAILURE_SHARD : CADRE_FAILURE_USER, code,
-                   line);
+    cadre_run_fail_at(run, shard, code == CADRE_EFENCED ? CADRE_FAILURE_SHARD : CADRE_FAILURE_USER,
+                      code, line);
 }
 
-void
-cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message,
-                       uint64_t now_ms)
+static void
+on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message, uint64_t now_ms)
 {
     cadre_link_request_t request;
     take_window(&self->links[shard], message->values.window);
@@ -485,12 +647,12 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
     const request_note_t *note = request.context;
     if (note->push || run->state != CADRE_RUN_PULLING) {
         self->pushes.abandoned += note->push;
-        cadre_worker_core_malformed(self);
+        cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_malformed);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {
         refused(self, run, shard, message->values.status, message->values.text);
     } else if (take_parts(self, run, note, message) < 0) {
-        cadre_worker_core_malformed(self);
+        cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_malformed);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED,
                        "VALUES do not fit the partitions that were asked for");
     }
@@ -501,20 +663,18 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
 /* --- push --- */
 
 void
-cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
-                       const cadre_gradient_t *gradients, size_t count, uint64_t now_ms)
+cadre_worker_values_push(cadre_worker_values_t *self, cadre_run_t *run,
+                         const cadre_gradient_t *gradients, size_t count, uint64_t now_ms)
 {
-    cadre_run_set_state(run, CADRE_RUN_PUSHING);
-    run->status = 0;
+    cadre_run_begin_operation(run, CADRE_RUN_PUSHING);
     int status = 0;
     if (atomic_load(&run->cancelled)) {
-        cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+        cadre_run_cancel_operation(run);
     } else if (run->step >= run->message.closure.steps) {
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EFULL,
                        run->builds ? "a function that builds a resource pushes nothing"
                                    : "more steps than the closure was scheduled with");
     } else if ((status = cadre_run_begin_push(run, gradients, count)) < 0) {
-        run->status = 0;
         cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
     } else {
         ask_shards(self, run, true, now_ms);
@@ -524,16 +684,48 @@ cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
     }
 }
 
-static void
-count_duplicate(cadre_worker_core_t *self, cadre_run_t *run)
+/* How many updates came between what was pulled of a part and the one that made it `version`. */
+static uint64_t
+staleness_of(const cadre_run_part_t *part, uint64_t version)
 {
-    run->totals.duplicates++;
-    self->counters[CADRE_WORKER_COUNTER_duplicate]++;
+    return version > part->version ? version - part->version - 1 : 0;
 }
 
-void
-cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
-                        uint64_t now_ms)
+/* Notes how stale an update that was applied is: of each variable the largest of its parts, which
+ * stand beside each other. */
+static void
+observe(cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
+        const cadre_applied_message_t *applied)
+{
+    if (!self->options.observes) {
+        return;
+    }
+    if (applied->versions.count != note->count) {
+        cadre_staleness_note_other(&self->staleness, applied->staleness);
+        return;
+    }
+    for (size_t i = 0; i < note->count;) {
+        const cadre_variable_entry_t *variable = run->parts[note->parts[i]].variable;
+        uint64_t stalest = 0;
+        for (; i < note->count && run->parts[note->parts[i]].variable == variable; i++) {
+            uint64_t versions =
+                staleness_of(&run->parts[note->parts[i]], applied->versions.items[i]);
+            stalest = versions > stalest ? versions : stalest;
+        }
+        cadre_staleness_note(&self->staleness, variable->name, stalest);
+    }
+}
+
+static void
+count_duplicate(cadre_worker_values_t *self, cadre_run_t *run)
+{
+    cadre_run_note_duplicate(run);
+    cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_duplicate);
+}
+
+static void
+on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
+           uint64_t now_ms)
 {
     cadre_link_request_t request;
     take_window(&self->links[shard], message->applied.window);
@@ -543,17 +735,14 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     }
     const cadre_applied_message_t *applied = &message->applied;
     if (applied->status == 0) {
-        run->totals.updates++;
-        self->counters[CADRE_WORKER_COUNTER_applied]++;
+        cadre_run_note_applied(run, applied->staleness);
+        cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_applied);
         const request_note_t *note = request.context;
-        cadre_worker_observe(self, run, note->parts, note->count, applied);
-        if (applied->staleness > run->totals.staleness) {
-            run->totals.staleness = applied->staleness;
-        }
+        observe(self, run, note, applied);
     } else if (applied->status == (uint64_t)-CADRE_EDUPLICATE) {
         count_duplicate(self, run);
     } else {
-        self->counters[CADRE_WORKER_COUNTER_refused]++;
+        cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_refused);
         refused(self, run, shard, applied->status, applied->text);
     }
     cadre_link_request_fini(&request);
@@ -563,26 +752,26 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
 /* --- what becomes of requests that wait --- */
 
 static void
-probe(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+probe(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
-    uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
-    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX];
+    const cadre_shard_entry_t *entry = &self->directory->shards[shard];
     uint64_t number = self->request_last + 1;
     size_t count = 0;
-    if (!cadre_shard_link_probe(&self->links[shard], now_ms, number, triples, &count)) {
+    if (!cadre_shard_link_probe(&self->links[shard], now_ms, number, probes, &count)) {
         return;
     }
     self->request_last = number;
-    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_PROBE);
+    cadre_message_t message = cadre_worker_effects_message(self->effects, CADRE_MESSAGE_PROBE);
     message.request = number;
-    message.probe =
-        (cadre_probe_message_t){.generation = entry->generation, .requests = {triples, 3 * count}};
-    cadre_outbox_send(&self->outbox, &entry->task, &message);
+    message.probe = (cadre_probe_message_t){.generation = entry->generation,
+                                            .requests = cadre_probe_list(probes, count)};
+    cadre_outbox_send(&self->effects->outbox, &entry->task, &message);
 }
 
 /* The update is in, and only the answer to its PUSH was lost. */
 static void
-end_applied(cadre_worker_core_t *self, uint32_t shard, uint64_t id, uint64_t now_ms)
+end_applied(cadre_worker_values_t *self, uint32_t shard, uint64_t id, uint64_t now_ms)
 {
     cadre_link_request_t request;
     cadre_run_t *run = take_request(self, shard, id, &request, now_ms);
@@ -593,62 +782,61 @@ end_applied(cadre_worker_core_t *self, uint32_t shard, uint64_t id, uint64_t now
     }
 }
 
-void
-cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
-                       uint64_t now_ms)
+static void
+on_probed(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
+          uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
-    const cadre_u64s_t *states = &message->probed.states;
+    const cadre_probe_answer_list_t answers = cadre_probe_answer_list_view(&message->probed.states);
     hear(self, shard, now_ms);
-    for (size_t i = 0; i + 1 < states->count; i += 2) {
-        uint64_t id = states->items[i];
-        if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
-            end_applied(self, shard, id, now_ms);
-        } else if (cadre_worker_core_in_touch(self, now_ms)) {
-            cadre_shard_link_lost(link, id, message->request,
-                                  states->items[i + 1] == CADRE_PROBED_QUEUED, &self->outbox);
+    for (size_t i = 0; i < answers.count; i++) {
+        const cadre_probe_answer_t *answer = &answers.items[i];
+        if (answer->state == CADRE_PROBED_APPLIED) {
+            end_applied(self, shard, answer->request, now_ms);
+        } else if (self->in_touch) {
+            cadre_shard_link_lost(link, answer->request, message->request,
+                                  answer->state == CADRE_PROBED_QUEUED, &self->effects->outbox);
         }
     }
 }
 
 /* There is room for a PUSH. One that nobody wants any more gives it back, and one that may not go
  * now: others wait for the room, and a PROBE finds out that it has to be asked for again. */
-void
-cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
-                      uint64_t now_ms)
+static void
+on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
+         uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
-    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    const cadre_shard_entry_t *entry = &self->directory->shards[shard];
     cadre_shard_link_heard(link, now_ms);
     take_window(link, message->grant.window);
     if (!link->open) {
         return; /* it is said again */
     }
-    bool goes = cadre_worker_core_in_touch(self, now_ms) &&
-                cadre_shard_link_granted(link, message->request, &self->outbox);
+    bool goes =
+        self->in_touch && cadre_shard_link_granted(link, message->request, &self->effects->outbox);
     if (!goes) {
-        cadre_message_t release = cadre_worker_message(self, CADRE_MESSAGE_RESERVE);
+        cadre_message_t release =
+            cadre_worker_effects_message(self->effects, CADRE_MESSAGE_RESERVE);
         release.request = message->request;
         release.reserve.generation = entry->generation;
-        cadre_outbox_send(&self->outbox, &entry->task, &release);
+        cadre_outbox_send(&self->effects->outbox, &entry->task, &release);
     }
 }
 
 /* Ends every request to a shard with this failure. */
 static void
-fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char *text,
+fail_requests(cadre_worker_values_t *self, uint32_t shard, int status, const char *text,
               uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     while (link->first) {
         cadre_link_request_t request;
         cadre_shard_link_answered(link, link->first->request, now_ms, &request);
+        cadre_run_t *run = run_of(&request);
         self->pushes.abandoned += ((const request_note_t *)request.context)->push;
         cadre_link_request_fini(&request);
-        cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
-        cadre_assert(run);
-        run->failed_shard = shard;
-        cadre_run_fail(run, CADRE_FAILURE_SHARD, status, text);
+        cadre_run_fail_at(run, shard, CADRE_FAILURE_SHARD, status, text);
         part_answered(self, run);
     }
 }
@@ -656,23 +844,23 @@ fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char 
 /* What waits for the shard is given up: others may reach it. A PUSH that has come nevertheless is
  * told from that of the next attempt by its update id. */
 static void
-give_up_shard(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), "ps %u has said nothing to worker %u for %" PRIu64 " ms", shard,
-             self->options.task.index, now_ms - cadre_shard_link_owed_ms(link));
+             self->effects->task.index, now_ms - cadre_shard_link_owed_ms(link));
     cadre_shard_link_give_up(link, now_ms);
     cadre_worker_event_t event = {
         .kind = CADRE_WORKER_UNREACHABLE, .index = shard, .status = CADRE_ETIMEOUT};
     snprintf(event.text, sizeof(event.text), "%s", text);
-    cadre_worker_emit(self, &event);
-    cadre_worker_hurry_heartbeat(self, now_ms);
+    cadre_worker_effects_emit(self->effects, &event);
+    cadre_worker_effects_hurry(self->effects);
     fail_requests(self, shard, CADRE_ETIMEOUT, text, now_ms);
 }
 
 static uint64_t
-tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+tick_link(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     uint64_t timeout_ms = self->options.shard_timeout_ms;
@@ -681,10 +869,11 @@ tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
     }
     if (cadre_shard_link_is_mute(link, now_ms)) {
         link->mutes++;
-        cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
-                                                        .index = shard,
-                                                        .status = CADRE_ETIMEOUT});
-        cadre_shard_link_repeat(link, now_ms, &self->outbox);
+        cadre_worker_effects_emit(self->effects,
+                                  &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
+                                                          .index = shard,
+                                                          .status = CADRE_ETIMEOUT});
+        cadre_shard_link_repeat(link, now_ms, &self->effects->outbox);
     }
     pump(self, shard, now_ms);
     probe(self, shard, now_ms);
@@ -692,10 +881,10 @@ tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
 }
 
 uint64_t
-cadre_worker_tick_links(cadre_worker_core_t *self, uint64_t now_ms)
+cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms)
 {
     uint64_t due_ms = UINT64_MAX;
-    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+    for (uint32_t i = 0; i < self->directory->shard_count; i++) {
         uint64_t link_due_ms = tick_link(self, i, now_ms);
         due_ms = link_due_ms < due_ms ? link_due_ms : due_ms;
     }
@@ -705,21 +894,47 @@ cadre_worker_tick_links(cadre_worker_core_t *self, uint64_t now_ms)
 /* --- a shard that moved --- */
 
 void
-cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
-    bool away = self->directory.shards[shard].away;
+    bool away = self->directory->shards[shard].away;
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
     fail_requests(self, shard, CADRE_EUNAVAILABLE, text, now_ms);
     if (link->unreachable) {
         link->unreachable = false; /* of who serves it now nothing is known */
-        cadre_worker_hurry_heartbeat(self, now_ms);
+        cadre_worker_effects_hurry(self->effects);
     }
     link->open = !away;
     link->connected_ms = now_ms;
     link->mutes = 0;
     link->window = self->options.window;
-    cadre_worker_emit(self,
-                      &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
+    cadre_worker_effects_emit(
+        self->effects, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
+}
+
+void
+cadre_worker_values_told(cadre_worker_values_t *self, uint32_t shard)
+{
+    self->links[shard].doubted = false;
+}
+
+/* --- the router of what shards say --- */
+
+bool
+cadre_worker_values_receive(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,
+                            uint64_t now_ms)
+{
+    if (message->type == CADRE_MESSAGE_VALUES) {
+        on_values(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_APPLIED) {
+        on_applied(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_PROBED) {
+        on_probed(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_GRANT) {
+        on_grant(self, shard, message, now_ms);
+    } else {
+        return false;
+    }
+    return true;
 }

@@ -98,11 +98,11 @@ Test(shard_link, sends_a_request_larger_than_the_credit_alone)
 static size_t
 probed(cadre_shard_link_t *link, uint64_t now_ms, uint64_t number, uint64_t ids[8])
 {
-    static uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
+    static cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX];
     size_t count = 0;
-    cadre_shard_link_probe(link, now_ms, number, triples, &count);
+    cadre_shard_link_probe(link, now_ms, number, probes, &count);
     for (size_t i = 0; i < count && i < 8; i++) {
-        ids[i] = triples[3 * i];
+        ids[i] = probes[i].request;
     }
     return count;
 }
@@ -328,11 +328,11 @@ Test(shard_link, asks_an_unreachable_shard_again_and_again_without_any_request)
     link.mutes = 9;
     for (uint64_t now_ms = 1000; now_ms < 6000; now_ms += CADRE_PROBE_MS) {
         size_t count = 1;
-        static uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
-        cr_expect(cadre_shard_link_probe(&link, now_ms, now_ms, triples, &count));
+        static cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX];
+        cr_expect(cadre_shard_link_probe(&link, now_ms, now_ms, probes, &count));
         cr_expect_eq(count, 0);
         cr_expect_not(
-            cadre_shard_link_probe(&link, now_ms + CADRE_PROBE_MS - 1, now_ms, triples, &count));
+            cadre_shard_link_probe(&link, now_ms + CADRE_PROBE_MS - 1, now_ms, probes, &count));
     }
     cr_expect(cadre_shard_link_is_mute(&link, CADRE_MUTE_MS), "and over another connection");
     cr_expect_not(cadre_shard_link_is_over(&link, 1000000, 1000), "that is known");

@@ -1,6 +1,6 @@
 /* Resources in the worker's core: built once, before their closures, told by the next heartbeat. */
 #include "tests/worker/core_fixture.h"
-#include "worker/core/worker_state.h"
+#include "worker/core/worker_core.h"
 
 TestSuite(worker_builds, .timeout = 240);
 
@@ -300,18 +300,19 @@ Test(worker_builds, a_build_that_is_given_up_ends_by_whose_fault_it_was)
     resource(&self, 2); /* has the slot */
     cadre_run_t *run = started(&self);
     resource(&self, 1);
-    cadre_run_t *build = cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1);
-    cadre_worker_give_up(self.core, build, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, "later",
-                         self.now_ms);
+    cadre_run_t *build = cadre_worker_core_run(self.core, CADRE_BUILD_IDS | 1);
+    cadre_worker_core_give_up(self.core, build, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, "later",
+                              self.now_ms);
     expect_told(&self, 3, 0);
     fixture_pass(&self, 1000);
     drop_everything(&self);
-    build = cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1);
+    build = cadre_worker_core_run(self.core, CADRE_BUILD_IDS | 1);
     cr_assert_not_null(build, "it is tried again");
-    cadre_worker_give_up(self.core, build, CADRE_FAILURE_USER, CADRE_EDATA, "why", self.now_ms);
+    cadre_worker_core_give_up(self.core, build, CADRE_FAILURE_USER, CADRE_EDATA, "why",
+                              self.now_ms);
     expect_told(&self, 3, 1);
     fixture_pass(&self, 5000);
-    cr_expect_null(cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1), "never again");
+    cr_expect_null(cadre_worker_core_run(self.core, CADRE_BUILD_IDS | 1), "never again");
     end_build(&self, run, 0, 0);
     fixture_fini(&self);
 }

@@ -1,0 +1,47 @@
+/*
+ * worker_builds - resources: a function runs once here for each, before any closure that names it.
+ *
+ * A build is a run like a closure's, on a slot, but with an id above those of closures: it is in no
+ * list of what is held, is not cancelled by anybody but the end of the session, pushes nothing, and
+ * its end is told by the next HEARTBEAT, at once. One that fails by its function's fault has failed
+ * for good and fails the closures that name it, and so has one on which the device has failed
+ * CADRE_BUILD_TRIES_MAX times; any other (a shard was away) is tried again.
+ *
+ * Owner:   nobody: what is known of a resource stands in the directory. Thread: the network
+ *          actor's.
+ */
+#ifndef CADRE_WORKER_CORE_WORKER_BUILDS_H
+#define CADRE_WORKER_CORE_WORKER_BUILDS_H
+
+#include "worker/core/directory.h"
+#include "worker/core/worker_reports.h"
+
+/* Returns the next resource whose build is due, which is being built from now on, NULL at the end:
+ * start with *cursor = 0 and *due_ms = UINT64_MAX, which becomes when the next one is due. */
+const cadre_resource_entry_t *cadre_worker_builds_next(cadre_directory_t *directory,
+                                                       uint64_t now_ms, size_t *cursor,
+                                                       uint64_t *due_ms);
+
+/* The call that builds it, as if it were a CLOSURE; borrows from the directory. */
+cadre_message_t cadre_worker_builds_call(const cadre_directory_t *directory,
+                                         const cadre_resource_entry_t *entry);
+
+/* A build has ended; what it holds is taken out of `outcome`. */
+void cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
+                             cadre_run_outcome_t *outcome, cadre_worker_effects_t *effects,
+                             uint64_t now_ms);
+
+/* A build is given up before its end: it is to be tried again. */
+void cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run,
+                               uint64_t now_ms);
+
+/* Gives the run what the resources that it names hold. CADRE_EAGAIN while one is not built,
+ * CADRE_EINVALID when one has failed, with why. */
+int cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run,
+                             const char **text);
+
+/* Has the shell destroy what was held; NULL is fine. The directory's, all of them: no slot runs. */
+void cadre_worker_builds_release(cadre_holding_t *holding, cadre_worker_effects_t *effects);
+void cadre_worker_builds_release_all(cadre_directory_t *directory, cadre_worker_effects_t *effects);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * worker_effects - what a worker wants done that its core cannot do itself: messages sent in its
+ * name, and events for the shell.
+ *
+ * Owner:   the worker core, whose objects put in what they want; its shell takes it out after every
+ *          call.
+ * Thread:  its owner's.
+ */
+#ifndef CADRE_WORKER_CORE_WORKER_EFFECTS_H
+#define CADRE_WORKER_CORE_WORKER_EFFECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/wire/outbox.h"
+#include "worker/core/closure_run.h"
+
+typedef enum {
+    CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
+                                  give the connection up; `status` CADRE_ETIMEOUT: nothing has come
+                                  on it for CADRE_MUTE_MS, make another one */
+    CADRE_WORKER_UNREACHABLE,  /* `index`: the shard has said nothing for too long, what waited for
+                                  it was given up; `status` 0: it is heard again */
+    CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
+    CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
+    CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
+    CADRE_WORKER_VALUES,  /* `run`: the pull has ended: `status`, or values that the shell owns */
+    CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
+    CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
+    CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
+    CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
+    CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
+    CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
+                             on another socket (common/net/socket.h says why) */
+    CADRE_WORKER_REFUSED, /* the coordinator does not take this worker, for the reason `text`;
+                             `status`: CADRE_EPROTOCOL when it is of another release */
+    CADRE_WORKER_LEFT,    /* the session is over; `text` says why */
+} cadre_worker_event_kind_t;
+
+typedef struct {
+    cadre_worker_event_kind_t kind;
+    cadre_run_t *run;
+    uint64_t closure;
+    uint32_t index;
+    int status;
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    cadre_value_t *values;
+    size_t value_count;
+    cadre_holding_t *holding;
+} cadre_worker_event_t;
+
+/* Zeroed: nothing. */
+typedef struct {
+    cadre_outbox_t outbox;
+    cadre_worker_event_t *events; /* a growing array, taken from the front */
+    size_t event_first;
+    size_t event_count;
+    size_t event_capacity;
+    cadre_task_t task; /* who speaks, */
+    uint64_t epoch;    /* and in which session */
+    uint64_t asked;    /* number of the last HELLO or HEARTBEAT */
+    bool is_hurried;   /* the coordinator waits for what the next HEARTBEAT tells */
+} cadre_worker_effects_t;
+
+/* Drops what was not taken. */
+void cadre_worker_effects_fini(cadre_worker_effects_t *self);
+
+/* Sets who speaks from now on, and in which session. */
+void cadre_worker_effects_speak_as(cadre_worker_effects_t *self, const cadre_task_t *task,
+                                   uint64_t epoch);
+
+/* Returns an empty message of this type with the sender's fields filled in. */
+cadre_message_t cadre_worker_effects_message(const cadre_worker_effects_t *self,
+                                             cadre_message_type_t type);
+
+/* Where messages to the coordinator go, whichever that is. */
+extern const cadre_task_t CADRE_WORKER_COORDINATOR;
+
+/* Sends a message to the coordinator. */
+void cadre_worker_effects_tell(cadre_worker_effects_t *self, cadre_message_t *message);
+
+/* The same for a HELLO or HEARTBEAT, whose request is its number. */
+void cadre_worker_effects_ask(cadre_worker_effects_t *self, cadre_message_t *message);
+
+/* Appends an event; takes its values. */
+void cadre_worker_effects_emit(cadre_worker_effects_t *self, const cadre_worker_event_t *event);
+
+/* Takes the oldest event out; false when there is none. */
+bool cadre_worker_effects_take_event(cadre_worker_effects_t *self, cadre_worker_event_t *event);
+
+/* Has the next turn send a HEARTBEAT; whether it is to, which is said once. */
+void cadre_worker_effects_hurry(cadre_worker_effects_t *self);
+bool cadre_worker_effects_take_hurry(cadre_worker_effects_t *self);
+
+#endif

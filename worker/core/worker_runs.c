@@ -1,0 +1,597 @@
+#include "worker/core/worker_runs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/wire/record_list.h"
+#include "worker/core/worker_builds.h"
+
+struct cadre_worker_runs {
+    cadre_worker_runs_options_t options;
+    cadre_directory_t *directory;
+    cadre_worker_values_t *values;
+    cadre_worker_effects_t *effects;
+    cadre_worker_counters_t *counters;
+    cadre_worker_reports_t *reports;
+    cadre_kept_values_t kept;
+    cadre_u64_map_t runs;     /* by closure id */
+    cadre_run_t *queue_first; /* QUEUED, in order of arrival */
+    cadre_run_t **queue_last_p;
+    size_t waiting;     /* runs in WAITING */
+    uint32_t running;   /* runs that were STARTed and have not finished */
+    bool *slot_in_use;  /* [options.slots + options.ahead] */
+    const char *reason; /* why nothing new is taken; NULL: it is */
+    bool is_disowned;   /* what slots hold is of no session */
+};
+
+cadre_worker_runs_t *
+cadre_worker_runs_new(const cadre_worker_runs_options_t *options, cadre_directory_t *directory,
+                      cadre_worker_values_t *values, cadre_worker_effects_t *effects,
+                      cadre_worker_counters_t *counters)
+{
+    cadre_worker_runs_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->directory = directory;
+    self->values = values;
+    self->effects = effects;
+    self->counters = counters;
+    self->reports = cadre_worker_reports_new(effects, counters, &self->kept);
+    self->kept.size_max = options->kept_values_max;
+    self->queue_last_p = &self->queue_first;
+    self->slot_in_use = cadre_calloc((size_t)options->slots + options->ahead, sizeof(bool));
+    return self;
+}
+
+void
+cadre_worker_runs_destroy(cadre_worker_runs_t **self_p)
+{
+    cadre_worker_runs_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    cadre_run_t *run = NULL;
+    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        cadre_run_destroy(&run);
+    }
+    cadre_u64_map_fini(&self->runs);
+    cadre_kept_values_clear(&self->kept);
+    cadre_worker_reports_destroy(&self->reports);
+    free(self->slot_in_use);
+    cadre_free(self_p);
+}
+
+void
+cadre_worker_runs_begin_session(cadre_worker_runs_t *self)
+{
+    cadre_worker_reports_clear(self->reports);
+    cadre_kept_values_clear(&self->kept);
+}
+
+void
+cadre_worker_runs_disown(cadre_worker_runs_t *self, bool is_disowned)
+{
+    self->is_disowned = is_disowned;
+}
+
+/* --- for others to look at --- */
+
+static cadre_u64s_t
+list_runs(const cadre_worker_runs_t *self, bool builds_too)
+{
+    uint64_t *ids = cadre_calloc(self->runs.count, sizeof(*ids));
+    size_t count = 0;
+    const cadre_run_t *run = NULL;
+    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        if (!run->builds || builds_too) {
+            ids[count++] = cadre_run_id(run);
+        }
+    }
+    return (cadre_u64s_t){ids, count};
+}
+
+cadre_u64s_t
+cadre_worker_runs_held(const cadre_worker_runs_t *self)
+{
+    return list_runs(self, false);
+}
+
+cadre_run_t *
+cadre_worker_runs_find(const cadre_worker_runs_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->runs, id);
+}
+
+const cadre_run_t *
+cadre_worker_runs_wanting(const cadre_worker_runs_t *self)
+{
+    const cadre_run_t *run = NULL;
+    for (size_t cursor = 0;
+         self->waiting > 0 && (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        if (run->state == CADRE_RUN_WAITING && !run->loading) {
+            return run;
+        }
+    }
+    return NULL;
+}
+
+size_t
+cadre_worker_runs_count(const cadre_worker_runs_t *self)
+{
+    return self->runs.count;
+}
+
+size_t
+cadre_worker_runs_waiting(const cadre_worker_runs_t *self)
+{
+    return self->waiting;
+}
+
+uint32_t
+cadre_worker_runs_running(const cadre_worker_runs_t *self)
+{
+    return self->running;
+}
+
+/* --- from arrival to a slot --- */
+
+/* The first failure of a dataset the run needs, or 0; CADRE_EAGAIN while one is missing. */
+static int
+datasets_status(const cadre_worker_runs_t *self, const cadre_run_t *run, const char **name)
+{
+    const cadre_batch_rows_list_t batches =
+        cadre_batch_rows_list_view(&run->message.closure.batches);
+    for (size_t i = 0; i < batches.count; i++) {
+        const cadre_dataset_entry_t *entry =
+            cadre_directory_dataset(self->directory, (uint32_t)batches.items[i].dataset);
+        if (!entry || !entry->answered) {
+            return CADRE_EAGAIN;
+        }
+        if (entry->status < 0) {
+            *name = entry->name;
+            return entry->status;
+        }
+    }
+    return 0;
+}
+
+static bool
+shards_known(const cadre_worker_runs_t *self)
+{
+    for (uint32_t i = 0; i < self->directory->shard_count; i++) {
+        if (!self->directory->shards[i].known) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
+{
+    cadre_run_set_state(run, CADRE_RUN_QUEUED);
+    self->waiting--;
+    cadre_run_t **at = self->queue_last_p;
+    if (run->builds) { /* closures here and elsewhere wait for it; those that came first go first */
+        at = &self->queue_first;
+        while (*at && (*at)->builds) {
+            at = &(*at)->next;
+        }
+    }
+    run->next = *at;
+    *at = run;
+    if (self->queue_last_p == at) {
+        self->queue_last_p = &run->next;
+    }
+}
+
+/* A waiting run: is everything there that it needs? */
+static void
+examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
+{
+    const cadre_closure_message_t *closure = &run->message.closure;
+    char text[CADRE_TEXT_SIZE_MAX];
+    const char *why = text;
+    cadre_run_set_function(run,
+                           cadre_directory_function(self->directory, (uint32_t)closure->function));
+    if (run->function && run->function->lacking) {
+        snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)",
+                 run->function->name);
+        cadre_worker_runs_give_up(self, run, CADRE_FAILURE_UNABLE, CADRE_ENOTFOUND, text, now_ms);
+        return;
+    }
+    if (run->loading || cadre_directory_generations(self->directory) < closure->generations) {
+        return;
+    }
+    if (!run->function || self->directory->variables_complete < closure->variables ||
+        self->directory->drops < closure->drops || !shards_known(self)) {
+        return;
+    }
+    const char *dataset = NULL;
+    cadre_failure_t failure = CADRE_FAILURE_UNABLE;
+    int status = datasets_status(self, run, &dataset);
+    snprintf(text, sizeof(text), "dataset %s could not be opened here", dataset ? dataset : "");
+    if (status == 0) {
+        failure = CADRE_FAILURE_USER;
+        status = cadre_worker_builds_give(self->directory, run, &why);
+    }
+    if (status == CADRE_EAGAIN) {
+        return;
+    }
+    if (status < 0) {
+        cadre_worker_runs_give_up(self, run, failure, status, why, now_ms);
+    } else if (closure->batches.count > 0) {
+        cadre_run_load(run);
+        cadre_worker_effects_emit(
+            self->effects,
+            &(cadre_worker_event_t){.kind = CADRE_WORKER_LOAD, .run = run, .closure = closure->id});
+    } else {
+        enqueue(self, run);
+    }
+}
+
+static void
+fill_slots(cadre_worker_runs_t *self)
+{
+    while (self->running < self->options.slots + self->options.ahead && self->queue_first) {
+        cadre_run_t *run = self->queue_first;
+        self->queue_first = run->next;
+        if (!self->queue_first) {
+            self->queue_last_p = &self->queue_first;
+        }
+        run->next = NULL;
+        uint32_t slot = 0;
+        while (self->slot_in_use[slot]) {
+            slot++;
+        }
+        self->slot_in_use[slot] = true;
+        self->running++;
+        cadre_run_set_slot(run, slot);
+        cadre_run_set_state(run, CADRE_RUN_COMPUTING);
+        cadre_worker_effects_emit(self->effects,
+                                  &(cadre_worker_event_t){.kind = CADRE_WORKER_START,
+                                                          .run = run,
+                                                          .closure = cadre_run_id(run),
+                                                          .index = slot});
+    }
+}
+
+void
+cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms)
+{
+    if (self->waiting > 0) {
+        cadre_u64s_t held = list_runs(self, true);
+        for (size_t i = 0; i < held.count; i++) {
+            cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
+            if (run->state == CADRE_RUN_WAITING) {
+                examine(self, run, now_ms);
+            }
+        }
+        free((void *)held.items);
+    }
+    fill_slots(self);
+}
+
+static bool
+held_by_slot(const cadre_run_t *run)
+{
+    return run->state == CADRE_RUN_COMPUTING || run->state == CADRE_RUN_PULLING ||
+           run->state == CADRE_RUN_PUSHING;
+}
+
+/* Whether a shard was restored since the run's attempt came here: the coordinator runs what was
+ * begun before again. */
+static bool
+is_stale(const cadre_worker_runs_t *self, const cadre_run_t *run)
+{
+    return run->restores < self->directory->restores;
+}
+
+/* The directory's `restores` that an attempt was handed out with. One that knew less than we do was
+ * overtaken by news of a shard, and counts as older than any. */
+static uint64_t
+restores_of(const cadre_worker_runs_t *self, const cadre_closure_message_t *closure)
+{
+    bool overtaken = closure->generations < cadre_directory_generations(self->directory);
+    return overtaken ? 0 : self->directory->restores;
+}
+
+/* A later attempt of a closure that is here: the coordinator gave this worker up, or a shard was
+ * restored. A run that has touched no shard is as good as the new attempt. Any other goes on under
+ * its own number, because the coordinator may know of a restored shard and this worker not yet; if
+ * both know, there is no use in it. */
+static void
+later_attempt(cadre_worker_runs_t *self, cadre_run_t *run, cadre_message_t *message)
+{
+    uint64_t attempt = message->closure.attempt;
+    bool lags = cadre_directory_generations(self->directory) < message->closure.generations;
+    if (!run->touched && !atomic_load(&run->cancelled) && !lags) {
+        cadre_run_set_attempt(run, attempt, restores_of(self, &message->closure));
+    } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
+        cadre_run_keep_newer(run, message, restores_of(self, &message->closure));
+        if (is_stale(self, run)) {
+            cadre_run_cancel(run);
+        }
+    }
+}
+
+/* A run of this attempt, which waits. */
+static cadre_run_t *
+add(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, uint64_t now_ms)
+{
+    cadre_run_t *run = cadre_run_new(message, now_ms);
+    cadre_run_set_attempt(run, run->attempt, restores);
+    cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
+    self->waiting++;
+    return run;
+}
+
+uint64_t
+cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
+{
+    const cadre_resource_entry_t *entry = NULL;
+    uint64_t due_ms = UINT64_MAX;
+    size_t cursor = 0;
+    while ((entry = cadre_worker_builds_next(self->directory, now_ms, &cursor, &due_ms))) {
+        cadre_message_t message = cadre_worker_builds_call(self->directory, entry);
+        cadre_run_t *run = add(self, &message, self->directory->restores, now_ms);
+        cadre_run_set_builds(run, entry);
+        examine(self, run, now_ms);
+        fill_slots(self);
+    }
+    return due_ms;
+}
+
+static void
+begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
+      uint64_t now_ms)
+{
+    cadre_run_t *run = add(self, message, restores, now_ms);
+    if (self->reason) {
+        cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, self->reason,
+                                  now_ms);
+    } else if (cancelled) {
+        cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled",
+                                  now_ms);
+    } else if (!cadre_run_take_values(run, &self->kept, self->counters)) {
+        cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ENOTFOUND,
+                                  "a value that it takes is not here", now_ms);
+    } else {
+        examine(self, run, now_ms);
+        fill_slots(self);
+    }
+}
+
+static void
+forget(cadre_worker_runs_t *self, cadre_run_t *run)
+{
+    cadre_u64_map_take(&self->runs, cadre_run_id(run));
+    cadre_run_destroy(&run);
+}
+
+/* The run has ended without a report: the later attempt takes its place. */
+static void
+begin_newer(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
+{
+    cadre_message_t message = cadre_run_take_newer(run);
+    uint64_t restores = run->newer_restores;
+    bool cancelled = run->newer_cancelled;
+    cadre_worker_reports_forget_batches(self->reports, run);
+    forget(self, run);
+    begin(self, &message, restores, cancelled, now_ms);
+}
+
+bool
+cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t now_ms)
+{
+    const cadre_closure_message_t *closure = &message->closure;
+    cadre_run_t *run = cadre_u64_map_get(&self->runs, closure->id);
+    if (!cadre_run_accepts(closure)) {
+        return false;
+    }
+    if (run && run->state == CADRE_RUN_REPORTING && closure->attempt > run->attempt) {
+        /* Its report was of an attempt that the coordinator no longer counts: run it again. */
+        forget(self, run);
+        run = NULL;
+    }
+    if (run && closure->attempt > run->attempt) {
+        later_attempt(self, run, message);
+        return true;
+    }
+    if (run && run->state == CADRE_RUN_REPORTING && closure->attempt == run->attempt) {
+        cadre_worker_reports_send(self->reports, run);
+        return true;
+    }
+    if (run || cadre_worker_reports_has(self->reports, closure->id, closure->attempt)) {
+        return true;
+    }
+    if (self->runs.count >= CADRE_HELD_MAX) {
+        return false;
+    }
+    begin(self, message, restores_of(self, closure), false, now_ms);
+    return true;
+}
+
+void
+cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status, const char *text,
+                         uint64_t now_ms)
+{
+    cadre_run_t *run = cadre_u64_map_get(&self->runs, closure);
+    if (!run || run->state != CADRE_RUN_WAITING || !run->loading) {
+        return; /* cancelled or handed back meanwhile */
+    }
+    if (status < 0) {
+        cadre_worker_runs_give_up(self, run, CADRE_FAILURE_USER, status, text, now_ms);
+    } else {
+        enqueue(self, run);
+    }
+    fill_slots(self);
+}
+
+/* --- cancelling and leaving --- */
+
+static void
+remove_from_queue(cadre_worker_runs_t *self, cadre_run_t *run)
+{
+    cadre_run_t **at = &self->queue_first;
+    while (*at != run) {
+        at = &(*at)->next;
+    }
+    *at = run->next;
+    if (self->queue_last_p == &run->next) {
+        self->queue_last_p = at;
+    }
+    run->next = NULL;
+}
+
+/* Takes a run that no slot holds out of WAITING or QUEUED. */
+static void
+detach(cadre_worker_runs_t *self, cadre_run_t *run)
+{
+    if (run->state == CADRE_RUN_QUEUED) {
+        remove_from_queue(self, run);
+    } else {
+        cadre_assert(run->state == CADRE_RUN_WAITING);
+        self->waiting--;
+    }
+}
+
+void
+cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_failure_t failure,
+                          int status, const char *text, uint64_t now_ms)
+{
+    detach(self, run);
+    if (run->builds) {
+        cadre_run_outcome_t outcome = {.status = status, .text = text, .failure = failure};
+        cadre_worker_builds_end(self->directory, run, &outcome, self->effects, now_ms);
+        forget(self, run);
+        return;
+    }
+    cadre_worker_reports_failed(self->reports, run, failure, status, text);
+}
+
+void
+cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_message_t *cancel,
+                            uint64_t now_ms)
+{
+    for (size_t i = 0; i < cancel->ids.count; i++) {
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, cancel->ids.items[i]);
+        if (run && run->builds) {
+            continue; /* that is no closure */
+        }
+        if (run && held_by_slot(run)) {
+            cadre_run_cancel_all(run);
+        } else if (run && run->state != CADRE_RUN_REPORTING) {
+            cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED,
+                                      "cancelled", now_ms);
+        }
+    }
+}
+
+void
+cadre_worker_runs_drain(cadre_worker_runs_t *self, const char *reason, uint64_t now_ms)
+{
+    self->reason = reason;
+    cadre_u64s_t held = list_runs(self, true);
+    for (size_t i = 0; i < held.count; i++) {
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
+        if (run->state == CADRE_RUN_WAITING || run->state == CADRE_RUN_QUEUED) {
+            cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, reason,
+                                      now_ms);
+        }
+    }
+    free((void *)held.items);
+}
+
+void
+cadre_worker_runs_drop(cadre_worker_runs_t *self)
+{
+    cadre_u64s_t held = list_runs(self, true);
+    for (size_t i = 0; i < held.count; i++) {
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
+        if (held_by_slot(run)) {
+            cadre_run_cancel(run);
+            cadre_run_drop_newer(run);
+            cadre_worker_values_abandon(self->values, run);
+            continue;
+        }
+        if (run->state != CADRE_RUN_REPORTING) {
+            detach(self, run);
+        }
+        if (run->builds) {
+            cadre_worker_builds_again(self->directory, run, 0);
+        }
+        forget(self, run);
+    }
+    free((void *)held.items);
+}
+
+/* --- the end of a run --- */
+
+static void
+end_build(cadre_worker_runs_t *self, cadre_run_t *run, const cadre_run_outcome_t *outcome,
+          uint64_t now_ms)
+{
+    cadre_run_outcome_t rest = *outcome;
+    if (!self->is_disowned) {
+        cadre_worker_builds_end(self->directory, run, &rest, self->effects, now_ms);
+    }
+    cadre_worker_builds_release(rest.holding, self->effects);
+    forget(self, run);
+    cadre_worker_runs_advance(self, now_ms); /* its closures */
+}
+
+void
+cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
+                         const cadre_run_outcome_t *outcome, uint64_t now_ms)
+{
+    cadre_assert(run->state == CADRE_RUN_COMPUTING);
+    self->slot_in_use[run->slot] = false;
+    self->running--;
+    if (run->builds) {
+        end_build(self, run, outcome, now_ms);
+    } else if (self->is_disowned) {
+        forget(self, run);
+    } else if (cadre_run_has_newer(run) && (outcome->status < 0 || is_stale(self, run))) {
+        begin_newer(self, run, now_ms);
+    } else if (outcome->status == 0) {
+        cadre_worker_reports_done(self->reports, run, outcome, now_ms);
+    } else {
+        cadre_failure_t failure = outcome->failure;
+        if (outcome->status == CADRE_ECANCELLED && atomic_load(&run->cancelled)) {
+            failure = CADRE_FAILURE_RETURNED;
+        }
+        cadre_worker_reports_failed(self->reports, run, failure, outcome->status, outcome->text);
+    }
+    fill_slots(self);
+}
+
+/* --- reports --- */
+
+void
+cadre_worker_runs_resend(cadre_worker_runs_t *self, uint64_t number)
+{
+    cadre_run_t *run = NULL;
+    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        if (run->state == CADRE_RUN_REPORTING && run->report_after < number) {
+            cadre_worker_reports_send(self->reports, run);
+        }
+    }
+}
+
+void
+cadre_worker_runs_on_ack(cadre_worker_runs_t *self, const cadre_ack_message_t *ack)
+{
+    const cadre_acknowledged_list_t reports = cadre_acknowledged_list_view(&ack->reports);
+    for (size_t i = 0; i < reports.count; i++) {
+        const cadre_acknowledged_t *report = &reports.items[i];
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, report->closure);
+        if (run && run->state == CADRE_RUN_REPORTING && run->attempt == report->attempt) {
+            cadre_worker_reports_acknowledged(self->reports, run);
+            forget(self, run);
+        }
+    }
+}

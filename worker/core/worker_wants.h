@@ -1,0 +1,24 @@
+/*
+ * worker_wants - what a worker asks the coordinator for, because what it was told has been lost:
+ * definitions that closures miss, and news of shards that are away or do not answer.
+ *
+ * Owner:   the worker core. Thread: its.
+ */
+#ifndef CADRE_WORKER_CORE_WORKER_WANTS_H
+#define CADRE_WORKER_CORE_WORKER_WANTS_H
+
+#include "worker/core/worker_runs.h"
+
+enum { CADRE_WANT_RETRY_MS = 1000 };
+
+/* Zeroed: nothing was asked. */
+typedef struct {
+    uint64_t due_ms; /* nothing is asked before */
+} cadre_worker_wants_t;
+
+/* Asks for what is missed now. */
+void cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *directory,
+                            const cadre_worker_runs_t *runs, const cadre_worker_values_t *values,
+                            cadre_worker_effects_t *effects, uint64_t now_ms);
+
+#endif
