@@ -101,6 +101,7 @@ cadre_metrics_text_label(cadre_metrics_text_t *self, const char *name, const cha
         memcpy(label + size_bytes, text, more);
         size_bytes += more;
     }
+
     label[size_bytes++] = '"';
     if (self->labels_size + size_bytes < sizeof(self->labels)) {
         memcpy(self->labels + self->labels_size, label, size_bytes);
@@ -171,6 +172,7 @@ cadre_metrics_text_histogram(cadre_metrics_text_t *self, const uint64_t *bounds,
         snprintf(bound, sizeof(bound), "%" PRIu64, bounds[i]);
         append_bucket(self, bound, total);
     }
+
     total += counts[bound_count];
     append_bucket(self, "+Inf", total);
     begin_sample(self, "_sum");

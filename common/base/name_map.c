@@ -58,6 +58,7 @@ grow(cadre_name_map_t *self)
             *find(&bigger, entry->name, entry->hash) = *entry;
         }
     }
+
     free(self->entries);
     *self = bigger;
 }
@@ -82,11 +83,14 @@ cadre_name_map_take(cadre_name_map_t *self, const char *name)
     if (!self->capacity) {
         return NULL;
     }
+
     cadre_name_map_entry_t *entry = find(self, name, hash_of(name));
     void *value = entry->value;
+
     if (!entry->name) {
         return NULL;
     }
+
     /* Close the gap: move back every follower whose home is not between the gap and itself. */
     size_t gap = (size_t)(entry - self->entries);
     for (size_t at = (gap + 1) & (self->capacity - 1); self->entries[at].name;
@@ -97,6 +101,7 @@ cadre_name_map_take(cadre_name_map_t *self, const char *name)
             gap = at;
         }
     }
+
     self->entries[gap] = (cadre_name_map_entry_t){.name = NULL};
     self->count--;
     return value;

@@ -24,6 +24,7 @@ cadre_permutation_init(cadre_permutation_t *self, uint64_t count, uint64_t seed,
     while ((UINT64_C(1) << bits) < count) {
         bits++;
     }
+
     *self = (cadre_permutation_t){.count = count, .right_bits = bits / 2};
     self->left_mask = (UINT64_C(1) << (bits - bits / 2)) - 1;
     self->right_mask = (UINT64_C(1) << (bits / 2)) - 1;

@@ -21,11 +21,13 @@ cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
     uint32_t c3 = counter[3];
     uint32_t k0 = key[0];
     uint32_t k1 = key[1];
+
     for (int round = 0; round < 10; round++) {
         uint32_t high0 = 0;
         uint32_t low0 = 0;
         uint32_t high1 = 0;
         uint32_t low1 = 0;
+
         multiply(UINT32_C(0xD2511F53), c0, &high0, &low0);
         multiply(UINT32_C(0xCD9E8D57), c2, &high1, &low1);
         c0 = high1 ^ c1 ^ k0;
@@ -35,6 +37,7 @@ cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
         k0 += UINT32_C(0x9E3779B9); /* golden ratio */
         k1 += UINT32_C(0xBB67AE85); /* sqrt(3) - 1 */
     }
+
     out[0] = c0;
     out[1] = c1;
     out[2] = c2;
@@ -93,6 +96,7 @@ cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t 
 {
     uint32_t block[4] = {0};
     double pair[2] = {0};
+
     for (size_t i = 0; i < count; i++) {
         uint64_t index = first + i;
         if (i == 0 || index % 4 == 0) {

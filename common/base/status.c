@@ -67,12 +67,14 @@ cadre_fail_within(int status, const char *format, ...)
 {
     char text[2 * CADRE_ERROR_TEXT_SIZE];
     va_list arguments;
+
     va_start(arguments, format);
     int length = vsnprintf(text, CADRE_ERROR_TEXT_SIZE, format, arguments);
     va_end(arguments);
     if (length < 0) {
         length = 0;
     }
+
     size_t at = (size_t)length < CADRE_ERROR_TEXT_SIZE ? (size_t)length : CADRE_ERROR_TEXT_SIZE - 1;
     snprintf(text + at, sizeof(text) - at, ": %s", error_text);
     keep(text);

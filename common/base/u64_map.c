@@ -51,6 +51,7 @@ grow(cadre_u64_map_t *self)
             *find(&bigger, self->entries[i].key) = self->entries[i];
         }
     }
+
     bigger.count = self->count;
     free(self->entries);
     *self = bigger;
@@ -76,11 +77,13 @@ cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key)
     if (!self->capacity) {
         return NULL;
     }
+
     cadre_u64_map_entry_t *entry = find(self, key);
     void *value = entry->value;
     if (!value) {
         return NULL;
     }
+
     /* Close the gap: move back every follower whose home is not between the gap and itself. */
     size_t gap = (size_t)(entry - self->entries);
     for (size_t at = (gap + 1) & (self->capacity - 1); self->entries[at].value;
@@ -91,6 +94,7 @@ cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key)
             gap = at;
         }
     }
+
     self->entries[gap].value = NULL;
     self->count--;
     return value;

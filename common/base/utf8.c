@@ -14,16 +14,19 @@ tail_of(uint8_t lead, uint8_t *low, uint8_t *high)
         *low = lead == 0xc2 ? 0xa0 : 0x80; /* U+0080 to U+009F are control characters */
         return 1;
     }
+
     if (lead >= 0xe0 && lead <= 0xef) {
         *low = lead == 0xe0 ? 0xa0 : 0x80;
         *high = lead == 0xed ? 0x9f : 0xbf;
         return 2;
     }
+
     if (lead >= 0xf0 && lead <= 0xf4) {
         *low = lead == 0xf0 ? 0x90 : 0x80;
         *high = lead == 0xf4 ? 0x8f : 0xbf;
         return 3;
     }
+
     return 0;
 }
 
@@ -37,17 +40,20 @@ cadre_utf8_character(const char *bytes, size_t size_bytes)
     if (at[0] < 0x80) {
         return at[0] >= 0x20 && at[0] != 0x7f;
     }
+
     uint8_t low = 0;
     uint8_t high = 0;
     size_t tail = tail_of(at[0], &low, &high);
     if (tail == 0 || tail >= size_bytes || at[1] < low || at[1] > high) {
         return 0;
     }
+
     for (size_t i = 2; i <= tail; i++) {
         if (at[i] < 0x80 || at[i] > 0xbf) {
             return 0;
         }
     }
+
     return tail + 1;
 }
 
@@ -82,6 +88,7 @@ cadre_utf8_clean(const char *text, size_t size_bytes_max, char *out)
         memcpy(out + at, text + at, length);
         at += length;
     }
+
     out[at] = '\0';
     return at;
 }

@@ -26,14 +26,17 @@ cadre_http_address_choose(const char *flag, const char **out)
 {
     const char *text = flag ? flag : getenv("CADRE_HTTP");
     cadre_endpoint_t address;
+
     if (!text || (!flag && !text[0])) {
         *out = NULL;
         return 0;
     }
+
     int status = cadre_http_address_parse(text, &address);
     if (status < 0) {
         return cadre_fail_within(status, flag ? "--http" : "CADRE_HTTP");
     }
+
     *out = text;
     return 0;
 }

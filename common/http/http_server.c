@@ -126,6 +126,7 @@ thin_out(cadre_http_server_t *self)
     client_t *chosen = NULL;
     size_t chosen_count = 0;
     size_t total = 0;
+
     for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
         client_t *client = &self->clients[i];
         if (client->descriptor == 0 || client->is_ended) {
@@ -139,6 +140,7 @@ thin_out(cadre_http_server_t *self)
             chosen_count = count;
         }
     }
+
     if (total > CADRE_HTTP_CROWD) {
         end_client(chosen);
     }
@@ -154,12 +156,15 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     const union MHD_ConnectionInfo *from =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
     (void)kept;
     if (!info) {
         return;
     }
+
     bool begins = code == MHD_CONNECTION_NOTIFY_STARTED;
     int wanted = begins ? 0 : info->connect_fd;
+
     pthread_mutex_lock(&self->lock);
     for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
         if (self->clients[i].descriptor == wanted) {
@@ -170,9 +175,11 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
             break;
         }
     }
+
     if (begins) {
         thin_out(self);
     }
+
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -225,11 +232,13 @@ answer_with(struct MHD_Connection *connection, unsigned code, struct MHD_Respons
     if (!response) {
         return MHD_NO;
     }
+
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
+
     enum MHD_Result result = MHD_queue_response(connection, code, response);
     MHD_destroy_response(response);
     return result;
@@ -263,6 +272,7 @@ answer_live(cadre_http_server_t *self, struct MHD_Connection *connection)
             return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, words);
         }
     }
+
     return answer(connection, MHD_HTTP_OK, "alive");
 }
 
@@ -287,6 +297,7 @@ answer_metrics(cadre_http_server_t *self, struct MHD_Connection *connection)
         unref(page);
         return MHD_NO;
     }
+
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                             "text/plain; version=0.0.4; charset=utf-8");
     return answer_with(connection, MHD_HTTP_OK, response);
@@ -315,6 +326,7 @@ handle(void *context, struct MHD_Connection *connection, const char *path, const
     if (strcmp(path, "/metrics") == 0) {
         return answer_metrics(self, connection);
     }
+
     return answer(connection, MHD_HTTP_NOT_FOUND, "there are /livez, /readyz and /metrics");
 }
 
@@ -345,10 +357,12 @@ listen_on(const struct addrinfo *at)
     if (listener < 0) {
         return -1;
     }
+
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (at->ai_family == AF_INET6) {
         setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* "*": both */
     }
+
     if (bind(listener, at->ai_addr, at->ai_addrlen) < 0 ||
         listen(listener, CADRE_HTTP_CONNECTIONS_MAX) < 0) {
         int error = errno;
@@ -356,6 +370,7 @@ listen_on(const struct addrinfo *at)
         errno = error;
         return -1;
     }
+
     return listener;
 }
 
@@ -389,10 +404,16 @@ bind_address(cadre_http_server_t *self, const char *text)
     cadre_endpoint_t endpoint;
     struct addrinfo *list = NULL;
     int status = cadre_http_address_parse(text, &endpoint);
-    status = status < 0 ? status : resolve(&endpoint, &list);
     if (status < 0) {
         return status;
     }
+
+    status = resolve(&endpoint, &list);
+    if (status < 0) {
+        return status;
+    }
+
+    /* "*" is one IPv6 socket for both families, or IPv4 alone where the kernel has no IPv6. */
     const struct addrinfo *six = next_of(list, AF_INET6);
     const struct addrinfo *four = next_of(list, AF_INET);
     bool any = strcmp(endpoint.host, "*") == 0;
@@ -401,12 +422,14 @@ bind_address(cadre_http_server_t *self, const char *text)
     if (self->listener < 0 && any && four && errno == EAFNOSUPPORT) {
         self->listener = listen_on(four);
     }
+
     int error = errno;
     freeaddrinfo(list);
     if (self->listener < 0) {
         return cadre_fail(error == EMFILE ? CADRE_EIO : CADRE_EUNAVAILABLE,
                           "%s cannot be listened on: %s", text, strerror(error));
     }
+
     name_address(self);
     return 0;
 }
@@ -417,6 +440,7 @@ start(cadre_http_server_t *self)
 {
     sigset_t all;
     sigset_t before;
+
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     self->daemon = MHD_start_daemon(
@@ -434,8 +458,9 @@ int
 cadre_http_server_open(const char *address, const char *const *actors, size_t actor_count,
                        cadre_http_server_t **out)
 {
-    cadre_http_server_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_http_server_close) cadre_http_server_t *self = cadre_calloc(1, sizeof(*self));
     cadre_metrics_text_t nothing = {.bytes = NULL};
+
     cadre_assert(actor_count <= CADRE_HTTP_ACTORS_MAX);
     pthread_mutex_init(&self->lock, NULL);
     self->listener = -1;
@@ -444,17 +469,21 @@ cadre_http_server_open(const char *address, const char *const *actors, size_t ac
         self->actors[i] = actors[i];
         atomic_init(&self->turned_ms[i], cadre_clock_now_ms());
     }
+
     cadre_http_server_publish(self, &nothing, "starting", 0);
     int status = bind_address(self, address);
-    if (status == 0) {
-        cadre_receiving_pass(self->listener);
-        status = start(self);
-    }
     if (status < 0) {
-        cadre_http_server_close(&self);
         return status;
     }
+
+    cadre_receiving_pass(self->listener);
+    status = start(self);
+    if (status < 0) {
+        return status;
+    }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -465,15 +494,18 @@ cadre_http_server_close(cadre_http_server_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     if (self->listener >= 0) {
         cadre_receiving_pass(-1);
     }
+
     if (self->daemon) {
         MHD_stop_daemon(self->daemon); /* closes the listener */
     } else if (self->listener >= 0) {
         close(self->listener);
     }
+
     unref(self->page);
     pthread_mutex_destroy(&self->lock);
     free(self);

@@ -107,6 +107,7 @@ file_fingerprint(DIR *directory, const char *name)
             .changed_ns = (uint64_t)about.st_ctim.tv_nsec,
         };
     }
+
     return XXH3_64bits_withSeed(&facts, sizeof(facts), XXH3_64bits(name, strlen(name)));
 }
 
@@ -145,6 +146,7 @@ check_folder(const char *path, const struct stat *about)
                           "%s: the folder belongs to user %u, neither to this user nor to root",
                           path, (unsigned)about->st_uid);
     }
+
     return cadre_trusted_folder(about)
                ? 0
                : cadre_fail(CADRE_EREFUSED,
@@ -177,19 +179,23 @@ check_folders(const char *path, DIR *directory)
     if (stat(parent, &about) < 0) {
         return fail_system(parent, errno);
     }
+
     int status = check_folder(parent, &about);
-    if (status == 0) {
-        status = check_link(path);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && fstat(dirfd(directory), &about) < 0) {
-        status = fail_system(path, errno);
+
+    status = check_link(path);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        /* Who may add names allows keys: kubelet's folders are sticky, and root says who can. */
-        about.st_mode &= about.st_uid == 0 ? ~(mode_t)0 : ~(mode_t)S_ISVTX;
-        status = check_folder(path, &about);
+    if (fstat(dirfd(directory), &about) < 0) {
+        return fail_system(path, errno);
     }
-    return status;
+
+    /* Who may add names allows keys: kubelet's folders are sticky, and root says who can. */
+    about.st_mode &= about.st_uid == 0 ? ~(mode_t)0 : ~(mode_t)S_ISVTX;
+    return check_folder(path, &about);
 }
 
 static int
@@ -202,10 +208,7 @@ compare_keys(const void *left, const void *right)
 static void
 items_add(items_t *self, const cadre_certificate_t *certificate, const char *path)
 {
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity > 0 ? 2 * self->capacity : 8;
-        self->items = cadre_realloc(self->items, self->capacity, sizeof(*self->items));
-    }
+    self->items = cadre_grow(self->items, self->count, &self->capacity, sizeof(*self->items));
     self->items[self->count++] = (item_t){*certificate, cadre_strdup(path)};
 }
 
@@ -218,17 +221,22 @@ items_read(items_t *self, const char *path, DIR *directory)
             return cadre_fail(CADRE_ETOOLARGE, "%s: more than %d keys", path,
                               CADRE_ALLOWED_KEYS_MAX);
         }
+
         cadre_auto(cadre_free) char *file = cadre_asprintf("%s/%s", path, name);
         cadre_certificate_t certificate = {0};
         int status = check_link(file);
-        if (status == 0) {
-            status = cadre_certificate_file_read(file, false, &certificate);
-        }
         if (status < 0) {
             return status;
         }
+
+        status = cadre_certificate_file_read(file, false, &certificate);
+        if (status < 0) {
+            return status;
+        }
+
         items_add(self, &certificate, file);
     }
+
     return errno == 0 ? 0 : fail_system(path, errno);
 }
 
@@ -251,21 +259,26 @@ read_directory(const char *path, DIR *directory, items_t *out)
 {
     cadre_auto(items_fini) items_t keys = {0};
     int status = check_folders(path, directory);
-    if (status == 0) {
-        status = items_read(&keys, path, directory);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && keys.count == 0) {
-        status =
-            cadre_fail(CADRE_ENOTFOUND, "%s: no certificate in it: nobody could connect", path);
+
+    status = items_read(&keys, path, directory);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = items_sort(&keys);
+    if (keys.count == 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: no certificate in it: nobody could connect", path);
     }
-    if (status == 0) {
-        *out = keys;
-        keys = (items_t){0};
+
+    status = items_sort(&keys);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = keys;
+    keys = (items_t){0};
+    return 0;
 }
 
 /* Whether a key's own file still holds it. One that cannot be read just now may. */
@@ -274,11 +287,17 @@ is_held(const item_t *item)
 {
     cadre_certificate_t now = {0};
     int status = check_link(item->path);
-    if (status == 0) {
-        status = cadre_certificate_file_read(item->path, false, &now);
+    if (status < 0) {
+        return status == CADRE_EIO;
     }
-    return status == CADRE_EIO || (status == 0 && now.role == item->certificate.role &&
-                                   strcmp(now.public_key, item->certificate.public_key) == 0);
+
+    status = cadre_certificate_file_read(item->path, false, &now);
+    if (status < 0) {
+        return status == CADRE_EIO;
+    }
+
+    return now.role == item->certificate.role &&
+           strcmp(now.public_key, item->certificate.public_key) == 0;
 }
 
 /* Copies the keys that stay allowed while the directory cannot be read as a whole. */
@@ -300,12 +319,14 @@ look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
     cadre_auto(close_directory) DIR *directory = opendir(self->directory);
     int status = directory ? read_directory(self->directory, directory, out)
                            : fail_system(self->directory, errno);
+
     self->is_missing = !directory && status != CADRE_EIO;
     if (status < 0) {
         snprintf(why, sizeof(why), "%s", cadre_error_text());
         items_retain(&self->keys, !directory && !(self->is_missing && was_missing), out);
         return cadre_fail(status, "%s", why);
     }
+
     return 0;
 }
 
@@ -316,11 +337,13 @@ cadre_allowed_keys_open(const char *directory, cadre_allowed_keys_t **out)
         cadre_calloc(1, sizeof(*self));
     self->directory = cadre_strdup(directory);
     int status = cadre_allowed_keys_reload(self);
-    if (status == 0) {
-        *out = self;
-        self = NULL;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = self;
+    self = NULL;
+    return 0;
 }
 
 void
@@ -348,6 +371,7 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
     bool is_settled = false;
     items_t keys = {0};
     int status = 0;
+
     for (int i = 0; i < TRIES && !is_settled; i++) {
         items_fini(&keys);
         /* Before the files: what changes after the last try is found the next time. */
@@ -355,6 +379,7 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
         status = look(self, was_missing, &keys);
         is_settled = fingerprint(self->directory) == self->fingerprint;
     }
+
     items_fini(&self->keys);
     self->keys = keys;
     self->has_failed = status < 0;

@@ -65,6 +65,7 @@ cadre_key_role_text(cadre_key_role_t role)
     case CADRE_KEY_ROLES:
         break;
     }
+
     cadre_assert(role < CADRE_KEY_ROLES);
     return "";
 }
@@ -107,10 +108,12 @@ cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificat
                           "a key's name has 1 to %d printable ASCII characters, and no quotes",
                           CADRE_NAME_SIZE_MAX);
     }
+
     int status = require_curve();
     if (status < 0) {
         return status;
     }
+
     *out = (cadre_certificate_t){.role = role};
     snprintf(out->name, sizeof(out->name), "%s", name);
     int made = zmq_curve_keypair(out->public_key, out->secret_key);
@@ -134,15 +137,17 @@ cadre_certificate_text(const cadre_certificate_t *self, bool secret, char *text)
                           "    name = \"%s\"\n"
                           "    role = \"%s\"\n"
                           "curve\n"
-                          "    public-key = \"%s\"\n"
-                          "%s%s%s",
+                          "    public-key = \"%s\"\n",
                           secret ? "#   ZeroMQ CURVE **Secret** Certificate\n"
                                    "#   Whoever can read this file can take part as its owner.\n"
                                  : "#   ZeroMQ CURVE Public Certificate\n",
-                          self->name, cadre_key_role_text(self->role), self->public_key,
-                          secret ? "    secret-key = \"" : "", secret ? self->secret_key : "",
-                          secret ? "\"\n" : "");
+                          self->name, cadre_key_role_text(self->role), self->public_key);
     cadre_assert(length > 0 && length < CADRE_CERTIFICATE_SIZE_MAX);
+    if (secret) {
+        size_t room = CADRE_CERTIFICATE_SIZE_MAX - (size_t)length;
+        int more = snprintf(text + length, room, "    secret-key = \"%s\"\n", self->secret_key);
+        cadre_assert(more > 0 && (size_t)more < room);
+    }
     return text;
 }
 
@@ -183,6 +188,7 @@ take_name(span_t *line)
         }
         size++;
     }
+
     span_t name = {line->bytes, size};
     *line = span_skip(*line, size);
     return name;
@@ -205,11 +211,13 @@ take_value(parser_t *self, span_t *line, span_t *out)
         *line = rest;
         return 0;
     }
+
     *line = span_skip(*line, 1);
     const char *end = memchr(line->bytes, quote, line->size);
     if (!end) {
         return cadre_fail(CADRE_EDATA, "line %zu: the quote is not closed", self->line_number);
     }
+
     *out = (span_t){line->bytes, (size_t)(end - line->bytes)};
     *line = span_skip(*line, out->size + 1);
     return 0;
@@ -262,6 +270,7 @@ set_field(parser_t *self, field_t field, span_t value)
         return cadre_fail(CADRE_EDATA, "line %zu: %s is there already, in line %zu",
                           self->line_number, fields[field].full_name, self->seen[field]);
     }
+
     self->seen[field] = self->line_number;
     cadre_auto(value_wipe) value_t text = {{0}};
     memcpy(text.bytes, value.bytes, value.size); /* smaller than the whole text */
@@ -276,6 +285,7 @@ set_field(parser_t *self, field_t field, span_t value)
     case FIELDS:
         break;
     }
+
     cadre_assert(field < FIELDS);
     return 0;
 }
@@ -299,14 +309,17 @@ take_item(parser_t *self, size_t level, span_t name, const span_t *value)
                    ? cadre_fail(CADRE_EDATA, "line %zu: a section has no value", self->line_number)
                    : 0;
     }
+
     if (level > 1 || self->section == SECTION_OTHER) {
         return 0;
     }
+
     for (field_t field = 0; field < FIELDS; field++) {
         if (self->section == fields[field].section && span_is(name, fields[field].key)) {
             return set_field(self, field, value ? *value : (span_t){name.bytes, 0});
         }
     }
+
     return self->section == SECTION_CURVE
                ? cadre_fail(CADRE_EDATA, "line %zu: curve has public-key and secret-key, no other",
                             self->line_number)
@@ -321,15 +334,19 @@ parse_line(parser_t *self, span_t line)
             return cadre_fail(CADRE_EDATA, "line %zu: a control character", self->line_number);
         }
     }
+
     size_t spaces = count_spaces(line);
     span_t rest = span_skip(line, spaces);
     if (rest.size == 0 || rest.bytes[0] == '#') {
         return 0;
     }
+
     if (memchr(line.bytes, '\t', spaces) || spaces % 4 != 0) {
         return cadre_fail(CADRE_EDATA, "line %zu: lines are indented by 4 spaces a level",
                           self->line_number);
     }
+
+    /* NAME alone opens a section; NAME = "VALUE" is a field of the section that is open. */
     span_t name = take_name(&rest);
     rest = span_skip(rest, count_spaces(rest));
     span_t value = {0};
@@ -342,10 +359,12 @@ parse_line(parser_t *self, span_t line)
         }
         rest = span_skip(rest, count_spaces(rest));
     }
+
     if (name.size == 0 || (rest.size > 0 && rest.bytes[0] != '#')) {
         return cadre_fail(CADRE_EDATA, "line %zu: neither NAME nor NAME = \"VALUE\"",
                           self->line_number);
     }
+
     return take_item(self, spaces / 4, name, valued ? &value : NULL);
 }
 
@@ -361,6 +380,7 @@ parse_lines(parser_t *self, span_t text)
         status = parse_line(self, (span_t){text.bytes, size - carriage_return});
         text = span_skip(text, end ? size + 1 : size);
     }
+
     return status;
 }
 
@@ -373,17 +393,24 @@ check_whole(const parser_t *self)
             return cadre_fail(CADRE_EDATA, "%s is missing", fields[field].full_name);
         }
     }
+
     if (!self->seen[FIELD_SECRET_KEY]) {
         return 0;
     }
+
     char public_key[CADRE_KEY_TEXT_SIZE];
     int status = require_curve();
-    if (status == 0 && (zmq_curve_public(public_key, self->certificate->secret_key) != 0 ||
-                        strcmp(public_key, self->certificate->public_key) != 0)) {
-        status = cadre_fail(CADRE_EDATA, "line %zu: this secret key belongs to another public key",
-                            self->seen[FIELD_SECRET_KEY]);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    if (zmq_curve_public(public_key, self->certificate->secret_key) != 0 ||
+        strcmp(public_key, self->certificate->public_key) != 0) {
+        return cadre_fail(CADRE_EDATA, "line %zu: this secret key belongs to another public key",
+                          self->seen[FIELD_SECRET_KEY]);
+    }
+
+    return 0;
 }
 
 int
@@ -393,14 +420,19 @@ cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_
         return cadre_fail(CADRE_EDATA, "longer than a certificate: at most %d bytes",
                           CADRE_CERTIFICATE_SIZE_MAX);
     }
+
     cadre_auto(cadre_certificate_fini) cadre_certificate_t certificate = {0};
     parser_t parser = {.certificate = &certificate};
     int status = parse_lines(&parser, (span_t){bytes, size_bytes});
-    if (status == 0) {
-        status = check_whole(&parser);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        *out = certificate;
+
+    status = check_whole(&parser);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = certificate;
+    return 0;
 }

@@ -43,6 +43,7 @@ fail_system(const char *path, int error)
     } else if (error == EACCES || error == EPERM || error == ENXIO) {
         status = CADRE_EREFUSED; /* ENXIO: it is a socket */
     }
+
     return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
@@ -53,12 +54,14 @@ check_owner(const char *path, const struct stat *about)
     if (!S_ISREG(about->st_mode)) {
         return cadre_fail(CADRE_EREFUSED, "%s: not a regular file", path);
     }
+
     if (!cadre_trusted_owner(about)) {
         return cadre_fail(
             CADRE_EREFUSED,
             "%s: it belongs to user %u, neither to this user nor to root: chown %u %s", path,
             (unsigned)about->st_uid, (unsigned)geteuid(), path);
     }
+
     return 0;
 }
 
@@ -73,11 +76,13 @@ check_mode(const char *path, const struct stat *about, bool secret)
                           "%s, or in Kubernetes defaultMode: 0400",
                           path, (unsigned)about->st_mode & 07777, path);
     }
+
     if (!secret && (about->st_mode & 022)) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s: others may write to it, and so say who takes part: chmod go-w %s",
                           path, path);
     }
+
     return 0;
 }
 
@@ -96,6 +101,7 @@ read_bytes(const char *path, int fd, secret_text_t *text, size_t *size_bytes)
         }
         size += count > 0 ? (size_t)count : 0;
     }
+
     *size_bytes = size;
     return 0;
 }
@@ -118,12 +124,15 @@ read_file(const char *path, struct stat *about, cadre_certificate_t *out)
     cadre_auto(secret_text_wipe) secret_text_t text;
     size_t size_bytes = 0;
     int status = open_owned(path, &fd, about);
-    if (status == 0) {
-        status = read_bytes(path, fd, &text, &size_bytes);
-    }
     if (status < 0) {
         return status;
     }
+
+    status = read_bytes(path, fd, &text, &size_bytes);
+    if (status < 0) {
+        return status;
+    }
+
     status = cadre_certificate_parse(text.bytes, size_bytes, out);
     return status < 0 ? cadre_fail_within(status, "%s", path) : 0;
 }
@@ -137,6 +146,7 @@ cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *
     if (status < 0) {
         return status;
     }
+
     if (secret != (certificate.secret_key[0] != '\0')) {
         return cadre_fail(CADRE_EDATA,
                           secret ? "%s: it holds no secret key: a task's own file has both keys"
@@ -144,11 +154,14 @@ cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *
                                    "public certificates belong here",
                           path);
     }
+
     status = check_mode(path, &about, secret);
-    if (status == 0) {
-        *out = certificate;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = certificate;
+    return 0;
 }
 
 static int
@@ -163,6 +176,7 @@ write_bytes(const char *path, int fd, const char *text)
         text += count > 0 ? count : 0;
         left -= count > 0 ? (size_t)count : 0;
     }
+
     return fsync(fd) == 0 ? 0 : fail_system(path, errno);
 }
 
@@ -185,12 +199,12 @@ cadre_certificate_file_write(const cadre_certificate_t *self, const char *path, 
     if (fd < 0) {
         return fail_system(path, errno);
     }
+
     int status = write_bytes(path, fd, text.bytes);
-    if (status == 0) {
-        status = sync_folder(path);
-    }
+    status = status < 0 ? status : sync_folder(path);
     if (status < 0) {
-        unlink(path);
+        unlink(path); /* a key that may not be there after a crash is none */
     }
+
     return status;
 }

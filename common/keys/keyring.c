@@ -34,10 +34,13 @@ read_own(cadre_keyring_t *self, cadre_key_role_t role)
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s.key", self->directory, cadre_key_role_text(role));
     int status = cadre_certificate_file_read(path, true, &self->own);
+
+    /* A missing file has two causes with different remedies: no keys at all, or not this role's. */
     if (status == CADRE_ENOTFOUND && access(self->directory, F_OK) < 0) {
         return cadre_fail(status, "%s: there is no such directory: `cadre keygen %s` makes it",
                           self->directory, self->directory);
     }
+
     if (status == CADRE_ENOTFOUND) {
         const char *name = cadre_key_role_text(role);
         return cadre_fail(status,
@@ -45,11 +48,17 @@ read_own(cadre_keyring_t *self, cadre_key_role_t role)
                           "from where `cadre keygen` made it",
                           path, name, name);
     }
-    if (status == 0 && self->own.role != role) {
-        status = cadre_fail(CADRE_ECONFIG, "%s: its role is %s, not %s", path,
-                            cadre_key_role_text(self->own.role), cadre_key_role_text(role));
+
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    if (self->own.role != role) {
+        return cadre_fail(CADRE_ECONFIG, "%s: its role is %s, not %s", path,
+                          cadre_key_role_text(self->own.role), cadre_key_role_text(role));
+    }
+
+    return 0;
 }
 
 /* Under the lock, or before there is anybody else. */
@@ -64,6 +73,7 @@ find_server(const cadre_keyring_t *self, cadre_key_role_t role, char *public_key
             count++;
         }
     }
+
     return count == 1 ? 0
                       : cadre_fail(CADRE_ECONFIG,
                                    "%s/allowed: %zu keys of the role %s, where there must be one",
@@ -79,31 +89,40 @@ check_servers(const cadre_keyring_t *self, cadre_key_role_t role)
     if (role != CADRE_KEY_COORDINATOR) {
         status = find_server(self, CADRE_KEY_COORDINATOR, public_key);
     }
-    if (status == 0 && (role == CADRE_KEY_COORDINATOR || role == CADRE_KEY_WORKER)) {
+    if (status < 0) {
+        return status;
+    }
+    if (role == CADRE_KEY_COORDINATOR || role == CADRE_KEY_WORKER) {
         status = find_server(self, CADRE_KEY_PS, public_key);
     }
+
     return status;
 }
 
 int
 cadre_keyring_open(const char *directory, cadre_key_role_t role, cadre_keyring_t **out)
 {
-    cadre_keyring_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_keyring_close) cadre_keyring_t *self = cadre_calloc(1, sizeof(*self));
     pthread_mutex_init(&self->lock, NULL);
     self->directory = cadre_strdup(directory);
     cadre_auto(cadre_free) char *allowed = cadre_asprintf("%s/allowed", directory);
     int status = read_own(self, role);
-    if (status == 0) {
-        status = cadre_allowed_keys_open(allowed, &self->allowed);
-    }
-    if (status == 0) {
-        status = check_servers(self, role);
-    }
     if (status < 0) {
-        cadre_keyring_close(&self);
         return status;
     }
+
+    status = cadre_allowed_keys_open(allowed, &self->allowed);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_servers(self, role);
+    if (status < 0) {
+        return status;
+    }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -114,6 +133,7 @@ cadre_keyring_close(cadre_keyring_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     cadre_certificate_fini(&self->own);
     cadre_allowed_keys_close(&self->allowed);
@@ -202,6 +222,7 @@ tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_aud
             tell(key, allowed, audit, context);
         }
     }
+
     return count;
 }
 
@@ -211,6 +232,7 @@ note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t a
 {
     char pairs[PAIRS_SIZE];
     bool was_unreadable = atomic_exchange(&self->unreadable, status < 0);
+
     if (status < 0 && now_ms >= self->unreadable_log_ms) {
         self->unreadable_log_ms = now_ms + CADRE_KEYS_UNREADABLE_LOG_MS;
         snprintf(pairs, sizeof(pairs),
@@ -237,6 +259,7 @@ cadre_keyring_look(cadre_keyring_t *self, int64_t now_ms, cadre_audit_t audit, v
         tell_difference(&after, &before, true, audit, context);
         atomic_fetch_add(&self->withdrawals, withdrawn);
     }
+
     pthread_mutex_unlock(&self->lock);
     return withdrawn;
 }

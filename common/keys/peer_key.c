@@ -38,6 +38,7 @@ cadre_peer_key_parse(const char *text, cadre_peer_key_t *out)
             return 0;
         }
     }
+
     return cadre_fail(CADRE_EMALFORMED, "a message under no key");
 }
 

@@ -43,12 +43,14 @@ enter(int accepted)
     if (getpeername(accepted, (struct sockaddr *)&address, &size) < 0) {
         return true; /* it has gone already */
     }
+
     int place =
         cadre_greetings_enter(&greetings, (const struct sockaddr *)&address, cadre_clock_now_us());
     if (place < 0) {
         cadre_greetings_refuse();
         return false;
     }
+
     atomic_store(&places[accepted], place);
     return true;
 }
@@ -61,6 +63,7 @@ cadre_accept4(int listener, void *address, void *size, int flags)
         errno = errno == EMFILE ? ENFILE : errno;
         return -1;
     }
+
     bool is_reserved =
         cadre_descriptors_is_reserved(accepted) || !cadre_receiving_accepted(listener, accepted);
     if (is_reserved || !enter(accepted)) {
@@ -68,6 +71,7 @@ cadre_accept4(int listener, void *address, void *size, int flags)
         errno = is_reserved ? ENFILE : ECONNABORTED;
         return -1;
     }
+
     return accepted;
 }
 

@@ -14,8 +14,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* libzmq orders the two threads, but ThreadSanitizer cannot see into it: it is told here. Nor does
- * gcc 12's know pthread_clockjoin_np; it knows the one that waits by the wall clock. */
+/* libzmq orders the two threads, but ThreadSanitizer cannot see into it: these hints say so. Nor
+ * does gcc 12's know pthread_clockjoin_np; it knows the one that waits by the wall clock. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #define announce(pointer)  __tsan_release(pointer)
@@ -62,6 +62,7 @@ cadre_pipe_open(cadre_context_t *context, void **left, void **right)
     void *bound = new_end(context);
     void *connected = new_end(context);
     char name[64];
+
     /* Sockets that are alive have different addresses. */
     snprintf(name, sizeof(name), "inproc://cadre-pipe-%p", bound);
     if (!bound || !connected || zmq_bind(bound, name) < 0 || zmq_connect(connected, name) < 0) {
@@ -70,6 +71,7 @@ cadre_pipe_open(cadre_context_t *context, void **left, void **right)
         cadre_pipe_close(&connected);
         return status;
     }
+
     *left = bound;
     *right = connected;
     return 0;
@@ -91,13 +93,16 @@ cadre_pipe_send(void *end, uint32_t kind, void *pointer)
     if (pointer) {
         announce(pointer);
     }
+
     int rc = 0;
     do {
         rc = zmq_send(end, &message, sizeof(message), ZMQ_DONTWAIT);
     } while (rc < 0 && errno == EINTR);
+
     if (rc >= 0) {
         return 0;
     }
+
     cadre_assert(errno == ETERM); /* without a high-water mark a connected pair is never full */
     return cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
@@ -110,13 +115,16 @@ cadre_pipe_receive(void *end, cadre_pipe_message_t *out)
     do {
         rc = zmq_recv(end, &message, sizeof(message), ZMQ_DONTWAIT);
     } while (rc < 0 && errno == EINTR);
+
     if (rc < 0) {
         return errno == EAGAIN ? CADRE_EAGAIN : cadre_fail(CADRE_ECLOSED, "the context is closed");
     }
+
     cadre_assert(rc == (int)sizeof(message));
     if (message.pointer) {
         take_over(message.pointer);
     }
+
     *out = message;
     return 0;
 }
@@ -154,6 +162,7 @@ cadre_actor_open(cadre_context_t *context, const char *name, cadre_actor_run_t r
         free(self);
         return status;
     }
+
     self->run = run;
     self->argument = argument;
     int error = start(self);
@@ -163,6 +172,7 @@ cadre_actor_open(cadre_context_t *context, const char *name, cadre_actor_run_t r
         free(self);
         return cadre_fail(CADRE_EIO, "no thread can be started for %s: %s", name, strerror(error));
     }
+
     char short_name[THREAD_NAME_SIZE];
     snprintf(short_name, sizeof(short_name), "%s", name);
     pthread_setname_np(self->thread, short_name); /* for people only */
@@ -182,6 +192,7 @@ cadre_actor_end(cadre_actor_t *self, int timeout_ms)
     if (self->ended) {
         return 0;
     }
+
     cadre_pipe_send(self->outside, CADRE_PIPE_STOP, NULL);
     struct timespec deadline;
     clock_gettime(JOIN_CLOCK, &deadline);
@@ -191,10 +202,12 @@ cadre_actor_end(cadre_actor_t *self, int timeout_ms)
         deadline.tv_sec++;
         deadline.tv_nsec -= 1000000000L;
     }
+
     int error = join_until(self->thread, &deadline);
     if (error == ETIMEDOUT) {
         return cadre_fail(CADRE_ETIMEOUT, "a thread did not end within %d ms", timeout_ms);
     }
+
     cadre_assert(error == 0);
     self->ended = true;
     return 0;
@@ -207,10 +220,12 @@ cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms)
     if (!self) {
         return 0;
     }
+
     int status = cadre_actor_end(self, timeout_ms);
     if (status < 0) {
         return status;
     }
+
     *self_p = NULL;
     cadre_pipe_close(&self->outside);
     cadre_pipe_close(&self->inside);

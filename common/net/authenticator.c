@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/keys/peer_key.h"
@@ -118,6 +119,7 @@ has_business(cadre_key_role_t role, const char *domain)
     case CADRE_KEY_ROLES:
         break;
     }
+
     return false;
 }
 
@@ -137,8 +139,7 @@ take_text(void *handler, char *text, size_t size)
     zmq_msg_t frame;
     zmq_msg_init(&frame);
     bool ok = zmq_msg_recv(&frame, handler, ZMQ_DONTWAIT) >= 0;
-    size_t length = ok ? zmq_msg_size(&frame) : 0;
-    length = length < size ? length : size - 1;
+    size_t length = ok ? cadre_min_u64(zmq_msg_size(&frame), size - 1) : 0;
     memcpy(text, zmq_msg_data(&frame), length);
     text[length] = '\0';
     zmq_msg_close(&frame);
@@ -164,15 +165,18 @@ take_request(void *handler, request_t *out)
     if (!take_text(handler, out->version, FIELD_SIZE)) {
         return false;
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(fields) && has_more(handler); i++) {
         take_text(handler, fields[i], FIELD_SIZE);
     }
+
     for (int i = 0; has_more(handler); i++) {
         int size = zmq_recv(handler, key, sizeof(key), ZMQ_DONTWAIT);
         if (i == 0 && size == KEY_SIZE && strcmp(out->mechanism, "CURVE") == 0) {
             zmq_z85_encode(out->key, key, KEY_SIZE);
         }
     }
+
     return true;
 }
 
@@ -202,6 +206,7 @@ decide(cadre_authenticator_t *self, const request_t *request)
 {
     cadre_certificate_t certificate;
     char user[CADRE_PEER_KEY_TEXT_SIZE];
+
     if (request->key[0] == '\0') {
         refuse(self, request, "it shows no key");
     } else if (!cadre_keyring_find(self->keyring, request->key, &certificate)) {
@@ -227,6 +232,7 @@ look(cadre_authenticator_t *self, int64_t now_ms)
 {
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
     size_t withdrawn = cadre_keyring_look(self->keyring, now_ms, self->audit, self->audit_context);
+
     self->must_end = self->must_end || withdrawn > 0;
     if (self->must_end) {
         size_t count = cadre_keyring_ports(self->keyring, ports);
@@ -252,6 +258,7 @@ run(void *pipe, void *argument)
             look(self, now_ms);
             look_ms = now_ms + CADRE_KEYS_LOOK_MS;
         }
+
         zmq_pollitem_t items[] = {{.socket = pipe, .events = ZMQ_POLLIN},
                                   {.socket = self->handler, .events = ZMQ_POLLIN}};
         int64_t left_ms = look_ms - cadre_clock_now_ms();
@@ -260,40 +267,57 @@ run(void *pipe, void *argument)
         if (take_request(self->handler, &request)) {
             decide(self, &request);
         }
+
         cadre_pipe_message_t message;
         stopped = cadre_pipe_receive(pipe, &message) != CADRE_EAGAIN; /* nothing else comes */
     }
+
     zmq_close(self->handler);
+}
+
+/* Frees an authenticator whose thread has not started; a running thread closes the handler. */
+static void
+discard(cadre_authenticator_t **self_p)
+{
+    cadre_authenticator_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+
+    if (self->handler) {
+        zmq_close(self->handler);
+    }
+    cadre_certificate_fini(&self->stranger);
+    free(self);
 }
 
 int
 cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *audit_context,
                          cadre_authenticator_t **out)
 {
-    cadre_authenticator_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(discard) cadre_authenticator_t *self = cadre_calloc(1, sizeof(*self));
     self->keyring = cadre_context_keyring(context);
     self->audit = audit;
     self->audit_context = audit_context;
     int status = cadre_certificate_make(CADRE_KEY_CLIENT, "self-check", &self->stranger);
-    self->handler = status == 0 ? zmq_socket(cadre_context_handle(context), ZMQ_REP) : NULL;
-    int linger = 0;
-    if (status == 0 &&
-        (!self->handler || zmq_setsockopt(self->handler, ZMQ_LINGER, &linger, sizeof(linger)) < 0 ||
-         zmq_bind(self->handler, ZAP_ENDPOINT) < 0)) {
-        status = cadre_fail(CADRE_EIO, "no ZAP handler: %s", zmq_strerror(errno));
-    }
-    if (status == 0) {
-        status = cadre_actor_open(context, "cadre-zap", run, self, &self->actor);
-    }
     if (status < 0) {
-        if (self->handler) {
-            zmq_close(self->handler);
-        }
-        cadre_certificate_fini(&self->stranger);
-        free(self);
         return status;
     }
+
+    int linger = 0;
+    self->handler = zmq_socket(cadre_context_handle(context), ZMQ_REP);
+    if (!self->handler || zmq_setsockopt(self->handler, ZMQ_LINGER, &linger, sizeof(linger)) < 0 ||
+        zmq_bind(self->handler, ZAP_ENDPOINT) < 0) {
+        return cadre_fail(CADRE_EIO, "no ZAP handler: %s", zmq_strerror(errno));
+    }
+
+    status = cadre_actor_open(context, "cadre-zap", run, self, &self->actor);
+    if (status < 0) {
+        return status;
+    }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -315,6 +339,8 @@ cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *b
 {
     const char *server = cadre_keyring_own(self->keyring)->public_key;
     int status = cadre_stranger_check(bound, NULL, NULL, CADRE_SELF_CHECK_MS);
-    return status < 0 ? status
-                      : cadre_stranger_check(bound, server, &self->stranger, CADRE_SELF_CHECK_MS);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_stranger_check(bound, server, &self->stranger, CADRE_SELF_CHECK_MS);
 }

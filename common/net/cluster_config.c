@@ -46,12 +46,14 @@ cadre_role_parse(const char *text, cadre_role_t *role)
         {"worker", CADRE_ROLE_WORKER},
         {"evaluator", CADRE_ROLE_EVALUATOR},
     };
+
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         if (strcmp(text, names[i].text) == 0) {
             *role = names[i].role;
             return 0;
         }
     }
+
     return cadre_fail(CADRE_ECONFIG,
                       "unknown role '%.64s': it is none of coordinator (or chief), ps, worker, "
                       "evaluator",
@@ -80,10 +82,12 @@ parse_index(const char *text, uint32_t *index)
     for (; *c >= '0' && *c <= '9' && number < CADRE_TASKS_MAX; c++) {
         number = number * 10 + (uint64_t)(*c - '0');
     }
+
     if (c == text || *c || number >= CADRE_TASKS_MAX) {
         return cadre_fail(CADRE_ECONFIG, "bad index '%.40s': it is not in 0..%d", text,
                           CADRE_TASKS_MAX - 1);
     }
+
     *index = (uint32_t)number;
     return 0;
 }
@@ -97,11 +101,13 @@ read_endpoints(const reader_t *reader, const char *key, json_t *list, cadre_endp
         return cadre_fail(CADRE_ECONFIG, "%s: cluster.%s is not a list of addresses",
                           reader->source, key);
     }
+
     size_t count = json_array_size(list);
     if (count > CADRE_TASKS_MAX) {
         return cadre_fail(CADRE_ECONFIG, "%s: cluster.%s has %zu entries, over %d", reader->source,
                           key, count, CADRE_TASKS_MAX);
     }
+
     endpoints->items = cadre_calloc(count, sizeof(*endpoints->items));
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(list, i));
@@ -112,24 +118,36 @@ read_endpoints(const reader_t *reader, const char *key, json_t *list, cadre_endp
         }
         endpoints->count++;
     }
+
     return 0;
+}
+
+static void
+endpoints_fini(cadre_endpoints_t *self)
+{
+    free(self->items);
 }
 
 static int
 read_coordinator(reader_t *reader, const char *key, json_t *list)
 {
-    cadre_endpoints_t endpoints = {0};
+    cadre_auto(endpoints_fini) cadre_endpoints_t endpoints = {0};
     int status = read_endpoints(reader, key, list, &endpoints);
-    if (status == 0 && endpoints.count > 0) {
+    if (status < 0) {
+        return status;
+    }
+
+    if (endpoints.count > 0) {
         reader->config.coordinator = endpoints.items[0];
         reader->coordinators += endpoints.count;
     }
-    free(endpoints.items);
-    if (status == 0 && reader->coordinators > 1) {
+
+    if (reader->coordinators > 1) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster has %zu coordinators (chiefs), not one",
                           reader->source, reader->coordinators);
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -140,6 +158,7 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
     if (status < 0) {
         return cadre_fail_within(status, "%s: cluster", reader->source);
     }
+
     switch (role) {
     case CADRE_ROLE_COORDINATOR:
         return read_coordinator(reader, key, list);
@@ -152,6 +171,7 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
     case CADRE_ROLE_CLIENT:
         break; /* cadre_role_parse knows none */
     }
+
     return 0;
 }
 
@@ -163,18 +183,22 @@ check_fixed_lists(const reader_t *reader)
     if (reader->coordinators + ps + workers + reader->config.evaluators.count == 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster is empty", reader->source);
     }
+
     if (workers > 0 && ps == 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu workers but no ps",
                           reader->source, workers);
     }
+
     if (ps > 0 && workers == 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps but no worker",
                           reader->source, ps);
     }
+
     if (ps > CADRE_SHARDS_MAX) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps, over %d", reader->source,
                           ps, CADRE_SHARDS_MAX);
     }
+
     return 0;
 }
 
@@ -186,6 +210,7 @@ read_cluster(reader_t *reader)
         return cadre_fail(CADRE_ECONFIG, "%s: 'cluster' is missing or not an object",
                           reader->source);
     }
+
     const char *key = NULL;
     json_t *list = NULL;
     json_object_foreach(cluster, key, list)
@@ -195,13 +220,20 @@ read_cluster(reader_t *reader)
             return status;
         }
     }
+
     int status = check_fixed_lists(reader);
-    if (status == 0 && reader->coordinators == 0 && reader->config.workers.count > 0) {
+    if (status < 0) {
+        return status;
+    }
+
+    /* As in TensorFlow: without a chief, worker 0 is it. */
+    if (reader->coordinators == 0 && reader->config.workers.count > 0) {
         reader->config.coordinator = reader->config.workers.items[0];
         reader->coordinators = 1;
         reader->chief_is_worker = true;
     }
-    return status;
+
+    return 0;
 }
 
 /* --- task --- */
@@ -219,6 +251,7 @@ read_task_index(reader_t *reader, json_t *index)
     } else {
         status = cadre_fail(CADRE_ECONFIG, "bad index: it is no integer and no string");
     }
+
     return status < 0 ? cadre_fail_within(status, "%s: task", reader->source) : 0;
 }
 
@@ -232,15 +265,18 @@ read_task(reader_t *reader)
     if (!json_is_object(task)) {
         return cadre_fail(CADRE_ECONFIG, "%s: 'task' is not an object", reader->source);
     }
+
     const char *type = json_string_value(json_object_get(task, "type"));
     if (!type) {
         return cadre_fail(CADRE_ECONFIG, "%s: task.type is missing or not a string",
                           reader->source);
     }
+
     int status = cadre_role_parse(type, &reader->config.role);
     if (status < 0) {
         return cadre_fail_within(status, "%s: task.type", reader->source);
     }
+
     reader->has_role = true;
     json_t *index = json_object_get(task, "index");
     return index ? read_task_index(reader, index) : 0;
@@ -255,11 +291,17 @@ read_description(reader_t *reader, const char *text)
         return cadre_fail(CADRE_ECONFIG, "%s: line %d, column %d: %s", reader->source, error.line,
                           error.column, error.text);
     }
+
     if (!json_is_object(reader->root)) {
         return cadre_fail(CADRE_ECONFIG, "%s is not a JSON object", reader->source);
     }
+
     int status = read_cluster(reader);
-    return status < 0 ? status : read_task(reader);
+    if (status < 0) {
+        return status;
+    }
+
+    return read_task(reader);
 }
 
 /* --- flags, and what must fit together --- */
@@ -284,30 +326,51 @@ fail_role(const reader_t *reader, cadre_role_t role)
                       hint);
 }
 
+/* Takes the role that a flag names, where the description does not contradict it. */
+static int
+apply_role(reader_t *reader, const char *text)
+{
+    cadre_role_t role = CADRE_ROLE_COORDINATOR;
+    int status = cadre_role_parse(text, &role);
+    if (status < 0) {
+        return status;
+    }
+
+    if (is_first_worker(reader, role)) {
+        reader->config.index = 0;
+    } else if (reader->has_role && reader->config.role != role) {
+        return fail_role(reader, role);
+    }
+
+    reader->config.role = role;
+    reader->has_role = true;
+    return 0;
+}
+
 static int
 apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
 {
-    int status = 0;
-    if (given(sources->role)) {
-        cadre_role_t role = CADRE_ROLE_COORDINATOR;
-        status = cadre_role_parse(sources->role, &role);
-        if (status == 0 && is_first_worker(reader, role)) {
-            reader->config.index = 0;
-        } else if (status == 0 && reader->has_role && reader->config.role != role) {
-            status = fail_role(reader, role);
-        }
-        reader->config.role = role;
-        reader->has_role = true;
+    int status = given(sources->role) ? apply_role(reader, sources->role) : 0;
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && given(sources->index)) {
+
+    if (given(sources->index)) {
         status = parse_index(sources->index, &reader->config.index);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0 && given(sources->coordinator)) {
+
+    if (given(sources->coordinator)) {
         reader->coordinators = 1;
         status = parse_address(sources->coordinator, &reader->config.coordinator);
-        status = status < 0 ? cadre_fail_within(status, "coordinator") : 0;
+        if (status < 0) {
+            return cadre_fail_within(status, "coordinator");
+        }
     }
-    return status;
+
+    return 0;
 }
 
 /* Tasks of the role that the description lists; 0 when it leaves them open. */
@@ -326,6 +389,7 @@ listed(const reader_t *reader)
     case CADRE_ROLE_CLIENT:
         break;
     }
+
     return 0;
 }
 
@@ -336,31 +400,46 @@ check_task(reader_t *reader)
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster has no coordinator (chief)",
                           reader->source);
     }
+
     if (!reader->has_role) {
         return cadre_fail(CADRE_ECONFIG, "%s: nothing says which task this is: 'task' is missing",
                           reader->source);
     }
+
     size_t count = listed(reader);
     const char *role = cadre_role_text(reader->config.role);
+
     if (reader->config.index == CADRE_INDEX_ANY) {
         reader->config.index = count == 1 ? 0 : CADRE_INDEX_ANY;
-        return count <= 1 ? 0
-                          : cadre_fail(CADRE_ECONFIG,
-                                       "%s lists %zu tasks of role %s, but no index "
-                                       "says which one this is",
-                                       reader->source, count, role);
+        if (count > 1) {
+            return cadre_fail(CADRE_ECONFIG,
+                              "%s lists %zu tasks of role %s, but no index says which one this is",
+                              reader->source, count, role);
+        }
+        return 0;
     }
+
     if (count > 0 && reader->config.index >= count) {
         return cadre_fail(CADRE_ECONFIG, "%s: index %" PRIu32 " is beyond the list: %s has %zu",
                           reader->source, reader->config.index, role, count);
     }
+
     return 0;
+}
+
+static void
+reader_fini(reader_t *self)
+{
+    json_decref(self->root);
+    cadre_cluster_config_fini(&self->config);
 }
 
 int
 cadre_cluster_config_read(const cadre_cluster_sources_t *sources, cadre_cluster_config_t *config)
 {
-    reader_t reader = {.source = "command line", .config.index = CADRE_INDEX_ANY};
+    cadre_auto(reader_fini)
+        reader_t reader = {.source = "command line", .config.index = CADRE_INDEX_ANY};
+
     const char *text = NULL;
     if (given(sources->cadre_cluster)) {
         reader.source = "CADRE_CLUSTER";
@@ -372,19 +451,24 @@ cadre_cluster_config_read(const cadre_cluster_sources_t *sources, cadre_cluster_
         return cadre_fail(CADRE_ENOTFOUND, "nothing names a cluster: no coordinator's address, no "
                                            "CADRE_CLUSTER, no TF_CONFIG");
     }
+
     int status = text ? read_description(&reader, text) : 0;
-    if (status == 0) {
-        status = apply_flags(&reader, sources);
-    }
-    if (status == 0) {
-        status = check_task(&reader);
-    }
-    json_decref(reader.root);
     if (status < 0) {
-        cadre_cluster_config_fini(&reader.config);
         return status;
     }
+
+    status = apply_flags(&reader, sources);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_task(&reader);
+    if (status < 0) {
+        return status;
+    }
+
     *config = reader.config;
+    reader.config = (cadre_cluster_config_t){0};
     return 0;
 }
 

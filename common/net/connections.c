@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
 
 /* The local port of a tcp connection; 0 for everything else. */
@@ -24,6 +25,7 @@ local_port(int descriptor)
         getpeername(descriptor, (struct sockaddr *)&other, &other_size) < 0) {
         return 0; /* no socket, or one that listens */
     }
+
     switch (own.ss_family) {
     case AF_INET:
         return ntohs(((const struct sockaddr_in *)&own)->sin_port);
@@ -53,7 +55,15 @@ fail_system(int error)
                       strerror_r(error, reason, sizeof(reason)));
 }
 
-/* Ends what has that number, if it is a connection to one of the ports. */
+static void
+close_folder(DIR **folder)
+{
+    if (*folder) {
+        closedir(*folder);
+    }
+}
+
+/* Ends the connection with the number `descriptor` if it leads to one of the ports. */
 static int
 end_one(int descriptor, const uint16_t *ports, size_t count)
 {
@@ -65,6 +75,7 @@ end_one(int descriptor, const uint16_t *ports, size_t count)
     if (has_port(local_port(copy), ports, count)) {
         shutdown(copy, SHUT_RDWR);
     }
+
     close(copy);
     return 0;
 }
@@ -72,20 +83,21 @@ end_one(int descriptor, const uint16_t *ports, size_t count)
 int
 cadre_connections_end(const uint16_t *ports, size_t count)
 {
-    DIR *descriptors = opendir("/proc/self/fd");
+    cadre_auto(close_folder) DIR *descriptors = opendir("/proc/self/fd");
     if (!descriptors) {
         return fail_system(errno);
     }
-    int status = 0;
+
     const struct dirent *entry;
-    while (status == 0 && (errno = 0, entry = readdir(descriptors))) {
-        if (entry->d_name[0] != '.') {
-            status = end_one((int)strtol(entry->d_name, NULL, 10), ports, count);
+    while ((errno = 0, entry = readdir(descriptors))) {
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        int status = end_one((int)strtol(entry->d_name, NULL, 10), ports, count);
+        if (status < 0) {
+            return status;
         }
     }
-    if (status == 0 && errno != 0) {
-        status = fail_system(errno);
-    }
-    closedir(descriptors);
-    return status;
+
+    return errno == 0 ? 0 : fail_system(errno);
 }

@@ -23,6 +23,7 @@ cadre_context_open(cadre_context_t **out)
     if (!handle) {
         return cadre_fail(CADRE_EIO, "no ZeroMQ context can be made: %s", zmq_strerror(errno));
     }
+
     if (zmq_ctx_set(handle, ZMQ_IO_THREADS, 2) < 0 ||
         zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, CADRE_TASKS_MAX) < 0) {
         int status =
@@ -30,6 +31,7 @@ cadre_context_open(cadre_context_t **out)
         zmq_ctx_term(handle);
         return status;
     }
+
     cadre_context_t *self = cadre_calloc(1, sizeof(*self));
     self->handle = handle;
     *out = self;
@@ -51,6 +53,7 @@ cadre_context_close(cadre_context_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     pthread_t thread;
     struct timespec until;
@@ -63,6 +66,7 @@ cadre_context_close(cadre_context_t **self_p)
             pthread_detach(thread);
         }
     }
+
     cadre_keyring_close(&self->keyring);
     free(self);
 }

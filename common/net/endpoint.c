@@ -28,6 +28,7 @@ is_host(const char *host)
     if (strcmp(host, "*") == 0) {
         return true;
     }
+
     for (const char *c = host; *c; c++) {
         bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
         bool digit = *c >= '0' && *c <= '9';
@@ -35,6 +36,7 @@ is_host(const char *host)
             return false;
         }
     }
+
     return host[0] != '\0';
 }
 
@@ -45,14 +47,17 @@ parse_port(const char *text, const char *port, cadre_endpoint_t *endpoint)
         endpoint->port = 0;
         return 0;
     }
+
     unsigned number = 0;
     const char *c = port;
     for (; *c >= '0' && *c <= '9' && number <= UINT16_MAX; c++) {
         number = number * 10 + (unsigned)(*c - '0');
     }
+
     if (*c || c == port || number > UINT16_MAX) {
         return cadre_fail(CADRE_EINVALID, "address '%.300s': the port is not in 0..65535", text);
     }
+
     endpoint->port = (uint16_t)number;
     return 0;
 }
@@ -64,21 +69,25 @@ parse_tcp(const char *text, const char *address, cadre_endpoint_t *endpoint)
     if (!colon || colon == address) {
         return cadre_fail(CADRE_EINVALID, "address '%.300s' is not host:port", text);
     }
+
     size_t length = (size_t)(colon - address);
     bool bracketed = address[0] == '[' && colon[-1] == ']';
     if (bracketed) {
         address++;
         length -= 2;
     }
+
     if (length > CADRE_HOST_SIZE_MAX) {
         return cadre_fail(CADRE_EINVALID, "address '%.60s...': the host has over %d characters",
                           text, CADRE_HOST_SIZE_MAX);
     }
+
     memcpy(endpoint->host, address, length);
     if (bracketed ? !is_ipv6(endpoint->host) : !is_host(endpoint->host)) {
         return cadre_fail(CADRE_EINVALID, "address '%.300s': the host is no name and no address",
                           text);
     }
+
     endpoint->kind = CADRE_ENDPOINT_TCP;
     return parse_port(text, colon + 1, endpoint);
 }
@@ -89,12 +98,14 @@ parse_ipc(const char *text, const char *path, cadre_endpoint_t *endpoint)
     if (path[0] != '/') {
         return cadre_fail(CADRE_EINVALID, "address '%.300s': an ipc path starts with /", text);
     }
+
     size_t length = strlen(path);
     if (length > CADRE_IPC_PATH_SIZE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE,
                           "address '%.300s': the path has %zu characters, a socket's may have %d",
                           text, length, CADRE_IPC_PATH_SIZE_MAX);
     }
+
     endpoint->kind = CADRE_ENDPOINT_IPC;
     memcpy(endpoint->path, path, length);
     return 0;
@@ -112,10 +123,13 @@ cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint)
     } else {
         status = parse_tcp(text, text, &parsed);
     }
-    if (status == 0) {
-        *endpoint = parsed;
+
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *endpoint = parsed;
+    return 0;
 }
 
 const char *
@@ -125,6 +139,7 @@ cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
         snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "ipc://%s", endpoint->path);
         return text;
     }
+
     bool bracketed = strchr(endpoint->host, ':') != NULL;
     int length = snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "tcp://%s%s%s:", bracketed ? "[" : "",
                           endpoint->host, bracketed ? "]" : "");
@@ -134,6 +149,7 @@ cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
     } else {
         snprintf(text + at, CADRE_ENDPOINT_TEXT_SIZE - at, "%u", (unsigned)endpoint->port);
     }
+
     return text;
 }
 
@@ -195,10 +211,12 @@ cadre_ipc_directory_new(const char *parent, char **path)
     if (!made) {
         made = make_directory("/tmp");
     }
+
     if (!made) {
         return cadre_fail(CADRE_EIO, "no directory for local sockets can be made in /tmp: %s",
                           strerror(errno));
     }
+
     *path = made;
     return 0;
 }
@@ -210,6 +228,7 @@ cadre_ipc_directory_remove(char **path_p)
     if (!path) {
         return;
     }
+
     *path_p = NULL;
     DIR *directory = opendir(path);
     if (directory) {
@@ -223,6 +242,7 @@ cadre_ipc_directory_remove(char **path_p)
         }
         closedir(directory);
     }
+
     rmdir(path);
     free(path);
 }

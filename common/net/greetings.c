@@ -3,6 +3,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
+
 enum {
     PROBES = 8, /* places that an address may have */
     SHARED = 0, /* of those that find none, and of nobody else */
@@ -29,6 +31,7 @@ cadre_greetings_hash(const struct sockaddr *address)
 {
     struct sockaddr_in four;
     struct sockaddr_in6 six;
+
     switch (address->sa_family) {
     case AF_INET:
         memcpy(&four, address, sizeof(four));
@@ -59,10 +62,12 @@ find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
             idle = place;
         }
     }
+
     if (idle != SHARED) {
         self->places[idle].address = address;
         self->places[idle].full_us = now_us;
     }
+
     return idle;
 }
 
@@ -73,18 +78,24 @@ cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, i
     if (name == 0) {
         return 0;
     }
+
     pthread_mutex_lock(&self->lock);
     int place = find_place(self, name, now_us);
-    int64_t full_us = self->places[place].full_us;
-    full_us = (full_us > now_us ? full_us : now_us) + COST_US;
+    int64_t full_us = cadre_max_i64(self->places[place].full_us, now_us) + COST_US;
     bool fits = full_us - now_us <= EMPTY_US &&
                 atomic_load(&self->places[place].connections) < CADRE_CONNECTIONS_PER_ADDRESS_MAX;
     if (fits) {
         self->places[place].full_us = full_us;
         atomic_fetch_add(&self->places[place].connections, 1);
     }
+
     pthread_mutex_unlock(&self->lock);
-    return !fits ? -1 : place == SHARED ? CADRE_GREETINGS_ADDRESSES : place;
+
+    if (!fits) {
+        return -1;
+    }
+
+    return place == SHARED ? CADRE_GREETINGS_ADDRESSES : place;
 }
 
 void

@@ -23,7 +23,7 @@ enum {
     CADRE_GREETINGS_RATE = 256,   /* connections a second of one address, */
     CADRE_GREETINGS_BURST = 1024, /* after a pause so many at once */
     CADRE_CONNECTIONS_PER_ADDRESS_MAX = 4096,
-    CADRE_GREETINGS_ADDRESSES = 1024, /* that are told apart; others share one bucket */
+    CADRE_GREETINGS_ADDRESSES = 1024, /* with a bucket of their own; others share one */
 };
 
 /* Zeroed memory, but for the lock, is empty. */
@@ -40,14 +40,15 @@ typedef struct {
  * own; 0 for a local socket's. */
 uint64_t cadre_greetings_hash(const struct sockaddr *address);
 
-/* A connection from `address`. Gives the place to hand to cadre_greetings_leave, 0 for what is not
- * counted (a local socket), or -1 when it is to be closed. */
+/* Counts a connection from `address`. Returns the place to hand to cadre_greetings_leave, 0 for a
+ * connection that is not counted (a local socket), or -1 when the connection is to be closed. */
 int cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us);
 
-/* Its end. */
+/* Counts the end of a connection that cadre_greetings_enter gave `place`. */
 void cadre_greetings_leave(cadre_greetings_t *self, int place);
 
-/* How many were refused by this process since the last call; counted by cadre_greetings_refuse. */
+/* Returns how many connections this process refused since the last call (cadre_greetings_refuse
+ * counts one). */
 uint64_t cadre_greetings_refused(void);
 void cadre_greetings_refuse(void);
 

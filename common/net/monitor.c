@@ -7,6 +7,7 @@
 #include <zmq.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -63,6 +64,7 @@ open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre
     if (zmq_socket_monitor(cadre_socket_handle(socket), name, events) < 0) {
         return cadre_fail(CADRE_EIO, "a socket cannot be monitored: %s", zmq_strerror(errno));
     }
+
     void *pair = zmq_socket(cadre_context_handle(context), ZMQ_PAIR);
     int limit = EVENTS_UNREAD_MAX;
     int linger = 0;
@@ -76,6 +78,7 @@ open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre
         }
         return status;
     }
+
     cadre_monitor_t *self = cadre_calloc(1, sizeof(*self));
     self->pair = pair;
     self->socket = socket;
@@ -139,36 +142,43 @@ receive_frame(cadre_monitor_t *self, zmq_msg_t *frame)
     return errno == EAGAIN ? CADRE_EAGAIN : cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
+static void
+close_frame(zmq_msg_t *frame)
+{
+    zmq_msg_close(frame);
+}
+
 int
 cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event)
 {
-    zmq_msg_t frame;
+    cadre_auto(close_frame) zmq_msg_t frame;
     zmq_msg_init(&frame);
     int status = receive_frame(self, &frame);
     if (status < 0) {
-        zmq_msg_close(&frame);
         return status;
     }
+
     /* Frame 1: event as u16 and value as u32 in the machine's order; frame 2: endpoint. Both are
      * libzmq's own, sent as one message within this process. */
     uint16_t number = 0;
     cadre_event_t decoded = {0};
     const char *bytes = zmq_msg_data(&frame);
+
     cadre_assert(zmq_msg_size(&frame) == sizeof(number) + sizeof(decoded.value));
     memcpy(&number, bytes, sizeof(number));
     memcpy(&decoded.value, bytes + sizeof(number), sizeof(decoded.value));
     decoded.kind = kind_of(number);
-    while (status == 0 && zmq_msg_more(&frame)) {
+    while (zmq_msg_more(&frame)) {
         status = receive_frame(self, &frame);
-        size_t size = zmq_msg_size(&frame);
-        size = size < sizeof(decoded.endpoint) ? size : sizeof(decoded.endpoint) - 1;
+        if (status < 0) {
+            return status;
+        }
+        size_t size = cadre_min_u64(zmq_msg_size(&frame), sizeof(decoded.endpoint) - 1);
         memcpy(decoded.endpoint, zmq_msg_data(&frame), size);
     }
-    zmq_msg_close(&frame);
-    if (status == 0) {
-        *event = decoded;
-    }
-    return status;
+
+    *event = decoded;
+    return 0;
 }
 
 bool

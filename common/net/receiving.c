@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/base/bounds.h"
 #include "common/wire/task.h"
 
 /* ZMTP's flags of a frame. */
@@ -44,25 +45,22 @@ cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes)
     while (size_max < size_bytes &&
            !atomic_compare_exchange_weak(&admitted_size_max, &size_max, size_bytes)) {
     }
+
     if (is_admitted(incarnation)) {
         return;
     }
+
     for (size_t i = 0; i < PROBES; i++) {
         uint_fast64_t nobody = 0;
         if (atomic_compare_exchange_strong(admitted_at(incarnation, i), &nobody, incarnation)) {
             return;
         }
     }
+
     atomic_store(admitted_at(incarnation, 0), incarnation);
 }
 
 /* --- one connection --- */
-
-static size_t
-smaller(uint64_t left, size_t right)
-{
-    return left < right ? (size_t)left : right;
-}
 
 /* Takes of the greeting what is there; false when it is no greeting of ZMTP 3. */
 static bool
@@ -91,20 +89,25 @@ read_ready(cadre_receiving_t *self)
     if (size < at || memcmp(self->ready, command, at) != 0) {
         return;
     }
+
+    /* A peer that is not admitted writes these bytes: each length is checked before it is used. */
     while (at < size && at + 1 + self->ready[at] + 4 <= size) {
         const uint8_t *name = self->ready + at;
         const uint8_t *length = name + 1 + name[0];
         size_t value_size = (size_t)length[0] << 24 | (size_t)length[1] << 16 |
                             (size_t)length[2] << 8 | (size_t)length[3];
+
         at += 1 + (size_t)name[0] + 4;
         if (value_size > size - at) {
             return;
         }
+
         cadre_task_t task;
         if (name[0] == identity[0] && memcmp(name, identity, sizeof(identity) - 1) == 0 &&
             cadre_task_parse(self->ready + at, value_size, &task) == 0) {
             self->incarnation = task.incarnation;
         }
+
         at += value_size;
     }
 }
@@ -121,12 +124,14 @@ begin_frame(cadre_receiving_t *self)
             self->body_left = self->body_left << 8 | self->head[i];
         }
     }
+
     if (self->body_left > CADRE_RECEIVING_DATA_MAX) {
         return false;
     }
     if (self->is_hidden && !(self->head[0] & FLAG_COMMAND) && self->body_left >= HIDDEN_SIZE) {
         self->brought += cadre_receiving_cost(self->body_left - HIDDEN_SIZE);
     }
+
     self->frames++;
     self->size_bytes += self->body_left;
     return self->frames <= CADRE_RECEIVING_FRAMES_MAX + 1 && /* READY, before the first one */
@@ -165,10 +170,12 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
 {
     const uint8_t *at = bytes;
     const uint8_t *end = at + size_bytes;
-    size_t greeting = smaller(size_bytes, CADRE_GREETING_SIZE - (size_t)self->greeted);
+    size_t greeting = cadre_min_u64(size_bytes, CADRE_GREETING_SIZE - (size_t)self->greeted);
     if (!take_greeting(self, at, greeting)) {
         return false;
     }
+
+    /* A read may end anywhere, in the middle of a frame's head too: the state carries over. */
     at += greeting;
     while (at < end) {
         size_t head_size = self->head_size > 0 && self->head[0] & FLAG_LONG ? 9 : 2;
@@ -179,22 +186,24 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
                 return false;
             }
         } else {
-            size_t part = smaller(self->body_left, (size_t)(end - at));
+            size_t part = cadre_min_u64(self->body_left, (size_t)(end - at));
             take_body(self, at, part);
             at += part;
         }
+
         if (self->head_size == head_size && self->body_left == 0) {
             end_frame(self);
         }
     }
+
     return true;
 }
 
 /* --- those of the process --- */
 
-/* Of an encrypted connection: the first is the I/O thread's, the others are written by who reads
- * the socket. What a connection before it had under the same descriptor and was taken late counts
- * for it. */
+/* An encrypted connection. The I/O thread writes `brought`, the thread that reads the socket all
+ * else. A message of the descriptor's previous connection that was taken late is credited to the
+ * present one. */
 typedef struct {
     atomic_uint_fast64_t brought;
     atomic_uint_fast64_t taken;
@@ -234,6 +243,7 @@ cadre_receiving_accepted(int listener, int descriptor)
     if (descriptor < 0 || descriptor >= CADRE_RECEIVING_DESCRIPTORS_MAX) {
         return false;
     }
+
     bool is_followed = listener != atomic_load(&passed);
     connections[descriptor] = (cadre_receiving_t){.inode = is_followed ? inode_of(descriptor) : 0};
     hidden_t *held = &hidden[descriptor];
@@ -246,6 +256,7 @@ cadre_receiving_accepted(int listener, int descriptor)
     while (highest <= descriptor &&
            !atomic_compare_exchange_weak(&hidden_max, &highest, descriptor + 1)) {
     }
+
     return true;
 }
 
@@ -263,8 +274,9 @@ cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64
     atomic_fetch_add(&held->taken, cost);
 }
 
-/* Finds who holds too much of what was there at the look: all messages that were whole then have
- * been taken. */
+/* Marks the connections whose incomplete messages are too large. The socket has been empty since
+ * `seen` was filled in, so all messages that were whole then have been taken: the rest is
+ * incomplete. */
 static void
 find_those_over(int count)
 {
@@ -289,15 +301,18 @@ cadre_receiving_drained(int64_t now_ms)
         find_those_over(looked);
         is_looking = false;
     }
+
     if (now_ms < look_ms) {
         return;
     }
+
     look_ms = now_ms + CADRE_RECEIVING_LOOK_MS;
     looked = atomic_load(&hidden_max);
     for (int i = 0; i < looked; i++) {
         hidden[i].seen_of = atomic_load(&hidden[i].connection);
         hidden[i].seen = atomic_load(&hidden[i].brought);
     }
+
     is_looking = true;
 }
 
@@ -307,23 +322,30 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
     if (descriptor < 0 || descriptor >= CADRE_RECEIVING_DESCRIPTORS_MAX) {
         return true;
     }
+
     cadre_receiving_t *self = &connections[descriptor];
     if (self->inode == 0) {
         return true;
     }
+
     bool is_good = cadre_receiving_take(self, bytes, size_bytes);
     if (self->is_hidden) {
         atomic_store(&hidden[descriptor].brought, self->brought);
         is_good = is_good && !atomic_load(&hidden[descriptor].is_over);
     }
+
     if (is_good) {
         return true;
     }
+
+    /* The descriptor may have been closed and given to another connection since it was accepted:
+     * that one is not ours to refuse. */
     bool is_another = self->inode != inode_of(descriptor);
     self->inode = 0;
     if (!is_another) {
         atomic_fetch_add(&refused, self->greeted == CADRE_GREETING_SIZE);
     }
+
     return is_another;
 }
 

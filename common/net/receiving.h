@@ -65,19 +65,20 @@ typedef struct {
  * belong to is beyond what may come: the connection must end. */
 bool cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_bytes);
 
-/* A process that is trusted with messages of up to `size_bytes`, on this and every later connection
- * under its incarnation. The largest size that was said is everybody's who is admitted. */
+/* Admits a process: trusts it with messages of up to `size_bytes`, on this and every later
+ * connection under its incarnation. The largest size of any call holds for all admitted. */
 void cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes);
 
-/* What this listener accepts from now on is not ZeroMQ's, and is not followed: the HTTP server's.
- * There is one such listener at a time; -1: none. */
+/* Exempts the connections that `listener` accepts from now on: they are the HTTP server's and carry
+ * no ZMTP. There is one such listener at a time; -1: none. */
 void cadre_receiving_pass(int listener);
 
-/* Connections of the process, by descriptor. A new one that `listener` accepted; false when there
- * is no room for it. */
+/* Begins to follow a connection that `listener` accepted; false when its descriptor is beyond
+ * CADRE_RECEIVING_DESCRIPTORS_MAX. */
 bool cadre_receiving_accepted(int listener, int descriptor);
 
-/* As cadre_receiving_take; true for what was not accepted. */
+/* Follows bytes that were read from `descriptor`, as cadre_receiving_take does. Returns true for a
+ * connection that was not accepted here. */
 bool cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes);
 
 /* What a frame of `size_bytes` costs while it waits for the others of its message. */
@@ -87,17 +88,18 @@ cadre_receiving_cost(uint64_t size_bytes)
     return size_bytes + CADRE_RECEIVING_FRAME_COST;
 }
 
-/* A message whose frames cost so much was taken off a guarded socket; it came by this descriptor,
- * from a peer that calls itself so. The thread that reads the socket; there is one such socket in a
- * program. */
+/* Records a message taken off the guarded socket: the cost of its frames, the descriptor by which
+ * it came, and the peer's routing id. Thread: the one that reads the socket; a program has one
+ * guarded socket. */
 void cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64_t cost);
 
-/* There was no further message in it. Every CADRE_RECEIVING_LOOK_MS it looks which connections hold
- * more than twice what one message may be of: these end with the next bytes that they bring. Twice,
- * because what came last may be a whole message that was not there yet. The same thread. */
+/* Records that the guarded socket is empty. Every CADRE_RECEIVING_LOOK_MS this finds the
+ * connections that hold more than twice the size of one message: they are closed with the next
+ * bytes that they bring. Twice, because the latest bytes may be a whole message that the socket did
+ * not have yet. Thread: as cadre_receiving_taken. */
 void cadre_receiving_drained(int64_t now_ms);
 
-/* How many connections were ended since the last call. */
+/* Returns how many connections were closed since the last call. */
 uint64_t cadre_receiving_refused(void);
 
 #endif

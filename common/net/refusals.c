@@ -22,6 +22,7 @@ cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)
     if (self->large + self->many + self->strange == 0 || now_ms < self->due_ms) {
         return false;
     }
+
     const char *why = self->large > 0  ? "a message of more frames or bytes than may come"
                       : self->many > 0 ? "too many connections of one address"
                                        : "no key, another key, or another protocol";

@@ -23,16 +23,19 @@ cadre_security_read(cadre_security_t *self)
     if (self->keys || self->insecure) {
         return 0; /* a flag or option counts before the environment */
     }
+
     if (insecure && strcmp(insecure, "0") != 0 && strcmp(insecure, "1") != 0) {
         return cadre_fail(CADRE_ECONFIG, "CADRE_INSECURE_TRANSPORT is \"%s\", neither 0 nor 1",
                           insecure);
     }
+
     self->keys = keys;
     self->insecure = insecure && *insecure == '1';
     if (self->keys && self->insecure) {
         return cadre_fail(CADRE_ECONFIG,
                           "CADRE_KEYS and CADRE_INSECURE_TRANSPORT exclude each other");
     }
+
     return 0;
 }
 
@@ -45,11 +48,13 @@ cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role, cadre_
         /* What is wrong with the files is for their user to mend, as any other configuration. */
         return cadre_fail_within(status == CADRE_EIO ? status : CADRE_ECONFIG, "keys");
     }
+
     if (keyring) {
         cadre_context_guard(context, keyring);
     } else if (self->insecure) {
         cadre_context_permit_plain(context);
     }
+
     return 0;
 }
 

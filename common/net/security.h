@@ -41,8 +41,8 @@ int cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role,
  * wherever somebody looks. */
 bool cadre_security_is_insecure(const cadre_context_t *context, const cadre_endpoint_t *endpoint);
 
-/* What people are told of a connection to or at `endpoint`: "curve", "insecure" or, on this machine
- * alone, "plain". */
+/* Returns the name for logs of a connection's protection, to or at `endpoint`: "curve", "insecure"
+ * or, within this machine, "plain". */
 const char *cadre_security_transport(const cadre_context_t *context,
                                      const cadre_endpoint_t *endpoint);
 

@@ -9,6 +9,7 @@
 #include <zmq.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -77,16 +78,21 @@ open_socket(cadre_context_t *context, int type, cadre_plane_t plane, cadre_socke
         return cadre_fail(CADRE_EIO, "no socket can be opened: %s",
                           errno == EMFILE ? cadre_descriptors_text(text) : zmq_strerror(errno));
     }
+
+    /* MANDATORY: a send to an unknown peer fails instead of vanishing. No HANDOVER: a newcomer
+     * cannot take the routing id of a connection that lives. */
     bool ok = set_common(handle, plane);
     if (type == ZMQ_ROUTER) {
         ok = ok && set_int(handle, ZMQ_ROUTER_MANDATORY, 1);
         ok = ok && set_int(handle, ZMQ_ROUTER_HANDOVER, 0);
     }
+
     if (!ok) {
         int status = cadre_fail(CADRE_EIO, "a socket cannot be set up: %s", zmq_strerror(errno));
         zmq_close(handle);
         return status;
     }
+
     cadre_socket_t *self = cadre_calloc(1, sizeof(*self));
     self->handle = handle;
     self->context = context;
@@ -111,17 +117,20 @@ cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const ch
         return cadre_fail(CADRE_EINVALID, "a routing id of %zu characters is not in 1..%d", size,
                           CADRE_ROUTING_ID_SIZE_MAX);
     }
+
     cadre_socket_t *self = NULL;
     int status = open_socket(context, ZMQ_DEALER, plane, &self);
     if (status < 0) {
         return status;
     }
+
     if (zmq_setsockopt(self->handle, ZMQ_ROUTING_ID, routing_id, size) < 0) {
         status = cadre_fail(CADRE_EIO, "a socket cannot be named '%s': %s", routing_id,
                             zmq_strerror(errno));
         cadre_socket_close(&self, 0);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -134,7 +143,7 @@ cadre_socket_close(cadre_socket_t **self_p, int linger_ms)
         return;
     }
     *self_p = NULL;
-    int linger = linger_ms > CADRE_LINGER_MIN_MS ? linger_ms : CADRE_LINGER_MIN_MS;
+    int linger = cadre_max_int(linger_ms, CADRE_LINGER_MIN_MS);
     bool ok = set_int(self->handle, ZMQ_LINGER, linger) && zmq_close(self->handle) == 0;
     cadre_assert(ok);
     free(self);
@@ -187,9 +196,11 @@ guard(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
                           "task --keys DIR, or stay on 127.0.0.1 or ipc://PATH",
                           cadre_endpoint_text(endpoint, text));
     }
+
     if (!keyring || endpoint->kind != CADRE_ENDPOINT_TCP) {
         return 0;
     }
+
     if (!self->is_router) {
         cadre_key_role_t role =
             self->plane == CADRE_PLANE_CONTROL ? CADRE_KEY_COORDINATOR : CADRE_KEY_PS;
@@ -200,6 +211,8 @@ guard(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
         self->trusted.role = role;
         self->key = cadre_peer_key_of(&self->trusted);
     }
+
+    /* A ROUTER lets its ZAP handler judge each client; a DEALER trusts one server key only. */
     bool ok = self->is_router ? guard_router(self, keyring)
                               : guard_dealer(self, cadre_keyring_own(keyring));
     return ok ? 0
@@ -244,27 +257,33 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
     cadre_assert(self->endpoint.kind == 0);
     int status = guard(self, endpoint);
-    if (status == 0) {
-        status = check_bind(endpoint);
-    }
     if (status < 0) {
         return status;
     }
+
+    status = check_bind(endpoint);
+    if (status < 0) {
+        return status;
+    }
+
     bool named = cadre_endpoint_is_name(endpoint);
     cadre_endpoint_t wanted = *endpoint;
     if (named) {
         snprintf(wanted.host, sizeof(wanted.host), "%s",
                  cadre_endpoint_is_local(endpoint) ? "127.0.0.1" : "*");
     }
+
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_endpoint_text(&wanted, text);
     if (!set_address_family(self, &wanted) || zmq_bind(self->handle, text) < 0) {
         return cadre_fail(CADRE_EIO, "%s cannot be bound: %s", text, zmq_strerror(errno));
     }
+
     /* It was made under the umask, which is the whole process's: not ours to change. */
     if (wanted.kind == CADRE_ENDPOINT_IPC && chmod(wanted.path, S_IRUSR | S_IWUSR) < 0) {
         return cadre_fail(CADRE_EIO, "%s cannot be made private: %s", text, strerror(errno));
     }
+
     size_t size = sizeof(text);
     int rc = zmq_getsockopt(self->handle, ZMQ_LAST_ENDPOINT, text, &size);
     cadre_assert(rc == 0);
@@ -276,6 +295,7 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (self->is_guarded) {
         cadre_keyring_bound(cadre_context_keyring(self->context), self->endpoint.port);
     }
+
     return 0;
 }
 
@@ -288,6 +308,7 @@ cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
         return cadre_fail(CADRE_EINVALID, "nobody can connect to %s: it names no host and port",
                           text);
     }
+
     int status = guard(self, endpoint);
     if (status < 0) {
         return status;
@@ -295,6 +316,7 @@ cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (!set_address_family(self, endpoint) || zmq_connect(self->handle, text) < 0) {
         return cadre_fail(CADRE_EIO, "connecting to %s: %s", text, zmq_strerror(errno));
     }
+
     return 0;
 }
 
@@ -354,6 +376,7 @@ frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk, cadre_sending_t *sendin
         frame_from_bytes(frame, cadre_chunk_data(chunk), size_bytes);
         return;
     }
+
     if (sending) {
         counted_t *counted = cadre_calloc(1, sizeof(*counted));
         *counted = (counted_t){cadre_chunk_ref(chunk), sending};
@@ -363,6 +386,7 @@ frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk, cadre_sending_t *sendin
         cadre_assert(rc == 0); /* fails on out of memory only */
         return;
     }
+
     int rc = zmq_msg_init_data(frame, cadre_chunk_data(chunk), size_bytes, drop_reference,
                                cadre_chunk_ref(chunk));
     cadre_assert(rc == 0); /* fails on out of memory only */
@@ -377,9 +401,11 @@ send_frame(cadre_socket_t *self, zmq_msg_t *frame, bool more)
     do {
         rc = zmq_msg_send(frame, self->handle, flags);
     } while (rc < 0 && errno == EINTR);
+
     if (rc >= 0) {
         return 0;
     }
+
     int error = errno;
     zmq_msg_close(frame);
     return error;
@@ -424,11 +450,13 @@ cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to, ca
             return refused(to, error);
         }
     }
+
     frame_from_chunk(&frame, header, NULL);
     int error = send_frame(self, &frame, count > 0);
     if (error && !to) {
         return refused(to, error);
     }
+
     /* The queue counts whole messages, so with the first frame it has room for all. A later one
      * fails only when the connection has gone meanwhile; libzmq then swallows frames up to the end
      * of the message, so they must still be given to it, or the next message would lose its head.
@@ -438,10 +466,12 @@ cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to, ca
         int later = send_frame(self, &frame, i + 1 < count);
         error = error ? error : later;
     }
+
     if (error) {
         return cadre_fail(CADRE_EUNAVAILABLE,
                           "the connection broke while a message was being queued");
     }
+
     return 0;
 }
 
@@ -465,6 +495,7 @@ chunk_from_frame(zmq_msg_t *frame)
     if (size_bytes <= CADRE_FRAME_COPY_MAX || (uintptr_t)bytes % 8 != 0) {
         return cadre_chunk_new_copy(bytes, size_bytes);
     }
+
     zmq_msg_t *kept = cadre_calloc(1, sizeof(*kept));
     zmq_msg_init(kept);
     int rc = zmq_msg_move(kept, frame);
@@ -475,10 +506,8 @@ chunk_from_frame(zmq_msg_t *frame)
 static void
 add_chunk(cadre_frames_t *frames, cadre_chunk_t *chunk)
 {
-    if (frames->count == frames->capacity) {
-        frames->capacity = frames->capacity ? 2 * frames->capacity : 16;
-        frames->chunks = cadre_realloc(frames->chunks, frames->capacity, sizeof(*frames->chunks));
-    }
+    frames->chunks =
+        cadre_grow(frames->chunks, frames->count, &frames->capacity, sizeof(*frames->chunks));
     frames->chunks[frames->count++] = chunk;
 }
 
@@ -492,7 +521,8 @@ clear(cadre_frames_t *frames)
     frames->count = 0;
 }
 
-/* The header's: libzmq 4.3.4 has forgotten it for the first frame when that was polled for. */
+/* Reads the peer's key from the header's frame: libzmq 4.3.4 has lost it for the first frame when
+ * the socket was polled before. */
 static int
 take_key(cadre_frames_t *frames, zmq_msg_t *frame)
 {
@@ -528,6 +558,7 @@ take_frame(cadre_frames_t *frames, size_t index, zmq_msg_t *frame)
         }
         add_chunk(frames, chunk_from_frame(frame));
     }
+
     return 0;
 }
 
@@ -567,6 +598,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 {
     bool is_counted = self->is_router && self->is_guarded;
     taken_t taken = {.descriptor = -1};
+
     clear(frames);
     frames->from.size = 0;
     frames->key = self->key;
@@ -580,6 +612,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
         }
         return status;
     }
+
     /* libzmq hands over whole messages only: the later frames are there already. */
     size_t index = self->is_router ? 0 : 1;
     bool more = true;
@@ -594,12 +627,14 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
         if (status == 0) {
             status = take_frame(frames, index, &frame);
         }
+
         index++;
         if (more && receive_frame(self, &frame) < 0) {
             status = cadre_fail(CADRE_ECLOSED, "the context is closed");
             more = false;
         }
     }
+
     zmq_msg_close(&frame);
     if (is_counted) {
         cadre_receiving_taken(taken.descriptor, frames->from.bytes, frames->from.size, taken.cost);
@@ -610,6 +645,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
     if (status < 0) {
         clear(frames);
     }
+
     return status;
 }
 

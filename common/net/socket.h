@@ -62,10 +62,10 @@ typedef struct {
 int cadre_socket_open_router(cadre_context_t *context, cadre_plane_t plane, cadre_socket_t **out);
 
 /* A DEALER that calls itself `routing_id`, text of 1 to CADRE_ROUTING_ID_SIZE_MAX characters.
- * CADRE_EINVALID for a bad id, CADRE_EIO. A connection that comes while the ROUTER still holds an
- * older one under the same id stays mute for good, and its sends succeed all the same (measured):
- * so an id is new per process start, and a task that is not answered closes its DEALER and opens
- * another one. */
+ * CADRE_EINVALID for a bad id, CADRE_EIO. A connection that arrives while the ROUTER still holds an
+ * older one under the same id is half-open for good: nothing is answered, and its sends succeed all
+ * the same (measured). So an id is new per process start, and a task that is not answered closes
+ * its DEALER and opens another one. */
 int cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const char *routing_id,
                              cadre_socket_t **out);
 

@@ -45,9 +45,11 @@ next_event(void *monitor, long left_ms)
     uint8_t bytes[6] = {0};
     uint16_t event = 0;
     char address[CADRE_ENDPOINT_TEXT_SIZE];
+
     if (zmq_poll(&item, 1, left_ms) <= 0 || zmq_recv(monitor, bytes, sizeof(bytes), 0) < 0) {
         return result;
     }
+
     zmq_recv(monitor, address, sizeof(address), 0);
     memcpy(&event, bytes, sizeof(event));
     memcpy(&result.value, bytes + sizeof(event), sizeof(result.value));
@@ -84,6 +86,7 @@ watch(void *monitor, const char *address, bool has_pair, int64_t deadline_ms)
             return CADRE_EAGAIN;
         }
     }
+
     return CADRE_EAGAIN;
 }
 
@@ -99,6 +102,7 @@ set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
                 0 &&
             zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, pair->secret_key, CADRE_KEY_TEXT_SIZE) == 0;
     }
+
     return ok && zmq_socket_monitor(socket, MONITOR, WATCHED) == 0;
 }
 
@@ -117,6 +121,7 @@ try_once(const char *address, const char *server_key, const cadre_certificate_t 
     } else {
         status = watch(monitor, address, server_key != NULL, deadline_ms);
     }
+
     if (monitor) {
         zmq_close(monitor);
     }
@@ -126,6 +131,7 @@ try_once(const char *address, const char *server_key, const cadre_certificate_t 
     if (context) {
         zmq_ctx_term(context);
     }
+
     return status;
 }
 
@@ -136,6 +142,7 @@ cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     int64_t deadline_ms = cadre_clock_now_ms() + timeout_ms;
     int status = CADRE_EAGAIN;
+
     address_text(bound, address);
     while (status == CADRE_EAGAIN && cadre_clock_now_ms() < deadline_ms) {
         status = try_once(address, server_key, pair, deadline_ms);
@@ -143,10 +150,12 @@ cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
             zmq_poll(NULL, 0, PAUSE_MS);
         }
     }
+
     if (status == CADRE_EAGAIN) {
         return cadre_fail(CADRE_ETIMEOUT,
                           "%s has neither refused a stranger nor let one in within %d s", address,
                           timeout_ms / 1000);
     }
+
     return status;
 }

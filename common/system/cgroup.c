@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 bool
@@ -15,11 +16,13 @@ cadre_cgroup_line(const char *directory, const char *name, char *line, size_t si
     if (!stream) {
         return false;
     }
+
     bool read = fgets(line, (int)size_bytes, stream) != NULL;
     fclose(stream);
     if (read) {
         line[strcspn(line, "\n")] = '\0';
     }
+
     return read;
 }
 
@@ -34,7 +37,7 @@ smallest_below(const char *mount, const char *path, cadre_cgroup_limit_t limit)
     size_t mount_size = strlen(mount);
     for (;;) {
         uint64_t here = limit(directory);
-        smallest = here < smallest ? here : smallest;
+        smallest = cadre_min_u64(smallest, here);
         char *slash = strrchr(directory + mount_size, '/');
         if (!slash) {
             return smallest;
@@ -65,20 +68,23 @@ limit_of_line(const char *root, const cadre_cgroup_controller_t *controller, cha
     if (!path || path[1] != '/' || strstr(path, "/..")) {
         return UINT64_MAX;
     }
+
     *path++ = '\0';
     controllers++;
     bool v2 = controllers[0] == '\0';
     if (!v2 && !has_controller(controllers, controller->name)) {
         return UINT64_MAX;
     }
+
     uint64_t smallest = UINT64_MAX;
     for (const char *const *mount = v2 ? mounts_v2 : controller->mounts_v1; *mount; mount++) {
         cadre_auto(cadre_free) char *place =
             cadre_asprintf("%s/sys/fs/cgroup%s%s", root, **mount ? "/" : "", *mount);
         uint64_t here =
             smallest_below(place, path, v2 ? controller->limit_v2 : controller->limit_v1);
-        smallest = here < smallest ? here : smallest;
+        smallest = cadre_min_u64(smallest, here);
     }
+
     return smallest;
 }
 
@@ -90,13 +96,15 @@ cadre_cgroup_smallest(const char *root, const cadre_cgroup_controller_t *control
     if (!stream) {
         return UINT64_MAX;
     }
+
     uint64_t smallest = UINT64_MAX;
     char line[PATH_MAX];
     while (fgets(line, sizeof(line), stream)) {
         line[strcspn(line, "\n")] = '\0';
         uint64_t here = limit_of_line(root, controller, line);
-        smallest = here < smallest ? here : smallest;
+        smallest = cadre_min_u64(smallest, here);
     }
+
     fclose(stream);
     return smallest;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/base/bounds.h"
 #include "common/system/cgroup.h"
 
 static uint64_t
@@ -72,5 +73,5 @@ cadre_cpu_count(void)
     if (quota > 0 && quota < count) {
         count = quota;
     }
-    return count > 1 ? count : 1;
+    return cadre_max_int(count, 1);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "common/base/bounds.h"
+
 void
 cadre_descriptors_raise(void)
 {
@@ -40,8 +42,7 @@ cadre_descriptors_open(void)
 uint64_t
 cadre_descriptors_reserve(void)
 {
-    uint64_t quarter = cadre_descriptors_limit() / 4;
-    return quarter < CADRE_DESCRIPTORS_RESERVE ? quarter : CADRE_DESCRIPTORS_RESERVE;
+    return cadre_min_u64(cadre_descriptors_limit() / 4, CADRE_DESCRIPTORS_RESERVE);
 }
 
 bool

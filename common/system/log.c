@@ -102,11 +102,13 @@ write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size
         tell_lost();
         room = has_room(0);
     }
+
     if (room) {
         write_bytes(line, size_bytes);
     } else {
         lost_lines++;
     }
+
     pthread_mutex_unlock(&stderr_lock);
 }
 
@@ -199,10 +201,12 @@ parse_conversion(walk_t *walk)
         }
         walk->at++;
     }
+
     for (size_t i = 0; *walk->at && strchr("hlzjt", *walk->at); i++) {
         cadre_assert(i < sizeof(parsed.length) - 1);
         parsed.length[i] = *walk->at++;
     }
+
     parsed.conversion = *walk->at;
     cadre_assert(parsed.conversion != '\0');
     walk->at++;
@@ -284,6 +288,7 @@ format_conversion(walk_t *walk, char *value, size_t used, bool *number)
             length = snprintf(to, room, "%%");
         }
     }
+
     *number = strchr("diueEfFgG", parsed.conversion) != NULL;
     size_t added = length > 0 ? (size_t)length : 0;
     return added < room ? used + added : CADRE_LOG_VALUE_SIZE - 1;
@@ -300,6 +305,7 @@ format_value(walk_t *walk, char *value, bool *number)
     size_t parts = 0;
     bool quoted = *walk->at == '"';
     char end = quoted ? '"' : ' ';
+
     *number = false;
     walk->at += quoted;
     for (; *walk->at && *walk->at != end; parts++) {
@@ -312,6 +318,7 @@ format_value(walk_t *walk, char *value, bool *number)
         }
         walk->at++;
     }
+
     value[used] = '\0';
     *number = *number && parts == 1 && !quoted;
     walk->at += quoted && *walk->at;
@@ -329,6 +336,7 @@ add_pair(walk_t *walk, cadre_log_line_t *line)
         key = "text";
         key_size = strlen(key);
     }
+
     char value[CADRE_LOG_VALUE_SIZE];
     bool number = false;
     format_value(walk, value, &number);
@@ -348,6 +356,7 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     if (!cadre_log_enabled(level)) {
         return;
     }
+
     cadre_log_line_t line;
     begin_line(&line, level, event);
     walk_t walk = {.at = format};
@@ -355,6 +364,7 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     while (*walk.at) {
         add_pair(&walk, &line);
     }
+
     va_end(walk.arguments);
     write_line(level, &line);
 }
@@ -365,6 +375,7 @@ cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
     if (!cadre_log_enabled(level)) {
         return;
     }
+
     cadre_log_line_t line;
     begin_line(&line, level, event);
     while (*pairs) {
@@ -380,6 +391,7 @@ cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
         pairs = value + size;
         pairs += strspn(pairs, "\" ");
     }
+
     write_line(level, &line);
 }
 

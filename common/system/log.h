@@ -53,10 +53,10 @@ typedef struct {
 /* Sets the process's log; before any thread that logs is started. */
 void cadre_log_setup(const cadre_log_options_t *options);
 
-/* The same for a command: to stderr, as text when that is a terminal, else as JSON lines. Each line
- * is one write(2). Lines that find no room within CADRE_LOG_STALL_MS are left out, so that no
- * thread stands still for a reader of a pipe: the next one that is written comes after
- * log_lines_lost with their number. */
+/* Sets the log of a command: to stderr, as text when that is a terminal, else as JSON lines. Each
+ * line is one write(2). Lines that find no room within CADRE_LOG_STALL_MS are dropped, so that no
+ * thread blocks on the reader of a pipe; the next line that is written follows a log_lines_lost
+ * with their number. */
 void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
 
 /* From now on the task is called "ps/3" where it was set up as "ps": its index is often known only

@@ -29,14 +29,27 @@ put_text(cadre_log_line_t *self, const char *text)
     return put(self, text, strlen(text));
 }
 
-/* A byte that is a control character or part of no UTF-8 character. */
+/* Returns the letter behind the backslash of a line break, a tab or a carriage return. */
+static char
+letter_of(unsigned char byte)
+{
+    switch (byte) {
+    case '\n':
+        return 'n';
+    case '\t':
+        return 't';
+    default:
+        return 'r';
+    }
+}
+
+/* Writes a byte that is a control character or part of no UTF-8 character. */
 static bool
 put_bad_byte(cadre_log_line_t *self, unsigned char byte)
 {
     char escaped[8];
     if (byte == '\n' || byte == '\t' || byte == '\r') {
-        const char letter = byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r';
-        snprintf(escaped, sizeof(escaped), "\\%c", letter);
+        snprintf(escaped, sizeof(escaped), "\\%c", letter_of(byte));
     } else if (self->style == CADRE_LOG_TEXT) {
         snprintf(escaped, sizeof(escaped), "\\x%02x", byte);
     } else if (byte < 0x80) {
@@ -44,6 +57,7 @@ put_bad_byte(cadre_log_line_t *self, unsigned char byte)
     } else {
         snprintf(escaped, sizeof(escaped), "\\ufffd");
     }
+
     return put_text(self, escaped);
 }
 
@@ -64,6 +78,7 @@ put_quoted(cadre_log_line_t *self, const char *text)
         text += size;
         left -= size;
     }
+
     return fits && put(self, "\"", 1);
 }
 
@@ -91,6 +106,7 @@ is_json_number(const char *text)
     if (text == digits || (digits[0] == '0' && text > digits + 1)) {
         return false;
     }
+
     if (*text == '.') {
         digits = ++text;
         text = skip_digits(text);
@@ -98,6 +114,7 @@ is_json_number(const char *text)
             return false;
         }
     }
+
     if (*text == 'e' || *text == 'E') {
         text++;
         text += *text == '+' || *text == '-';
@@ -107,6 +124,7 @@ is_json_number(const char *text)
             return false;
         }
     }
+
     return *text == '\0';
 }
 
@@ -135,8 +153,10 @@ cadre_log_line_begin(cadre_log_line_t *self, cadre_log_style_t style, cadre_log_
         cadre_log_line_add(self, "event", 5, event, false);
         return;
     }
+
     put_text(self, cadre_clock_local_text(when));
     put(self, (char[]){' ', "DIWE"[level], ' '}, 3);
+
     put_value(self, task, false);
     put(self, " ", 1);
     put_value(self, event, false);

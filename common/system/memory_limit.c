@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/bounds.h"
 #include "common/system/cgroup.h"
 
 /* "max", or bytes. */
@@ -47,12 +48,10 @@ uint64_t
 cadre_memory_size(void)
 {
     uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t limit = cadre_memory_limit("");
+    size = cadre_min_u64(size, cadre_memory_limit(""));
     struct rlimit space;
-    size = limit < size ? limit : size;
-    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
-        space.rlim_cur < size) {
-        size = space.rlim_cur;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+        size = cadre_min_u64(size, space.rlim_cur);
     }
     return size;
 }

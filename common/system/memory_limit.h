@@ -3,7 +3,7 @@
  *
  * Thread:  any; the functions keep no state.
  *
- * A container is told of the host's memory, and killed at its own limit.
+ * A container sees the host's memory, and is killed at its own limit.
  */
 #ifndef CADRE_COMMON_SYSTEM_MEMORY_LIMIT_H
 #define CADRE_COMMON_SYSTEM_MEMORY_LIMIT_H

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/base/bounds.h"
 #include "common/system/cpu_quota.h"
 
 typedef struct {
@@ -28,13 +29,14 @@ cadre_parallel_for(size_t count, void (*each)(void *context, size_t index), void
 {
     work_t work = {.count = count, .each = each, .context = context};
     pthread_t threads[CADRE_PARALLEL_THREADS_MAX];
-    size_t wanted = (size_t)cadre_cpu_count();
-    wanted = wanted < count ? wanted : count;
-    wanted = wanted < CADRE_PARALLEL_THREADS_MAX ? wanted : CADRE_PARALLEL_THREADS_MAX;
+    size_t wanted = cadre_min_u64((size_t)cadre_cpu_count(), count);
+
+    wanted = cadre_min_u64(wanted, CADRE_PARALLEL_THREADS_MAX);
     size_t started = 0;
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, run, &work) == 0) {
         started++;
     }
+
     run(&work);
     for (size_t i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/system/clock.h"
 
@@ -71,6 +72,7 @@ wait(zmq_pollitem_t *items, int count, struct pollfd *waits, int timeout_ms)
     if (poll(waits, (nfds_t)count, timeout_ms) <= 0) {
         return 0;
     }
+
     for (int i = 0; i < count; i++) {
         if (waits[i].revents != 0 && items[i].socket) {
             look(&items[i]);
@@ -79,6 +81,7 @@ wait(zmq_pollitem_t *items, int count, struct pollfd *waits, int timeout_ms)
         }
         found += items[i].revents != 0;
     }
+
     return found;
 }
 
@@ -95,6 +98,7 @@ look_at_all(zmq_pollitem_t *items, int count, bool *descriptors)
             *descriptors = true;
         }
     }
+
     return found;
 }
 
@@ -118,15 +122,18 @@ cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms)
     } else {
         int64_t left_ms = timeout_ms;
         fill(items, count, true, waits);
-        /* A descriptor may speak of what is no event: then the rest of the time is waited. */
+        /* A descriptor may become readable without an event on its socket (zmq_getsockopt,
+         * ZMQ_FD): then it waits on for the rest of the time. */
         do {
-            int most_ms = left_ms < 0 ? -1 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+            int most_ms = left_ms < 0 ? -1 : (int)cadre_min_i64(left_ms, INT_MAX);
             found = wait(items, count, waits, most_ms);
             left_ms = timeout_ms < 0 ? -1 : end_ms - cadre_clock_now_ms();
         } while (found == 0 && (timeout_ms < 0 || left_ms > 0));
     }
+
     if (waits != few) {
         free(waits);
     }
+
     return found;
 }

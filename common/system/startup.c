@@ -46,6 +46,7 @@ cadre_startup(void)
 {
     struct rlimit stack;
     char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+
     reserve_descriptors();
     cadre_descriptors_raise();
     atexit(check_stdout);
@@ -53,6 +54,7 @@ cadre_startup(void)
         return cadre_fail(CADRE_ECONFIG, "%s; %d are needed", cadre_descriptors_text(text),
                           CADRE_DESCRIPTORS_MIN);
     }
+
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < CADRE_STACK_SIZE_MIN) {
         return cadre_fail(
             CADRE_ECONFIG,
@@ -60,6 +62,7 @@ cadre_startup(void)
             "`ulimit -s 8192`",
             (unsigned long long)stack.rlim_cur >> 10, CADRE_STACK_SIZE_MIN >> 10);
     }
+
     return 0;
 }
 
