@@ -33,9 +33,11 @@ cadre_bad_lines_add(cadre_bad_lines_t *self, const char *path, int64_t line)
                    : cadre_fail_within(CADRE_EDATA, "more than %" PRId64 " bad lines",
                                        self->allowed);
     }
+
     if (self->count < CADRE_BAD_LINES_REPORTS_MAX) {
         self->reports[self->count] = cadre_strdup(cadre_error_text());
     }
+
     self->count++;
     return 0;
 }
@@ -52,6 +54,7 @@ cadre_bad_lines_token(const char *text, const char *end, char token[CADRE_BAD_LI
             token[i] = text[i];
         }
     }
+
     snprintf(token + shown, CADRE_BAD_LINES_TOKEN_SIZE - shown, "%s", shown < length ? "..." : "");
     return token;
 }

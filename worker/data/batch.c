@@ -17,13 +17,16 @@ ensure(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int ra
         cadre_shape_equal(tensor->shape, tensor->rank, shape, rank)) {
         return 0;
     }
+
     cadre_tensor_t fresh = {0};
     int status = cadre_tensor_init(&fresh, dtype, shape, rank);
-    if (status == 0) {
-        cadre_tensor_fini(tensor);
-        *tensor = fresh;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_tensor_fini(tensor);
+    *tensor = fresh;
+    return 0;
 }
 
 static int
@@ -35,6 +38,7 @@ check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
                           " on do not lie in a dataset of %" PRId64,
                           count, first, info->rows);
     }
+
     uint64_t row_size = (uint64_t)info->features * sizeof(float);
     if ((uint64_t)count > CADRE_BATCH_SIZE_MAX / row_size) {
         return cadre_fail(CADRE_ETOOLARGE,
@@ -42,6 +46,7 @@ check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
                           " bytes",
                           count, row_size, CADRE_BATCH_SIZE_MAX);
     }
+
     return 0;
 }
 
@@ -52,6 +57,7 @@ copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_
     const cadre_source_info_t *info = cadre_source_info(source);
     size_t y_size = cadre_dtype_size(info->y_dtype);
     cadre_permutation_t permutation;
+
     cadre_permutation_init(&permutation, (uint64_t)info->rows, order->seed, order->epoch);
     int64_t rows[ROWS_AT_ONCE];
     int64_t part = 0;
@@ -63,12 +69,14 @@ copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_
                           ? (int64_t)cadre_permutation_at(&permutation, (uint64_t)position)
                           : position;
         }
+
         int status = cadre_source_read(source, rows, part, (float *)x->data + done * info->features,
                                        (char *)y->data + (size_t)done * y_size);
         if (status < 0) {
             return status;
         }
     }
+
     return 0;
 }
 
@@ -78,11 +86,19 @@ cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order,
 {
     const cadre_source_info_t *info = cadre_source_info(source);
     int status = check_range(info, first, count);
-    if (status == 0) {
-        status = ensure(x, CADRE_F32, (int64_t[]){count, info->features}, 2);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = ensure(y, info->y_dtype, (int64_t[]){count}, 1);
+
+    status = ensure(x, CADRE_F32, (int64_t[]){count, info->features}, 2);
+    if (status < 0) {
+        return status;
     }
-    return status < 0 ? status : copy_rows(source, order, first, count, x, y);
+
+    status = ensure(y, info->y_dtype, (int64_t[]){count}, 1);
+    if (status < 0) {
+        return status;
+    }
+
+    return copy_rows(source, order, first, count, x, y);
 }

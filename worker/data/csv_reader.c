@@ -55,6 +55,7 @@ cut_field(csv_t *self, const char *at, const char *end, field_t *out)
     while (at < end && is_blank(self, *at)) {
         at++;
     }
+
     const char *closing = at < end && *at == '"' ? find_closing_quote(at, end) : NULL;
     const char *stop = closing ? closing + 1 : at;
     const char *after = memchr(stop, self->delimiter, (size_t)(end - stop));
@@ -63,11 +64,13 @@ cut_field(csv_t *self, const char *at, const char *end, field_t *out)
     while (out->start < out->stop && is_blank(self, out->stop[-1])) {
         out->stop--;
     }
+
     if (at < end && *at == '"') {
         self->quotes_ok = closing && out->stop == stop;
         out->start += self->quotes_ok;
         out->stop -= self->quotes_ok;
     }
+
     return after;
 }
 
@@ -91,20 +94,24 @@ refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
         return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64, fields,
                           self->columns);
     }
+
     char token[CADRE_BAD_LINES_TOKEN_SIZE];
     char name[CADRE_BAD_LINES_TOKEN_SIZE] = "";
     if (self->names) {
         const char *text = self->names[column];
         cadre_bad_lines_token(text, text + strlen(text), name);
     }
+
     const char *space = *name ? " " : "";
     if (!self->quotes_ok) {
         return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: quotes do not match", column, space,
                           name);
     }
+
     if (field->start == field->stop) {
         return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s is empty", column, space, name);
     }
+
     return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: '%s' is no finite number", column,
                       space, name, cadre_bad_lines_token(field->start, field->stop, token));
 }
@@ -124,7 +131,9 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
 {
     const char *at = line;
     float *x = self->x;
+
     for (int64_t column = 0; column < self->columns; column++) {
+        /* Most fields are plain numbers: one scan, no look at quotes or blanks. */
         double number = 0;
         field_t field = {at, at};
         const char *after = cadre_number_scan(at, end, &number);
@@ -137,11 +146,13 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
             self->quotes_ok = quotes_ok;
             return refuse_field(self, column, &field, fields);
         }
+
         bool last = column == self->columns - 1;
         if ((at == end) != last) {
             return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64,
                               count_fields(self, line, end), self->columns);
         }
+
         at += !last;
         if (column == self->label) {
             *label = number;
@@ -150,6 +161,7 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
                               number);
         }
     }
+
     return 0;
 }
 
@@ -158,15 +170,13 @@ add_line(csv_t *self, const char *line, const char *end)
 {
     double number = 0;
     cadre_label_t label;
-    int status = parse_line(self, line, end, &number);
-    if (status == 0) {
-        status = cadre_label_rule_read(&self->reader->label, number, &label);
-    }
-    if (status < 0) {
+    if (parse_line(self, line, end, &number) < 0 ||
+        cadre_label_rule_read(&self->reader->label, number, &label) < 0) {
         return cadre_bad_lines_add(self->reader->bad, cadre_data_file_path(self->file),
                                    cadre_data_file_line_number(self->file));
     }
-    status = cadre_row_store_add(self->reader->store, self->x, label);
+
+    int status = cadre_row_store_add(self->reader->store, self->x, label);
     return status < 0 ? cadre_fail_within(status, "%s", self->reader->path) : 0;
 }
 
@@ -180,11 +190,13 @@ next_line(csv_t *self, const char **line, const char **end)
         if (status <= 0) {
             return status;
         }
+
         if (cadre_data_file_line_number(self->file) == 1 && length >= 3 &&
             memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
             *line += 3;
             length -= 3;
         }
+
         *end = *line + length;
         for (const char *at = *line; at < *end; at++) {
             if (*at != ' ' && *at != '\t') {
@@ -218,12 +230,14 @@ is_missing_value(const field_t *field)
     if (*start == '+' || *start == '-') {
         start++;
     }
+
     size_t length = (size_t)(field->stop - start);
     for (size_t i = 0; i < CADRE_COUNT_OF(words); i++) {
         if (strlen(words[i]) == length && strncasecmp(start, words[i], length) == 0) {
             return true;
         }
     }
+
     return false;
 }
 
@@ -235,11 +249,13 @@ looks_like_header(csv_t *self, const char *line, const char *end)
     const char *at = line;
     bool named = false;
     bool numbered = false;
+
     for (;;) {
         field_t field;
         double number = 0;
         const char *after = cut_field(self, at, end, &field);
         bool is_number = cadre_number_scan(field.start, field.stop, &number) == field.stop;
+
         numbered = numbered || (is_number && field.start < field.stop);
         named = named || (field.start < field.stop && !is_missing_value(&field) &&
                           !is_written_as_number(&field) && !is_number);
@@ -249,6 +265,7 @@ looks_like_header(csv_t *self, const char *line, const char *end)
             }
             return named;
         }
+
         at = after + 1;
     }
 }
@@ -285,10 +302,12 @@ find_label_name(csv_t *self)
 {
     const char *wanted = self->reader->spec->label_name;
     char token[CADRE_BAD_LINES_TOKEN_SIZE];
+
     cadre_bad_lines_token(wanted, wanted + strlen(wanted), token);
     if (!self->names) {
         return cadre_fail(CADRE_EDATA, "no header row, so no column '%s'", token);
     }
+
     self->label = -1;
     for (int64_t column = 0; column < self->columns; column++) {
         if (strcmp(self->names[column], wanted) != 0) {
@@ -299,6 +318,7 @@ find_label_name(csv_t *self)
         }
         self->label = column;
     }
+
     return self->label >= 0 ? 0 : cadre_fail(CADRE_EDATA, "the header has no column '%s'", token);
 }
 
@@ -310,6 +330,7 @@ find_label(csv_t *self)
         return cadre_fail(CADRE_EDATA, "one column; features and a label need two (delimiter '%c')",
                           self->delimiter);
     }
+
     switch (spec->label_at) {
     case CADRE_LABEL_AT_LAST:
         self->label = self->columns - 1;
@@ -327,6 +348,7 @@ find_label(csv_t *self)
     case CADRE_LABEL_AT_NAME:
         break;
     }
+
     return find_label_name(self);
 }
 
@@ -337,18 +359,22 @@ begin(csv_t *self, const char *line, const char *end)
     cadre_reader_t *reader = self->reader;
     bool header = reader->spec->header == CADRE_HEADER_YES ||
                   (reader->spec->header == CADRE_HEADER_AUTO && looks_like_header(self, line, end));
+
     self->columns = count_fields(self, line, end);
     if (self->columns > CADRE_DATA_FEATURES_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%" PRId64 " columns, at most %d are allowed",
                           self->columns, CADRE_DATA_FEATURES_MAX);
     }
+
     if (header) {
         read_names(self, line, end);
     }
+
     int status = find_label(self);
     if (status < 0) {
         return status;
     }
+
     reader->features = self->columns - 1;
     reader->store =
         cadre_row_store_new(CADRE_ROWS_F32, reader->spec, reader->features, reader->size_bytes_max);
@@ -361,27 +387,34 @@ read_lines(csv_t *self)
 {
     const char *line = NULL;
     const char *end = NULL;
-    int status = next_line(self, &line, &end);
-    if (status == 0) {
+    int more = next_line(self, &line, &end);
+    if (more < 0) {
+        return more;
+    }
+    if (more == 0) {
         return cadre_fail(CADRE_EDATA, "%s: no rows", self->reader->path);
     }
-    if (status < 0) {
-        return status;
-    }
+
+    /* The first line decides how many columns there are, and whether it is a header or a row. */
     int header = begin(self, line, end);
     if (header < 0) {
         return cadre_fail_within(header, "%s:%" PRId64, self->reader->path,
                                  cadre_data_file_line_number(self->file));
     }
-    status = header ? 0 : add_line(self, line, end);
-    while (status == 0) {
-        status = next_line(self, &line, &end);
-        if (status == 0) {
-            return 0;
-        }
-        status = status < 0 ? status : add_line(self, line, end);
+
+    int status = header ? 0 : add_line(self, line, end);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    while ((more = next_line(self, &line, &end)) > 0) {
+        status = add_line(self, line, end);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return more;
 }
 
 int
@@ -392,10 +425,12 @@ cadre_csv_read(cadre_reader_t *self)
     if (status < 0) {
         return status;
     }
+
     status = read_lines(&csv);
     for (int64_t i = 0; csv.names && i < csv.columns; i++) {
         free(csv.names[i]);
     }
+
     free(csv.names);
     free(csv.x);
     cadre_data_file_close(&csv.file);

@@ -55,6 +55,7 @@ below(const char *root, const char *path)
             return path + strspn(path, "/");
         }
     }
+
     return path;
 }
 
@@ -67,8 +68,10 @@ open_below(const char *root, const char *path)
     if (folder < 0) {
         return cadre_fail(CADRE_ENOTFOUND, "%s: %s", root, strerror(errno));
     }
+
     int descriptor = (int)syscall(SYS_openat2, folder, below(root, path), &how, sizeof(how));
     int error = errno;
+
     close(folder);
     if (descriptor < 0 && error == EXDEV) {
         return cadre_fail(CADRE_EREFUSED,
@@ -76,6 +79,7 @@ open_below(const char *root, const char *path)
                           "read: give cadre-worker the --data-dir that holds it",
                           path, root);
     }
+
     return descriptor < 0 ? cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(error))
                           : descriptor;
 }
@@ -96,11 +100,13 @@ open_regular(const char *path, const char *root, uint64_t *size_on_disk)
     if (descriptor < 0) {
         return descriptor;
     }
+
     struct stat information;
     if (fstat(descriptor, &information) < 0 || !S_ISREG(information.st_mode)) {
         close(descriptor);
         return cadre_fail(CADRE_ENOTFOUND, "%s: not a regular file", path);
     }
+
     *size_on_disk = (uint64_t)information.st_size;
     return descriptor;
 }
@@ -114,11 +120,13 @@ cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max
     if (descriptor < 0) {
         return descriptor;
     }
+
     gzFile file = gzdopen(descriptor, "rb");
     if (!file) {
         close(descriptor);
         return cadre_fail(CADRE_EIO, "%s: zlib cannot read it", path);
     }
+
     gzbuffer(file, BUFFER_SIZE);
     cadre_data_file_t *self = cadre_calloc(1, sizeof(*self));
     self->file = file;
@@ -177,12 +185,14 @@ translate_zlib(const cadre_data_file_t *self)
 {
     int code = 0;
     const char *text = gzerror(self->file, &code);
+
     if (code == Z_ERRNO) {
         return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
     }
     if (code == Z_BUF_ERROR) {
         text = "the compressed data ends too early";
     }
+
     return code == Z_OK
                ? 0
                : cadre_fail(CADRE_EDATA, "%s:%" PRIu64 ": %s", self->path, self->offset, text);
@@ -199,12 +209,14 @@ read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
             return status;
         }
     }
+
     cadre_assert(count >= 0); /* zlib promises a code with every -1 */
     self->offset += (uint64_t)count;
     if (self->offset > self->size_bytes_max) {
         return cadre_fail(CADRE_ETOOLARGE, "%s: more than %" PRIu64 " bytes of content", self->path,
                           self->size_bytes_max);
     }
+
     *got = (size_t)count;
     return 0;
 }
@@ -225,6 +237,7 @@ cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, si
             break;
         }
     }
+
     *got = done;
     return 0;
 }
@@ -246,6 +259,7 @@ fill(cadre_data_file_t *self)
     if (left > 0 && self->start > 0) {
         memmove(self->buffer, self->buffer + self->start, left);
     }
+
     self->start = 0;
     self->stop = left;
     /* One more than the limit, for a CR that does not count. */
@@ -253,10 +267,12 @@ fill(cadre_data_file_t *self)
     if (status < 0) {
         return status;
     }
+
     if (self->stop == self->capacity) {
         self->capacity = self->capacity ? 2 * self->capacity : BUFFER_SIZE;
         self->buffer = cadre_realloc(self->buffer, self->capacity, 1);
     }
+
     size_t got = 0;
     status = read_some(self, self->buffer + self->stop, self->capacity - self->stop, &got);
     self->ended = got == 0;
@@ -272,10 +288,12 @@ hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, s
     if (size > 0 && self->buffer[stop - 1] == '\r') {
         size--;
     }
+
     int status = check_line_size(self, size);
     if (status < 0) {
         return status;
     }
+
     *line = self->buffer + self->start;
     *length = size;
     self->start = next;
@@ -296,14 +314,17 @@ cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length)
             size_t stop = (size_t)(newline - self->buffer);
             return hand_out(self, stop, stop + 1, line, length);
         }
+
         if (self->ended) {
             break;
         }
+
         searched = left;
         int status = fill(self);
         if (status < 0) {
             return status;
         }
     }
+
     return self->start == self->stop ? 0 : hand_out(self, self->stop, self->stop, line, length);
 }

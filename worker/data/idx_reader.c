@@ -47,6 +47,7 @@ element(const idx_t *self, int64_t index)
     uint32_t low = (uint32_t)bits;
     float single = 0;
     double number = 0;
+
     switch (self->type) {
     case I8:
         return (int8_t)bits;
@@ -77,10 +78,13 @@ read_exactly(idx_t *self, void *bytes, size_t size_bytes)
 {
     size_t got = 0;
     int status = cadre_data_file_read(self->file, bytes, size_bytes, &got);
-    if (status == 0 && got < size_bytes) {
+    if (status < 0) {
+        return status;
+    }
+    if (got < size_bytes) {
         return refuse_at(self, cadre_data_file_offset(self->file), "the file ends too early");
     }
-    return status;
+    return 0;
 }
 
 static int
@@ -91,6 +95,7 @@ read_shape(idx_t *self)
     if (status < 0) {
         return status;
     }
+
     self->row_elements = 1;
     for (int i = 0; i < self->rank; i++) {
         self->shape[i] = (int64_t)big_endian(bytes + (size_t)i * 4, 4);
@@ -105,6 +110,7 @@ read_shape(idx_t *self)
                              CADRE_DATA_FEATURES_MAX);
         }
     }
+
     return 0;
 }
 
@@ -116,19 +122,23 @@ read_header(idx_t *self)
     if (status < 0) {
         return status;
     }
+
     if (magic[0] != 0 || magic[1] != 0) {
         return refuse_at(self, 0, "not an IDX file: it begins with %02x %02x, not with 00 00",
                          magic[0], magic[1]);
     }
+
     self->type = magic[2];
     self->element_size = element_size(self->type);
     if (self->element_size == 0) {
         return refuse_at(self, 2, "unknown element type 0x%02x", self->type);
     }
+
     self->rank = magic[3];
     if (self->rank < 1 || self->rank > CADRE_RANK_MAX) {
         return refuse_at(self, 3, "%d dimensions, allowed are 1 to %d", self->rank, CADRE_RANK_MAX);
     }
+
     return read_shape(self);
 }
 
@@ -146,6 +156,7 @@ check_promise(idx_t *self)
                          "the file ends too early: the header promises %" PRIu64 " bytes",
                          promised);
     }
+
     return 0;
 }
 
@@ -153,10 +164,14 @@ static int
 idx_open(idx_t *self, const cadre_reader_t *reader, const char *path)
 {
     int status = cadre_data_file_open(path, reader->root, reader->content_bytes_max, &self->file);
-    if (status == 0) {
-        status = read_header(self);
+    if (status < 0) {
+        return status;
     }
-    return status < 0 ? status : check_promise(self);
+    status = read_header(self);
+    if (status < 0) {
+        return status;
+    }
+    return check_promise(self);
 }
 
 static void
@@ -184,10 +199,14 @@ check_ended(idx_t *self)
     size_t got = 0;
     uint64_t offset = cadre_data_file_offset(self->file);
     int status = cadre_data_file_read(self->file, &byte, 1, &got);
-    if (status == 0 && got > 0) {
+    if (status < 0) {
+        return status;
+    }
+    if (got > 0) {
         return refuse_at(self, offset, "more bytes than the header promises");
     }
-    return status;
+
+    return 0;
 }
 
 /* Adds the current row of `images` with the current label. */
@@ -199,6 +218,7 @@ add_row(cadre_reader_t *self, idx_t *images, idx_t *labels, float *x)
     if (status < 0) {
         return cadre_fail_within(status, "%s:%" PRIu64, self->labels_path, labels->offset);
     }
+
     for (int64_t i = 0; x && i < images->row_elements; i++) {
         double number = element(images, i);
         if (!cadre_reader_scale(self, number, x + i)) {
@@ -206,7 +226,23 @@ add_row(cadre_reader_t *self, idx_t *images, idx_t *labels, float *x)
                              "%g is not a finite f32", number);
         }
     }
+
     return cadre_row_store_add(self->store, x ? (const void *)x : images->row, label);
+}
+
+/* Reads the next image and its label. */
+static int
+read_row(cadre_reader_t *self, idx_t *images, idx_t *labels, float *x)
+{
+    int status = next_row(images);
+    if (status < 0) {
+        return status;
+    }
+    status = next_row(labels);
+    if (status < 0) {
+        return status;
+    }
+    return add_row(self, images, labels, x);
 }
 
 static int
@@ -219,32 +255,45 @@ read_rows(cadre_reader_t *self, idx_t *images, idx_t *labels)
     if (status < 0) {
         return cadre_fail_within(status, "%s", self->path);
     }
-    float *x = bytes ? NULL : cadre_calloc((size_t)self->features, sizeof(*x));
-    for (int64_t i = 0; status == 0 && i < images->shape[0]; i++) {
-        status = next_row(images);
-        status = status < 0 ? status : next_row(labels);
-        status = status < 0 ? status : add_row(self, images, labels, x);
+
+    cadre_auto(cadre_free) float *x =
+        bytes ? NULL : cadre_calloc((size_t)self->features, sizeof(*x));
+    for (int64_t i = 0; i < images->shape[0]; i++) {
+        status = read_row(self, images, labels, x);
+        if (status < 0) {
+            return status;
+        }
     }
-    free(x);
-    status = status < 0 ? status : check_ended(images);
-    return status < 0 ? status : check_ended(labels);
+
+    status = check_ended(images);
+    if (status < 0) {
+        return status;
+    }
+
+    return check_ended(labels);
 }
 
 static int
 read_both(cadre_reader_t *self, idx_t *images, idx_t *labels)
 {
     int status = idx_open(images, self, self->path);
-    status = status < 0 ? status : idx_open(labels, self, self->labels_path);
+    if (status < 0) {
+        return status;
+    }
+
+    status = idx_open(labels, self, self->labels_path);
     if (status < 0) {
         return status;
     }
     if (labels->rank != 1) {
         return refuse_at(labels, 3, "%d dimensions, but labels have one", labels->rank);
     }
+
     if (labels->shape[0] != images->shape[0]) {
         return refuse_at(labels, 4, "%" PRId64 " labels for %" PRId64 " rows of %s",
                          labels->shape[0], images->shape[0], self->path);
     }
+
     self->features = images->row_elements;
     self->row_rank = images->rank - 1;
     memcpy(self->row_shape, images->shape + 1, (size_t)self->row_rank * sizeof(int64_t));

@@ -24,6 +24,7 @@ read_class(cadre_label_rule_t *self, double number, cadre_label_t *out)
                           self->classes - 1,
                           number == -1 ? "; for -1 and 1 use label_kind \"binary\"" : "");
     }
+
     out->number = (int32_t)number;
     if (out->number >= self->classes_seen) {
         self->classes_seen = out->number + 1;
@@ -37,6 +38,7 @@ read_binary(cadre_label_rule_t *self, double number, cadre_label_t *out)
     if (number != 1 && number != 0 && number != -1) {
         return cadre_fail(CADRE_EDATA, "label %g is not one of 0, 1 and -1", number);
     }
+
     if (number != 1) {
         if (self->negative != 1 && self->negative != number) {
             return cadre_fail(CADRE_EDATA, "label %g, where earlier lines have %g and 1", number,
@@ -44,6 +46,7 @@ read_binary(cadre_label_rule_t *self, double number, cadre_label_t *out)
         }
         self->negative = number;
     }
+
     out->value = number == 1 ? 1 : 0;
     return 0;
 }
@@ -59,9 +62,11 @@ cadre_label_rule_read(cadre_label_rule_t *self, double number, cadre_label_t *ou
     case CADRE_LABEL_VALUE:
         break;
     }
+
     if (!(fabs(number) <= (double)FLT_MAX)) {
         return cadre_fail(CADRE_EDATA, "label %g does not fit f32", number);
     }
+
     out->value = (float)number;
     return 0;
 }

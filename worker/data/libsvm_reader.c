@@ -1,6 +1,6 @@
 /*
  * `label index:value index:value ... # comment`, indices from 1, ascending. A `qid:number` right
- * behind the label (ranking sets) is checked and passed over.
+ * behind the label (ranking sets) is checked and skipped.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,22 +67,23 @@ parse_item(libsvm_t *self, const char **at, const char *end, uint64_t before)
     if (index == 0) {
         return cadre_fail(CADRE_EDATA, "index 0, but indices start at 1");
     }
+
     if (index <= before) {
         return cadre_fail(CADRE_EDATA, "index %" PRIu64 " after %" PRIu64 ", but indices ascend",
                           index, before);
     }
+
     if (index > (uint64_t)self->features) {
         return cadre_fail(CADRE_EDATA, "index %" PRIu64 " is above %" PRId64 " features", index,
                           self->features);
     }
+
     cadre_sparse_item_t item = {.column = (uint32_t)index - 1};
     if (!cadre_reader_scale(self->reader, number, &item.value)) {
         return cadre_fail(CADRE_EDATA, "index %" PRIu64 ": %g does not fit f32", index, number);
     }
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 256;
-        self->items = cadre_realloc(self->items, self->capacity, sizeof(*self->items));
-    }
+
+    self->items = cadre_grow(self->items, self->count, &self->capacity, sizeof(*self->items));
     self->items[self->count++] = item;
     *at = after;
     return 0;
@@ -95,11 +96,13 @@ skip_query_id(const char **at, const char *end)
     if (end - *at < 4 || memcmp(*at, "qid:", 4) != 0) {
         return 0;
     }
+
     uint64_t query = 0;
     const char *after = cadre_number_scan_index(*at + 4, end, INT64_MAX, &query);
     if (!after || (after < end && !is_blank(*after))) {
         return refuse_word(*at, end, "qid:number");
     }
+
     *at = skip_blanks(after, end);
     return 0;
 }
@@ -112,15 +115,24 @@ parse_line(libsvm_t *self, const char *at, const char *end, double *label)
     if (!after || (after < end && !is_blank(*after))) {
         return refuse_word(at, end, "label (a finite number)");
     }
+
     at = skip_blanks(after, end);
     int status = skip_query_id(&at, end);
+    if (status < 0) {
+        return status;
+    }
+
     self->count = 0;
-    while (status == 0 && at < end) {
+    while (at < end) {
         uint64_t before = self->count ? self->items[self->count - 1].column + UINT64_C(1) : 0;
         status = parse_item(self, &at, end, before);
+        if (status < 0) {
+            return status;
+        }
         at = skip_blanks(at, end);
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -129,18 +141,17 @@ add_line(libsvm_t *self, const char *at, const char *end)
     cadre_reader_t *reader = self->reader;
     double number = 0;
     cadre_label_t label;
-    int status = parse_line(self, at, end, &number);
-    if (status == 0) {
-        status = cadre_label_rule_read(&reader->label, number, &label);
-    }
-    if (status < 0) {
+    if (parse_line(self, at, end, &number) < 0 ||
+        cadre_label_rule_read(&reader->label, number, &label) < 0) {
         return cadre_bad_lines_add(reader->bad, reader->path,
                                    cadre_data_file_line_number(self->file));
     }
+
     if (self->count > 0 && self->items[self->count - 1].column >= reader->features) {
         reader->features = (int64_t)self->items[self->count - 1].column + 1;
     }
-    status = cadre_row_store_add_sparse(reader->store, self->items, self->count, label);
+
+    int status = cadre_row_store_add_sparse(reader->store, self->items, self->count, label);
     return status < 0 ? cadre_fail_within(status, "%s", reader->path) : 0;
 }
 
@@ -154,6 +165,7 @@ read_lines(libsvm_t *self)
         if (status <= 0) {
             return status;
         }
+
         const char *comment = memchr(line, '#', length);
         const char *end = comment ? comment : line + length;
         const char *at = skip_blanks(line, end);
@@ -174,6 +186,7 @@ cadre_libsvm_read(cadre_reader_t *self)
     if (status < 0) {
         return status;
     }
+
     self->features = given ? given : 1; /* at least one, should all rows be empty */
     self->store = cadre_row_store_new(CADRE_ROWS_SPARSE, self->spec, 0, self->size_bytes_max);
     status = read_lines(&libsvm);

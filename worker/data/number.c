@@ -53,18 +53,21 @@ scan_exponent(decimal_t *self, const char *end)
 {
     const char *at = self->at + 1;
     bool negative = at < end && *at == '-';
+
     if (at < end && (*at == '-' || *at == '+')) {
         at++;
     }
     if (at == end || !is_digit(*at)) {
         return;
     }
+
     int value = 0;
     for (; at < end && is_digit(*at); at++) {
         if (value <= EXPONENT_MAX) {
             value = value * 10 + (*at - '0');
         }
     }
+
     self->exponent += negative ? -value : value;
     self->at = at;
 }
@@ -80,12 +83,14 @@ convert_slowly(const char *text, size_t length, double *out)
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     char *stop = copy;
     double value = plain ? strtod_l(copy, &stop, plain) : NAN;
+
     if (plain) {
         freelocale(plain);
     }
     if (stop != copy + length || !isfinite(value)) {
         return false;
     }
+
     *out = value;
     return true;
 }
@@ -111,14 +116,17 @@ cadre_number_scan(const char *text, const char *end, double *out)
 {
     decimal_t decimal = {.at = text, .exact = true};
     bool negative = text < end && *text == '-';
+
     if (text < end && (*text == '-' || *text == '+')) {
         decimal.at++;
     }
+
     scan_digits(&decimal, end, false);
     if (decimal.at < end && *decimal.at == '.') {
         decimal.at++;
         scan_digits(&decimal, end, true);
     }
+
     if (!decimal.any) {
         return NULL;
     }
@@ -128,6 +136,7 @@ cadre_number_scan(const char *text, const char *end, double *out)
     if (decimal.at - text > CADRE_NUMBER_SIZE_MAX || !convert(&decimal, text, negative, out)) {
         return NULL;
     }
+
     return decimal.at;
 }
 
@@ -143,9 +152,11 @@ cadre_number_scan_index(const char *text, const char *end, uint64_t most, uint64
         }
         value = value * 10 + digit;
     }
+
     if (at == text) {
         return NULL;
     }
+
     *out = value;
     return at;
 }

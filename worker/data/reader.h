@@ -5,7 +5,7 @@
  * Thread:  one.
  *
  * A line that is bad by itself fails with CADRE_EDATA and the bare reason as text;
- * cadre_bad_lines_add puts file and line in front and decides whether reading goes on. Other
+ * cadre_bad_lines_add puts file and line in front and decides whether reading continues. Other
  * failures name their file themselves.
  */
 #ifndef CADRE_WORKER_DATA_READER_H

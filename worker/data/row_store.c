@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -98,6 +99,7 @@ cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_
         append(&self->starts, &(uint64_t){0}, 1);
         break;
     }
+
     return self;
 }
 
@@ -137,11 +139,13 @@ admit(cadre_row_store_t *self, size_t x_count)
         self->seen++;
         return 0;
     }
+
     size_t starts = self->kind == CADRE_ROWS_SPARSE ? 1 : 0;
     if (size_of(&self->x, x_count) + size_of(&self->starts, starts) + size_of(&self->labels, 1) >
         self->size_bytes_max) {
         return too_large(self);
     }
+
     self->seen++;
     return 1;
 }
@@ -176,7 +180,7 @@ int
 cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows)
 {
     int64_t kept = file_rows > self->first_row ? file_rows - self->first_row : 0;
-    kept = kept < self->rows_max ? kept : self->rows_max;
+    kept = cadre_min_i64(kept, self->rows_max);
     uint64_t size_bytes = 0;
     if (__builtin_mul_overflow((uint64_t)kept, self->x.element_size + sizeof(cadre_label_t),
                                &size_bytes) ||
@@ -193,12 +197,14 @@ cadre_row_store_finish(cadre_row_store_t *self, int64_t features)
     if (self->seen == 0) {
         return cadre_fail(CADRE_EDATA, "no rows");
     }
+
     int64_t wanted = self->rows_max == INT64_MAX ? 1 : self->rows_max;
     if (cadre_row_store_rows(self) < wanted) {
         return cadre_fail(CADRE_EDATA,
                           "%" PRId64 " rows, too few for %" PRId64 " from row %" PRId64 " on",
                           self->seen, wanted, self->first_row);
     }
+
     shrink(&self->x);
     shrink(&self->starts);
     shrink(&self->labels);
@@ -254,6 +260,7 @@ cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x, cadre
         CADRE_ROWS_SPARSE) { /* whose items, and so their memory, there may be none of */
         bytes = self->x.bytes + (size_t)row * self->x.element_size;
     }
+
     switch (self->kind) {
     case CADRE_ROWS_F32:
         memcpy(x, bytes, self->x.element_size);

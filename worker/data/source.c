@@ -69,6 +69,7 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
         info->row_rank = reader->row_rank;
         memcpy(info->row_shape, reader->row_shape, sizeof(info->row_shape));
     }
+
     self->columns[0] = (cadre_source_column_t){
         .name = "x", .dtype = CADRE_F32, .rank = 1, .shape = {reader->features}};
     self->columns[1] = (cadre_source_column_t){.name = "y", .dtype = info->y_dtype};
@@ -82,13 +83,16 @@ split(cadre_source_t *self, const cadre_reader_t *reader)
     const cadre_data_spec_t *spec = reader->spec;
     int64_t rows = self->info.rows;
     int64_t held = (int64_t)((double)rows * spec->held_out);
+
     if (spec->held_out == 0) {
         return 0;
     }
+
     if (held < 1 || held >= rows) {
         return cadre_fail(CADRE_EDATA, "%s: %.3g of %" PRId64 " rows leaves one part empty",
                           reader->path, spec->held_out, rows);
     }
+
     cadre_permutation_init(&self->order, (uint64_t)rows, (uint64_t)spec->split_seed, 0);
     self->split = true;
     self->first = spec->use_held_out ? 0 : held;
@@ -107,10 +111,12 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
     if (status < 0) {
         return status;
     }
+
     status = cadre_row_store_finish(self->store, reader->features);
     if (status < 0) {
         return cadre_fail_within(status, "%s", reader->path);
     }
+
     describe(self, reader);
     return split(self, reader);
 }
@@ -123,6 +129,7 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     if (chosen.size_bytes_max == 0) {
         chosen.size_bytes_max = cadre_memory_size() / CADRE_SOURCE_MEMORY_SHARE;
     }
+
     const char *root = chosen.base && *chosen.base ? chosen.base : ".";
     cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
     cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);
@@ -140,6 +147,7 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
         cadre_source_close(&self);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -185,6 +193,7 @@ cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count
                               rows[i], self->info.rows);
         }
     }
+
     for (int64_t i = 0; i < count; i++) {
         cadre_label_t label;
         int64_t row = rows[i];
@@ -194,5 +203,6 @@ cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count
         cadre_row_store_read(self->store, row, x + i * self->info.features, &label);
         memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
     }
+
     return 0;
 }

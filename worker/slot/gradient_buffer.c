@@ -5,7 +5,7 @@
 #include "common/tensor/bf16.h"
 
 static bool
-is_narrow(const cadre_variable_entry_t *variable)
+is_bf16(const cadre_variable_entry_t *variable)
 {
     return variable->wire != variable->dtype;
 }
@@ -26,7 +26,7 @@ cadre_gradient_fail(const cadre_variable_entry_t *variable)
 }
 
 static int
-narrow(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
+to_bf16(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
 {
     size_t count = cadre_chunk_size_bytes(to) / cadre_dtype_size(variable->wire);
     return cadre_bf16_narrow(from, cadre_chunk_data(to), count) ? 0 : cadre_gradient_fail(variable);
@@ -42,9 +42,10 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
     if (!self->chunk) {
         self->chunk = cadre_host_memory_chunk(self->wide.device, wire_size_bytes(variable));
     }
-    if (on_wire || !is_narrow(variable)) {
+    if (on_wire || !is_bf16(variable)) {
         return cadre_chunk_data(self->chunk);
     }
+
     cadre_host_memory_reserve(&self->wide, variable->row_size_bytes * (size_t)variable->rows);
     return self->wide.data;
 }
@@ -52,7 +53,7 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
 int
 cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
 {
-    return is_narrow(variable) ? narrow(variable, self->wide.data, self->chunk) : 0;
+    return is_bf16(variable) ? to_bf16(variable, self->wide.data, self->chunk) : 0;
 }
 
 void
@@ -67,11 +68,12 @@ cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gra
                          cadre_chunk_t **out)
 {
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk =
-        is_narrow(variable) ? cadre_chunk_new(wire_size_bytes(variable))
-                            : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
-    int status = is_narrow(variable) ? narrow(variable, gradient, chunk) : 0;
-    if (status == 0) {
-        *out = cadre_chunk_ref(chunk);
+        is_bf16(variable) ? cadre_chunk_new(wire_size_bytes(variable))
+                          : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
+    int status = is_bf16(variable) ? to_bf16(variable, gradient, chunk) : 0;
+    if (status < 0) {
+        return status;
     }
-    return status;
+    *out = cadre_chunk_ref(chunk);
+    return 0;
 }

@@ -72,6 +72,7 @@ pulled_of(cadre_invocation_t *self, const cadre_variable_entry_t *variable)
             return self->pulled[i];
         }
     }
+
     pulled_t *pulled = cadre_calloc(1, sizeof(*pulled));
     pulled->variable = variable;
     pulled->tensor.dtype = variable->dtype;
@@ -88,15 +89,19 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
     if (!variable || !value) {
         return cadre_fail(CADRE_EINVALID, "pull: no variable or no room for its value");
     }
+
     const cadre_variable_entry_t *entry = NULL;
     cadre_value_t *values = NULL;
     int status = cadre_slot_link_resolve(self->link, variable, &entry);
-    if (status == 0) {
-        status = cadre_slot_link_pull(self->link, &entry, 1, &values);
-    }
     if (status < 0) {
         return note(self, status);
     }
+
+    status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    if (status < 0) {
+        return note(self, status);
+    }
+
     pulled_t *pulled = pulled_of(self, entry);
     const void *data = cadre_value_buffer_put(&pulled->buffer, &values[0]);
     pulled->tensor.data = (void *)(uintptr_t)data; /* the tensor is const for the function */
@@ -154,9 +159,11 @@ cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
         return note(self, cadre_fail(CADRE_ESTATE, "a closure puts no resource: only a function "
                                                    "that builds one does"));
     }
+
     if (!work->holding) {
         work->holding = cadre_holding_new(work->run->builds->message.resource.name);
     }
+
     cadre_holding_put(work->holding, pointer, destructor);
     return 0;
 }
@@ -223,17 +230,20 @@ check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *ent
         return cadre_fail(CADRE_EDTYPE, "the gradient of %s is %s, the variable %s", entry->name,
                           cadre_dtype_text(gradient->dtype), cadre_dtype_text(entry->dtype));
     }
+
     if (gradient->rank < 0 || gradient->rank > CADRE_RANK_MAX ||
         !cadre_shape_equal(gradient->shape, gradient->rank, entry->shape, entry->rank)) {
         char text[CADRE_SHAPE_TEXT_SIZE];
         return cadre_fail(CADRE_ESHAPE, "the gradient of %s does not have its shape %s",
                           entry->name, cadre_shape_text(entry->shape, entry->rank, text));
     }
+
     for (size_t i = 0; i < self->gradient_count; i++) {
         if (self->gradients[i].variable == entry) {
             return cadre_fail(CADRE_EEXISTS, "two gradients of %s in one step", entry->name);
         }
     }
+
     return 0;
 }
 
@@ -244,18 +254,26 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
     if (!variable || !gradient || !gradient->data) {
         return cadre_fail(CADRE_EINVALID, "push: no variable or no gradient");
     }
+
     const cadre_variable_entry_t *entry = NULL;
     int status = cadre_slot_link_resolve(self->link, variable, &entry);
-    status = status < 0 ? status : check_gradient(self, entry, gradient);
     if (status < 0) {
         return note(self, status);
     }
+
+    status = check_gradient(self, entry, gradient);
+    if (status < 0) {
+        return note(self, status);
+    }
+
+    /* Kept until the flush: a step is pushed whole, or not at all. */
     cadre_chunk_t *chunk = NULL;
     status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
     if (status < 0) {
         cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
         return status;
     }
+
     self->gradients =
         cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
     self->gradients[self->gradient_count++] = (cadre_gradient_t){entry, chunk};
@@ -339,6 +357,7 @@ check_result(const char *name, const cadre_tensor_t *value)
         return cadre_fail(CADRE_EINVALID, "a result's name is 1 to %d characters",
                           CADRE_NAME_SIZE_MAX);
     }
+
     size_t size_bytes = 0;
     int status = value
                      ? cadre_shape_size(value->dtype, value->shape, value->rank, NULL, &size_bytes)
@@ -346,6 +365,7 @@ check_result(const char *name, const cadre_tensor_t *value)
     if (status < 0 || (size_bytes > 0 && !value->data)) {
         return cadre_fail(CADRE_EINVALID, "result %s is no tensor", name);
     }
+
     return size_bytes > CADRE_RESULT_SIZE_MAX
                ? cadre_fail(CADRE_ETOOLARGE, "result %s has %zu bytes, at most %d are taken", name,
                             size_bytes, CADRE_RESULT_SIZE_MAX)
@@ -359,13 +379,17 @@ cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const ca
     if (status < 0 || !cadre_work_wants_results(self->work)) {
         return note(self, status);
     }
+
+    /* A result that is given twice is the later one. */
     size_t at = 0;
     while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
         at++;
     }
+
     if (at == CADRE_RESULTS_MAX) {
         return cadre_fail(CADRE_EFULL, "more than %d results", CADRE_RESULTS_MAX);
     }
+
     cadre_tensor_t copy = {0};
     status = cadre_tensor_init(&copy, value->dtype, value->shape, value->rank);
     if (status < 0) {
@@ -377,6 +401,7 @@ cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const ca
     if (at == self->result_count) {
         self->result_names[self->result_count++] = cadre_strdup(name);
     }
+
     cadre_tensor_fini(&self->results[at]);
     self->results[at] = copy;
     return 0;
@@ -404,6 +429,7 @@ fini(cadre_invocation_t *self)
         cadre_value_buffer_fini(&self->pulled[i]->buffer);
         free(self->pulled[i]);
     }
+
     free((void *)self->pulled);
     drop_gradients(self);
     free(self->gradients);
@@ -427,9 +453,11 @@ conclude(cadre_invocation_t *self, int status)
         cadre_work_end(work, status, CADRE_FAILURE_USER, reason);
         return;
     }
+
     if (self->gradient_count > 0 && cadre_invocation_flush(self) < 0) {
         return;
     }
+
     status = self->result_count == 0 && !cadre_work_wants_results(work)
                  ? 0
                  : cadre_work_give_results(work, (const char *const *)self->result_names,
@@ -445,6 +473,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
 {
     cadre_work_t *work = link->work;
     const cadre_native_entry_t *entry = cadre_registry_find(registry, work->run->function->name);
+
     cadre_assert(entry); /* the core hands back what is not here */
     cadre_invocation_t self;
     memset(&self, 0, offsetof(cadre_invocation_t, result_names));
@@ -462,6 +491,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
         cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
         return;
     }
+
     int64_t begin_us = cadre_clock_now_us();
     cadre_slot_link_begin_native(link);
     status = entry->function(&self, entry->state);

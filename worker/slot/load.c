@@ -20,11 +20,13 @@ cadre_load_destroy(cadre_load_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     for (size_t i = 0; i < CADRE_BATCHES_MAX; i++) {
         cadre_tensor_fini(&self->batches[i].x);
         cadre_tensor_fini(&self->batches[i].y);
     }
+
     free(self);
 }
 
@@ -54,6 +56,7 @@ cadre_load_tensor(const cadre_load_t *self, const char *name)
             return name[0] == 'x' ? &self->batches[i].x : &self->batches[i].y;
         }
     }
+
     return NULL;
 }
 

@@ -30,6 +30,7 @@ check_folders(const char *path)
                               name);
         }
     } while (*folder);
+
     return 0;
 }
 
@@ -46,12 +47,14 @@ check_file(const char *path)
     if (!S_ISREG(info.st_mode)) {
         return cadre_fail(CADRE_EREFUSED, "%s is not a regular file", path);
     }
+
     if (!cadre_trusted_file(&info)) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s must belong to root or to this user and be writable by nobody else "
                           "(chmod go-w)",
                           path);
     }
+
     return check_folders(path);
 }
 
@@ -69,12 +72,14 @@ call_entry_point(cadre_registry_t *registry, void *object, const char *path)
     if (!symbol) {
         return cadre_fail(CADRE_ECONFIG, "%s does not export cadre_native_register", path);
     }
+
     memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast between the two */
     int status = entry(registry);
     if (status < 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: cadre_native_register: %s: %s", path,
                           cadre_status_text(status), cadre_error_text());
     }
+
     return 0;
 }
 
@@ -85,20 +90,24 @@ cadre_native_load(cadre_registry_t *registry, const char *path)
     if (!absolute) {
         return cadre_fail(CADRE_ENOTFOUND, "native functions: %s: %s", path, strerror(errno));
     }
+
     int status = check_file(absolute);
     if (status < 0) {
         return cadre_fail_within(status, "native functions");
     }
+
     void *object = dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         return cadre_fail(CADRE_ECONFIG, "native functions: %s", dlerror());
     }
+
     /* Exits run in reverse: it is closed after those that it registers. */
     status = cadre_registry_at_exit(registry, close_object, object);
     if (status < 0) {
         dlclose(object);
         return cadre_fail_within(status, "native functions");
     }
+
     status = call_entry_point(registry, object, absolute);
     return status < 0 ? cadre_fail_within(status, "native functions") : 0;
 }

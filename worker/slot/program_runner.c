@@ -45,12 +45,15 @@ destroy_prepared(prepared_t *self)
 {
     int variables = self->program ? cadre_program_variable_count(self->program) : 0;
     int pushes = self->program ? cadre_program_push_count(self->program) : 0;
+
     for (int i = 0; self->buffers && i < variables; i++) {
         cadre_value_buffer_fini(&self->buffers[i]);
     }
+
     for (int i = 0; self->gradients && i < pushes; i++) {
         cadre_gradient_buffer_fini(&self->gradients[i]);
     }
+
     free(self->variable_dtypes);
     free(self->gradient_dtypes);
     free(self->not_finite);
@@ -71,15 +74,18 @@ check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entr
 {
     char left[CADRE_SHAPE_TEXT_SIZE];
     char right[CADRE_SHAPE_TEXT_SIZE];
+
     if (entry->dtype != CADRE_F32) {
         return cadre_fail(CADRE_EDTYPE, "variable %s is %s, a program's variables are f32",
                           wanted->name, cadre_dtype_text(entry->dtype));
     }
+
     if (!cadre_shape_equal(wanted->shape, wanted->rank, entry->shape, entry->rank)) {
         return cadre_fail(CADRE_ESHAPE, "the program takes variable %s as %s, it is %s",
                           wanted->name, cadre_shape_text(wanted->shape, wanted->rank, left),
                           cadre_shape_text(entry->shape, entry->rank, right));
     }
+
     return 0;
 }
 
@@ -104,15 +110,20 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
     if (prepared->found && prepared->drops == self->link->drops) {
         return 0;
     }
+
     prepared->found = false;
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         const cadre_program_variable_t *wanted = cadre_program_variable(prepared->program, i);
         int status = cadre_slot_link_resolve(self->link, wanted->name, &prepared->variables[i]);
-        status = status < 0 ? status : check_variable(wanted, prepared->variables[i]);
+        if (status < 0) {
+            return status;
+        }
+        status = check_variable(wanted, prepared->variables[i]);
         if (status < 0) {
             return status; /* not for good: the variable may be made later */
         }
     }
+
     set_dtypes(self, prepared);
     prepared->found = true;
     prepared->drops = self->link->drops;
@@ -128,9 +139,12 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     if (status < 0) {
         return cadre_fail_within(status, "function %s", function->name);
     }
+
     const cadre_program_t *program = prepared->program;
     size_t variables = (size_t)cadre_program_variable_count(program);
     size_t pushes = (size_t)cadre_program_push_count(program);
+
+    /* Sized once: every closure of this function fills the same arrays. */
     prepared->variables = cadre_calloc(variables, sizeof(*prepared->variables));
     prepared->buffers = cadre_calloc(variables, sizeof(*prepared->buffers));
     prepared->values = cadre_calloc(variables, sizeof(*prepared->values));
@@ -147,9 +161,11 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     for (size_t i = 0; i < variables; i++) {
         prepared->buffers[i].memory.device = device;
     }
+
     for (size_t i = 0; i < pushes; i++) {
         prepared->gradients[i].wide.device = device;
     }
+
     return 0;
 }
 
@@ -167,10 +183,12 @@ prepare(cadre_program_runner_t *self, prepared_t **out)
         }
         cadre_u64_map_put(&self->prepared, function->id, prepared);
     }
+
     *out = prepared;
     if (prepared->status < 0) {
         return cadre_fail(prepared->status, "%s", prepared->text);
     }
+
     return find_variables(self, prepared);
 }
 
@@ -221,6 +239,7 @@ bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t 
         }
         prepared->arguments[i] = *found;
     }
+
     return 0;
 }
 
@@ -231,17 +250,20 @@ pull(cadre_program_runner_t *self, const prepared_t *prepared)
     if (count == 0) {
         return 0;
     }
+
     cadre_value_t *values = NULL;
     int status = cadre_slot_link_pull(self->link, prepared->variables, count, &values);
     if (status < 0) {
         return status;
     }
+
     for (size_t i = 0; i < count; i++) {
         prepared->contents[i] = values[i].content;
         prepared->values[i] = prepared->variable_dtypes[i] == CADRE_BF16
                                   ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
                                   : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
     }
+
     cadre_values_fini(&values, count);
     return 0;
 }
@@ -276,6 +298,7 @@ close_gradients(const prepared_t *prepared)
             status = cadre_gradient_fail(variable);
         }
     }
+
     return status;
 }
 
@@ -297,11 +320,13 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
                             .not_finite = prepared->not_finite,
                             .results = prepared->results};
     int status = cadre_slot_run(self->slot, &run);
+
     work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
     cadre_slot_link_trace(self->link, CADRE_TRACE_COMPUTE, begin_us, 0);
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         cadre_value_buffer_release(&prepared->buffers[i]);
     }
+
     return status;
 }
 
@@ -313,11 +338,13 @@ push(cadre_program_runner_t *self, const prepared_t *prepared)
     if (status < 0 || count == 0) {
         return status;
     }
+
     cadre_gradient_t *gradients = cadre_calloc(count, sizeof(*gradients));
     for (size_t i = 0; i < count; i++) {
         gradients[i] =
             (cadre_gradient_t){pushed_variable(prepared, (int)i), prepared->gradients[i].chunk};
     }
+
     status = cadre_slot_link_push(self->link, gradients, count);
     free(gradients);
     return status;
@@ -349,14 +376,20 @@ run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
 {
     cadre_work_t *work = self->link->work;
     int status = pull(self, prepared);
-    status = status < 0 ? status : compute(self, prepared);
     if (status < 0) {
         return status;
     }
+
+    status = compute(self, prepared);
+    if (status < 0) {
+        return status;
+    }
+
     status = push(self, prepared);
     if (status == 0 && cadre_work_wants_results(work)) {
         status = give_results(work, prepared);
     }
+
     drop_results(prepared);
     return status;
 }
@@ -368,21 +401,52 @@ is_device_failure(int status)
     return status == CADRE_EDEVICE || status == CADRE_ENOMEMORY;
 }
 
+/* A closure's arguments, read for one run. */
+typedef struct {
+    cadre_tensor_t *tensors;
+    size_t count;
+} arguments_t;
+
+static void
+arguments_fini(arguments_t *self)
+{
+    cadre_tensors_fini(&self->tensors, self->count);
+}
+
+/* Runs the closure, from its program to its results. */
+static int
+run_closure(cadre_program_runner_t *self)
+{
+    cadre_work_t *work = self->link->work;
+    cadre_auto(arguments_fini) arguments_t arguments = {0};
+    prepared_t *prepared = NULL;
+    int status = prepare(self, &prepared);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_run_tensors(work->run, &arguments.tensors, &arguments.count);
+    if (status < 0) {
+        return status;
+    }
+
+    status = bind(work, prepared, arguments.tensors);
+    if (status < 0) {
+        return status;
+    }
+
+    return run_prepared(self, prepared);
+}
+
 void
 cadre_program_runner_run(cadre_program_runner_t *self)
 {
     cadre_work_t *work = self->link->work;
-    cadre_tensor_t *tensors = NULL;
-    size_t tensor_count = 0;
-    prepared_t *prepared = NULL;
-    int status = prepare(self, &prepared);
-    status = status < 0 ? status : cadre_run_tensors(work->run, &tensors, &tensor_count);
-    status = status < 0 ? status : bind(work, prepared, tensors);
-    status = status < 0 ? status : run_prepared(self, prepared);
-    cadre_tensors_fini(&tensors, tensor_count);
-    if (status < 0) {
-        cadre_work_end(work, status,
-                       is_device_failure(status) ? CADRE_FAILURE_DEVICE : CADRE_FAILURE_USER,
-                       cadre_error_text());
+    int status = run_closure(self);
+    if (status == 0) {
+        return;
     }
+
+    cadre_failure_t failure = is_device_failure(status) ? CADRE_FAILURE_DEVICE : CADRE_FAILURE_USER;
+    cadre_work_end(work, status, failure, cadre_error_text());
 }

@@ -47,14 +47,13 @@ close_sources(cadre_reader_actor_t *self)
 static int
 open_source(const cadre_reader_actor_t *self, const char *description, cadre_source_t **out)
 {
-    cadre_data_spec_t spec = {0};
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
     int status = cadre_data_spec_decode(description, strlen(description), &spec);
-    if (status == 0) {
-        cadre_source_options_t options = {.base = self->folder, .confined = self->confined};
-        status = cadre_source_open(&spec, &options, out);
+    if (status < 0) {
+        return status;
     }
-    cadre_data_spec_fini(&spec);
-    return status;
+    cadre_source_options_t options = {.base = self->folder, .confined = self->confined};
+    return cadre_source_open(&spec, &options, out);
 }
 
 static void
@@ -69,17 +68,21 @@ log_skipped(const cadre_source_t *source, uint32_t dataset)
 static void
 open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
 {
+    /* The coordinator may describe a dataset again, in another session: the older one goes first.
+     * */
     cadre_source_t *source = cadre_u64_map_take(&self->sources, request->dataset);
     cadre_source_close(&source);
     int status = open_source(self, request->description, &source);
     request->ready =
         (cadre_dataset_ready_message_t){.status = (uint64_t)-status, .text = request->text};
+
     if (status < 0) {
         cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, request->text);
         cadre_log(CADRE_LOG_WARN, "dataset_refused", "dataset=%u status=%s reason=\"%s\"",
                   request->dataset, cadre_status_name(status), cadre_error_text());
         return;
     }
+
     cadre_u64_map_put(&self->sources, request->dataset, source);
     const cadre_source_info_t *info = cadre_source_info(source);
     request->ready.rows = (uint64_t)info->rows;
@@ -97,6 +100,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
         cadre_log(CADRE_LOG_WARN, "header_taken", "dataset=%u reason=\"%s\"", request->dataset,
                   request->text);
     }
+
     cadre_log(CADRE_LOG_INFO, "dataset_open",
               "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64
               " hash=%016" PRIx64,
@@ -111,10 +115,12 @@ read_batch(const cadre_reader_actor_t *self, const uint64_t *items, cadre_loaded
     if (!source) {
         return cadre_fail(CADRE_ENOTFOUND, "dataset %" PRIu64 " is not open", items[0]);
     }
+
     if (items[2] > INT64_MAX || items[3] > INT64_MAX) {
         return cadre_fail(CADRE_EINVALID, "rows %" PRIu64 " and %" PRIu64 " on do not exist",
                           items[2], items[3]);
     }
+
     cadre_batch_order_t order = {.shuffle = items[1] != 0, .seed = items[1]};
     return cadre_batch_read(source, &order, (int64_t)items[2], (int64_t)items[3], &batch->x,
                             &batch->y);
@@ -138,6 +144,8 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
     cadre_open_request_t *request = message->pointer;
     cadre_load_t *load = message->pointer;
     cadre_holding_t *holding = message->pointer;
+
+    /* A request that cannot be sent back belongs to nobody any more: the worker is closing. */
     switch (message->kind) {
     case CADRE_READER_OPEN:
         open_dataset(self, request);
@@ -168,17 +176,18 @@ static void
 run(void *pipe, void *argument)
 {
     cadre_reader_actor_t *self = argument;
-    bool go_on = true;
-    while (go_on) {
+    bool stopped = false;
+    while (!stopped) {
         cadre_pipe_message_t message;
         int status = cadre_pipe_receive(pipe, &message);
         if (status == CADRE_EAGAIN) {
             zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
             cadre_poll(&item, 1, -1);
         } else {
-            go_on = status == 0 && obey(self, pipe, &message);
+            stopped = status < 0 || !obey(self, pipe, &message);
         }
     }
+
     close_sources(self);
 }
 
@@ -195,6 +204,7 @@ cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confi
         free(self);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -212,10 +222,12 @@ cadre_reader_actor_close(cadre_reader_actor_t **self_p, int timeout_ms)
     if (!self) {
         return 0;
     }
+
     int status = cadre_actor_stop(&self->actor, timeout_ms);
     if (status < 0) {
         return status;
     }
+
     *self_p = NULL;
     free(self->folder);
     free(self);

@@ -5,7 +5,7 @@
  * Owner:   main. Thread: opened and stopped on main's; its pipe belongs to the network actor in
  *          between.
  *
- * It does what it is told in that order: a batch is asked for only after its dataset was opened.
+ * It handles messages in order: a batch is requested only after its dataset was opened.
  */
 #ifndef CADRE_WORKER_SLOT_READER_ACTOR_H
 #define CADRE_WORKER_SLOT_READER_ACTOR_H

@@ -26,6 +26,7 @@ trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t 
     if (!self->options.lane) {
         return;
     }
+
     cadre_slot_link_trace(&self->link, CADRE_TRACE_WAIT, waited_since_us, 0);
     if (work->load) {
         const cadre_trace_event_t batch = {.kind = CADRE_TRACE_BATCH,
@@ -45,10 +46,12 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
     if (cadre_slot_link_begin(&self->link, work)) {
         cadre_program_runner_reset(self->runner);
     }
+
     trace_arrival(self, work, waited_since_us);
     if (work->load && work->load->count > 0) {
         work->examples = work->load->items[3]; /* rows of the first batch */
     }
+
     if (atomic_load(&work->run->cancelled)) {
         cadre_work_end(work, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
     } else if (work->run->function->kind == CADRE_FUNCTION_PROGRAM) {
@@ -56,6 +59,7 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
     } else {
         cadre_invocation_run(&self->link, self->options.registry, self->slot, &self->states);
     }
+
     if (work->run->builds) {
         cadre_work_end_build(work);
     }
@@ -76,6 +80,7 @@ run(void *pipe, void *argument)
         }
         since_us = cadre_clock_now_us();
     }
+
     cadre_trace_flush(self->options.lane);
     cadre_program_runner_destroy(&self->runner);
     cadre_slot_states_fini(&self->states);
@@ -93,11 +98,13 @@ cadre_slot_actor_open(cadre_context_t *context, const cadre_slot_actor_options_t
     if (status == 0) {
         status = cadre_actor_open(context, "slot", run, self, &self->actor);
     }
+
     if (status < 0) {
         cadre_slot_close(&self->slot);
         free(self);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -115,10 +122,12 @@ cadre_slot_actor_close(cadre_slot_actor_t **self_p, int timeout_ms)
     if (!self) {
         return 0;
     }
+
     int status = cadre_actor_stop(&self->actor, timeout_ms);
     if (status < 0) {
         return status;
     }
+
     *self_p = NULL;
     free(self);
     return 0;

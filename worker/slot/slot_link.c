@@ -31,9 +31,11 @@ cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
         self->drops = work->run->message.closure.drops;
         self->known_count = 0;
     }
+
     if (work->run->message.incarnation == self->session) {
         return false;
     }
+
     self->session = work->run->message.incarnation;
     self->known_count = 0;
     return true;
@@ -46,6 +48,7 @@ cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, in
     if (!self->lane) {
         return;
     }
+
     const cadre_run_t *run = self->work->run;
     const cadre_trace_event_t event = {.kind = kind,
                                        .worker = self->work->worker_index,
@@ -75,16 +78,20 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {
     request->work = self->work;
     int status = cadre_pipe_send(self->pipe, CADRE_SLOT_ASK, request);
-    cadre_pipe_message_t answer = {.kind = CADRE_PIPE_STOP};
-    while (status == 0 && answer.kind != CADRE_SLOT_ANSWERED) {
-        zmq_pollitem_t item = {.socket = self->pipe, .events = ZMQ_POLLIN};
-        cadre_poll(&item, 1, -1);
-        status = cadre_pipe_receive(self->pipe, &answer);
-        status = status == CADRE_EAGAIN ? 0 : status;
-    }
     if (status < 0) {
         return status;
     }
+
+    cadre_pipe_message_t answer = {.kind = CADRE_PIPE_STOP};
+    while (answer.kind != CADRE_SLOT_ANSWERED) {
+        zmq_pollitem_t item = {.socket = self->pipe, .events = ZMQ_POLLIN};
+        cadre_poll(&item, 1, -1);
+        status = cadre_pipe_receive(self->pipe, &answer);
+        if (status < 0 && status != CADRE_EAGAIN) {
+            return status;
+        }
+    }
+
     return request->status < 0 ? cadre_fail(request->status, "%s", request->text) : 0;
 }
 
@@ -105,14 +112,17 @@ ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
     if (native) {
         cadre_slot_link_end_native(self);
     }
+
     int64_t begin_us = self->lane ? cadre_clock_now_us() : 0;
     int status = ask(self, request);
+
     cadre_slot_link_trace(
         self, request->question == CADRE_SLOT_PULL ? CADRE_TRACE_PULL : CADRE_TRACE_PUSH, begin_us,
         moved_bytes(request));
     if (native) {
         cadre_slot_link_begin_native(self);
     }
+
     return status;
 }
 
@@ -126,16 +136,15 @@ cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
             return 0;
         }
     }
+
     cadre_slot_request_t request = {.question = CADRE_SLOT_RESOLVE, .name = name};
     int status = ask(self, &request);
     if (status < 0) {
         return status;
     }
-    if (self->known_count == self->known_capacity) {
-        self->known_capacity = self->known_capacity ? 2 * self->known_capacity : 16;
-        self->known =
-            cadre_realloc((void *)self->known, self->known_capacity, sizeof(*self->known));
-    }
+
+    self->known = cadre_grow((void *)self->known, self->known_count, &self->known_capacity,
+                             sizeof(*self->known));
     self->known[self->known_count++] = request.variable;
     *out = request.variable;
     return 0;
@@ -154,6 +163,7 @@ cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *cons
         }
         return status;
     }
+
     *values = request.values;
     return 0;
 }

@@ -71,6 +71,7 @@ write_all(int fd, const char *bytes, size_t size_bytes, off_t at)
         at += written;
         size_bytes -= (size_t)written;
     }
+
     return true;
 }
 
@@ -81,6 +82,7 @@ add_line(cadre_trace_t *self, const char *format, ...)
     size_t room = TEXT_SIZE - self->text_size;
     int comma = snprintf(at, room, self->begun ? ",\n" : "\n");
     va_list arguments;
+
     va_start(arguments, format);
     int length = vsnprintf(at + comma, room - (size_t)comma, format, arguments);
     va_end(arguments);
@@ -99,6 +101,7 @@ write_lines(cadre_trace_t *self)
     if (size_bytes == 0 || self->error) {
         return;
     }
+
     cadre_assert(size_bytes + sizeof(closing) <= TEXT_SIZE);
     memcpy(self->text + size_bytes, closing, sizeof(closing) - 1);
     if (!write_all(self->fd, self->text, size_bytes + sizeof(closing) - 1, self->end)) {
@@ -109,6 +112,7 @@ write_lines(cadre_trace_t *self)
         }
         return;
     }
+
     self->unwritten = 0;
     self->end += (off_t)size_bytes;
 }
@@ -127,6 +131,7 @@ add_names(cadre_trace_t *self, cadre_trace_lane_t *lane, uint32_t worker)
                  ",\"args\":{\"name\":\"reader\"}}",
                  worker, self->slots);
     }
+
     if (lane->worker != worker) {
         lane->worker = worker;
         add_line(self,
@@ -148,6 +153,7 @@ add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event
         self->dropped++;
         return;
     }
+
     self->events++;
     self->unwritten++;
     add_names(self, lane, event->worker);
@@ -168,6 +174,7 @@ cadre_trace_flush(cadre_trace_lane_t *self)
     if (!self || self->count == 0) {
         return;
     }
+
     cadre_trace_t *trace = self->trace;
     pthread_mutex_lock(&trace->lock);
     for (size_t i = 0; i < self->count; i++) {
@@ -176,6 +183,7 @@ cadre_trace_flush(cadre_trace_lane_t *self)
             write_lines(trace);
         }
     }
+
     write_lines(trace);
     pthread_mutex_unlock(&trace->lock);
     self->flushed_us = self->events[self->count - 1].end_us;
@@ -219,10 +227,12 @@ cadre_trace_check(const char *path)
     if (fd < 0) {
         return fail_file(path, errno);
     }
+
     close(fd);
     if (made) {
         unlink(path);
     }
+
     return 0;
 }
 
@@ -237,12 +247,13 @@ cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_tr
         }
         return status;
     }
+
     cadre_trace_t *self = cadre_calloc(1, sizeof(*self));
     self->path = path;
     self->slots = slots;
     self->events_max = events_max;
     self->fd = fd;
-    self->end = 1;
+    self->end = 1; /* lines go between the brackets, so that the file is JSON at any time */
     self->worker = NO_WORKER;
     self->lanes = cadre_calloc(slots, sizeof(*self->lanes));
     for (uint32_t i = 0; i < slots; i++) {
@@ -250,6 +261,7 @@ cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_tr
         self->lanes[i].slot = i;
         self->lanes[i].worker = NO_WORKER;
     }
+
     pthread_mutex_init(&self->lock, NULL);
     *out = self;
     return 0;
@@ -271,10 +283,13 @@ cadre_trace_close(cadre_trace_t **self_p)
     if (!self) {
         return 0;
     }
+
     *self_p = NULL;
     for (uint32_t i = 0; i < self->slots; i++) {
         cadre_trace_flush(&self->lanes[i]);
     }
+
+    /* A reader of the trace must see that it is incomplete. */
     if (self->dropped > 0) {
         add_line(self,
                  "{\"name\":\"dropped\",\"cat\":\"cadre\",\"ph\":\"M\",\"pid\":%" PRId64
@@ -282,10 +297,12 @@ cadre_trace_close(cadre_trace_t **self_p)
                  self->worker == NO_WORKER ? 0 : self->worker, self->dropped);
         write_lines(self);
     }
+
     int status = 0;
     if (self->error) {
         status = fail_file(self->path, self->error);
     }
+
     pthread_mutex_destroy(&self->lock);
     close(self->fd);
     free(self->lanes);

@@ -38,6 +38,7 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
     if (value->chunk_count == 1) {
         return keep_one(self, value);
     }
+
     bool same = holds(self, value, value->size_bytes);
     char *at = self->memory.data;
     for (size_t i = 0; i < value->chunk_count && !same; i++) {
@@ -45,6 +46,7 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
         memcpy(at, cadre_chunk_data(value->chunks[i]), size_bytes);
         at += size_bytes;
     }
+
     drop_chunks(value);
     self->data = self->memory.data;
     return self->data;
@@ -62,6 +64,7 @@ widen(cadre_value_buffer_t *self, cadre_value_t *value)
         cadre_bf16_widen(cadre_chunk_data(value->chunks[i]), at, count);
         at += count;
     }
+
     drop_chunks(value);
     self->data = self->memory.data;
     return self->data;

@@ -25,7 +25,7 @@ typedef struct {
  * below. */
 const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value);
 
-/* The same as they came, in the variable's wire dtype. */
+/* Takes the value's bytes unconverted, in the variable's wire dtype; returns self->data. */
 const void *cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value);
 
 /* Drops the reference to a chunk, so that who else holds it may write; keeps the memory. */

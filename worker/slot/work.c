@@ -21,10 +21,12 @@ cadre_work_destroy(cadre_work_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     for (size_t i = 0; self->names && self->names[i]; i++) {
         free(self->names[i]);
     }
+
     free(self->names);
     cadre_holding_destroy(&self->holding);
     cadre_tensor_list_fini(&self->results);
@@ -63,11 +65,13 @@ hold_results(cadre_work_t *self)
     int status =
         cadre_tensor_list_decode(cadre_tensor_list_items(&self->results), &message,
                                  CADRE_RESULT_SIZE_MAX, &holding->tensors, &holding->count);
-    if (status == 0) {
-        holding->names = self->names;
-        self->names = NULL;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    holding->names = self->names;
+    self->names = NULL;
+    return 0;
 }
 
 void
@@ -98,13 +102,16 @@ cadre_work_give_results(cadre_work_t *self, const char *const *names, const cadr
         return cadre_fail(CADRE_EFULL, "%zu results, a closure has at most %d", count,
                           CADRE_RESULTS_MAX);
     }
+
     int status = cadre_tensor_list_encode(tensors, count, CADRE_RESULT_SIZE_MAX, &self->results);
     if (status < 0) {
         return cadre_fail_within(status, "results");
     }
+
     self->names = cadre_calloc(count + 1, sizeof(*self->names));
     for (size_t i = 0; i < count; i++) {
         self->names[i] = cadre_strdup(names[i]);
     }
+
     return 0;
 }

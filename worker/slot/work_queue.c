@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 struct cadre_work_queue {
@@ -31,12 +32,14 @@ cadre_work_queue_destroy(cadre_work_queue_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     while (self->first) {
         cadre_work_t *work = self->first;
         self->first = work->next;
         cadre_work_destroy(&work);
     }
+
     pthread_cond_destroy(&self->filled);
     pthread_mutex_destroy(&self->lock);
     free(self);
@@ -51,13 +54,15 @@ cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first)
         last_p = &(*last_p)->next;
         count++;
     }
+
     if (count == 0) {
         return;
     }
+
     pthread_mutex_lock(&self->lock);
     *self->last_p = first;
     self->last_p = last_p;
-    unsigned wake = count < self->waiting ? count : self->waiting;
+    unsigned wake = (unsigned)cadre_min_u64(count, self->waiting);
     pthread_mutex_unlock(&self->lock);
     for (unsigned i = 0; i < wake; i++) {
         pthread_cond_signal(&self->filled);
@@ -73,6 +78,7 @@ cadre_work_queue_take(cadre_work_queue_t *self)
         pthread_cond_wait(&self->filled, &self->lock);
         self->waiting--;
     }
+
     cadre_work_t *work = self->closed ? NULL : self->first;
     if (work) {
         self->first = work->next;
@@ -81,6 +87,7 @@ cadre_work_queue_take(cadre_work_queue_t *self)
             self->last_p = &self->first;
         }
     }
+
     pthread_mutex_unlock(&self->lock);
     return work;
 }
