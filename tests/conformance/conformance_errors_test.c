@@ -248,13 +248,21 @@ Test(conformance_errors, what_is_NULL_where_something_must_be_is_refused)
         {{.tensors = &no_data, .tensor_count = 1}, "tensor 0 has no data"},
         {{.resources = &no_resource, .resource_count = 1}, "resource 0"},
     };
+    cadre_call_t call = cadre_call();
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
-        FAILS(cadre_coordinator_schedule(stage.coordinator, function, &bad[i].call, 0, NULL),
+        call = bad[i].call;
+        call.size = sizeof(call);
+        FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL),
               CADRE_EINVALID, bad[i].text);
     }
+    call = cadre_call();
+    call.tensor_count = 2;
     cadre_resource_t *resource = NULL;
-    FAILS(cadre_resource_create(stage.coordinator, "r", function, &bad[1].call, &resource),
-          CADRE_EINVALID, bad[1].text);
+    FAILS(cadre_resource_create(stage.coordinator, "r", function, &call, &resource), CADRE_EINVALID,
+          "2 tensors in NULL");
+    call = (cadre_call_t){.steps = 1};
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+          "size is 0");
     cadre_variable_t *variable = NULL;
     FAILS(cadre_variable_create(stage.coordinator, "v", CADRE_F32, NULL, 2, NULL, &variable),
           CADRE_EINVALID, "rank 2, but no dimensions");
