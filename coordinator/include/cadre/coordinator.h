@@ -355,6 +355,7 @@ CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
 CADRE_API int cadre_variable_read_number(cadre_variable_t *self, double *number,
                                          int64_t timeout_ms);
 
+/* What cadre_variable_assign does with the value. */
 typedef enum {
     CADRE_VARIABLE_SET = 0,
     CADRE_VARIABLE_ADD = 1,
@@ -478,11 +479,13 @@ typedef struct {
 
 /* Starts epoch `epoch` in batches of `batch_size` rows from position `first` (0 unless resuming),
  * shuffled by the job's seed, the dataset's name and the epoch, or in file order. The last batch
- * may be smaller unless `drop_last`. */
+ * may be smaller unless `drop_last`.
+ *
+ * CADRE_EINVALID: `batch_size` is below 1, or `first` is no position. */
 CADRE_API int cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first,
                                   int64_t batch_size, bool shuffle, bool drop_last);
 
-/* The next batch; false at the end of the epoch, which is not an error. */
+/* Gives the next batch; false at the end of the epoch, which is not an error. */
 CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
 
 /* --- Closures --- */
@@ -580,12 +583,12 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  * usable again afterwards.
  *
  * A call that names futures waits in the queue until their closures have ended, and gets their
- * results, also those of futures that were dropped meanwhile and also when it runs again. When one
- * of these closures fails it fails with the same error; when they give no such result it fails with
- * CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB. What is known
- * to fail is refused here, with that error. While the results that waiting closures have coming are
- * more than 1 GiB, calls that name futures wait as for a full queue; at twice as much those whose
- * results have no room fail with CADRE_EFULL.
+ * results, also those of futures that were destroyed meanwhile and also when it runs again. When
+ * one of these closures fails it fails with the same error; when they give no such result it fails
+ * with CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB. What is
+ * known to fail is refused here, with that error. While the results that waiting closures have
+ * coming are more than 1 GiB, calls that name futures wait as for a full queue; at twice as much
+ * those whose results have no room fail with CADRE_EFULL.
  *
  * A closure that runs past its deadline is given to another worker, and the first one is told to
  * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
@@ -602,11 +605,11 @@ CADRE_API int cadre_coordinator_schedule(cadre_coordinator_t *self,
                                          const cadre_function_t *function, const cadre_call_t *call,
                                          int64_t timeout_ms, cadre_future_t **future);
 
-/* As cadre_coordinator_schedule, for the worker with index `worker` alone: its next free slot takes
- * the call before those that any worker may run. While there is no such worker the call waits; one
- * that takes the index later runs it. cadre_coordinator_join and cadre_coordinator_is_done do not
- * wait for it, its future does. What it pushed may be applied again for a restored shard by another
- * worker, where this one is away.
+/* Queues a call for the worker with index `worker` alone: its next free slot takes the call before
+ * those that any worker may run. While there is no such worker the call waits; one that takes the
+ * index later runs it. cadre_coordinator_join and cadre_coordinator_is_done do not wait for it, its
+ * future does. What it pushed may be applied again for a restored shard by another worker, where
+ * this one is away.
  *
  * CADRE_EINVALID: no worker can have the index.
  * Else as cadre_coordinator_schedule. */
@@ -658,7 +661,8 @@ CADRE_API int cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *f
 /* For example:
  *
  *     s = cadre_resource_create(job, "index", build, NULL, &index);
- *     call.resources = (const cadre_resource_t *const *)&index;
+ *     const cadre_resource_t *const resources[] = {index};
+ *     call.resources = resources;
  *     call.resource_count = 1;
  */
 
@@ -699,6 +703,13 @@ CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
 CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
 
 /* --- Futures --- */
+
+/* For example, to wait for a closure beside other things:
+ *
+ *     struct pollfd item = {.events = POLLIN};
+ *     s = cadre_future_fd(future, &item.fd);
+ *     poll(&item, 1, 1000);
+ */
 
 /* Waits for the closure's end, and answers 0, or how it failed: the same status and text every
  * time. */
@@ -765,8 +776,8 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
  * is back, with the same `progress`.
  *
  * CADRE_EINVALID: `progress` is no JSON object.
- * CADRE_ESTATE: there is no checkpoint directory, or a resumed variable was not created yet.
- * CADRE_EIO: it could not be written. */
+ * CADRE_ESTATE: there is no checkpoint directory.
+ * Else why it could not be written. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
@@ -794,6 +805,12 @@ CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64
 CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
 
 /* --- Counters --- */
+
+/* For example:
+ *
+ *     printf("%d workers, %d ps\n", cadre_coordinator_totals(job).workers,
+ *            cadre_coordinator_totals(job).ps);
+ */
 
 /* Of updates at one shard. It cannot grow. */
 typedef struct {
