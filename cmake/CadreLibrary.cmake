@@ -19,8 +19,9 @@ endforeach()
 
 add_library(cadre SHARED ${cadre_objects})
 add_library(cadre_static STATIC ${cadre_objects})
+# Until 1.0 a minor version may change what programs were built against.
 set_target_properties(cadre PROPERTIES BUILD_WITH_INSTALL_RPATH ON VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR})
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(cadre_static PROPERTIES OUTPUT_NAME cadre)
 target_link_options(cadre PRIVATE -Wl,--as-needed -Wl,--no-undefined)
 foreach(library cadre cadre_static)
@@ -70,7 +71,7 @@ endforeach()
 
 install(EXPORT cadre-targets NAMESPACE cadre:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cadre)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/cadre-config-version.cmake"
-    COMPATIBILITY SameMajorVersion)
+    COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_SOURCE_DIR}/cmake/cadre-config.cmake"
     "${CMAKE_BINARY_DIR}/cadre-config-version.cmake"
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cadre)

@@ -17,7 +17,7 @@ import time
 import documents
 
 ROLES = ("coordinator", "ps", "worker")
-VERSION = "0.1.0"  # as the manifests name the images
+VERSION = "0.2.0"  # as the manifests name the images
 
 CONFIGURATION = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]

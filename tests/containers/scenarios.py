@@ -26,12 +26,12 @@ def images(engine):
         if image["Config"]["User"] != "65532:65532":
             raise Failure(f"the image of a {role} runs as {image['Config']['User']}")
         sizes.append(f"{role} {image['Size'] / 1e6:.1f} MB")
-        name = f"cadre-{role}:0.1.0"
+        name = f"cadre-{role}:0.2.0"
         if "Usage" not in engine.call("run", *CONFINED, name, "--help"):
             raise Failure(f"the {role} does not start")
         if engine.call("run", *CONFINED, "--entrypoint", "/bin/sh", name, "-c", ":", check=False)[0] != 127:
             raise Failure(f"the image of a {role} has a shell")
-    if not engine.call("run", *CONFINED, "cadre-coordinator:0.1.0", "version").startswith("cadre "):
+    if not engine.call("run", *CONFINED, "cadre-coordinator:0.2.0", "version").startswith("cadre "):
         raise Failure("cadre version says something else")
     return ", ".join(sizes)
 
