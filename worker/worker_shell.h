@@ -9,7 +9,7 @@
 
 #include "common/net/actor.h"
 #include "common/net/monitor.h"
-#include "worker/peer.h"
+#include "common/net/peer.h"
 #include "worker/slot/reader_actor.h"
 #include "worker/worker_actor.h"
 

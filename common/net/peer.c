@@ -1,4 +1,4 @@
-#include "worker/peer.h"
+#include "common/net/peer.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
  * CADRE_PEER_WAITING_MAX the newest message is dropped, which is harmless because the core says
  * everything again until it is answered.
  */
-#ifndef CADRE_WORKER_PEER_H
-#define CADRE_WORKER_PEER_H
+#ifndef CADRE_COMMON_NET_PEER_H
+#define CADRE_COMMON_NET_PEER_H
 
 #include "common/net/socket.h"
 #include "common/wire/outbox.h"
