@@ -2,27 +2,30 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zmq.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/net/actor.h"
+#include "common/net/control_link.h"
 #include "common/net/security.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
 #include "worker/core/worker_metrics.h"
-#include "worker/worker_shell.h"
+#include "worker/reader_link.h"
+#include "worker/shard_peers.h"
+#include "worker/slot/slot_link.h"
 
 enum {
     /* Messages taken from one place before the others get their turn. */
     TURN_CONTROL_MAX = 256,
     TURN_DATA_MAX = 64, /* of each shard */
     TURN_PIPE_MAX = 256,
-
-    LOST_LOG_MS = 5000,     /* without a coordinator: says so the first time */
-    LOST_REPEAT_MS = 30000, /* and again */
 
     /* Places in the list that is polled: slots follow, then shards. */
     ITEM_MAIN = 0,
@@ -32,170 +35,386 @@ enum {
     ITEM_SLOTS,
 };
 
-/* --- the control connection --- */
+struct cadre_worker_actor {
+    cadre_actor_t *actor;
+    cadre_context_t *context;
+    cadre_worker_actor_options_t options;
+    void *main; /* pipe */
+    cadre_worker_core_t *core;
+    cadre_control_link_t *link;
+    cadre_shard_peers_t shards;
+    cadre_reader_link_t reader;
+    cadre_frames_t frames;
+    zmq_pollitem_t *items; /* what is polled */
 
-/* A control socket that connects in the background; nothing is left open when it fails. */
-static int
-dial(const cadre_worker_actor_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
+    uint64_t now_ms;
+    uint64_t ticked_ms;
+    uint64_t due_ms;       /* the core's; may have become earlier when `stirred` */
+    uint64_t link_due_ms;  /* the control link's */
+    bool stirred;          /* something has come in since the last tick */
+    uint64_t keys_due_ms;  /* when to look at the allowed keys again */
+    bool untouched;        /* contact with the coordinator is lost; said so */
+    bool cleared;          /* draining: what no slot had begun is handed back */
+    const char *draining;  /* why, where it was not the coordinator's wish; NULL: it is not */
+    uint64_t drain_due_ms; /* then what still runs is left to other workers */
+    uint64_t drained_ms;   /* when it was last told over HTTP that it does not drain */
+    bool left;
+    bool device_lost; /* said to main */
+
+    cadre_work_t *started; /* by the events of this turn */
+    cadre_work_t **started_last_p;
+    size_t works_out; /* in the queue or on slots */
+};
+
+/* --- slots --- */
+
+static void
+start(cadre_worker_actor_t *self, cadre_run_t *run)
 {
-    char routing_id[CADRE_TASK_TEXT_SIZE];
-    cadre_task_text(&self->options.core.task, routing_id);
-    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, routing_id, socket);
-    if (status == 0) {
-        status = cadre_monitor_open(self->context, *socket, monitor);
-    }
-    if (status == 0) {
-        status = cadre_socket_connect(*socket, &self->options.coordinator);
-    }
-    if (status < 0) {
-        cadre_monitor_close(monitor);
-        cadre_socket_close(socket, 0);
-    }
-    return status;
+    cadre_work_t *work = cadre_work_new(run);
+    run->work = work;
+    work->load = cadre_reader_link_find(&self->reader, cadre_run_id(run));
+    work->worker_index = cadre_worker_core_task(self->core)->index;
+    *self->started_last_p = work;
+    self->started_last_p = &work->next;
+    self->works_out++;
 }
 
-static int
-connect_control(cadre_worker_actor_t *self)
+/* Finishes or hands back what there is, then leaves. The reason is a literal; the first one stays.
+ */
+static void
+begin_drain(cadre_worker_actor_t *self, const char *reason)
 {
-    char address[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_socket_t *socket = NULL;
-    int status = dial(self, &socket, &self->monitor);
-    if (status == 0 && cadre_security_is_insecure(self->context, &self->options.coordinator)) {
-        cadre_log(CADRE_LOG_WARN, "insecure_transport",
-                  "why=\"whoever reaches its connections reads along\"");
+    if (!self->draining) {
+        self->draining = reason;
+        self->drain_due_ms = self->now_ms + self->options.drain_ms;
+        cadre_worker_core_drain(self->core, reason, self->now_ms);
     }
-    if (status == 0) {
-        cadre_endpoint_text(&self->options.coordinator, address);
-        cadre_peer_init(&self->control, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
-                        address);
+}
+
+/* Nothing computes in this process any more. What runs fails like the closure before it and goes to
+ * other workers; whoever started this one starts a new one. */
+static void
+lose_device(cadre_worker_actor_t *self, const char *text)
+{
+    if (!self->device_lost) {
+        self->device_lost = true;
+        cadre_pipe_send(self->main, CADRE_WORKER_ACTOR_DEVICE_LOST, cadre_strdup(text));
+        begin_drain(self, "its device is lost");
     }
-    return status;
 }
 
 static void
-lose_connection(cadre_worker_actor_t *self)
+end_work(cadre_worker_actor_t *self, cadre_work_t *work)
 {
-    self->connected = false;
-    self->lost_ms = self->now_ms;
-    self->lost_log_ms = self->now_ms + LOST_LOG_MS;
-    cadre_peer_drop_waiting(&self->control);
+    cadre_run_outcome_t outcome = {.status = work->status,
+                                   .text = work->text ? work->text : "",
+                                   .failure = work->failure,
+                                   .names = (const char *const *)work->names,
+                                   .results = work->names ? &work->results : NULL,
+                                   .compute_us = work->compute_us,
+                                   .examples = work->examples,
+                                   .holding = work->holding};
+    work->holding = NULL;
+    self->works_out--;
+    cadre_worker_core_finish(self->core, work->run, &outcome, self->now_ms);
+    if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE) {
+        lose_device(self, outcome.text);
+    }
+    cadre_work_destroy(&work);
 }
 
-/* Another socket in the place of the present one, which stays when there is none to be had. */
-static int
-replace_connection(cadre_worker_actor_t *self)
-{
-    cadre_socket_t *socket = NULL;
-    cadre_monitor_t *monitor = NULL;
-    int status = dial(self, &socket, &monitor);
-    if (status == 0) {
-        cadre_monitor_close(&self->monitor);
-        cadre_socket_close(&self->control.socket, 0);
-        self->monitor = monitor;
-        self->control.socket = socket;
-    }
-    return status;
-}
-
-void
-cadre_worker_dial_again(cadre_worker_actor_t *self)
-{
-    if (!self->connected) {
-        return;
-    }
-    if (replace_connection(self) < 0) {
-        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
-                  self->control.address, cadre_error_text());
-        return;
-    }
-    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
-              self->control.address, CADRE_MUTE_MS);
-    lose_connection(self);
-}
-
-/* libzmq gives an address up whose handshake has failed; but keys are added, and others may have
- * had the port of a coordinator that is to come. */
 static void
-dial_refused(cadre_worker_actor_t *self)
+resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
 {
-    if (self->redial_ms > 0 && self->now_ms >= self->redial_ms) {
-        self->redial_ms = 0;
-        if (replace_connection(self) < 0) {
-            self->redial_ms = self->now_ms + CADRE_REDIAL_MS;
+    bool was_dropped = false;
+    const cadre_closure_message_t *closure = &request->work->run->message.closure;
+    request->variable = cadre_directory_variable_by_name(
+        cadre_worker_core_directory(self->core), request->name, closure->drops, &was_dropped);
+    if (!request->variable) {
+        request->status = CADRE_ENOTFOUND;
+        request->failure = CADRE_FAILURE_USER;
+        snprintf(request->text, sizeof(request->text), "there is no variable %s%s", request->name,
+                 was_dropped ? " any more: it was dropped before this was scheduled" : "");
+    }
+    cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
+}
+
+/* A question waits in its work until the core's event answers it. */
+static void
+from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t *message)
+{
+    if (message->kind == CADRE_SLOT_ENDED) {
+        end_work(self, message->pointer);
+        return;
+    }
+    cadre_slot_request_t *request = message->pointer;
+    cadre_run_t *run = request->work->run;
+    request->work->slot = slot;
+    request->work->request = request;
+    switch (request->question) {
+    case CADRE_SLOT_RESOLVE:
+        resolve(self, request, self->options.slots[slot]);
+        break;
+    case CADRE_SLOT_PULL:
+        cadre_worker_core_pull(self->core, run, request->variables, request->count, self->now_ms);
+        break;
+    case CADRE_SLOT_PUSH:
+        cadre_worker_core_push(self->core, run, request->gradients, request->count, self->now_ms);
+        break;
+    }
+}
+
+static void
+answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
+{
+    const cadre_work_t *work = event->run->work;
+    cadre_slot_request_t *request = work->request;
+    request->status = event->status;
+    request->failure = event->run->failure;
+    memcpy(request->text, event->text, sizeof(request->text));
+    request->values = event->values;
+    request->value_count = event->value_count;
+    request->received_bytes = request->question == CADRE_SLOT_PULL ? event->run->received_bytes : 0;
+    cadre_pipe_send(self->options.slots[work->slot], CADRE_SLOT_ANSWERED, request);
+}
+
+/* --- what the core wants done --- */
+
+/* Another session: other shards, other datasets. */
+static void
+reset(cadre_worker_actor_t *self)
+{
+    uint32_t index = cadre_worker_core_task(self->core)->index;
+    cadre_shard_peers_resize(&self->shards, cadre_worker_core_directory(self->core)->shard_count);
+    cadre_reader_link_reset(&self->reader);
+    cadre_log_set_index(index);
+    cadre_log(CADRE_LOG_INFO, "joined", "worker=%u shards=%u", index, self->shards.count);
+}
+
+/* The session is over: tells main why. */
+static void
+leave(cadre_worker_actor_t *self, uint32_t kind, const char *reason)
+{
+    self->left = true;
+    cadre_pipe_send(self->main, kind, cadre_strdup(reason));
+}
+
+static void
+on_unreachable(const cadre_worker_event_t *event)
+{
+    bool is_lost = event->status < 0;
+    cadre_log(is_lost ? CADRE_LOG_WARN : CADRE_LOG_INFO,
+              is_lost ? "shard_unreachable" : "shard_reachable", "shard=%u why=\"%s\" next=\"%s\"",
+              event->index, event->text,
+              is_lost ? "closures that need it go to other workers" : "goes on");
+}
+
+static void
+obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
+{
+    const cadre_directory_t *directory = cadre_worker_core_directory(self->core);
+    switch (event->kind) {
+    case CADRE_WORKER_SHARD_MOVED:
+        cadre_shard_peers_connect(&self->shards, cadre_worker_core_task(self->core), event->index,
+                                  &directory->shards[event->index],
+                                  event->status == CADRE_ETIMEOUT);
+        break;
+    case CADRE_WORKER_UNREACHABLE:
+        on_unreachable(event);
+        break;
+    case CADRE_WORKER_OPEN_DATASET:
+        cadre_reader_link_open(&self->reader, cadre_directory_dataset(directory, event->index));
+        break;
+    case CADRE_WORKER_LOAD:
+        cadre_reader_link_load(&self->reader, event->run);
+        break;
+    case CADRE_WORKER_START:
+        start(self, event->run);
+        break;
+    case CADRE_WORKER_VALUES:
+    case CADRE_WORKER_PUSHED:
+        answer(self, event);
+        break;
+    case CADRE_WORKER_FORGET:
+        cadre_reader_link_forget(&self->reader, event->closure);
+        break;
+    case CADRE_WORKER_LACKS:
+        cadre_log(CADRE_LOG_WARN, "function_lacking",
+                  "function=%s reason=\"no native function of that name is here (--native FILE)\" "
+                  "next=\"closures of it run on other workers\"",
+                  event->text);
+        break;
+    case CADRE_WORKER_RELEASE:
+        cadre_reader_link_release(&self->reader, &event->holding);
+        break;
+    case CADRE_WORKER_RESET:
+        reset(self);
+        break;
+    case CADRE_WORKER_REDIAL:
+        if (cadre_control_link_redial(self->link, self->now_ms)) {
+            cadre_worker_core_disconnected(self->core, self->now_ms);
         }
+        break;
+    case CADRE_WORKER_REFUSED:
+        leave(self,
+              event->status == CADRE_EPROTOCOL ? CADRE_WORKER_ACTOR_MISMATCH
+                                               : CADRE_WORKER_ACTOR_UNWANTED,
+              event->text);
+        break;
+    case CADRE_WORKER_LEFT:
+        leave(self,
+              cadre_worker_core_is_dismissed(self->core) ? CADRE_WORKER_ACTOR_DISMISSED
+                                                         : CADRE_WORKER_ACTOR_HAS_LEFT,
+              event->text);
+        break;
+    }
+}
+
+/* Does what the core wants done: after every message that may end runs, because an event may name
+ * one. */
+static void
+obey(cadre_worker_actor_t *self)
+{
+    cadre_worker_event_t event;
+    while (cadre_worker_core_event(self->core, &event)) {
+        obey_one(self, &event);
+    }
+}
+
+/* Does what the core wants done, and hands started runs to the slots and messages to the sockets:
+ * once per turn. */
+static void
+settle(cadre_worker_actor_t *self)
+{
+    obey(self);
+    cadre_work_queue_put(self->options.queue, self->started);
+    self->started = NULL;
+    self->started_last_p = &self->started;
+
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
+        if (entry.destination.role == CADRE_ROLE_PS) {
+            cadre_shard_peers_send(&self->shards, &entry);
+        } else {
+            cadre_control_link_send(self->link, &entry);
+        }
+    }
+}
+
+/* Hands back what no slot has begun. */
+static void
+clear_queue(cadre_worker_actor_t *self)
+{
+    settle(self); /* what was started in this turn is in the queue, too */
+    cadre_work_t *work = cadre_work_queue_clear(self->options.queue);
+    while (work) {
+        cadre_work_t *next = work->next;
+        cadre_work_end(work, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "handed back");
+        end_work(self, work);
+        work = next;
     }
 }
 
 /* --- what comes in --- */
 
 static void
-take_message(cadre_worker_actor_t *self, const cadre_task_t *from)
+from_coordinator(cadre_worker_actor_t *self)
 {
-    cadre_message_t message;
-    int status = cadre_message_decode(cadre_chunk_data(self->frames.header),
-                                      cadre_chunk_size_bytes(self->frames.header),
-                                      self->frames.chunks, self->frames.count, &message);
-    if (status < 0) {
-        cadre_worker_core_malformed(self->core);
-        return;
-    }
-    bool foreign = from->role == CADRE_ROLE_PS && message.incarnation != from->incarnation;
-    if (foreign || cadre_message_authorize(message.type, from->role) < 0) {
-        cadre_message_fini(&message);
-        cadre_worker_core_malformed(self->core);
-        return;
-    }
-    cadre_worker_core_receive(self->core, from, &message, self->now_ms);
-    cadre_worker_obey(self);
-}
-
-static void
-receive(cadre_worker_actor_t *self, cadre_peer_t *peer, int turn_max)
-{
-    for (int i = 0; i < turn_max; i++) {
-        int status = cadre_socket_receive(peer->socket, &self->frames);
-        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+    for (int i = 0; i < TURN_CONTROL_MAX; i++) {
+        cadre_message_t message;
+        int status = cadre_control_link_receive(self->link, &message);
+        if (status == CADRE_EAGAIN) {
             return;
         }
         if (status < 0) {
             cadre_worker_core_malformed(self->core);
-        } else {
-            take_message(self, &peer->task);
+            continue;
         }
-    }
-}
-
-/* Each try to connect ends so: the log has one line now and then. */
-static void
-tell_failed(cadre_worker_actor_t *self, const cadre_event_t *event)
-{
-    self->redial_ms = self->now_ms + CADRE_REDIAL_MS;
-    if (self->now_ms >= self->failed_log_ms) {
-        self->failed_log_ms = self->now_ms + LOST_REPEAT_MS;
-        bool guarded = cadre_context_keyring(self->context) != NULL;
-        cadre_log(CADRE_LOG_ERROR, "handshake_failed",
-                  "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->control.address,
-                  cadre_event_why_failed(event, guarded));
+        cadre_worker_core_receive(self->core, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
+                                  &message, self->now_ms);
+        obey(self);
     }
 }
 
 static void
 watch_connection(cadre_worker_actor_t *self)
 {
-    cadre_event_t event;
-    while (cadre_monitor_receive(self->monitor, &event) == 0) {
-        if (event.kind == CADRE_EVENT_READY) {
-            self->connected = true;
-            self->was_connected = true;
-            self->redial_ms = 0; /* libzmq had tried again by itself */
-            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
+    cadre_control_link_event_t event;
+    while ((event = cadre_control_link_watch(self->link, self->now_ms)) != CADRE_LINK_SAME) {
+        if (event == CADRE_LINK_UP) {
             cadre_worker_core_connected(self->core, self->now_ms);
-        } else if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
-            tell_failed(self, &event);
-        } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
-            lose_connection(self);
+        } else {
+            cadre_worker_core_disconnected(self->core, self->now_ms);
             cadre_log(self->left ? CADRE_LOG_DEBUG : CADRE_LOG_WARN, "coordinator_lost",
-                      "coordinator=%s next=\"keeps dialling\"", self->control.address);
+                      "coordinator=%s next=\"keeps dialling\"",
+                      cadre_control_link_address(self->link));
+        }
+    }
+}
+
+static void
+from_control(cadre_worker_actor_t *self)
+{
+    if (self->items[ITEM_MONITOR].revents & ZMQ_POLLIN) {
+        watch_connection(self);
+    }
+    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLOUT) {
+        cadre_control_link_flush(self->link);
+    }
+    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLIN) {
+        from_coordinator(self);
+    }
+}
+
+static int
+decode_from_shard(cadre_worker_actor_t *self, const cadre_task_t *shard, cadre_message_t *message)
+{
+    int status = cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                      cadre_chunk_size_bytes(self->frames.header),
+                                      self->frames.chunks, self->frames.count, message);
+    if (status < 0) {
+        return status;
+    }
+    bool is_foreign = message->incarnation != shard->incarnation;
+    if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
+        cadre_message_fini(message);
+        return CADRE_EMALFORMED;
+    }
+    return 0;
+}
+
+static void
+from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
+{
+    for (int i = 0; i < TURN_DATA_MAX; i++) {
+        cadre_message_t message;
+        int status = cadre_socket_receive(peer->socket, &self->frames);
+        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+            return;
+        }
+        if (status < 0 || decode_from_shard(self, &peer->task, &message) < 0) {
+            cadre_worker_core_malformed(self->core);
+            continue;
+        }
+        cadre_worker_core_receive(self->core, &peer->task, &message, self->now_ms);
+        obey(self);
+    }
+}
+
+/* What control brought before may have closed some, or put others in their place: those find
+ * nothing, or what the next turn would find. */
+static void
+from_shards(cadre_worker_actor_t *self, uint32_t polled)
+{
+    const zmq_pollitem_t *items = self->items + ITEM_SLOTS + self->options.core.slots;
+    for (uint32_t i = 0; i < polled && i < self->shards.count; i++) {
+        cadre_peer_t *peer = &self->shards.peers[i];
+        if (peer->socket && items[i].revents & ZMQ_POLLOUT) {
+            cadre_peer_flush(peer);
+        }
+        if (peer->socket && items[i].revents & ZMQ_POLLIN) {
+            from_shard(self, peer);
         }
     }
 }
@@ -209,8 +428,8 @@ from_main(cadre_worker_actor_t *self)
         if (message.kind == CADRE_PIPE_STOP) {
             return false;
         }
-        if (message.kind == CADRE_WORKER_DRAIN) {
-            cadre_worker_begin_drain(self, "stopped by a signal");
+        if (message.kind == CADRE_WORKER_ACTOR_DRAIN) {
+            begin_drain(self, "stopped by a signal");
         }
     }
     return true;
@@ -224,8 +443,26 @@ from_slots(cadre_worker_actor_t *self)
         for (int k = 0; k < TURN_PIPE_MAX && (self->items[ITEM_SLOTS + i].revents & ZMQ_POLLIN) &&
                         cadre_pipe_receive(self->options.slots[i], &message) == 0;
              k++) {
-            cadre_worker_from_slot(self, i, &message);
+            from_slot(self, i, &message);
         }
+    }
+}
+
+static void
+on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
+{
+    if (message->kind == CADRE_READER_OPEN) {
+        cadre_auto(cadre_open_request_destroy) cadre_open_request_t *request =
+            cadre_reader_link_opened(&self->reader, message->pointer);
+        if (request) {
+            cadre_worker_core_dataset_opened(self->core, request->dataset, &request->ready,
+                                             self->now_ms);
+        }
+        return;
+    }
+    const cadre_load_t *load = cadre_reader_link_loaded(&self->reader, message->pointer);
+    if (load) {
+        cadre_worker_core_loaded(self->core, load->closure, load->status, load->text, self->now_ms);
     }
 }
 
@@ -236,38 +473,7 @@ from_reader(cadre_worker_actor_t *self)
     for (int k = 0; k < TURN_PIPE_MAX && (self->items[ITEM_READER].revents & ZMQ_POLLIN) &&
                     cadre_pipe_receive(self->options.reader, &message) == 0;
          k++) {
-        cadre_worker_from_reader(self, &message);
-    }
-}
-
-/* What control brought before may have closed some, or put others in their place: those find
- * nothing, or what the next turn would find. */
-static void
-from_shards(cadre_worker_actor_t *self, uint32_t polled)
-{
-    const zmq_pollitem_t *items = self->items + ITEM_SLOTS + self->options.core.slots;
-    for (uint32_t i = 0; i < polled && i < self->shard_count; i++) {
-        cadre_peer_t *peer = &self->shards[i];
-        if (peer->socket && items[i].revents & ZMQ_POLLOUT) {
-            cadre_peer_flush(peer);
-        }
-        if (peer->socket && items[i].revents & ZMQ_POLLIN) {
-            receive(self, peer, TURN_DATA_MAX);
-        }
-    }
-}
-
-static void
-from_control(cadre_worker_actor_t *self)
-{
-    if (self->items[ITEM_MONITOR].revents & ZMQ_POLLIN) {
-        watch_connection(self);
-    }
-    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLOUT) {
-        cadre_peer_flush(&self->control);
-    }
-    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLIN) {
-        receive(self, &self->control, TURN_CONTROL_MAX);
+        on_read(self, &message);
     }
 }
 
@@ -285,54 +491,47 @@ static int
 fill_items(cadre_worker_actor_t *self)
 {
     uint32_t slots = self->options.core.slots;
-    size_t count = (size_t)ITEM_SLOTS + slots + self->shard_count;
+    size_t count = (size_t)ITEM_SLOTS + slots + self->shards.count;
     self->items = cadre_realloc(self->items, count, sizeof(*self->items));
     self->items[ITEM_MAIN] = item_of(self->main, false);
     self->items[ITEM_CONTROL] =
-        item_of(cadre_socket_handle(self->control.socket), self->control.count > 0);
-    self->items[ITEM_MONITOR] = item_of(cadre_monitor_handle(self->monitor), false);
+        item_of(cadre_control_link_handle(self->link), cadre_control_link_is_full(self->link));
+    self->items[ITEM_MONITOR] = item_of(cadre_control_link_monitor_handle(self->link), false);
     self->items[ITEM_READER] = item_of(self->options.reader, false);
     for (uint32_t i = 0; i < slots; i++) {
         self->items[ITEM_SLOTS + i] = item_of(self->options.slots[i], false);
     }
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        const cadre_peer_t *peer = &self->shards[i];
+    for (uint32_t i = 0; i < self->shards.count; i++) {
+        const cadre_peer_t *peer = &self->shards.peers[i];
         void *socket = peer->socket ? cadre_socket_handle(peer->socket) : self->main;
-        self->items[ITEM_SLOTS + slots + i] = item_of(socket, peer->count > 0);
+        self->items[ITEM_SLOTS + slots + i] = item_of(socket, cadre_peer_is_full(peer));
     }
     return (int)count;
 }
 
-/* When a coordinator that stays away has been waited for long enough. */
 static uint64_t
-away_due_ms(const cadre_worker_actor_t *self)
+earlier(uint64_t left_ms, uint64_t right_ms)
 {
-    bool waits = self->connected || !self->was_connected || self->left || !self->options.away_ms;
-    return waits ? UINT64_MAX : self->lost_ms + self->options.away_ms;
+    return left_ms < right_ms ? left_ms : right_ms;
 }
 
 static void
 wait(cadre_worker_actor_t *self)
 {
-    uint64_t due_ms = self->due_ms < away_due_ms(self) ? self->due_ms : away_due_ms(self);
-    if (cadre_context_keyring(self->context) && self->keys_due_ms < due_ms) {
-        due_ms = self->keys_due_ms;
+    uint64_t due_ms = earlier(self->due_ms, self->link_due_ms);
+    if (cadre_context_keyring(self->context)) {
+        due_ms = earlier(due_ms, self->keys_due_ms);
     }
-    if (self->redial_ms > 0 && self->redial_ms < due_ms) {
-        due_ms = self->redial_ms;
+    if (self->stirred) {
+        due_ms = earlier(due_ms, self->ticked_ms + 1);
     }
-    if (!self->connected && self->lost_log_ms < due_ms) {
-        due_ms = self->lost_log_ms;
+    if (self->draining && !self->left) {
+        due_ms = earlier(due_ms, self->drain_due_ms);
     }
-    if (self->stirred && self->ticked_ms + 1 < due_ms) {
-        due_ms = self->ticked_ms + 1;
+    if (self->options.http) {
+        due_ms = earlier(due_ms, self->now_ms + CADRE_HTTP_PUBLISH_MS);
     }
-    if (self->draining && !self->left && self->drain_due_ms < due_ms) {
-        due_ms = self->drain_due_ms;
-    }
-    if (self->options.http && self->now_ms + CADRE_HTTP_PUBLISH_MS < due_ms) {
-        due_ms = self->now_ms + CADRE_HTTP_PUBLISH_MS;
-    }
+
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
     self->stirred = cadre_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
@@ -348,7 +547,7 @@ watch_contact(cadre_worker_actor_t *self)
         self->untouched = untouched;
         cadre_log(untouched ? CADRE_LOG_WARN : CADRE_LOG_INFO,
                   untouched ? "unheard" : "heard_again", "coordinator=%s next=\"%s\"",
-                  self->control.address,
+                  cadre_control_link_address(self->link),
                   untouched ? "sends no updates before it is welcomed" : "goes on");
     }
 }
@@ -358,21 +557,21 @@ keep_draining(cadre_worker_actor_t *self)
 {
     if (!self->cleared && (self->draining || cadre_worker_core_is_draining(self->core))) {
         self->cleared = true;
-        cadre_worker_clear_queue(self);
+        clear_queue(self);
     }
     if (!self->draining || self->left) {
         return;
     }
-    if (!self->connected && self->works_out == 0) {
+    if (!cadre_control_link_is_up(self->link) && self->works_out == 0) {
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; nobody is there to take reports", self->draining);
-        cadre_worker_leave(self, reason);
+        cadre_worker_core_abandon(self->core, reason, self->now_ms);
     } else if (self->now_ms >= self->drain_due_ms) {
         cadre_log(CADRE_LOG_WARN, "drain_over", "closures=%zu next=\"other workers run them\"",
                   self->works_out);
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; what ran did not end in time", self->draining);
-        cadre_worker_core_abandon(self->core, reason);
+        cadre_worker_core_abandon(self->core, reason, self->now_ms);
     }
 }
 
@@ -393,16 +592,12 @@ watch_keys(cadre_worker_actor_t *self)
         return;
     }
     self->keys_due_ms = self->now_ms + CADRE_KEYS_LOOK_MS;
-    bool trusted = true;
-    if (cadre_keyring_look(keyring, (int64_t)self->now_ms, tell_audit, NULL) > 0) {
-        trusted = cadre_socket_trusted(self->control.socket);
-        for (uint32_t i = 0; i < self->shard_count; i++) {
-            const cadre_peer_t *shard = &self->shards[i];
-            trusted = trusted && (!shard->socket || cadre_socket_trusted(shard->socket));
-        }
+    if (cadre_keyring_look(keyring, (int64_t)self->now_ms, tell_audit, NULL) == 0) {
+        return;
     }
-    if (!trusted) {
-        cadre_pipe_send(self->main, CADRE_WORKER_UNWANTED,
+    if (!cadre_control_link_is_trusted(self->link) ||
+        !cadre_shard_peers_are_trusted(&self->shards)) {
+        cadre_pipe_send(self->main, CADRE_WORKER_ACTOR_UNWANTED,
                         cadre_strdup("the key of the coordinator or the ps is withdrawn"));
     }
 }
@@ -412,21 +607,11 @@ keep_time(cadre_worker_actor_t *self)
 {
     self->now_ms = (uint64_t)cadre_clock_now_ms();
     watch_keys(self);
-    dial_refused(self);
+    self->link_due_ms = self->left ? UINT64_MAX : cadre_control_link_tick(self->link, self->now_ms);
     if (self->now_ms != self->ticked_ms) {
         self->ticked_ms = self->now_ms;
         self->stirred = false;
         self->due_ms = cadre_worker_core_tick(self->core, self->now_ms);
-    }
-    if (!self->connected && !self->left && self->now_ms >= self->lost_log_ms) {
-        self->lost_log_ms = self->now_ms + LOST_REPEAT_MS;
-        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
-                  "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->control.address,
-                  (self->now_ms - self->lost_ms) / 1000,
-                  (uint64_t)(self->was_connected ? self->options.away_ms : 0) / 1000);
-    }
-    if (self->now_ms >= away_due_ms(self)) {
-        cadre_worker_core_abandon(self->core, "the coordinator stays away");
     }
     watch_contact(self);
     keep_draining(self);
@@ -443,7 +628,7 @@ publish(cadre_worker_actor_t *self)
     cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
     bool drains = self->draining || cadre_worker_core_is_draining(self->core);
     self->drained_ms = drains ? self->drained_ms : self->now_ms;
-    cadre_worker_figures_t figures = {.connected = self->connected,
+    cadre_worker_figures_t figures = {.connected = cadre_control_link_is_up(self->link),
                                       .drains = drains,
                                       .drain_ms = self->now_ms - self->drained_ms};
     const char *unready = cadre_worker_unready(self->core, &figures, self->now_ms);
@@ -461,21 +646,18 @@ publish(cadre_worker_actor_t *self)
 static bool
 finished(const cadre_worker_actor_t *self)
 {
-    return self->left && self->works_out == 0 && self->reads_out == 0 && self->control.count == 0;
+    return self->left && self->works_out == 0 && cadre_reader_link_is_idle(&self->reader) &&
+           !cadre_control_link_is_full(self->link);
 }
 
 static void
 close_all(cadre_worker_actor_t *self)
 {
-    cadre_monitor_close(&self->monitor);
-    cadre_peer_close(&self->control, self->connected ? CADRE_CLEAN_STOP_LINGER_MS : 0);
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        cadre_peer_close(&self->shards[i], 0);
-    }
-    free(self->shards);
+    cadre_control_link_close(&self->link);
+    cadre_shard_peers_fini(&self->shards);
+    cadre_reader_link_fini(&self->reader);
     free(self->items);
     cadre_frames_fini(&self->frames);
-    cadre_worker_free_loads(self);
     cadre_worker_core_destroy(&self->core);
 }
 
@@ -484,19 +666,17 @@ run(void *pipe, void *argument)
 {
     cadre_worker_actor_t *self = argument;
     self->main = pipe;
-    self->lost_ms = (uint64_t)cadre_clock_now_ms();
-    self->lost_log_ms = self->lost_ms + LOST_LOG_MS;
     bool go_on = true;
     while (go_on) {
         keep_time(self);
-        cadre_worker_settle(self);
+        settle(self);
         publish(self);
         if (finished(self)) {
             break;
         }
         wait(self);
         /* Control before data: heartbeats and news of shards do not wait behind values. */
-        uint32_t polled = self->shard_count;
+        uint32_t polled = self->shards.count;
         from_control(self);
         from_slots(self);
         from_reader(self);
@@ -504,10 +684,28 @@ run(void *pipe, void *argument)
         go_on = !(self->items[ITEM_MAIN].revents & ZMQ_POLLIN) || from_main(self);
     }
     close_all(self);
-    cadre_pipe_send(pipe, CADRE_WORKER_GONE, NULL);
+    cadre_pipe_send(pipe, CADRE_WORKER_ACTOR_GONE, NULL);
 }
 
 /* --- opening and closing --- */
+
+static int
+start_thread(cadre_worker_actor_t *self)
+{
+    const cadre_endpoint_t *coordinator = &self->options.coordinator;
+    const cadre_control_link_options_t options = {.coordinator = *coordinator,
+                                                  .task = self->options.core.session.task,
+                                                  .away_ms = self->options.core.session.away_ms};
+    int status = cadre_control_link_open(self->context, &options, &self->link);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_security_is_insecure(self->context, coordinator)) {
+        cadre_log(CADRE_LOG_WARN, "insecure_transport",
+                  "why=\"whoever reaches its connections reads along\"");
+    }
+    return cadre_actor_open(self->context, "network", run, self, &self->actor);
+}
 
 int
 cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,
@@ -518,10 +716,9 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
     self->options = *options;
     self->core = cadre_worker_core_new(&options->core, (uint64_t)cadre_clock_now_ms());
     self->started_last_p = &self->started;
-    int status = connect_control(self);
-    if (status == 0) {
-        status = cadre_actor_open(context, "network", run, self, &self->actor);
-    }
+    cadre_shard_peers_init(&self->shards, context);
+    cadre_reader_link_init(&self->reader, options->reader);
+    int status = start_thread(self);
     if (status < 0) {
         close_all(self);
         free(self);

@@ -21,8 +21,7 @@ typedef struct cadre_worker_actor cadre_worker_actor_t;
 typedef struct {
     cadre_worker_options_t core;
     cadre_endpoint_t coordinator;
-    uint64_t away_ms;  /* leaves when a coordinator that was there is away so long; 0: never */
-    uint64_t drain_ms; /* what still runs so long after DRAIN is given up */
+    uint64_t drain_ms;         /* what still runs so long after DRAIN is given up */
     cadre_work_queue_t *queue; /* borrowed for its life, like the next two */
     void **slots;              /* [core.slots] pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */
@@ -31,14 +30,20 @@ typedef struct {
 
 /* Kinds on its pipe. */
 enum {
-    CADRE_WORKER_DRAIN = 1, /* from main, on a signal: finish or hand back, then leave */
-    CADRE_WORKER_HAS_LEFT,  /* to main: the session is over; a char * says why */
-    CADRE_WORKER_DISMISSED, /* to main, in place of HAS_LEFT: and the process is to end */
-    CADRE_WORKER_MISMATCH,  /* to main: refused, the coordinator is of another release; a char * */
-    CADRE_WORKER_UNWANTED,  /* to main: refused for another reason; a char * */
-    CADRE_WORKER_DEVICE_LOST, /* to main, once: the device computes no more, a char * says why;
-                                 it drains */
-    CADRE_WORKER_GONE,        /* to main, last: slots and reader are idle, the thread has ended */
+    /* from main, on a signal: finish or hand back, then leave */
+    CADRE_WORKER_ACTOR_DRAIN = 1,
+    /* to main: the session is over; a char * says why */
+    CADRE_WORKER_ACTOR_HAS_LEFT,
+    /* to main, in place of HAS_LEFT: and the process is to end */
+    CADRE_WORKER_ACTOR_DISMISSED,
+    /* to main: refused, the coordinator is of another release; a char * */
+    CADRE_WORKER_ACTOR_MISMATCH,
+    /* to main: refused for another reason; a char * */
+    CADRE_WORKER_ACTOR_UNWANTED,
+    /* to main, once: the device computes no more, a char * says why; it drains */
+    CADRE_WORKER_ACTOR_DEVICE_LOST,
+    /* to main, last: slots and reader are idle, the thread has ended */
+    CADRE_WORKER_ACTOR_GONE,
 };
 
 /* CADRE_EIO when the system has no socket or thread left. */

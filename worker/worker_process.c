@@ -87,11 +87,14 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
 {
     gethostname(self->host, sizeof(self->host) - 1);
     cadre_worker_actor_options_t options = {
-        .core = {.task = {CADRE_ROLE_WORKER, self->flags->cluster.index, 0},
-                 .build = CADRE_VERSION,
-                 .host = self->host,
+        .core = {.session = {.task = {CADRE_ROLE_WORKER, self->flags->cluster.index, 0},
+                             .build = CADRE_VERSION,
+                             .host = self->host,
+                             .process = (uint32_t)getpid(),
+                             .away_ms = self->flags->wait
+                                            ? 0
+                                            : 1000 * (uint64_t)self->flags->away_seconds},
                  .devices = cadre_device_name(device),
-                 .process = (uint32_t)getpid(),
                  .slots = self->flags->slots,
                  .ahead = AHEAD,
                  .shards_max = count_room(self),
@@ -100,7 +103,6 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
                  .observes = self->http != NULL,
                  .registry = registry},
         .coordinator = self->flags->cluster.coordinator,
-        .away_ms = self->flags->wait ? 0 : 1000 * (uint64_t)self->flags->away_seconds,
         .drain_ms = 1000 * (uint64_t)self->flags->drain_seconds,
         .http = self->http,
         .queue = self->queue,
@@ -112,7 +114,7 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
             incarnation = 0;
         }
     }
-    options.core.task.incarnation = incarnation;
+    options.core.session.task.incarnation = incarnation;
     return cadre_worker_actor_open(self->context, &options, &self->network);
 }
 
@@ -153,7 +155,7 @@ on_signal(process_t *self)
     self->status = status;
     cadre_log(CADRE_LOG_INFO, "draining", "signal=%d next=\"finish what runs, then leave\"",
               number);
-    cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
+    cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_ACTOR_DRAIN, NULL);
 }
 
 /* The worker drains by itself. */
@@ -171,22 +173,22 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
 {
     cadre_auto(cadre_free) char *text = message->pointer;
     switch (message->kind) {
-    case CADRE_WORKER_HAS_LEFT:
-    case CADRE_WORKER_DISMISSED:
-        self->dismissed = message->kind == CADRE_WORKER_DISMISSED;
+    case CADRE_WORKER_ACTOR_HAS_LEFT:
+    case CADRE_WORKER_ACTOR_DISMISSED:
+        self->dismissed = message->kind == CADRE_WORKER_ACTOR_DISMISSED;
         cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\"", text);
         self->left = true;
         self->left_ms = cadre_clock_now_ms();
         break;
-    case CADRE_WORKER_MISMATCH:
-    case CADRE_WORKER_UNWANTED:
+    case CADRE_WORKER_ACTOR_MISMATCH:
+    case CADRE_WORKER_ACTOR_UNWANTED:
         cadre_log(CADRE_LOG_ERROR, "refused", "why=\"%s\" next=exit", text);
-        _exit(message->kind == CADRE_WORKER_MISMATCH ? CADRE_WORKER_EXIT_PROTOCOL
-                                                     : CADRE_WORKER_EXIT_UNAVAILABLE);
-    case CADRE_WORKER_DEVICE_LOST:
+        _exit(message->kind == CADRE_WORKER_ACTOR_MISMATCH ? CADRE_WORKER_EXIT_PROTOCOL
+                                                           : CADRE_WORKER_EXIT_UNAVAILABLE);
+    case CADRE_WORKER_ACTOR_DEVICE_LOST:
         on_device_lost(self, text);
         break;
-    case CADRE_WORKER_GONE:
+    case CADRE_WORKER_ACTOR_GONE:
         self->gone = true;
         break;
     default:

@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/monitor.h"
-#include "common/net/socket.h"
+#include "common/net/peer.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/wire/codec.h"
@@ -20,11 +20,9 @@ enum {
 struct cadre_control_link {
     cadre_control_link_options_t options;
     cadre_context_t *context;
-    cadre_socket_t *socket;
+    cadre_peer_t peer; /* the coordinator */
     cadre_monitor_t *monitor;
     cadre_frames_t frames;
-    cadre_outbox_t waiting; /* for a socket that is full */
-    char address[CADRE_ENDPOINT_TEXT_SIZE];
 
     bool is_up;
     bool was_up; /* at any time */
@@ -37,41 +35,42 @@ struct cadre_control_link {
 
 /* --- dialling --- */
 
-/* A socket that connects in the background; nothing is left open when it fails. */
 static int
-dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
+try_dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
 {
     char id[CADRE_TASK_TEXT_SIZE];
-    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
-                                          cadre_task_text(&self->options.task, id), socket);
-    if (status == 0) {
-        status = cadre_monitor_open(self->context, *socket, monitor);
-    }
-    if (status == 0) {
-        status = cadre_socket_connect(*socket, &self->options.coordinator);
-    }
-    if (status < 0) {
-        cadre_monitor_close(monitor);
-        cadre_socket_close(socket, 0);
-    }
-    return status;
-}
-
-/* Puts another socket, under the same name, in the place of the present one, which stays when there
- * is none to be had. */
-static int
-replace(cadre_control_link_t *self)
-{
-    cadre_socket_t *socket = NULL;
-    cadre_monitor_t *monitor = NULL;
-    int status = dial(self, &socket, &monitor);
+    cadre_task_text(&self->options.task, id);
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, id, socket);
     if (status < 0) {
         return status;
     }
+    status = cadre_monitor_open(self->context, *socket, monitor);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_socket_connect(*socket, &self->options.coordinator);
+}
+
+/* Puts another socket, which connects in the background under the same name, in the place of the
+ * present one; that stays when there is none to be had. */
+static int
+dial(cadre_control_link_t *self)
+{
+    cadre_socket_t *socket = NULL;
+    cadre_monitor_t *monitor = NULL;
+    int status = try_dial(self, &socket, &monitor);
+    if (status < 0) {
+        cadre_monitor_close(&monitor);
+        cadre_socket_close(&socket, 0);
+        return status;
+    }
+
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_monitor_close(&self->monitor);
-    cadre_socket_close(&self->socket, 0);
+    cadre_peer_close(&self->peer, 0);
+    cadre_peer_init(&self->peer, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
+                    cadre_endpoint_text(&self->options.coordinator, address));
     self->monitor = monitor;
-    self->socket = socket;
     return 0;
 }
 
@@ -82,7 +81,7 @@ begin_waiting(cadre_control_link_t *self, uint64_t now_ms)
     self->down_since_ms = now_ms;
     self->waiting_ms = WAITING_FIRST_MS;
     self->waiting_due_ms = now_ms + self->waiting_ms;
-    cadre_outbox_fini(&self->waiting);
+    cadre_peer_drop_waiting(&self->peer);
 }
 
 int
@@ -93,8 +92,7 @@ cadre_control_link_open(cadre_context_t *context, const cadre_control_link_optio
     self->options = *options;
     self->context = context;
     self->redial_ms = UINT64_MAX;
-    cadre_endpoint_text(&options->coordinator, self->address);
-    int status = dial(self, &self->socket, &self->monitor);
+    int status = dial(self);
     if (status < 0) {
         free(self);
         return status;
@@ -113,9 +111,8 @@ cadre_control_link_close(cadre_control_link_t **self_p)
     }
     *self_p = NULL;
     cadre_monitor_close(&self->monitor);
-    cadre_socket_close(&self->socket, self->is_up ? CADRE_CLEAN_STOP_LINGER_MS : 0);
+    cadre_peer_close(&self->peer, self->is_up ? CADRE_CLEAN_STOP_LINGER_MS : 0);
     cadre_frames_fini(&self->frames);
-    cadre_outbox_fini(&self->waiting);
     free(self);
 }
 
@@ -128,19 +125,19 @@ cadre_control_link_is_up(const cadre_control_link_t *self)
 const char *
 cadre_control_link_address(const cadre_control_link_t *self)
 {
-    return self->address;
+    return self->peer.address;
 }
 
 bool
 cadre_control_link_is_trusted(const cadre_control_link_t *self)
 {
-    return cadre_socket_trusted(self->socket);
+    return cadre_socket_trusted(self->peer.socket);
 }
 
 void *
 cadre_control_link_handle(cadre_control_link_t *self)
 {
-    return cadre_socket_handle(self->socket);
+    return cadre_socket_handle(self->peer.socket);
 }
 
 void *
@@ -164,7 +161,7 @@ on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_m
     self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
     bool is_guarded = cadre_context_keyring(self->context) != NULL;
     cadre_log(CADRE_LOG_ERROR, "handshake_failed",
-              "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->address,
+              "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->peer.address,
               cadre_event_why_failed(event, is_guarded));
 }
 
@@ -177,7 +174,7 @@ cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
             self->is_up = true;
             self->was_up = true;
             self->redial_ms = UINT64_MAX; /* libzmq had tried again by itself */
-            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->address);
+            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->peer.address);
             return CADRE_LINK_UP;
         }
         if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
@@ -193,13 +190,13 @@ cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
 bool
 cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
 {
-    if (replace(self) < 0) {
+    if (dial(self) < 0) {
         cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
-                  self->address, cadre_error_text());
+                  self->peer.address, cadre_error_text());
         return false;
     }
     cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
-              self->address, CADRE_MUTE_MS);
+              self->peer.address, CADRE_MUTE_MS);
     begin_waiting(self, now_ms);
     return true;
 }
@@ -208,7 +205,7 @@ static void
 complain(cadre_control_link_t *self, uint64_t now_ms)
 {
     cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
-              "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->address,
+              "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->peer.address,
               (now_ms - self->down_since_ms) / 1000,
               (self->was_up ? self->options.away_ms : 0) / 1000);
     self->waiting_ms =
@@ -223,7 +220,7 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
         return UINT64_MAX;
     }
     if (now_ms >= self->redial_ms) {
-        self->redial_ms = replace(self) < 0 ? now_ms + CADRE_REDIAL_MS : UINT64_MAX;
+        self->redial_ms = dial(self) < 0 ? now_ms + CADRE_REDIAL_MS : UINT64_MAX;
     }
     if (now_ms >= self->waiting_due_ms) {
         complain(self, now_ms);
@@ -236,7 +233,7 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
 int
 cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message)
 {
-    int status = cadre_socket_receive(self->socket, &self->frames);
+    int status = cadre_socket_receive(self->peer.socket, &self->frames);
     if (status == CADRE_ECLOSED) {
         return CADRE_EAGAIN;
     }
@@ -251,47 +248,21 @@ cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message)
 bool
 cadre_control_link_is_full(const cadre_control_link_t *self)
 {
-    return cadre_outbox_count(&self->waiting) > 0;
-}
-
-/* False when the socket is full; any other failure loses the message, as a connection may. */
-static bool
-try_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry)
-{
-    int status =
-        cadre_socket_send(self->socket, NULL, entry->header, entry->chunks, entry->chunk_count);
-    if (status == CADRE_EAGAIN) {
-        return false;
-    }
-    cadre_outbox_entry_fini(entry);
-    return true;
+    return cadre_peer_is_full(&self->peer);
 }
 
 void
 cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry)
 {
-    if (!self->is_up) {
+    if (self->is_up) {
+        cadre_peer_send(&self->peer, entry);
+    } else {
         cadre_outbox_entry_fini(entry);
-        return;
     }
-    if (!cadre_control_link_is_full(self) && try_send(self, entry)) {
-        return;
-    }
-    if (cadre_outbox_count(&self->waiting) == CADRE_LINK_WAITING_MAX) {
-        cadre_outbox_entry_fini(entry);
-        return;
-    }
-    cadre_outbox_push(&self->waiting, entry);
 }
 
 void
 cadre_control_link_flush(cadre_control_link_t *self)
 {
-    cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(&self->waiting, &entry)) {
-        if (!try_send(self, &entry)) {
-            cadre_outbox_push_front(&self->waiting, &entry);
-            return;
-        }
-    }
+    cadre_peer_flush(&self->peer);
 }

@@ -18,11 +18,6 @@
 #include "common/net/endpoint.h"
 #include "common/wire/outbox.h"
 
-enum {
-    CADRE_LINK_WAITING_MAX = 16384, /* messages that a full socket has not taken; the next is
-                                       dropped */
-};
-
 typedef struct cadre_control_link cadre_control_link_t;
 
 typedef struct {
@@ -73,16 +68,16 @@ uint64_t cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms);
 /* The next thing that has happened to the connection. */
 cadre_control_link_event_t cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms);
 
-/* The nobody that answers may be a ROUTER that still holds the name of an older connection: makes
- * another one, on another socket. True when there is one, which is not up yet; else the old one
- * stays. */
+/* Makes another connection, on another socket: where nobody answers, the ROUTER may still hold the
+ * name of an older one. True when it is being made; else the present one stays. */
 bool cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms);
 
 /* The next message, which the caller ends. CADRE_EAGAIN when there is none, CADRE_EMALFORMED and
  * the like for one that was dropped. */
 int cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message);
 
-/* Sends the entry, keeps it while the socket is full, or drops it; takes it. */
+/* Sends the entry, keeps it while the socket is full, as common/net/peer.h, or drops it where there
+ * is no connection; takes it. */
 void cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry);
 
 /* Sends what waits, as far as the socket takes it. */

@@ -82,7 +82,7 @@ take(target_t *self)
         case CADRE_WORKER_FORGET:
         case CADRE_WORKER_LACKS:
         case CADRE_WORKER_RESET:
-        case CADRE_WORKER_MUTE:
+        case CADRE_WORKER_REDIAL:
         case CADRE_WORKER_REFUSED:
         case CADRE_WORKER_LEFT:
             break;
@@ -253,14 +253,13 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t pauses_ms[] = {0, 1, 50, 600, 1001, 3001, 10001, 60001};
-    cadre_worker_options_t options = {.task = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, SELF},
-                                      .build = "1",
-                                      .host = "h",
-                                      .devices = "cpu",
-                                      .slots = 1,
-                                      .ahead = 1,
-                                      .shard_timeout_ms = 3000,
-                                      .kept_values_max = 20000};
+    cadre_worker_options_t options = {
+        .session = {.task = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, SELF}, .build = "1", .host = "h"},
+        .devices = "cpu",
+        .slots = 1,
+        .ahead = 1,
+        .shard_timeout_ms = 3000,
+        .kept_values_max = 20000};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;
     self->fuzz.end = data + size;

@@ -78,7 +78,7 @@ on_event(workers_t *self, worker_t *worker, cadre_worker_event_t *event)
         cadre_worker_core_finish(worker->core, event->run,
                                  &(cadre_run_outcome_t){.text = "", .compute_us = 1}, self->now_ms);
         break;
-    case CADRE_WORKER_MUTE:
+    case CADRE_WORKER_REDIAL:
         dial(self, worker);
         break;
     case CADRE_WORKER_REFUSED:
@@ -195,11 +195,11 @@ start(workers_t *self, int i, int first, int slots)
     require(getrandom(&incarnation, sizeof(incarnation), 0) == (ssize_t)sizeof(incarnation),
             "a random number");
     worker->task = (cadre_task_t){CADRE_ROLE_WORKER, (uint32_t)(first + i), incarnation};
-    cadre_worker_options_t options = {.task = worker->task,
-                                      .build = "scale",
-                                      .host = "scale",
+    cadre_worker_options_t options = {.session = {.task = worker->task,
+                                                  .build = "scale",
+                                                  .host = "scale",
+                                                  .process = (uint32_t)getpid()},
                                       .devices = "cpu",
-                                      .process = (uint32_t)getpid(),
                                       .slots = (uint32_t)slots};
     worker->core = cadre_worker_core_new(&options, self->now_ms);
     dial(self, worker);

@@ -146,6 +146,9 @@ uint32_t sim_cluster_node_at(sim_cluster_t *self, const sim_place_t *place);
 /* The coordinator sees, by and by, that its connection to a node broke; or never does. */
 void sim_cluster_maybe_seen(sim_cluster_t *self, uint32_t node);
 
+/* A task notices that its control connection broke; nothing for a node that is none. */
+void sim_cluster_disconnected(sim_cluster_t *self, uint32_t node);
+
 /* The coordinator and the user program die; they begin again. */
 void sim_cluster_kill_coordinator(sim_cluster_t *self);
 void sim_cluster_start_coordinator(sim_cluster_t *self);

@@ -200,13 +200,34 @@ sim_cluster_left(sim_cluster_t *self, uint32_t node)
 /* --- the coordinator comes and goes --- */
 
 void
+sim_cluster_disconnected(sim_cluster_t *self, uint32_t node)
+{
+    const sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    const sim_shard_t *shard = sim_cluster_shard_of(self, node);
+    if (worker && worker->core) {
+        cadre_worker_core_disconnected(worker->core, self->network.now_ms);
+    }
+    if (shard && shard->core) {
+        cadre_ps_core_disconnected(shard->core, self->network.now_ms);
+    }
+}
+
+/* Whether a worker noticed that its connection broke: it says nothing before it has another one. */
+static bool
+has_noticed(sim_cluster_t *self, uint32_t node)
+{
+    const sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    return worker && worker->core && !cadre_worker_core_figures(worker->core).is_connected;
+}
+
+void
 sim_cluster_kill_coordinator(sim_cluster_t *self)
 {
     sim_script_fini(&self->script);
     sim_coordinator_stop(self->coordinator);
-    for (uint32_t i = 0; i < self->ps_count; i++) {
-        if (self->shards[i].core && sim_chance(&self->random, self->seen)) {
-            cadre_ps_core_disconnected(self->shards[i].core, self->network.now_ms);
+    for (uint32_t node = 1; node < self->node_count; node++) {
+        if (sim_chance(&self->random, self->seen)) {
+            sim_cluster_disconnected(self, node);
         }
     }
 }
@@ -224,7 +245,7 @@ sim_cluster_start_coordinator(sim_cluster_t *self)
         sim_script_start_again(&self->script);
     }
     for (uint32_t node = 1; node < self->node_count; node++) {
-        if (sim_cluster_shard_of(self, node) || draw(self, 0, 1)) {
+        if (sim_cluster_shard_of(self, node) || has_noticed(self, node) || draw(self, 0, 1)) {
             sim_network_at(&self->network, draw(self, 0, 500), SIM_CONNECTED, node, 0);
         }
     }

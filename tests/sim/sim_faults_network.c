@@ -53,12 +53,11 @@ cut_control(sim_cluster_t *self, cadre_role_t role)
     uint32_t node = sim_cluster_node_at(self, place);
     uint64_t ms =
         sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
-    const sim_shard_t *shard = sim_cluster_shard_at(self, place);
     sim_faults_say(self, "cut from coordinator", node, ms);
     cut_now(self, SIM_COORDINATOR_NODE, node, ms);
     sim_cluster_maybe_seen(self, node);
-    if (shard && sim_faults_draw(self, 0, 1)) {
-        cadre_ps_core_disconnected(shard->core, self->network.now_ms);
+    if (sim_faults_draw(self, 0, 1)) {
+        sim_cluster_disconnected(self, node);
     }
     connect_after(self, node, ms);
     return true;

@@ -23,22 +23,21 @@ sim_worker_start(sim_worker_t *self)
 {
     self->lacks = sim_lacks_of(self->check->seed, self->node);
     self->registry = sim_lacks_registry(&self->lacks);
-    cadre_worker_options_t options = {.task = self->task,
-                                      .build = "sim",
-                                      .host = "sim",
-                                      .devices = "cpu",
-                                      .process = self->node,
-                                      .slots = self->slot_count - self->ahead,
-                                      .ahead = self->ahead,
-                                      .shard_timeout_ms = self->shard_timeout_ms,
-                                      .kept_values_max = self->kept_values_max,
-                                      .window = self->window,
-                                      .push_part_size = self->push_part_size,
-                                      .partitions_max = self->partitions_max,
-                                      .observes = true,
-                                      .registry = self->registry};
+    cadre_worker_options_t options = {
+        .session = {.task = self->task, .build = "sim", .host = "sim", .process = self->node},
+        .devices = "cpu",
+        .slots = self->slot_count - self->ahead,
+        .ahead = self->ahead,
+        .shard_timeout_ms = self->shard_timeout_ms,
+        .kept_values_max = self->kept_values_max,
+        .window = self->window,
+        .push_part_size = self->push_part_size,
+        .partitions_max = self->partitions_max,
+        .observes = true,
+        .registry = self->registry};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
+    cadre_worker_core_connected(self->core, self->network->now_ms);
 }
 
 void
@@ -342,7 +341,7 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_PUSHED:
         on_pushed(self, event);
         break;
-    case CADRE_WORKER_MUTE:
+    case CADRE_WORKER_REDIAL:
         cadre_worker_core_connected(self->core, self->network->now_ms);
         break;
     case CADRE_WORKER_REFUSED:

@@ -40,17 +40,16 @@ static inline void
 fixture_init_with(fixture_t *self, uint32_t slots, uint32_t ahead, const cadre_registry_t *registry)
 {
     *self = (fixture_t){.now_ms = 10000, .session = FIXTURE_SESSION, .shard_count = 2};
-    cadre_worker_options_t options = {.task = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 77},
-                                      .build = "1",
-                                      .host = "here",
-                                      .devices = "cpu",
-                                      .slots = slots,
-                                      .ahead = ahead,
-                                      .shards_max = FIXTURE_SHARDS_MAX,
-                                      .shards_why = "RLIMIT_NOFILE is 80",
-                                      .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
-                                      .observes = true,
-                                      .registry = registry};
+    cadre_worker_options_t options = {
+        .session = {.task = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 77}, .build = "1", .host = "here"},
+        .devices = "cpu",
+        .slots = slots,
+        .ahead = ahead,
+        .shards_max = FIXTURE_SHARDS_MAX,
+        .shards_why = "RLIMIT_NOFILE is 80",
+        .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
+        .observes = true,
+        .registry = registry};
     self->core = cadre_worker_core_new(&options, self->now_ms);
 }
 
@@ -164,7 +163,7 @@ fixture_function(fixture_t *self)
 static inline void
 fixture_brief(fixture_t *self)
 {
-    cadre_worker_core_tick(self->core, self->now_ms);
+    cadre_worker_core_connected(self->core, self->now_ms);
     fixture_welcome(self);
     fixture_shard(self, 0, FIXTURE_PS, 1);
     fixture_shard(self, 1, FIXTURE_PS + 1, 1);

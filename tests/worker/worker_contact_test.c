@@ -95,7 +95,7 @@ Test(worker_contact, does_not_send_what_waited_for_credit)
 {
     fixture_t self;
     fixture_init(&self, 2, 0);
-    cadre_worker_core_tick(self.core, self.now_ms);
+    cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
     fixture_shard(&self, 0, FIXTURE_PS, 1);
     fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
@@ -134,67 +134,6 @@ Test(worker_contact, an_answer_counts_from_its_question)
     fixture_fini(&self);
 }
 
-Test(worker_contact, takes_no_old_welcome_for_an_answer)
-{
-    fixture_t self;
-    begin_heard(&self);
-    drop_everything(&self);
-    fixture_pass(&self, TRUST_MS);
-    uint64_t number = asked(&self, CADRE_MESSAGE_HELLO);
-    fixture_welcome_as(&self, 0); /* of the coordinator looking whether somebody is there */
-    cr_expect_not(cadre_worker_core_in_touch(self.core, self.now_ms));
-    fixture_welcome_as(&self, number - 1);
-    cr_expect_not(cadre_worker_core_in_touch(self.core, self.now_ms));
-    cr_expect_not(sent(&self, CADRE_MESSAGE_HEARTBEAT), "it is no member yet");
-    fixture_pass(&self, 1000);
-    cr_expect_gt(asked(&self, CADRE_MESSAGE_HELLO), number, "asks again");
-    fixture_welcome_as(&self, number); /* late, but an answer */
-    cr_expect(cadre_worker_core_in_touch(self.core, self.now_ms));
-    fixture_fini(&self);
-}
-
-Test(worker_contact, a_coordinator_that_repeats_no_numbers_is_never_lost)
-{
-    fixture_t self;
-    cadre_run_t *run = begin(&self);
-    fixture_pass(&self, 10 * FIXTURE_LEASE_MS);
-    push(&self, run);
-    cr_expect(pushed(&self));
-    fixture_fini(&self);
-}
-
-Test(worker_contact, a_steady_exchange_never_loses_touch)
-{
-    fixture_t self;
-    begin_heard(&self);
-    drop_everything(&self);
-    for (int i = 0; i < 100; i++) {
-        fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
-        cadre_message_t message;
-        cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
-        answer(&self, message.request);
-        cadre_message_fini(&message);
-    }
-    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
-    cr_expect_not(sent(&self, CADRE_MESSAGE_HELLO));
-    fixture_fini(&self);
-}
-
-Test(worker_contact, wants_to_be_called_when_touch_is_lost)
-{
-    fixture_t self;
-    begin_heard(&self);
-    uint64_t lost_ms = self.now_ms + TRUST_MS;
-    uint64_t due_ms = self.now_ms;
-    for (int i = 0; i < 1000 && due_ms < lost_ms; i++) {
-        due_ms = cadre_worker_core_tick(self.core, due_ms);
-    }
-    cr_expect_eq(due_ms, lost_ms);
-    drop_everything(&self);
-    cr_expect_gt(cadre_worker_core_tick(self.core, due_ms), due_ms, "and does not spin");
-    fixture_fini(&self);
-}
-
 Test(worker_contact, one_that_drains_leaves_its_closures_to_others)
 {
     fixture_t self;
@@ -224,7 +163,7 @@ Test(worker_contact, leaves_at_once_what_does_not_end)
     push(&self, run);
     cadre_worker_core_drain(self.core, "SIGTERM", self.now_ms);
     drop_everything(&self);
-    cadre_worker_core_abandon(self.core, "it did not end");
+    cadre_worker_core_abandon(self.core, "it did not end", self.now_ms);
     cr_expect(sent(&self, CADRE_MESSAGE_GOODBYE));
     cr_expect(atomic_load(&run->cancelled));
     cadre_worker_event_t event;
@@ -233,7 +172,7 @@ Test(worker_contact, leaves_at_once_what_does_not_end)
     cr_expect_str_eq(event.text, "it did not end");
     finish(&self, run, 0);
     cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "GOODBYE was the last word");
-    cadre_worker_core_abandon(self.core, "twice");
+    cadre_worker_core_abandon(self.core, "twice", self.now_ms);
     cr_expect_not(happened(&self, CADRE_WORKER_LEFT));
     fixture_fini(&self);
 }
@@ -251,51 +190,18 @@ Test(worker_contact, told_to_drain_before_it_is_welcomed_again_cancels_what_runs
     fixture_fini(&self);
 }
 
-/* --- a mute connection --- */
+/* --- another connection --- */
 
 Test(worker_contact, wants_another_connection_when_nobody_answers_HELLO)
 {
     fixture_t self;
     fixture_init(&self, 1, 0);
-    fixture_pass(&self, 10 * CADRE_MUTE_MS);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE), "there is none yet");
     cadre_worker_core_connected(self.core, self.now_ms);
-    fixture_pass(&self, CADRE_MUTE_MS - 1);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE));
-    fixture_pass(&self, 1);
-    cr_expect(happened(&self, CADRE_WORKER_MUTE));
-    fixture_pass(&self, CADRE_MUTE_MS - 1);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE), "once in a while");
-    fixture_pass(&self, 1);
-    cr_expect(happened(&self, CADRE_WORKER_MUTE));
-    fixture_welcome(&self);
-    fixture_pass(&self, 2 * CADRE_MUTE_MS);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE));
-    fixture_fini(&self);
-}
-
-Test(worker_contact, gives_a_connection_time_to_answer_when_touch_is_lost)
-{
-    fixture_t self;
-    begin_heard(&self);
+    fixture_pass(&self, CADRE_MUTE_MS);
+    cr_expect(happened(&self, CADRE_WORKER_REDIAL));
+    cadre_worker_core_disconnected(self.core, self.now_ms);
     drop_everything(&self);
-    fixture_pass(&self, TRUST_MS); /* CADRE_MUTE_MS has passed since the last message, too */
-    fixture_pass(&self, CADRE_MUTE_MS - 1);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE));
-    fixture_pass(&self, 1);
-    cr_expect(happened(&self, CADRE_WORKER_MUTE));
-    fixture_fini(&self);
-}
-
-Test(worker_contact, counts_its_own_stall_against_no_connection)
-{
-    fixture_t self;
-    fixture_init(&self, 1, 0);
-    cadre_worker_core_connected(self.core, self.now_ms);
-    fixture_pass(&self, CADRE_MUTE_MS / 2);
-    fixture_stall(&self, 10 * CADRE_MUTE_MS);
-    cr_expect_not(happened(&self, CADRE_WORKER_MUTE), "it could hear nobody");
-    fixture_pass(&self, CADRE_MUTE_MS / 2);
-    cr_expect(happened(&self, CADRE_WORKER_MUTE));
+    fixture_pass(&self, CADRE_MUTE_MS);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_HELLO), "there is none");
     fixture_fini(&self);
 }

@@ -132,7 +132,7 @@ Test(worker_lacks, does_not_build_it_when_the_function_is_told_later)
     fixture_t self;
     registry = cadre_registry_new();
     fixture_init_with(&self, 1, 0, registry);
-    cadre_worker_core_tick(self.core, self.now_ms);
+    cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
     fixture_shard(&self, 0, FIXTURE_PS, 1);
     fixture_shard(&self, 1, FIXTURE_PS + 1, 1);

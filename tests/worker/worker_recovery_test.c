@@ -73,6 +73,7 @@ Test(worker_recovery, starts_closures_though_a_shard_is_away)
 {
     fixture_t self;
     fixture_init(&self, 1, 0);
+    cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
     fixture_shard(&self, 0, FIXTURE_PS, 1);
     fixture_shard_away(&self, 1, 1); /* as a worker that joins now is briefed */

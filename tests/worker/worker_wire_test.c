@@ -8,7 +8,7 @@ static void
 enter(fixture_t *self, uint32_t slots)
 {
     fixture_init(self, slots, 0);
-    cadre_worker_core_tick(self->core, self->now_ms);
+    cadre_worker_core_connected(self->core, self->now_ms);
     fixture_welcome(self);
 }
 

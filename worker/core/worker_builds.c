@@ -106,7 +106,8 @@ cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
         char text[CADRE_TEXT_SIZE_MAX + 1];
         snprintf(text, sizeof(text),
                  "resource %.100s was not built on worker %" PRIu32 " by function %.100s: %s", name,
-                 effects->task.index, run->function ? run->function->name : "",
+                 cadre_session_task(effects->session)->index,
+                 run->function ? run->function->name : "",
                  outcome->text[0] ? outcome->text : cadre_status_text(outcome->status));
         cadre_directory_build_failed(directory, entry, text);
     } else {

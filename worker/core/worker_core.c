@@ -3,16 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/session/contact.h"
-#include "common/wire/codec.h"
 #include "worker/core/worker_builds.h"
 #include "worker/core/worker_wants.h"
-
-enum { HELLO_RETRY_MS = 1000 }; /* until WELCOME */
 
 struct cadre_worker_core {
     cadre_worker_options_t options;
@@ -23,25 +20,10 @@ struct cadre_worker_core {
     cadre_worker_runs_t *runs;
     cadre_worker_wants_t wants;
 
-    cadre_worker_state_t state;
-    uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
-    bool superseded;  /* another coordinator is there; slots still hold runs of the one before */
-    uint64_t epoch;
-    uint64_t heartbeat_ms; /* intervals, from WELCOME */
-    uint64_t lease_ms;
-    cadre_contact_t contact;
-    uint64_t round; /* of HELLO: how often what was told may not have been taken */
-    uint64_t
-        hello_first; /* number of the first HELLO since the state is CADRE_WORKER_STATE_HELLO: a
-                             WELCOME that answers an earlier one, or none, is no answer to it */
-    uint64_t hello_due_ms;
-    uint64_t mute_due_ms; /* while in CADRE_WORKER_HELLO and the coordinator says nothing */
-    uint64_t heartbeat_due_ms;
-    uint64_t tick_due_ms; /* when the shell promised to tick again, at the latest */
-    uint64_t heartbeat_sequence;
-    char leave_reason[CADRE_TEXT_SIZE_MAX + 1];
-    bool dismissed; /* told to drain */
-    bool disowned;  /* draining, and the coordinator has forgotten this worker: no ACK will come */
+    cadre_session_t *session; /* the effects' */
+    bool superseded;   /* another coordinator is there; slots still hold runs of the one before */
+    uint64_t untaken;  /* times that such a coordinator had told what was not taken */
+    bool is_dismissed; /* told to drain */
 };
 
 static void
@@ -63,11 +45,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     cadre_worker_core_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
     fill_in(&self->options);
-    self->heartbeat_ms = CADRE_HEARTBEAT_MS;
-    self->hello_due_ms = now_ms;
-    self->mute_due_ms = UINT64_MAX;
-    self->tick_due_ms = UINT64_MAX;
-    cadre_worker_effects_speak_as(&self->effects, &options->task, 0);
+    cadre_worker_effects_init(&self->effects, &options->session);
+    self->session = self->effects.session;
 
     /* Contents are numbered above all that a core before this one can have given in this process.
      */
@@ -116,7 +95,7 @@ cadre_worker_core_directory(const cadre_worker_core_t *self)
 const cadre_task_t *
 cadre_worker_core_task(const cadre_worker_core_t *self)
 {
-    return &self->options.task;
+    return cadre_session_task(self->session);
 }
 
 bool
@@ -142,12 +121,13 @@ cadre_worker_core_figures_t
 cadre_worker_core_figures(const cadre_worker_core_t *self)
 {
     const cadre_shard_set_t unreachable = cadre_worker_values_unreachable(self->values);
-    return (cadre_worker_core_figures_t){.state = self->state,
-                                         .session = self->session,
-                                         .epoch = self->epoch,
-                                         .lease_ms = self->lease_ms,
-                                         .heard_ms = self->contact.heard_ms,
-                                         .build = self->options.build,
+    return (cadre_worker_core_figures_t){.state = cadre_session_state(self->session),
+                                         .is_connected = cadre_session_is_connected(self->session),
+                                         .contact = cadre_session_contact(self->session),
+                                         .session =
+                                             cadre_session_coordinator(self->session)->incarnation,
+                                         .epoch = cadre_session_epoch(self->session),
+                                         .build = self->options.session.build,
                                          .slots = self->options.slots,
                                          .held = cadre_worker_runs_count(self->runs),
                                          .waiting = cadre_worker_runs_waiting(self->runs),
@@ -164,29 +144,18 @@ static void
 say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->superseded && cadre_worker_runs_running(self->runs) == 0) {
-        self->round++; /* what the other coordinator told so far was not taken */
+        self->untaken++; /* what the other coordinator told so far was not taken */
     }
     cadre_u64s_t held = cadre_worker_runs_held(self->runs);
-    cadre_message_t message = cadre_worker_effects_message(&self->effects, CADRE_MESSAGE_HELLO);
-    message.hello = (cadre_hello_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
-                                            .highest = CADRE_PROTOCOL_VERSION,
-                                            .schema = cadre_message_schema_hash(),
-                                            .role = CADRE_ROLE_WORKER,
-                                            .index = self->options.task.index,
-                                            .build = self->options.build,
-                                            .host = self->options.host,
-                                            .process = self->options.process,
-                                            .devices = self->options.devices,
-                                            .slots = self->options.slots,
-                                            .session = self->session,
-                                            .held = held,
-                                            .round = self->round,
-                                            .definitions = self->directory.definitions,
-                                            .functions = self->directory.functions_complete};
-    message.request = cadre_contact_ask(&self->contact, now_ms);
-    cadre_worker_effects_ask(&self->effects, &message);
+    cadre_message_t message = cadre_session_hello(self->session, now_ms);
+    message.hello.devices = self->options.devices;
+    message.hello.slots = self->options.slots;
+    message.hello.held = held;
+    message.hello.round = cadre_session_rounds(self->session) + self->untaken;
+    message.hello.definitions = self->directory.definitions;
+    message.hello.functions = self->directory.functions_complete;
+    cadre_session_say(self->session, &message);
     free((void *)held.items);
-    self->hello_due_ms = now_ms + HELLO_RETRY_MS;
 }
 
 static void
@@ -197,51 +166,60 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
     cadre_shard_set_t unheard = cadre_worker_values_unreachable(self->values);
     cadre_wait_t waits[CADRE_WAITS_MAX];
     size_t wait_count = cadre_worker_values_waits(self->values, now_ms, waits);
-    cadre_message_t message = cadre_worker_effects_message(&self->effects, CADRE_MESSAGE_HEARTBEAT);
-    message.heartbeat =
-        (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
-                                    .held = held,
-                                    .counters = {self->counters.items, CADRE_WORKER_COUNTER_COUNT},
-                                    .known = cadre_resource_set_list(&directory->resources_known),
-                                    .built = cadre_resource_set_list(&directory->resources_built),
-                                    .unreachable = cadre_shard_set_list(&unheard),
-                                    .waits = cadre_wait_list(waits, wait_count),
-                                    .lacks = {directory->lacks, directory->lack_count}};
-    message.request = cadre_contact_ask(&self->contact, now_ms);
-    cadre_worker_effects_ask(&self->effects, &message);
+
+    cadre_message_t message = cadre_session_heartbeat(self->session, now_ms);
+    cadre_heartbeat_message_t *heartbeat = &message.heartbeat;
+    heartbeat->held = held;
+    heartbeat->counters = (cadre_u64s_t){self->counters.items, CADRE_WORKER_COUNTER_COUNT};
+    heartbeat->known = cadre_resource_set_list(&directory->resources_known);
+    heartbeat->built = cadre_resource_set_list(&directory->resources_built);
+    heartbeat->unreachable = cadre_shard_set_list(&unheard);
+    heartbeat->waits = cadre_wait_list(waits, wait_count);
+    heartbeat->lacks = (cadre_u64s_t){directory->lacks, directory->lack_count};
+    cadre_session_say(self->session, &message);
     free((void *)held.items);
-    self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
     cadre_worker_effects_take_hurry(&self->effects);
 }
 
+/* The session is over: what slots still hold is cancelled, the rest dropped. */
 static void
-leave(cadre_worker_core_t *self, const char *reason)
+end(cadre_worker_core_t *self, cadre_worker_event_kind_t kind, const cadre_session_effect_t *effect)
 {
-    if (self->state == CADRE_WORKER_STATE_LEFT) {
-        return;
-    }
-    cadre_message_t message = cadre_worker_effects_message(&self->effects, CADRE_MESSAGE_GOODBYE);
-    message.goodbye.reason = reason;
-    cadre_worker_effects_tell(&self->effects, &message);
-    self->state = CADRE_WORKER_STATE_LEFT;
+    cadre_worker_runs_drop(self->runs);
     cadre_worker_runs_disown(self->runs, true);
-    cadre_worker_event_t event = {.kind = CADRE_WORKER_LEFT};
-    snprintf(event.text, sizeof(event.text), "%s", reason);
+    cadre_worker_event_t event = {.kind = kind, .status = effect->status};
+    memcpy(event.text, effect->text, sizeof(event.text));
     cadre_worker_effects_emit(&self->effects, &event);
 }
 
-/* The coordinator does not take this worker. */
+/* Does what the session wants done: after everything that it is told. */
 static void
-be_refused(cadre_worker_core_t *self, const cadre_refused_message_t *refused)
+obey(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    cadre_worker_runs_drop(self->runs);
-    self->state = CADRE_WORKER_STATE_LEFT;
-    cadre_worker_runs_disown(self->runs, true);
-    cadre_worker_event_t event = {.kind = CADRE_WORKER_REFUSED,
-                                  .status =
-                                      refused->status ? -(int)refused->status : CADRE_EREFUSED};
-    snprintf(event.text, sizeof(event.text), "%s", refused->text);
-    cadre_worker_effects_emit(&self->effects, &event);
+    cadre_session_effect_t effect;
+    while (cadre_session_effect(self->session, &effect)) {
+        switch (effect.kind) {
+        case CADRE_EFFECT_HELLO:
+            say_hello(self, now_ms);
+            break;
+        case CADRE_EFFECT_HEARTBEAT:
+            say_heartbeat(self, now_ms);
+            break;
+        case CADRE_EFFECT_REDIAL:
+            cadre_worker_effects_emit(&self->effects,
+                                      &(cadre_worker_event_t){.kind = CADRE_WORKER_REDIAL});
+            break;
+        case CADRE_EFFECT_DISOWNED: /* nor will news of the shards come that runs wait for */
+            cadre_worker_runs_drop(self->runs);
+            break;
+        case CADRE_EFFECT_REFUSED:
+            end(self, CADRE_WORKER_REFUSED, &effect);
+            break;
+        case CADRE_EFFECT_LEFT:
+            end(self, CADRE_WORKER_LEFT, &effect);
+            break;
+        }
+    }
 }
 
 /* A job with more ps than there are descriptors for is not ours: their connections are not even
@@ -252,11 +230,11 @@ has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
     if (self->options.shards_max == 0 || welcome->shards <= self->options.shards_max) {
         return true;
     }
-    cadre_fail(CADRE_ECONFIG,
-               "the job has %" PRIu64 " ps, and this worker descriptors for %" PRIu32 ": %s",
-               welcome->shards, self->options.shards_max, self->options.shards_why);
-    be_refused(self, &(cadre_refused_message_t){.status = (uint64_t)-CADRE_ECONFIG,
-                                                .text = cadre_error_text()});
+    int status =
+        cadre_fail(CADRE_ECONFIG,
+                   "the job has %" PRIu64 " ps, and this worker descriptors for %" PRIu32 ": %s",
+                   welcome->shards, self->options.shards_max, self->options.shards_why);
+    cadre_session_refuse(self->session, status, cadre_error_text());
     return false;
 }
 
@@ -269,7 +247,6 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
     cadre_directory_init(&self->directory, (uint32_t)welcome->welcome.shards);
     cadre_worker_values_begin_session(self->values);
     cadre_worker_runs_begin_session(self->runs);
-    self->session = welcome->incarnation;
     cadre_worker_effects_emit(&self->effects, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
 }
 
@@ -277,11 +254,10 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 static void
 on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
-    bool late = self->contact.answers && message->request < self->hello_first;
-    if (self->state != CADRE_WORKER_STATE_HELLO || late || !has_room(self, &message->welcome)) {
+    if (!has_room(self, &message->welcome)) {
         return;
     }
-    if (message->incarnation != self->session) {
+    if (message->incarnation != cadre_session_coordinator(self->session)->incarnation) {
         cadre_worker_runs_drop(self->runs);
         self->superseded = cadre_worker_runs_running(self->runs) > 0;
         cadre_worker_runs_disown(self->runs, self->superseded);
@@ -292,95 +268,72 @@ on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t n
     }
     self->superseded = false;
     cadre_worker_runs_disown(self->runs, false);
-    self->state = CADRE_WORKER_STATE_MEMBER;
-    self->epoch = message->epoch;
-    self->options.task.index = (uint32_t)message->welcome.index;
-    cadre_worker_effects_speak_as(&self->effects, &self->options.task, self->epoch);
-    self->heartbeat_ms = message->welcome.heartbeat_ms ? message->welcome.heartbeat_ms : 1;
-    self->lease_ms = message->welcome.lease_ms;
-    cadre_contact_answered(&self->contact, message->request);
+    cadre_session_begin(self->session, message, now_ms);
     cadre_worker_runs_resend(self->runs, message->request);
-    say_heartbeat(self, now_ms);
-}
-
-/* Says HELLO: to a coordinator that may not know this worker, or not any more. */
-static void
-rejoin(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    if (self->state == CADRE_WORKER_STATE_MEMBER) {
-        self->state = CADRE_WORKER_STATE_HELLO;
-        self->hello_first = self->contact.asked + 1;
-        self->round++;
-    }
-    if (self->state == CADRE_WORKER_STATE_HELLO) {
-        say_hello(self, now_ms);
-    }
 }
 
 void
 cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-    self->round++;
-    rejoin(self, now_ms);
+    cadre_session_connected(self->session, now_ms);
+    obey(self, now_ms);
 }
+
+void
+cadre_worker_core_disconnected(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    cadre_session_disconnected(self->session, now_ms);
+}
+
+bool
+cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms)
+{
+    return cadre_session_is_in_touch(self->session, now_ms);
+}
+
+/* --- leaving --- */
 
 void
 cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms)
 {
-    if (self->state == CADRE_WORKER_STATE_LEFT) {
+    if (cadre_session_state(self->session) == CADRE_SESSION_LEFT) {
         return;
     }
-    snprintf(self->leave_reason, sizeof(self->leave_reason), "%s", reason);
-    self->dismissed = true;
-    if (self->state == CADRE_WORKER_STATE_HELLO) {
-        cadre_worker_core_abandon(self, reason); /* nobody would take reports */
-        return;
+    self->is_dismissed = true;
+    cadre_session_drain(self->session, reason);
+    if (cadre_worker_core_is_draining(self)) {
+        cadre_worker_runs_drain(self->runs, cadre_session_reason(self->session), now_ms);
     }
-    self->state = CADRE_WORKER_STATE_DRAINING;
-    cadre_worker_runs_drain(self->runs, self->leave_reason, now_ms);
+    obey(self, now_ms);
 }
 
 bool
 cadre_worker_core_is_draining(const cadre_worker_core_t *self)
 {
-    return self->state == CADRE_WORKER_STATE_DRAINING;
+    return cadre_session_state(self->session) == CADRE_SESSION_DRAINING;
 }
 
 bool
 cadre_worker_core_is_dismissed(const cadre_worker_core_t *self)
 {
-    return self->dismissed;
+    return self->is_dismissed;
 }
 
 void
-cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason)
+cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason, uint64_t now_ms)
 {
-    if (self->state != CADRE_WORKER_STATE_LEFT) {
-        cadre_worker_runs_drop(self->runs);
-        leave(self, reason);
-    }
+    cadre_session_leave(self->session, reason);
+    obey(self, now_ms);
 }
 
-/* --- contact --- */
-
-bool
-cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms)
+/* Whether it drains and nothing is left to wait for. */
+static bool
+has_drained(const cadre_worker_core_t *self)
 {
-    return now_ms < cadre_contact_lost_ms(&self->contact, self->lease_ms);
-}
-
-/* The coordinator will give this worker's closures to others, or has. One that drains lets it. */
-static void
-lose_touch(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    if (self->state == CADRE_WORKER_STATE_DRAINING) {
-        cadre_worker_runs_drop(self->runs);
-        self->disowned = true;
-    } else {
-        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-        rejoin(self, now_ms);
-    }
+    bool is_disowned = cadre_session_is_disowned(self->session);
+    return cadre_worker_core_is_draining(self) &&
+           (cadre_worker_runs_count(self->runs) == 0 ||
+            (is_disowned && cadre_worker_runs_running(self->runs) == 0));
 }
 
 /* The values, which send nothing to shards while the coordinator may have given this worker up. */
@@ -399,96 +352,64 @@ earlier(uint64_t left_ms, uint64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
-/* Says HELLO, or that nobody hears it; when to be called again. */
-static uint64_t
-tick_hello(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    if (now_ms >= self->mute_due_ms) {
-        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-        cadre_worker_effects_emit(&self->effects,
-                                  &(cadre_worker_event_t){.kind = CADRE_WORKER_MUTE});
-    } else if (now_ms >= self->hello_due_ms) {
-        say_hello(self, now_ms);
-    }
-    return earlier(self->hello_due_ms, self->mute_due_ms);
-}
-
-/* The shell comes when it has promised to, so what it is late by was this process's own stall: it
- * was stopped, or the machine swapped. Nobody could be heard meanwhile, so nobody was mute. Contact
- * with the coordinator is not excused: that one may have counted the silence. */
-static void
-excuse_stall(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    uint64_t late_ms = now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
-    if (late_ms < CADRE_OWN_STALL_MS) {
-        return;
-    }
-    self->mute_due_ms += self->mute_due_ms != UINT64_MAX ? late_ms : 0;
-    cadre_worker_values_excuse(self->values, late_ms, now_ms);
-}
-
 /* Begins the builds that are due; when the next one is. */
 static uint64_t
 build(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    return self->state == CADRE_WORKER_STATE_MEMBER ? cadre_worker_runs_build(self->runs, now_ms)
-                                                    : UINT64_MAX;
+    return cadre_session_state(self->session) == CADRE_SESSION_MEMBER
+               ? cadre_worker_runs_build(self->runs, now_ms)
+               : UINT64_MAX;
 }
 
-/* A HEARTBEAT is due at once when the coordinator waits for what it tells. */
-static void
+/* A HEARTBEAT is due at once when the coordinator waits for what it tells; when it is, then. */
+static uint64_t
 hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (cadre_worker_effects_take_hurry(&self->effects)) {
-        self->heartbeat_due_ms = now_ms;
+    if (!cadre_worker_effects_take_hurry(&self->effects)) {
+        return UINT64_MAX;
     }
+    cadre_session_hurry(self->session, now_ms);
+    return now_ms;
 }
 
 static uint64_t
 tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->state == CADRE_WORKER_STATE_LEFT) {
-        return UINT64_MAX;
-    }
-    if (self->state != CADRE_WORKER_STATE_HELLO && !cadre_worker_core_in_touch(self, now_ms)) {
-        lose_touch(self, now_ms);
-    }
-    if (self->state == CADRE_WORKER_STATE_HELLO) {
-        return tick_hello(self, now_ms);
-    }
-    bool done = cadre_worker_runs_count(self->runs) == 0 ||
-                (self->disowned && cadre_worker_runs_running(self->runs) == 0);
-    if (self->state == CADRE_WORKER_STATE_DRAINING && done) {
-        leave(self, self->leave_reason);
-        return UINT64_MAX;
-    }
     hurry_heartbeat(self, now_ms);
-    if (now_ms >= self->heartbeat_due_ms) {
-        say_heartbeat(self, now_ms);
+    uint64_t due_ms = cadre_session_tick(self->session, now_ms);
+    obey(self, now_ms);
+    if (has_drained(self)) {
+        cadre_worker_core_abandon(self, cadre_session_reason(self->session), now_ms);
+        return UINT64_MAX;
     }
-    uint64_t due_ms = cadre_worker_values_tick(values_at(self, now_ms), now_ms);
+    if (!cadre_session_contact(self->session).is_member) {
+        return due_ms;
+    }
+
+    due_ms = earlier(due_ms, cadre_worker_values_tick(values_at(self, now_ms), now_ms));
     cadre_worker_wants_ask(&self->wants, &self->directory, self->runs, self->values, &self->effects,
                            now_ms);
     due_ms = earlier(due_ms, build(self, now_ms));
-    hurry_heartbeat(self, now_ms);
-    if (!self->disowned) {
-        due_ms = earlier(due_ms, cadre_contact_lost_ms(&self->contact, self->lease_ms));
-    }
-    return earlier(earlier(due_ms, self->heartbeat_due_ms), now_ms + CADRE_WANT_RETRY_MS);
+    due_ms = earlier(due_ms, hurry_heartbeat(self, now_ms));
+    return earlier(due_ms, now_ms + CADRE_WANT_RETRY_MS);
 }
 
 uint64_t
 cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    excuse_stall(self, now_ms);
-    self->tick_due_ms = tick(self, now_ms);
-    return self->tick_due_ms;
+    uint64_t late_ms = cadre_session_wake(self->session, now_ms);
+    if (late_ms > 0) {
+        cadre_worker_values_excuse(self->values, late_ms, now_ms); /* no shard was mute */
+    }
+    uint64_t due_ms = tick(self, now_ms);
+    cadre_session_rest(self->session, due_ms);
+    return due_ms;
 }
 
 void
 cadre_worker_core_set_due(cadre_worker_core_t *self, uint64_t due_ms)
 {
-    self->tick_due_ms = due_ms;
+    cadre_session_rest(self->session, due_ms);
 }
 
 /* --- runs --- */
@@ -637,26 +558,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
 }
 
 static void
-on_unknown_peer(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    if (self->state == CADRE_WORKER_STATE_DRAINING && !self->disowned) {
-        self->disowned = true;
-        cadre_worker_runs_drop(self->runs); /* nor will news of the shards that they wait for */
-    }
-    rejoin(self, now_ms);
-}
-
-/* Whether a message is of the session that this worker is in; before WELCOME those that end it are.
- */
-static bool
-is_of_session(const cadre_worker_core_t *self, const cadre_message_t *message)
-{
-    bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
-    return self->state == CADRE_WORKER_STATE_HELLO ? ends : message->incarnation == self->session;
-}
-
-static void
-of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
+on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     switch (message->type) {
     case CADRE_MESSAGE_SHARD:
@@ -676,21 +578,16 @@ of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
         cadre_worker_runs_on_cancel(self->runs, &message->cancel, now_ms);
         break;
     case CADRE_MESSAGE_ACK:
-        cadre_contact_answered(&self->contact, message->request);
         cadre_worker_runs_on_ack(self->runs, &message->ack);
         cadre_worker_runs_resend(self->runs, message->request);
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
         break;
-    case CADRE_MESSAGE_REFUSED:
-        be_refused(self, &message->refused);
-        break;
-    case CADRE_MESSAGE_STOP:
-        cadre_worker_core_abandon(self, message->stop.reason);
-        break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_REFUSED:
+    case CADRE_MESSAGE_STOP:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_STATUS:
     case CADRE_MESSAGE_STATUS_TEXT:
@@ -729,13 +626,20 @@ of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
-    if (message->type == CADRE_MESSAGE_WELCOME) {
+    switch (cadre_session_receive(self->session, message, now_ms)) {
+    case CADRE_NEWS_NONE:
+        break;
+    case CADRE_NEWS_WELCOME:
         on_welcome(self, message, now_ms);
-    } else if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        on_unknown_peer(self, now_ms);
-    } else if (is_of_session(self, message)) {
-        of_session(self, message, now_ms);
-    } /* else it will be sent again */
+        break;
+    case CADRE_NEWS_MESSAGE:
+        on_message(self, message, now_ms);
+        break;
+    case CADRE_NEWS_MALFORMED:
+        cadre_worker_core_malformed(self);
+        break;
+    }
+    obey(self, now_ms);
 }
 
 /* One that served the shard before may be heard still: it says nothing of who serves it now. */
@@ -754,12 +658,11 @@ void
 cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                           cadre_message_t *message, uint64_t now_ms)
 {
-    if (self->state == CADRE_WORKER_STATE_LEFT) {
+    if (cadre_session_state(self->session) == CADRE_SESSION_LEFT) {
         cadre_message_fini(message);
         return;
     }
     if (from->role == CADRE_ROLE_COORDINATOR) {
-        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         from_coordinator(self, message, now_ms);
     } else if (from->index < self->directory.shard_count) {
         from_shard(self, from->index, message, now_ms);

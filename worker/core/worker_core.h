@@ -29,12 +29,9 @@
 typedef struct cadre_worker_core cadre_worker_core_t;
 
 typedef struct {
-    cadre_task_t task; /* role worker; index as asked for, or CADRE_INDEX_ANY */
-    const char *build; /* borrowed for the life of the core, like the next two */
-    const char *host;
-    const char *devices;
-    uint32_t process;
-    uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
+    cadre_session_options_t session; /* role worker; what it borrows outlives the core, */
+    const char *devices;             /* as do these words */
+    uint32_t slots;                  /* 1 to CADRE_SLOTS_MAX */
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
     uint32_t shards_max;       /* that there are descriptors for; 0: any number, */
@@ -52,20 +49,13 @@ typedef struct {
                                          is asked for */
 } cadre_worker_options_t;
 
-typedef enum {
-    CADRE_WORKER_STATE_HELLO,    /* HELLO is out, no WELCOME yet */
-    CADRE_WORKER_STATE_MEMBER,   /* welcomed */
-    CADRE_WORKER_STATE_DRAINING, /* finishes what runs, takes nothing new */
-    CADRE_WORKER_STATE_LEFT,     /* GOODBYE is out */
-} cadre_worker_state_t;
-
 /* How a worker stands now. What it points at is the core's. */
 typedef struct {
-    cadre_worker_state_t state;
+    cadre_session_state_t state;
+    bool is_connected; /* to the coordinator */
+    cadre_session_contact_t contact;
     uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
     uint64_t epoch;
-    uint64_t lease_ms; /* from WELCOME */
-    uint64_t heard_ms; /* when the newest question that the coordinator has answered was asked */
     const char *build;
     uint32_t slots;
     size_t held;    /* closures, and builds of resources */
@@ -105,8 +95,11 @@ void cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *fr
 /* A message that could not be decoded was dropped. */
 void cadre_worker_core_malformed(cadre_worker_core_t *self);
 
-/* The control connection came (back) up: says HELLO again. */
+/* The control connection came up, again or for the first time: says HELLO. */
 void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* It broke: nothing is said to the coordinator until it is back. */
+void cadre_worker_core_disconnected(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* Timers: heartbeats, probes. Returns when it wants to be called again at the latest. */
 uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
@@ -124,7 +117,7 @@ bool cadre_worker_core_is_draining(const cadre_worker_core_t *self);
 bool cadre_worker_core_is_dismissed(const cadre_worker_core_t *self);
 
 /* Leaves at once: what runs is cancelled, and the coordinator gives it to others. */
-void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason);
+void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
 /* False from the time on when the coordinator has not answered for CADRE_LEASE_TRUST_PERCENT of the
  * lease: requests to shards wait until it has welcomed this worker again. */

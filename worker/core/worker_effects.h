@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/queue.h"
+#include "common/session/session.h"
 #include "common/wire/outbox.h"
 #include "worker/core/closure_run.h"
 
@@ -30,11 +32,9 @@ typedef enum {
     CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
     CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
     CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
-    CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                             on another socket (common/net/socket.h says why) */
-    CADRE_WORKER_REFUSED, /* the coordinator does not take this worker, for the reason `text`;
-                             `status`: CADRE_EPROTOCOL when it is of another release */
-    CADRE_WORKER_LEFT,    /* the session is over; `text` says why */
+    CADRE_WORKER_REDIAL,  /* CADRE_EFFECT_REDIAL; then cadre_worker_core_disconnected */
+    CADRE_WORKER_REFUSED, /* CADRE_EFFECT_REFUSED, with `status` and `text` */
+    CADRE_WORKER_LEFT,    /* CADRE_EFFECT_LEFT, with `text` */
 } cadre_worker_event_kind_t;
 
 typedef struct {
@@ -49,25 +49,19 @@ typedef struct {
     cadre_holding_t *holding;
 } cadre_worker_event_t;
 
-/* Zeroed: nothing. */
 typedef struct {
     cadre_outbox_t outbox;
-    cadre_worker_event_t *events; /* a growing array, taken from the front */
-    size_t event_first;
-    size_t event_count;
-    size_t event_capacity;
-    cadre_task_t task; /* who speaks, */
-    uint64_t epoch;    /* and in which session */
-    uint64_t asked;    /* number of the last HELLO or HEARTBEAT */
-    bool is_hurried;   /* the coordinator waits for what the next HEARTBEAT tells */
+    cadre_queue_t events;     /* of cadre_worker_event_t */
+    cadre_session_t *session; /* in whose name is spoken */
+    bool is_hurried;          /* the coordinator waits for what the next HEARTBEAT tells */
 } cadre_worker_effects_t;
 
-/* Drops what was not taken. */
-void cadre_worker_effects_fini(cadre_worker_effects_t *self);
+/* Makes the session of the worker, which puts what it says into the outbox. */
+void cadre_worker_effects_init(cadre_worker_effects_t *self,
+                               const cadre_session_options_t *options);
 
-/* Sets who speaks from now on, and in which session. */
-void cadre_worker_effects_speak_as(cadre_worker_effects_t *self, const cadre_task_t *task,
-                                   uint64_t epoch);
+/* Drops what was not taken, and ends the session. */
+void cadre_worker_effects_fini(cadre_worker_effects_t *self);
 
 /* Returns an empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_worker_effects_message(const cadre_worker_effects_t *self,
@@ -78,9 +72,6 @@ extern const cadre_task_t CADRE_WORKER_COORDINATOR;
 
 /* Sends a message to the coordinator. */
 void cadre_worker_effects_tell(cadre_worker_effects_t *self, cadre_message_t *message);
-
-/* The same for a HELLO or HEARTBEAT, whose request is its number. */
-void cadre_worker_effects_ask(cadre_worker_effects_t *self, cadre_message_t *message);
 
 /* Appends an event; takes its values. */
 void cadre_worker_effects_emit(cadre_worker_effects_t *self, const cadre_worker_event_t *event);

@@ -8,14 +8,14 @@ cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures
                      uint64_t now_ms)
 {
     switch (cadre_worker_core_figures(core).state) {
-    case CADRE_WORKER_STATE_LEFT:
+    case CADRE_SESSION_LEFT:
         return "it has left the job";
-    case CADRE_WORKER_STATE_DRAINING:
+    case CADRE_SESSION_DRAINING:
         return "it is draining";
-    case CADRE_WORKER_STATE_HELLO:
+    case CADRE_SESSION_HELLO:
         return figures->connected ? "it has not joined: the coordinator has not welcomed it"
                                   : "it has no connection to the coordinator";
-    case CADRE_WORKER_STATE_MEMBER:
+    case CADRE_SESSION_MEMBER:
         break;
     }
     if (!figures->connected) {
@@ -105,13 +105,12 @@ static void
 add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_t *figures,
             uint64_t now_ms, cadre_metrics_text_t *text)
 {
-    uint64_t heard_ms = core->heard_ms;
-    uint64_t silent_ms = heard_ms && now_ms > heard_ms ? now_ms - heard_ms : 0;
-    bool is_member =
-        core->state == CADRE_WORKER_STATE_MEMBER || core->state == CADRE_WORKER_STATE_DRAINING;
-    cadre_metrics_text_gauge(text, "cadre_worker_joined", is_member && figures->connected,
+    const cadre_session_contact_t *contact = &core->contact;
+    bool is_known = contact->heard_ms && now_ms > contact->heard_ms;
+    uint64_t silent_ms = is_known ? now_ms - contact->heard_ms : 0;
+    cadre_metrics_text_gauge(text, "cadre_worker_joined", contact->is_member && figures->connected,
                              "Whether the worker is a member of a job.");
-    cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)core->lease_ms / 1000,
+    cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)contact->lease_ms / 1000,
                              "Silence after which the coordinator presumes the worker dead; 0: "
                              "none was told.");
     cadre_metrics_text_gauge(text, "cadre_worker_coordinator_silence_seconds",

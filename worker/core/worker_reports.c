@@ -53,7 +53,7 @@ cadre_worker_reports_forget_batches(cadre_worker_reports_t *self, const cadre_ru
 void
 cadre_worker_reports_send(cadre_worker_reports_t *self, cadre_run_t *run)
 {
-    cadre_run_note_sent(run, self->effects->asked);
+    cadre_run_note_sent(run, cadre_session_asked(self->effects->session));
     cadre_outbox_repeat(&self->effects->outbox, &run->report);
 }
 

@@ -849,7 +849,8 @@ give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     cadre_shard_link_t *link = &self->links[shard];
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), "ps %u has said nothing to worker %u for %" PRIu64 " ms", shard,
-             self->effects->task.index, now_ms - cadre_shard_link_owed_ms(link));
+             cadre_session_task(self->effects->session)->index,
+             now_ms - cadre_shard_link_owed_ms(link));
     cadre_shard_link_give_up(link, now_ms);
     cadre_worker_event_t event = {
         .kind = CADRE_WORKER_UNREACHABLE, .index = shard, .status = CADRE_ETIMEOUT};

@@ -6,6 +6,7 @@ Test(worker_closures, waits_for_definitions_and_asks_for_what_is_missing)
 {
     fixture_t self;
     fixture_init(&self, 1, 0);
+    cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
     fixture_closure(&self, 1, 1);
     drop_everything(&self);

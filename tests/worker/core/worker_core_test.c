@@ -4,42 +4,43 @@
 
 TestSuite(worker_core, .timeout = 240);
 
-Test(worker_core, says_hello_until_it_is_welcomed)
+Test(worker_core, tells_what_it_can_do_and_learns_its_index)
 {
     fixture_t self;
     fixture_init(&self, 2, 0);
+    cadre_worker_core_connected(self.core, self.now_ms);
     cadre_message_t message;
-    uint64_t due_ms = cadre_worker_core_tick(self.core, self.now_ms);
     cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &message));
     cr_expect_eq(message.hello.role, CADRE_ROLE_WORKER);
     cr_expect_eq(message.hello.slots, 2);
+    cr_expect_str_eq(message.hello.devices, "cpu");
     cr_expect_eq(message.incarnation, 77);
-    cr_expect_eq(message.hello.session, 0);
     cadre_message_fini(&message);
-    cadre_worker_core_tick(self.core, due_ms - 1);
-    cr_expect_not(sent(&self, CADRE_MESSAGE_HELLO), "too early");
-    cadre_worker_core_tick(self.core, due_ms);
-    cr_expect(sent(&self, CADRE_MESSAGE_HELLO));
     fixture_welcome(&self);
     cr_expect(happened(&self, CADRE_WORKER_RESET));
     cr_expect(sent(&self, CADRE_MESSAGE_HEARTBEAT));
     cr_expect_eq(cadre_worker_core_task(self.core)->index, 3);
-    fixture_pass(&self, 5000);
-    cr_expect_not(sent(&self, CADRE_MESSAGE_HELLO));
     fixture_fini(&self);
 }
 
-Test(worker_core, sends_heartbeats_as_often_as_it_is_told)
+Test(worker_core, says_in_which_round_it_takes_what_it_is_told)
 {
     fixture_t self;
-    fixture_join(&self, 1, 0);
-    drop_everything(&self);
-    fixture_pass(&self, FIXTURE_HEARTBEAT_MS - 1);
-    cr_expect_not(sent(&self, CADRE_MESSAGE_HEARTBEAT));
-    fixture_pass(&self, 1);
-    cr_expect(sent(&self, CADRE_MESSAGE_HEARTBEAT));
-    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
-    cr_expect(sent(&self, CADRE_MESSAGE_HEARTBEAT));
+    cadre_message_t message;
+    fixture_init(&self, 1, 0);
+    cadre_worker_core_connected(self.core, self.now_ms);
+    cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &message));
+    uint64_t round = message.hello.round;
+    cadre_message_fini(&message);
+    fixture_pass(&self, CADRE_HELLO_RETRY_MS);
+    cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &message));
+    cr_expect_eq(message.hello.round, round, "the same question");
+    cadre_message_fini(&message);
+    fixture_welcome(&self);
+    fixture_tell(&self, (cadre_message_t){.type = CADRE_MESSAGE_UNKNOWN_PEER});
+    cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &message));
+    cr_expect_gt(message.hello.round, round);
+    cadre_message_fini(&message);
     fixture_fini(&self);
 }
 
@@ -59,16 +60,6 @@ Test(worker_core, says_what_it_holds_when_it_must_introduce_itself_again)
     fixture_closure(&self, 8, 1); /* before WELCOME: it will be sent again */
     fixture_welcome(&self);
     cr_expect_not(happened(&self, CADRE_WORKER_RESET), "the same session goes on");
-    fixture_fini(&self);
-}
-
-Test(worker_core, says_hello_when_the_connection_comes_back)
-{
-    fixture_t self;
-    fixture_join(&self, 1, 0);
-    drop_everything(&self);
-    cadre_worker_core_connected(self.core, self.now_ms);
-    cr_expect(sent(&self, CADRE_MESSAGE_HELLO));
     fixture_fini(&self);
 }
 
@@ -230,6 +221,7 @@ Test(worker_core, leaves_a_job_with_more_ps_than_it_has_descriptors_for)
         bool refused = false;
         fixture_init(&self, 1, 0);
         self.shard_count = shards;
+        cadre_worker_core_connected(self.core, self.now_ms);
         fixture_welcome(&self);
         while (!refused && cadre_worker_core_event(self.core, &event)) {
             refused = event.kind == CADRE_WORKER_REFUSED;

@@ -103,7 +103,7 @@ Test(worker_metrics, what_a_session_leaves_behind_is_abandoned)
     fixture_t self;
     uint64_t ids[2];
     begin_push(&self, ids);
-    cadre_worker_core_abandon(self.core, "for a test");
+    cadre_worker_core_abandon(self.core, "for a test", self.now_ms);
     expect_pushes(&self, 2, 2, 0);
     fixture_fini(&self);
 }
@@ -227,7 +227,7 @@ Test(worker_metrics, one_that_drains_or_has_left_is_not_ready)
     begin(&self);
     cadre_worker_core_drain(self.core, "for a test", self.now_ms);
     expect_unready(&self, true, "it is draining");
-    cadre_worker_core_abandon(self.core, "for a test");
+    cadre_worker_core_abandon(self.core, "for a test", self.now_ms);
     expect_unready(&self, true, "it has left the job");
     fixture_fini(&self);
 }

@@ -288,7 +288,7 @@ Test(worker_values, keeps_at_most_its_credit_in_flight_to_a_shard)
 {
     fixture_t self;
     fixture_init(&self, 2, 0);
-    cadre_worker_core_tick(self.core, self.now_ms);
+    cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
     fixture_shard(&self, 0, FIXTURE_PS, 1);
     fixture_shard(&self, 1, FIXTURE_PS + 1, 1);

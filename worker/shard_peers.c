@@ -1,0 +1,118 @@
+#include "worker/shard_peers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/system/log.h"
+
+void
+cadre_shard_peers_init(cadre_shard_peers_t *self, cadre_context_t *context)
+{
+    *self = (cadre_shard_peers_t){.context = context};
+}
+
+void
+cadre_shard_peers_fini(cadre_shard_peers_t *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        cadre_peer_close(&self->peers[i], 0);
+    }
+    free(self->peers);
+    *self = (cadre_shard_peers_t){.context = NULL};
+}
+
+void
+cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count)
+{
+    for (uint32_t i = count; i < self->count; i++) {
+        cadre_peer_close(&self->peers[i], 0);
+    }
+    self->peers = cadre_realloc(self->peers, count, sizeof(*self->peers));
+    for (uint32_t i = self->count; i < count; i++) {
+        self->peers[i] = (cadre_peer_t){.socket = NULL};
+    }
+    self->count = count;
+}
+
+/* A ROUTER that still holds a connection of the same name ignores a new one for good. So each
+ * connection to a shard has a name of its own: in the place of the index, which means nothing to a
+ * shard, stands its number. */
+static int
+dial(cadre_shard_peers_t *self, const cadre_task_t *worker, const char *address,
+     cadre_socket_t **socket)
+{
+    char routing_id[CADRE_TASK_TEXT_SIZE];
+    cadre_task_t name = *worker;
+    name.index = ++self->connections;
+    cadre_task_text(&name, routing_id);
+    cadre_endpoint_t endpoint;
+    int status = cadre_endpoint_parse(address, &endpoint);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_socket_open_dealer(self->context, CADRE_PLANE_DATA, routing_id, socket);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_socket_connect(*socket, &endpoint);
+}
+
+void
+cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker, uint32_t index,
+                          const cadre_shard_entry_t *entry, bool is_mute)
+{
+    cadre_peer_t *peer = &self->peers[index];
+    if (entry->away) {
+        /* Else libzmq would dial whatever comes to the same address, again and again. */
+        cadre_peer_close(peer, 0);
+        cadre_log(CADRE_LOG_WARN, "shard_away", "shard=%u next=\"its closures wait for it\"",
+                  index);
+        return;
+    }
+
+    if (is_mute) {
+        cadre_log(CADRE_LOG_WARN, "shard_mute", "shard=%u silent_ms=%d next=\"another connection\"",
+                  index, CADRE_MUTE_MS);
+    } else if (peer->socket && cadre_task_equal(&peer->task, &entry->task) &&
+               strcmp(peer->address, entry->address) == 0) {
+        return; /* another generation of the same process */
+    }
+
+    cadre_peer_close(peer, 0);
+    cadre_socket_t *socket = NULL;
+    if (dial(self, worker, entry->address, &socket) < 0) {
+        cadre_socket_close(&socket, 0);
+        cadre_log(CADRE_LOG_ERROR, "shard_not_dialled", "shard=%u address=%s reason=\"%s\"", index,
+                  entry->address, cadre_error_text());
+        return;
+    }
+    cadre_peer_init(peer, socket, &entry->task, entry->address);
+    cadre_log(CADRE_LOG_DEBUG, "shard", "shard=%u address=%s generation=%" PRIu64, index,
+              entry->address, entry->generation);
+}
+
+void
+cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry)
+{
+    uint32_t index = entry->destination.index;
+    if (index < self->count && cadre_task_equal(&self->peers[index].task, &entry->destination)) {
+        cadre_peer_send(&self->peers[index], entry);
+    } else {
+        cadre_outbox_entry_fini(entry);
+    }
+}
+
+bool
+cadre_shard_peers_are_trusted(const cadre_shard_peers_t *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        if (self->peers[i].socket && !cadre_socket_trusted(self->peers[i].socket)) {
+            return false;
+        }
+    }
+    return true;
+}
