@@ -145,7 +145,8 @@ void cadre_run_give_holdings(cadre_run_t *self, const cadre_holding_t **holdings
 /* How many of its arguments are results of others. */
 size_t cadre_run_value_count(const cadre_run_t *self);
 
-/* Says what the run runs, which of the directory's restores its attempt knows, and in which slot. */
+/* Says what the run runs, which of the directory's restores its attempt knows, in which slot, and
+ * what it builds. */
 void cadre_run_set_function(cadre_run_t *self, const cadre_function_entry_t *function);
 void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
 void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);

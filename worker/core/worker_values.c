@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/core/push_cut.h"
 #include "worker/core/shard_link.h"
 #include "worker/core/value_cache.h"
 
@@ -244,87 +245,17 @@ pump(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     }
 }
 
-/* --- a push, cut into messages --- */
-
-typedef struct {
-    cadre_message_t head; /* what all of them say */
-    cadre_message_t *messages;
-    size_t count;
-    const cadre_part_t *parts; /* of the last one, */
-    size_t part_count;
-    size_t size_bytes; /* and of its chunks */
-} cutter_t;
-
-static cadre_message_t *
-begin_message(cutter_t *self, const cadre_part_t *parts)
-{
-    self->messages = cadre_realloc(self->messages, self->count + 1, sizeof(*self->messages));
-    cadre_message_t *message = &self->messages[self->count];
-    *message = self->head;
-    message->push.partitions = cadre_part_list(parts, 0);
-    message->push.part = self->count++;
-    self->parts = parts;
-    self->part_count = 0;
-    self->size_bytes = 0;
-    return message;
-}
-
-/* One partition more is in the last message. */
-static void
-add_part(cutter_t *self, cadre_message_t *message)
-{
-    message->push.partitions = cadre_part_list(self->parts, ++self->part_count);
-}
-
-/* Cuts the parts of `note`, named by `parts`, into messages of so many partitions, chunks and
- * bytes. */
-static void
-cut_push(cutter_t *self, const cadre_worker_values_options_t *options, const cadre_run_t *run,
-         const request_note_t *note, const cadre_part_t *parts)
-{
-    cadre_message_t *message = begin_message(self, parts);
-    for (size_t i = 0; i < note->count; i++) {
-        const cadre_run_part_t *part = &run->parts[note->parts[i]];
-        if (self->part_count == options->partitions_max) {
-            message = begin_message(self, parts + i);
-        }
-        add_part(self, message);
-        for (size_t k = 0; k < part->chunk_count; k++) {
-            size_t size_bytes = cadre_chunk_size_bytes(part->chunks[k]);
-            if (message->chunk_count == CADRE_MESSAGE_CHUNKS_MAX ||
-                (message->chunk_count > 0 &&
-                 self->size_bytes + size_bytes > options->push_part_size)) {
-                message = begin_message(self, parts + i + 1);
-            }
-            cadre_message_add_chunk(message, cadre_chunk_ref(part->chunks[k]));
-            self->size_bytes += size_bytes;
-        }
-    }
-}
-
 /* Makes the messages of a push, and the one that asks for room for them. */
 static void
-make_push(const cadre_worker_values_t *self, const cadre_run_t *run, const cadre_task_t *ps,
-          const cadre_message_t *head, const cadre_part_t *parts, cadre_link_request_t *request)
+make_push(const cadre_worker_values_t *self, const cadre_message_t *head, const cadre_task_t *ps,
+          const cadre_part_t *named, cadre_link_request_t *request)
 {
-    cutter_t cutter = {.head = *head};
-    cut_push(&cutter, &self->options, run, request->context, parts);
-    request->part_count = cutter.count - 1;
-    request->parts =
-        request->part_count ? cadre_calloc(request->part_count, sizeof(*request->parts)) : NULL;
-    for (size_t i = 0; i < cutter.count; i++) {
-        cutter.messages[i].push.parts = cutter.count > 1 ? cutter.count : 0;
-        cadre_outbox_entry_init(i == 0 ? &request->entry : &request->parts[i - 1], ps,
-                                &cutter.messages[i]);
-    }
-    free(cutter.messages);
-    cadre_message_t reserve = *head;
-    reserve.type = CADRE_MESSAGE_RESERVE;
-    reserve.reserve =
-        (cadre_reserve_message_t){.update = head->push.update,
-                                  .generation = head->push.generation,
-                                  .size_bytes = request->size_bytes ? request->size_bytes : 1};
-    cadre_outbox_entry_init(&request->reserve, ps, &reserve);
+    const request_note_t *note = request->context;
+    const cadre_push_content_t content = {
+        .parts = note->run->parts, .indexes = note->parts, .named = named, .count = note->count};
+    const cadre_push_limits_t limits = {.partitions_max = self->options.partitions_max,
+                                        .size_bytes_max = self->options.push_part_size};
+    cadre_push_cut(&content, &limits, head, ps, request);
 }
 
 static void
@@ -353,7 +284,7 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
         cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
                                   request.size_bytes);
         self->pushes.sent++;
-        make_push(self, run, &entry->task, &message, parts, &request);
+        make_push(self, &message, &entry->task, parts, &request);
     } else {
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
                                               .partitions = cadre_part_list(parts, note->count)};

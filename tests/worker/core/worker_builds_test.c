@@ -1,6 +1,7 @@
 /* Resources in the worker's core: built once, before their closures, told by the next heartbeat. */
+#include "worker/core/worker_builds.h"
+
 #include "tests/worker/core_fixture.h"
-#include "worker/core/worker_core.h"
 
 TestSuite(worker_builds, .timeout = 240);
 

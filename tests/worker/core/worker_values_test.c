@@ -1,3 +1,5 @@
+#include "worker/core/worker_values.h"
+
 #include "tests/worker/recovery_fixture.h"
 
 TestSuite(worker_values, .timeout = 240);

@@ -1,8 +1,10 @@
+#include "worker/core/worker_runs.h"
+
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_closures, .timeout = 240);
+TestSuite(worker_runs, .timeout = 240);
 
-Test(worker_closures, waits_for_definitions_and_asks_for_what_is_missing)
+Test(worker_runs, waits_for_definitions_and_asks_for_what_is_missing)
 {
     fixture_t self;
     fixture_init(&self, 1, 0);
@@ -32,7 +34,7 @@ Test(worker_closures, waits_for_definitions_and_asks_for_what_is_missing)
     fixture_fini(&self);
 }
 
-Test(worker_closures, starts_as_many_as_there_are_slots_and_ahead_of_them)
+Test(worker_runs, starts_as_many_as_there_are_slots_and_ahead_of_them)
 {
     fixture_t self;
     fixture_join(&self, 2, 3);
@@ -76,7 +78,7 @@ acknowledge(fixture_t *self, uint64_t number, uint64_t id, uint64_t attempt)
     fixture_tell(self, message);
 }
 
-Test(worker_closures, repeats_a_report_that_the_answer_to_a_later_heartbeat_lacks)
+Test(worker_runs, repeats_a_report_that_the_answer_to_a_later_heartbeat_lacks)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -103,7 +105,7 @@ Test(worker_closures, repeats_a_report_that_the_answer_to_a_later_heartbeat_lack
     fixture_fini(&self);
 }
 
-Test(worker_closures, repeats_reports_once_it_is_welcomed_again)
+Test(worker_runs, repeats_reports_once_it_is_welcomed_again)
 {
     fixture_t self;
     cadre_message_t hello;
@@ -120,7 +122,7 @@ Test(worker_closures, repeats_reports_once_it_is_welcomed_again)
     fixture_fini(&self);
 }
 
-Test(worker_closures, ignores_a_late_copy_of_a_closure_that_was_acknowledged)
+Test(worker_runs, ignores_a_late_copy_of_a_closure_that_was_acknowledged)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -135,7 +137,7 @@ Test(worker_closures, ignores_a_late_copy_of_a_closure_that_was_acknowledged)
     fixture_fini(&self);
 }
 
-Test(worker_closures, runs_a_doubled_closure_once_and_reports_it_again)
+Test(worker_runs, runs_a_doubled_closure_once_and_reports_it_again)
 {
     fixture_t self;
     fixture_join(&self, 2, 0);
@@ -151,7 +153,7 @@ Test(worker_closures, runs_a_doubled_closure_once_and_reports_it_again)
     fixture_fini(&self);
 }
 
-Test(worker_closures, reports_under_the_newest_attempt)
+Test(worker_runs, reports_under_the_newest_attempt)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -169,7 +171,7 @@ Test(worker_closures, reports_under_the_newest_attempt)
     fixture_fini(&self);
 }
 
-Test(worker_closures, reports_why_a_function_failed)
+Test(worker_runs, reports_why_a_function_failed)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -195,7 +197,7 @@ expect_returned(fixture_t *self, uint64_t id)
     cadre_message_fini(&message);
 }
 
-Test(worker_closures, cancels_in_every_state)
+Test(worker_runs, cancels_in_every_state)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -225,7 +227,7 @@ Test(worker_closures, cancels_in_every_state)
     fixture_fini(&self);
 }
 
-Test(worker_closures, a_cancelled_closure_may_still_end_well)
+Test(worker_runs, a_cancelled_closure_may_still_end_well)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -248,7 +250,7 @@ tell_dataset(fixture_t *self, uint64_t id)
     fixture_tell(self, message);
 }
 
-Test(worker_closures, reads_the_batch_before_it_starts_and_forgets_it_afterwards)
+Test(worker_runs, reads_the_batch_before_it_starts_and_forgets_it_afterwards)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -276,7 +278,7 @@ Test(worker_closures, reads_the_batch_before_it_starts_and_forgets_it_afterwards
     fixture_fini(&self);
 }
 
-Test(worker_closures, fails_a_closure_whose_batch_cannot_be_read)
+Test(worker_runs, fails_a_closure_whose_batch_cannot_be_read)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -296,7 +298,7 @@ Test(worker_closures, fails_a_closure_whose_batch_cannot_be_read)
     fixture_fini(&self);
 }
 
-Test(worker_closures, hands_back_a_closure_whose_dataset_could_not_be_opened)
+Test(worker_runs, hands_back_a_closure_whose_dataset_could_not_be_opened)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);

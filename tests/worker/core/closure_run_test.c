@@ -1,8 +1,10 @@
 /* Results of closures as arguments of others in the worker's core: what is kept, found and lacked.
  */
+#include "worker/core/closure_run.h"
+
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_arguments, .timeout = 240);
+TestSuite(closure_run, .timeout = 240);
 
 enum { NUMBERS = 1000 }; /* of 8 bytes: more than the smallest value that is kept */
 
@@ -91,7 +93,7 @@ expect_handed_back(fixture_t *self, uint64_t id)
     cadre_message_fini(&message);
 }
 
-Test(worker_arguments, what_was_computed_here_need_not_be_told)
+Test(closure_run, what_was_computed_here_need_not_be_told)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -107,7 +109,7 @@ Test(worker_arguments, what_was_computed_here_need_not_be_told)
     fixture_fini(&self);
 }
 
-Test(worker_arguments, what_was_told_once_need_not_be_told_again)
+Test(closure_run, what_was_told_once_need_not_be_told_again)
 {
     const int64_t number = 7;
     fixture_t self;
@@ -128,7 +130,7 @@ Test(worker_arguments, what_was_told_once_need_not_be_told_again)
 }
 
 /* Ids of two sessions overlap. */
-Test(worker_arguments, another_session_begins_without_values)
+Test(closure_run, another_session_begins_without_values)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -146,7 +148,7 @@ Test(worker_arguments, another_session_begins_without_values)
     fixture_fini(&self);
 }
 
-Test(worker_arguments, lists_that_do_not_agree_are_counted_as_malformed)
+Test(closure_run, lists_that_do_not_agree_are_counted_as_malformed)
 {
     static const char *const names[] = {"a"};
     const uint64_t values[] = {1, 1, 0, 1, 2, 1, 0, 1};
@@ -174,7 +176,7 @@ Test(worker_arguments, lists_that_do_not_agree_are_counted_as_malformed)
 }
 
 /* It would ask for it with a WANT that has no room for the number. */
-Test(worker_arguments, a_dataset_that_nothing_can_be_called_is_refused)
+Test(closure_run, a_dataset_that_nothing_can_be_called_is_refused)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
