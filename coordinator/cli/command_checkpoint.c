@@ -12,8 +12,7 @@
 #include "coordinator/cli/verb.h"
 
 typedef struct {
-    const char *what; /* "list" or "verify" */
-    const char *directory;
+    cadre_verb_words_t words; /* list or verify, a directory */
     bool json;
 } flags_t;
 
@@ -38,22 +37,20 @@ parse(int key, char *argument, struct argp_state *state)
         self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
-        if (self->directory) {
+        if (!cadre_verb_words_take(&self->words, argument)) {
             argp_error(state, "one directory, not also \"%s\"", argument);
         }
-        *(self->what ? &self->directory : &self->what) = argument;
         break;
     case ARGP_KEY_END:
-        if (!self->what || (strcmp(self->what, "list") != 0 && strcmp(self->what, "verify") != 0)) {
-            argp_error(state, "say list or verify");
-        }
-        if (!self->directory) {
+        cadre_verb_words_check(&self->words, "list", "verify", state);
+        if (!self->words.object) {
             argp_error(state, "a directory of checkpoints is missing");
         }
         break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
@@ -85,53 +82,77 @@ print_entry(const cadre_checkpoint_entry_t *entry)
     }
 }
 
+/* Prints the entries as text, or adds them to `checkpoints`. Returns an exit code. */
 static int
-list(const flags_t *flags, const entries_t *entries)
+list(const entries_t *entries, bool json, json_t *checkpoints)
 {
-    json_t *array = json_array();
     for (size_t i = 0; i < entries->count; i++) {
-        if (flags->json) {
-            json_array_append_new(array, entry_object(&entries->items[i]));
+        if (json) {
+            json_array_append_new(checkpoints, entry_object(&entries->items[i]));
         } else {
             print_entry(&entries->items[i]);
         }
     }
-    json_t *object =
-        json_pack("{s:s, s:o}", "schema", "cadre.checkpoints/v1", "checkpoints", array);
-    if (flags->json) {
-        cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
-        printf("%s\n", text);
-    }
-    json_decref(object);
     return CADRE_EXIT_OK;
 }
 
+/* Reads every byte of the checkpoints; prints how each one is, or adds it to `checkpoints`. Returns
+ * an exit code. */
 static int
-verify(const flags_t *flags, cadre_checkpoint_directory_t *directory, const entries_t *entries)
+verify(cadre_checkpoint_directory_t *directory, const entries_t *entries, bool json,
+       json_t *checkpoints)
 {
-    json_t *array = json_array();
     int code = CADRE_EXIT_OK;
     for (size_t i = 0; i < entries->count; i++) {
         char name[CADRE_CHECKPOINT_NAME_SIZE];
         cadre_checkpoint_name(entries->items[i].id, name);
-        int status = cadre_checkpoint_directory_verify(directory, entries->items[i].id);
-        const char *reason = status < 0 ? cadre_error_text() : NULL;
-        code = status < 0 ? CADRE_EXIT_DATA : code;
-        json_array_append_new(array,
+        bool valid = cadre_checkpoint_directory_verify(directory, entries->items[i].id) == 0;
+        const char *reason = valid ? NULL : cadre_error_text();
+
+        json_array_append_new(checkpoints,
                               json_pack("{s:I, s:b, s:s?}", "id", (json_int_t)entries->items[i].id,
-                                        "valid", status == 0, "reason", reason));
-        if (!flags->json) {
-            printf("%-16s %s%s\n", name, status < 0 ? "damaged: " : "OK", reason ? reason : "");
+                                        "valid", valid, "reason", reason));
+        if (!valid) {
+            code = CADRE_EXIT_DATA;
+        }
+
+        if (!json && valid) {
+            printf("%-16s OK\n", name);
+        } else if (!json) {
+            printf("%-16s damaged: %s\n", name, reason);
         }
     }
-    json_t *object =
-        json_pack("{s:s, s:o}", "schema", "cadre.checkpoints/v1", "checkpoints", array);
-    if (flags->json) {
-        cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
-        printf("%s\n", text);
-    }
-    json_decref(object);
+
     return code;
+}
+
+static void
+print_json(json_t *checkpoints)
+{
+    json_t *object =
+        json_pack("{s:s, s:O}", "schema", "cadre.checkpoints/v1", "checkpoints", checkpoints);
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
+    printf("%s\n", text);
+    json_decref(object);
+}
+
+static int
+open_directory(const char *path, cadre_checkpoint_directory_t **directory, entries_t *entries)
+{
+    int status = cadre_checkpoint_directory_open(path, false, directory);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_checkpoint_directory_list(*directory, &entries->items, &entries->count);
+    if (status < 0) {
+        return status;
+    }
+    if (entries->count == 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s holds no checkpoint", path);
+    }
+
+    return 0;
 }
 
 int
@@ -147,20 +168,25 @@ cadre_command_checkpoint(int argc, char **argv)
                "each hash. Exit 65 when one is damaged, 66 when there is none.",
     };
     flags_t flags = {0};
+
     argv[0] = "cadre checkpoint";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
     cadre_auto(entries_fini) entries_t entries = {0};
-    int status = cadre_checkpoint_directory_open(flags.directory, false, &directory);
-    if (status == 0) {
-        status = cadre_checkpoint_directory_list(directory, &entries.items, &entries.count);
-    }
-    if (status == 0 && entries.count == 0) {
-        status = cadre_fail(CADRE_ENOTFOUND, "%s holds no checkpoint", flags.directory);
-    }
+    int status = open_directory(flags.words.object, &directory, &entries);
     if (status < 0) {
         return cadre_verb_fail(status);
     }
-    return strcmp(flags.what, "list") == 0 ? list(&flags, &entries)
-                                           : verify(&flags, directory, &entries);
+
+    json_t *checkpoints = json_array();
+    int code = strcmp(flags.words.what, "list") == 0
+                   ? list(&entries, flags.json, checkpoints)
+                   : verify(directory, &entries, flags.json, checkpoints);
+
+    if (flags.json) {
+        print_json(checkpoints);
+    }
+
+    json_decref(checkpoints);
+    return code;
 }

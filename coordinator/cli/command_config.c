@@ -9,14 +9,13 @@
 #include "coordinator/cli/launch/data_path.h"
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/exit_code.h"
-#include "coordinator/cli/train/job_file.h"
 #include "coordinator/cli/train/model.h"
+#include "coordinator/cli/verb.h"
 
 enum { KEY_ORIGIN = 0x1000, KEY_DATA };
 
 typedef struct {
-    const char *what; /* "check" or "show" */
-    const char *file;
+    cadre_verb_words_t words; /* check or show, a job file */
     const char *data_dir;
     bool origin;
 } flags_t;
@@ -33,38 +32,42 @@ parse(int key, char *argument, struct argp_state *state)
         self->data_dir = argument;
         break;
     case ARGP_KEY_ARG:
-        if (self->file) {
+        if (!cadre_verb_words_take(&self->words, argument)) {
             argp_error(state, "one job file, not also \"%s\"", argument);
         }
-        *(self->what ? &self->file : &self->what) = argument;
         break;
     case ARGP_KEY_END:
-        if (!self->what || (strcmp(self->what, "check") != 0 && strcmp(self->what, "show") != 0)) {
-            argp_error(state, "say check or show");
-        }
-        if (!self->file) {
+        cadre_verb_words_check(&self->words, "check", "show", state);
+        if (!self->words.object) {
             argp_error(state, "a job file is missing");
         }
         break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
-/* Data and layers are no plain settings: only a file says them. */
+/* Prints one setting; `with_origin` tells where its value is from. */
+static void
+show_line(const char *name, const char *text, bool with_origin, cadre_origin_t origin)
+{
+    if (with_origin) {
+        printf("%-32s %-32s # %s\n", name, text, cadre_origin_text(origin));
+    } else {
+        printf("%-32s %s\n", name, text);
+    }
+}
+
+/* Prints and ends `value`. Data and layers are no plain settings: only a file can have them. */
 static void
 show_value(const char *name, json_t *value, bool origin)
 {
     cadre_auto(cadre_free) char *text =
         value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY)
               : cadre_strdup("");
-    if (origin) {
-        printf("%-32s %-32s # %s\n", name, text,
-               cadre_origin_text(value ? CADRE_ORIGIN_FILE : CADRE_ORIGIN_DEFAULT));
-    } else {
-        printf("%-32s %s\n", name, text);
-    }
+    show_line(name, text, origin, value ? CADRE_ORIGIN_FILE : CADRE_ORIGIN_DEFAULT);
     json_decref(value);
 }
 
@@ -89,10 +92,12 @@ test_rows(const cadre_job_t *job)
     if (job->test_fraction == 0) {
         return NULL;
     }
+
     json_t *rows = json_pack("{s:f}", "fraction", job->test_fraction);
     if (job->test_seed) {
         json_object_set_new(rows, "seed", json_integer(job->test_seed));
     }
+
     return rows;
 }
 
@@ -105,13 +110,9 @@ show(const cadre_job_t *job, bool origin)
         cadre_auto(cadre_free) char *text = cadre_job_text(job, &settings[i]);
         cadre_auto(cadre_free) char *clean = cadre_calloc(strlen(text) + 1, 1);
         cadre_utf8_clean(text, strlen(text), clean);
-        if (origin) {
-            printf("%-32s %-32s # %s\n", settings[i].name, clean,
-                   cadre_origin_text(job->origins[i]));
-        } else {
-            printf("%-32s %s\n", settings[i].name, clean);
-        }
+        show_line(settings[i].name, clean, origin, job->origins[i]);
     }
+
     show_value("model.hidden", array_of(job->hidden, job->hidden_count), origin);
     show_value("model.input", array_of(job->input, job->input_rank), origin);
     show_value("model.filters", array_of(job->filters, job->filter_count), origin);
@@ -137,13 +138,54 @@ static int
 check_data(const cadre_job_t *job)
 {
     const json_t *descriptions[] = {job->train, job->test};
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(descriptions); i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(descriptions); i++) {
         json_t *resolved = NULL;
-        status = descriptions[i] ? cadre_data_resolve(job, descriptions[i], true, &resolved) : 0;
+        int status =
+            descriptions[i] ? cadre_data_resolve(job, descriptions[i], true, &resolved) : 0;
         json_decref(resolved);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
+}
+
+/* Reads the job as `cadre run` would; for "check" a model is made of it too. */
+static int
+read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
+{
+    const cadre_verb_setting_t data = {"data.dir", flags->data_dir, "data"};
+    int status = cadre_verb_read_job(job, flags->words.object, &data, flags->data_dir ? 1 : 0);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_job_finish(job);
+    if (status < 0) {
+        return status;
+    }
+
+    return is_check ? cadre_model_check(job) : 0;
+}
+
+/* Prints whether a run would find what the job names. Returns an exit code. */
+static int
+check(const cadre_job_t *job, const char *file)
+{
+    int status = check_data(job);
+    if (status < 0) {
+        fprintf(stderr, "%s\n%s is sound, but its data is not here\n", cadre_error_text(), file);
+        return cadre_exit_code(status);
+    }
+
+    if (check_trace(job) < 0) {
+        fprintf(stderr, "%s\n", cadre_error_text());
+        return CADRE_EXIT_CANNOT_WRITE;
+    }
+
+    printf("%s: OK\n", file);
+    return CADRE_EXIT_OK;
 }
 
 int
@@ -163,41 +205,22 @@ cadre_command_config(int argc, char **argv)
                "would have it: file, then environment.",
     };
     flags_t flags = {0};
+
     argv[0] = "cadre config";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_auto(cadre_job_fini) cadre_job_t job;
     cadre_job_init(&job);
-    int status = cadre_job_file_read(&job, flags.file);
-    if (status == 0 && cadre_job_set_environment(&job) < 0) {
-        status = cadre_fail_within(CADRE_ECONFIG, "the environment");
-    }
-    if (status == 0 && flags.data_dir) {
-        status = cadre_job_set(&job, "data.dir", flags.data_dir, CADRE_ORIGIN_FLAG, "--data");
-    }
-    if (status == 0) {
-        status = cadre_job_finish(&job);
-    }
-    if (status == 0 && strcmp(flags.what, "check") == 0) {
-        status = cadre_model_check(&job);
-    }
+    bool is_check = strcmp(flags.words.what, "check") == 0;
+    int status = read_job(&flags, is_check, &job);
     if (status < 0) {
         fprintf(stderr, "%s\n", cadre_error_text());
         return cadre_exit_code(status);
     }
-    if (strcmp(flags.what, "show") == 0) {
-        show(&job, flags.origin);
-        return CADRE_EXIT_OK;
+
+    if (is_check) {
+        return check(&job, flags.words.object);
     }
-    status = check_data(&job);
-    if (status < 0) {
-        fprintf(stderr, "%s\n%s is sound, but its data is not here\n", cadre_error_text(),
-                flags.file);
-        return cadre_exit_code(status);
-    }
-    if (check_trace(&job) < 0) {
-        fprintf(stderr, "%s\n", cadre_error_text());
-        return CADRE_EXIT_CANNOT_WRITE;
-    }
-    printf("%s: OK\n", flags.file);
+
+    show(&job, flags.origin);
     return CADRE_EXIT_OK;
 }

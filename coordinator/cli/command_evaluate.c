@@ -21,7 +21,6 @@
 #include "coordinator/cli/launch/task_words.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/train/evaluator.h"
-#include "coordinator/cli/train/job_file.h"
 #include "coordinator/cli/verb.h"
 
 enum { KEY_SETTING = 0x1000, KEY_FOLLOW = 0x2000 };
@@ -31,9 +30,9 @@ static const struct {
     const char *setting;
     const char *flag;
 } settings[] = {
-    {"checkpoint.dir", "--checkpoint-dir"}, {"data.dir", "--data"},
-    {"cluster.workers", "--workers"},       {"training.epochs", "--epochs"},
-    {"cluster.wait_s", "--wait"},
+    {"checkpoint.dir", "checkpoint-dir"}, {"data.dir", "data"},
+    {"cluster.workers", "workers"},       {"training.epochs", "epochs"},
+    {"cluster.wait_s", "wait"},
 };
 
 typedef struct {
@@ -74,6 +73,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->values[number] = argument;
         return 0;
     }
+
     switch (key) {
     case KEY_FOLLOW:
         self->follow = true;
@@ -95,6 +95,7 @@ parse(int key, char *argument, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
@@ -120,6 +121,7 @@ read_flags(int argc, char **argv, flags_t *flags)
                "and a checkpoint that is deleted under it is no error. A checkpoint that is "
                "superseded before its turn is left out.",
     };
+
     argv[0] = "cadre evaluate";
     argp_parse(&parser, argc, argv, 0, NULL, flags);
 }
@@ -127,24 +129,30 @@ read_flags(int argc, char **argv, flags_t *flags)
 static int
 make_job(const flags_t *flags, cadre_job_t *job)
 {
-    int status = cadre_job_file_read(job, flags->job_file);
-    if (status == 0 && cadre_job_set_environment(job) < 0) {
-        status = cadre_fail_within(CADRE_ECONFIG, "the environment");
-    }
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(settings); i++) {
+    cadre_verb_setting_t given[CADRE_COUNT_OF(settings)];
+    size_t count = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
         if (flags->values[i]) {
-            status = cadre_job_set(job, settings[i].setting, flags->values[i], CADRE_ORIGIN_FLAG,
-                                   settings[i].flag);
+            given[count++] =
+                (cadre_verb_setting_t){settings[i].setting, flags->values[i], settings[i].flag};
         }
     }
-    if (status == 0) {
-        job->ps = 1; /* values are only read: one ps does, whatever the job has */
-        status = cadre_job_finish(job);
+
+    int status = cadre_verb_read_job(job, flags->job_file, given, count);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && !cadre_job_checkpoints(job)) {
-        status = cadre_fail(CADRE_ECONFIG, "%s takes no checkpoints", flags->job_file);
+
+    job->ps = 1; /* values are only read: one ps does, whatever the job has */
+    status = cadre_job_finish(job);
+    if (status < 0) {
+        return status;
     }
-    return status;
+    if (!cadre_job_checkpoints(job)) {
+        return cadre_fail(CADRE_ECONFIG, "%s takes no checkpoints", flags->job_file);
+    }
+
+    return 0;
 }
 
 /* --- what comes from elsewhere --- */
@@ -193,6 +201,7 @@ take_signals(evaluate_t *self, int64_t now_ms)
             stop_evaluator(self);
         }
     }
+
     cadre_launcher_report_t report;
     while (cadre_launcher_reap(self->launcher, now_ms, &report)) {
         if (report.decision.outcome != CADRE_LAUNCH_EXPECTED) {
@@ -216,6 +225,7 @@ turn(evaluate_t *self)
         {.fd = self->signals, .events = POLLIN},
         {.fd = cadre_notices_fd(self->notices), .events = POLLIN},
     };
+
     poll(items, CADRE_COUNT_OF(items), wait_ms < 0 || wait_ms > TURN_MS ? TURN_MS : (int)wait_ms);
     take_notices(self);
     take_signals(self, cadre_clock_now_ms());
@@ -239,6 +249,7 @@ open_signals(evaluate_t *self)
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
     }
+
     return cadre_notices_open(&self->notices);
 }
 
@@ -260,18 +271,28 @@ static int
 start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
 {
     int status = cadre_data_resolve(job, job->train, true, &self->train);
-    if (status == 0 && job->test) {
-        status = cadre_data_resolve(job, job->test, true, &self->test);
-    }
-    if (status == 0) {
-        status = open_coordinator(self, job);
-    }
-    if (status == 0) {
-        status = cadre_launcher_start(self->launcher, cadre_clock_now_ms());
-    }
     if (status < 0) {
         return status;
     }
+
+    if (job->test) {
+        status = cadre_data_resolve(job, job->test, true, &self->test);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    status = open_coordinator(self, job);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_launcher_start(self->launcher, cadre_clock_now_ms());
+    if (status < 0) {
+        return status;
+    }
+
+    /* The evaluator blocks in calls of the public API, so it has a thread to itself. */
     self->options = (cadre_evaluator_options_t){
         .trainer = {.job = job,
                     .coordinator = self->coordinator,
@@ -301,6 +322,7 @@ close_cluster(evaluate_t *self)
         poll(&item, 1, 100);
         take_signals(self, cadre_clock_now_ms());
     }
+
     cadre_launcher_close(&self->launcher);
 }
 
@@ -311,17 +333,65 @@ conclude(const evaluate_t *self, int status, const char *text)
         status = self->outcome.status;
         text = self->outcome.text;
     }
+
     if (self->exit_code) {
         fprintf(stderr, "cadre evaluate: the tasks are gone for good\n");
         return self->exit_code;
     }
+
     if (self->stop_signal && status == CADRE_EINTERRUPTED) {
         return 128 + self->stop_signal;
     }
     if (status < 0) {
         fprintf(stderr, "cadre evaluate: %s\n", text);
     }
+
     return cadre_exit_code(status);
+}
+
+/* Starts everything and returns when the evaluator has ended, or cannot be waited for. `text`, of
+ * CADRE_ERROR_TEXT_SIZE bytes, gets the text of the first failure: cleaning up may fail too. */
+static int
+run(evaluate_t *self, const cadre_launcher_options_t *launch, const cadre_job_t *job,
+    const flags_t *flags, char *text)
+{
+    int status = open_signals(self);
+    status = status < 0 ? status : cadre_launcher_open(launch, &self->launcher);
+    status = status < 0 ? status : start(self, job, flags);
+    snprintf(text, CADRE_ERROR_TEXT_SIZE, "%s", cadre_error_text());
+
+    while (self->started && !self->done && !self->kill) {
+        int turned = turn(self);
+        if (turned < 0 && status == 0) {
+            status = turned;
+            snprintf(text, CADRE_ERROR_TEXT_SIZE, "%s", cadre_error_text());
+            stop_evaluator(self);
+        }
+    }
+
+    return status;
+}
+
+static void
+close_all(evaluate_t *self)
+{
+    const int descriptors[] = {self->signals, self->commands[0], self->commands[1]};
+    if (self->started) {
+        pthread_join(self->evaluator, NULL);
+    }
+    if (self->launcher) {
+        close_cluster(self);
+    }
+
+    for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
+        if (descriptors[i] >= 0) {
+            close(descriptors[i]);
+        }
+    }
+
+    cadre_notices_close(&self->notices);
+    json_decref(self->train);
+    json_decref(self->test);
 }
 
 static int
@@ -339,43 +409,17 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
                                              .restarts_max = job->max_restarts,
                                              .data_dir = data_dir,
                                              .checkpoint_dirs = {cadre_job_checkpoints(job)}};
+
     cadre_console_init(&self.console);
-    int status = open_signals(&self);
-    if (status == 0) {
-        status = cadre_launcher_open(&launch, &self.launcher);
-    }
-    if (status == 0) {
-        status = start(&self, job, flags);
-    }
     char text[CADRE_ERROR_TEXT_SIZE];
-    snprintf(text, sizeof(text), "%s", cadre_error_text());
-    while (self.started && !self.done && !self.kill) {
-        int turned = turn(&self);
-        if (turned < 0 && status == 0) {
-            status = turned;
-            snprintf(text, sizeof(text), "%s", cadre_error_text());
-            stop_evaluator(&self);
-        }
-    }
+    int status = run(&self, &launch, job, flags, text);
+
     if (self.kill) { /* the other thread may be anywhere: nothing is freed */
         cadre_launcher_close(&self.launcher);
         _exit(128 + self.stop_signal);
     }
-    if (self.started) {
-        pthread_join(self.evaluator, NULL);
-    }
-    if (self.launcher) {
-        close_cluster(&self);
-    }
-    const int descriptors[] = {self.signals, self.commands[0], self.commands[1]};
-    for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
-        if (descriptors[i] >= 0) {
-            close(descriptors[i]);
-        }
-    }
-    cadre_notices_close(&self.notices);
-    json_decref(self.train);
-    json_decref(self.test);
+
+    close_all(&self);
     return conclude(&self, status, text);
 }
 

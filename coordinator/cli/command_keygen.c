@@ -65,6 +65,7 @@ parse(int key, char *argument, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
@@ -80,6 +81,7 @@ print_json(const cadre_job_keys_t *keys, const char *directory)
                                         "key", key, "allowed", allowed, "public_key",
                                         keys->certificates[role].public_key));
     }
+
     json_t *object = json_pack("{s:s, s:o}", "schema", "cadre.keys/v1", "keys", array);
     cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
     printf("%s\n", text);
@@ -99,6 +101,7 @@ print_text(const char *directory)
         cadre_auto(cadre_free) char *path = cadre_job_keys_path(directory, role, true);
         printf("%s  %s\n", path, owners[role]);
     }
+
     printf("%s/allowed  public, for every task: who may connect\n", directory);
     fflush(stdout);
     fprintf(stderr, "next: copy to each task the key of its role and the directory allowed, no "
@@ -113,11 +116,13 @@ make_files(const cadre_job_keys_t *keys, const flags_t *flags)
         int code = cadre_verb_fail(status);
         return status == CADRE_EEXISTS ? code : CADRE_EXIT_CANNOT_WRITE;
     }
+
     if (flags->json) {
         print_json(keys, flags->directory);
     } else {
         print_text(flags->directory);
     }
+
     return CADRE_EXIT_OK;
 }
 
@@ -152,6 +157,7 @@ cadre_command_keygen(int argc, char **argv)
                "77). Exit 73 when DIR cannot be written.",
     };
     flags_t flags = {0};
+
     argv[0] = "cadre keygen";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_startup_hold_secrets();
@@ -160,6 +166,7 @@ cadre_command_keygen(int argc, char **argv)
     if (status < 0) {
         return cadre_verb_fail(status);
     }
+
     return flags.kubernetes_name ? make_objects(&keys, flags.kubernetes_name)
                                  : make_files(&keys, &flags);
 }

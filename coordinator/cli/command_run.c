@@ -32,6 +32,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
 {
     cadre_auto(cadre_free) char *data_dir =
         flags->job_file || job->data_dir ? cadre_data_folder(job) : NULL;
+    /* A checkpoint that --resume names may lie outside of the job's own folder. */
     bool names_one = strcmp(job->resume, "auto") != 0 && strcmp(job->resume, "never") != 0;
     const char *resumed = flags->job_file && names_one ? job->resume : NULL;
     cadre_launcher_options_t launch = {
@@ -53,6 +54,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .program = flags->program,
     };
     cadre_supervisor_options_t options = supervisor_options(flags, job);
+
     options.launch = &launch;
     cadre_auto(cadre_free) char *trace_place = cadre_job_place(job, "cluster.trace", "trace");
     options.trace_place = trace_place;
@@ -69,6 +71,8 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     if (status < 0) {
         return cadre_fail_within(CADRE_ECONFIG, "--address");
     }
+
+    /* An address such as *:4000 can be bound but not dialled: it names no cluster. */
     bool dialled = flags->address && cadre_endpoint_is_concrete(&endpoint);
     cadre_cluster_sources_t sources = {.role = "coordinator",
                                        .coordinator = dialled ? flags->address : NULL};
@@ -78,16 +82,22 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     if (status == CADRE_ENOTFOUND && flags->address) {
         return 0;
     }
+
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG,
                           "no cluster is named by CADRE_CLUSTER, TF_CONFIG or "
                           "--address; for one on this machine: %s run %s",
                           cadre_command_name(), job->file);
     }
-    if (status == 0 && config.ps.count > 0) {
+
+    if (status < 0) {
+        return status;
+    }
+    if (config.ps.count > 0) {
         job->ps = (int64_t)config.ps.count;
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -97,10 +107,12 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
     if (status < 0) {
         return cadre_verb_fail(status);
     }
+
     cadre_security_t security = {.keys = flags->keys, .insecure = flags->insecure};
     if (cadre_security_read(&security) == 0 && security.keys) {
         cadre_startup_hold_secrets();
     }
+
     cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.address = flags->address;
     options.keys = flags->keys;
@@ -123,22 +135,37 @@ choose_http(cadre_run_flags_t *flags)
                : 0;
 }
 
+/* Reads the command line, and the job that it names. */
+static int
+read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_t *job)
+{
+    int status = cadre_run_flags_read(flags, local, argc, argv);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_run_flags_job(flags, job);
+    if (status < 0) {
+        return status;
+    }
+
+    if (flags->job_file) {
+        status = cadre_model_check(job);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return choose_http(flags);
+}
+
 static int
 run_or_train(bool local, int argc, char **argv)
 {
     cadre_auto(cadre_run_flags_fini) cadre_run_flags_t flags = {0};
     cadre_auto(cadre_job_fini) cadre_job_t job;
     cadre_job_init(&job);
-    int status = cadre_run_flags_read(&flags, local, argc, argv);
-    if (status == 0) {
-        status = cadre_run_flags_job(&flags, &job);
-    }
-    if (status == 0 && flags.job_file) {
-        status = cadre_model_check(&job);
-    }
-    if (status == 0) {
-        status = choose_http(&flags);
-    }
+    int status = read_job(&flags, local, argc, argv, &job);
     if (status < 0) {
         return cadre_verb_fail(status);
     }

@@ -35,6 +35,7 @@ parse(int key, char *argument, struct argp_state *state)
 {
     flags_t *self = state->input;
     char *end = NULL;
+
     switch (key) {
     case KEY_COORDINATOR:
         self->sources.coordinator = argument;
@@ -62,6 +63,7 @@ parse(int key, char *argument, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
@@ -101,6 +103,7 @@ print_task(const json_t *status, const json_t *task)
     long long index = number_at(task, "index");
     const json_t *shard = json_array_get(json_object_get(status, "shards"), (size_t)index);
     const json_t *runs = json_object_get(task, "runs");
+
     snprintf(name, sizeof(name), "%s %lld", text_at(task, "role"), index);
     printf("%-12s %-10s %s, process %lld", name,
            is_ps ? text_at(shard, "state") : text_at(task, "state"), text_at(task, "host"),
@@ -111,6 +114,7 @@ print_task(const json_t *status, const json_t *task)
     if (runs) {
         printf(", %s for %lld ms", text_at(runs, "function"), number_at(runs, "ms"));
     }
+
     printf("\n");
 }
 
@@ -124,6 +128,7 @@ print_text(const json_t *status)
     size_t index = 0;
     const json_t *task = NULL;
     bool is_unreadable = json_is_true(json_object_get(status, "keys_unreadable"));
+
     printf("job %s: %d of %lld ps, %d workers, transport %s%s\n", text_at(status, "job"),
            count_role(tasks, "ps"), number_at(status, "ps_expected"), count_role(tasks, "worker"),
            text_at(status, "transport"),
@@ -153,16 +158,22 @@ ask(flags_t *flags, char **text)
     if (flags->security.keys) {
         cadre_startup_hold_secrets();
     }
-    if (status == 0) {
-        status = cadre_cluster_config_read(&flags->sources, &config);
+    if (status < 0) {
+        return status;
     }
+
+    status = cadre_cluster_config_read(&flags->sources, &config);
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "
                                          "or set CADRE_CLUSTER or TF_CONFIG");
     }
-    return status < 0 ? status
-                      : cadre_status_ask(&config.coordinator, &flags->security,
-                                         1000 * (int64_t)flags->wait_s, text);
+
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_status_ask(&config.coordinator, &flags->security, 1000 * (int64_t)flags->wait_s,
+                            text);
 }
 
 int
@@ -188,22 +199,26 @@ cadre_command_status(int argc, char **argv)
     };
     flags_t flags = {.wait_s = WAIT_S};
     cadre_auto(cadre_free) char *text = NULL;
+
     argv[0] = "cadre status";
     cadre_cluster_sources_from_environment(&flags.sources);
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = ask(&flags, &text);
-    json_t *object = status == 0 ? json_loads(text, 0, NULL) : NULL;
-    if (status == 0 && !object) {
-        status = cadre_fail(CADRE_EMALFORMED, "the coordinator's answer is no JSON");
-    }
     if (status < 0) {
         return cadre_verb_fail(status);
     }
+
+    json_t *object = json_loads(text, 0, NULL);
+    if (!object) {
+        return cadre_verb_fail(cadre_fail(CADRE_EMALFORMED, "the coordinator's answer is no JSON"));
+    }
+
     if (flags.json) {
         printf("%s\n", text);
     } else {
         print_text(object);
     }
+
     json_decref(object);
     return CADRE_EXIT_OK;
 }

@@ -48,6 +48,7 @@ print_help(FILE *to)
     for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
         fprintf(to, "  %-12s%s\n", verbs[i].verb, verbs[i].does);
     }
+
     fputs("\n`cadre VERB --help` lists the flags of a verb. Try: cadre run examples/digits.json\n"
           "\nExit codes:\n",
           to);
@@ -100,9 +101,8 @@ fail_verb(const char *verb)
     for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
         words[i] = verbs[i].verb;
     }
-    const char *near = cadre_suggest(verb, words, CADRE_COUNT_OF(verbs));
-    fprintf(stderr, "cadre: there is no verb \"%s\"%s%s%s\nnext: %s --help\n", verb,
-            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "",
+    cadre_auto(cadre_free) char *hint = cadre_suggest_text(verb, words, CADRE_COUNT_OF(verbs));
+    fprintf(stderr, "cadre: there is no verb \"%s\"%s\nnext: %s --help\n", verb, hint,
             cadre_command_name());
     return CADRE_EXIT_USAGE;
 }
@@ -126,28 +126,34 @@ cadre_command(int argc, char **argv)
     if (cadre_startup() < 0) {
         return cadre_verb_fail(CADRE_ECONFIG);
     }
+
     if (argc < 2) {
         print_help(stderr);
         return CADRE_EXIT_USAGE;
     }
+
     const char *verb = argv[1];
     bool asks = strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0;
     if (asks && argc == 2) {
         print_help(stdout);
         return CADRE_EXIT_OK;
     }
+
     if (asks) {
         static char help[] = "--help";
         char *words[] = {argv[0], argv[2], help, NULL};
         return run_verb(3, words);
     }
+
     if (strcmp(verb, "--version") == 0 || strcmp(verb, "-V") == 0) {
         return cadre_command_version(argc - 1, argv + 1);
     }
+
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "-h") == 0) {
             argv[i] = "--help"; /* argp has no short form of it */
         }
     }
+
     return run_verb(argc, argv);
 }

@@ -12,9 +12,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
-#include "coordinator/cli/train/job_file.h"
 #include "coordinator/cli/train/suggest.h"
-#include "coordinator/cli/verb.h"
 
 enum {
     KEY_SETTING = 0x1000, /* plus a position in setting_flags */
@@ -85,6 +83,7 @@ make_options(bool local, struct argp_option *options)
                                                     setting_flags[i].does,     0};
         }
     }
+
     if (local) {
         options[count++] = (struct argp_option){
             "native", KEY_NATIVE, "FILE", 0, "A shared object for the workers; may be repeated", 0};
@@ -103,6 +102,7 @@ make_options(bool local, struct argp_option *options)
         options[count++] = (struct argp_option){
             "insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0};
     }
+
     options[count++] = (struct argp_option){
         "output", 'o', "json|text", 0, "The result as JSON in the last line of stdout", 0};
     options[count++] = (struct argp_option){
@@ -201,6 +201,7 @@ parse_other(int key, char *argument, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+
     return 0;
 }
 
@@ -215,6 +216,7 @@ parse(int key, char *argument, struct argp_state *state)
     if (self->setting_count == CADRE_COUNT_OF(self->settings)) {
         argp_error(state, "too many flags");
     }
+
     self->settings[self->setting_count].setting = setting_flags[number].setting;
     self->settings[self->setting_count].text = argument;
     self->settings[self->setting_count++].flag = setting_flags[number].flag;
@@ -245,9 +247,11 @@ check_written_out(const struct argp_option *options, int argc, char **argv)
         for (size_t k = 0; k < CADRE_COUNT_OF(own); k++) {
             is_own = is_own || strcmp(argv[i], own[k]) == 0;
         }
+
         if (strncmp(argv[i], "--", 2) != 0 || is_own) {
             continue;
         }
+
         const struct argp_option *option = find_option(options, argv[i]);
         if (!option) {
             const char *names[OPTIONS_MAX];
@@ -257,11 +261,14 @@ check_written_out(const struct argp_option *options, int argc, char **argv)
                 count++;
             }
             const char *near = cadre_suggest(argv[i] + 2, names, count);
-            return cadre_fail(CADRE_EINVALID, "%s has no flag %s%s%s%s", argv[0], argv[i],
-                              near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+            return near ? cadre_fail(CADRE_EINVALID, "%s has no flag %s; did you mean --%s?",
+                                     argv[0], argv[i], near)
+                        : cadre_fail(CADRE_EINVALID, "%s has no flag %s", argv[0], argv[i]);
         }
+
         i += option->arg && !strchr(argv[i], '='); /* its value, whatever that looks like */
     }
+
     return 0;
 }
 
@@ -294,16 +301,19 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
     };
     *self =
         (cadre_run_flags_t){.local = local, .log_level = 'W', .command = typed_command(argc, argv)};
+    /* What stands behind "--" is the program's: argp must not look at its flags. */
     for (int i = 1; i < argc && local; i++) {
         if (strcmp(argv[i], "--") == 0) {
             self->program = i + 1 < argc ? argv + i + 1 : NULL;
             argc = i;
         }
     }
+
     argv[0] = local ? "cadre run" : "cadre train";
     if (check_written_out(options, argc, argv) < 0) {
         return CADRE_EINVALID;
     }
+
     return argp_parse(&parser, argc, argv, 0, NULL, self) == 0
                ? 0
                : cadre_fail(CADRE_EINVALID, "the command line cannot be read");
@@ -325,18 +335,9 @@ cadre_run_flags_fini(cadre_run_flags_t *self)
 int
 cadre_run_flags_job(const cadre_run_flags_t *self, cadre_job_t *job)
 {
-    int status = self->job_file ? cadre_job_file_read(job, self->job_file) : 0;
-    if (status == 0 && cadre_job_set_environment(job) < 0) {
-        status = cadre_fail_within(CADRE_ECONFIG, "the environment");
+    int status = cadre_verb_read_job(job, self->job_file, self->settings, self->setting_count);
+    if (status < 0) {
+        return status;
     }
-    for (size_t i = 0; status == 0 && i < self->setting_count; i++) {
-        char from[32] = "--";
-        strncat(from, self->settings[i].flag, sizeof(from) - 3);
-        status = cadre_job_set(job, self->settings[i].setting, self->settings[i].text,
-                               CADRE_ORIGIN_FLAG, from);
-    }
-    if (status == 0 && self->job_file) {
-        status = cadre_job_finish(job);
-    }
-    return status;
+    return self->job_file ? cadre_job_finish(job) : 0;
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/cli/train/job.h"
+#include "coordinator/cli/verb.h"
 
 enum { CADRE_NATIVES_MAX = 64 }; /* --native flags; more are refused */
 
@@ -28,11 +28,7 @@ typedef struct {
     bool json;
     bool keep_session;
     char log_level;
-    struct {
-        const char *setting;
-        const char *text;
-        const char *flag;
-    } settings[CADRE_JOB_SETTINGS_MAX]; /* given on the command line, in order */
+    cadre_verb_setting_t settings[CADRE_JOB_SETTINGS_MAX]; /* in the order of the command line */
     size_t setting_count;
     char **command; /* the whole command as typed, "cadre" first; NULL-terminated */
 } cadre_run_flags_t;

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <zmq.h>
 
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -30,22 +31,34 @@ client_open(client_t *self, const cadre_endpoint_t *coordinator, const cadre_sec
 {
     char name[CADRE_TASK_TEXT_SIZE];
     self->task = (cadre_task_t){CADRE_ROLE_CLIENT, CADRE_INDEX_ANY, 0};
+
     cadre_endpoint_text(coordinator, self->address);
     if (getrandom(&self->task.incarnation, sizeof(self->task.incarnation), 0) < 0) {
         return cadre_fail(CADRE_EIO, "no random number: %s", strerror(errno));
     }
+
     int status = cadre_context_open(&self->context);
-    if (status == 0) {
-        status = cadre_security_apply(security, CADRE_KEY_CLIENT, self->context);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
-                                          cadre_task_text(&self->task, name), &self->socket);
+
+    status = cadre_security_apply(security, CADRE_KEY_CLIENT, self->context);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_monitor_open(self->context, self->socket, &self->monitor);
+
+    status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
+                                      cadre_task_text(&self->task, name), &self->socket);
+    if (status < 0) {
+        return status;
     }
-    return status < 0 ? status : cadre_socket_connect(self->socket, coordinator);
+
+    status = cadre_monitor_open(self->context, self->socket, &self->monitor);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_socket_connect(self->socket, coordinator);
 }
 
 static void
@@ -77,12 +90,14 @@ join_chunks(const cadre_message_t *message)
     for (size_t i = 0; i < message->chunk_count; i++) {
         size += cadre_chunk_size_bytes(message->chunks[i]);
     }
+
     char *text = cadre_calloc(size + 1, 1);
     for (size_t i = 0, at = 0; i < message->chunk_count; i++) {
         size_t part = cadre_chunk_size_bytes(message->chunks[i]);
         memcpy(text + at, cadre_chunk_data(message->chunks[i]), part);
         at += part;
     }
+
     return text;
 }
 
@@ -101,6 +116,7 @@ take_answer(client_t *self)
             cadre_message_fini(&message);
         }
     }
+
     return text;
 }
 
@@ -129,15 +145,17 @@ converse(client_t *self, int64_t timeout_ms, char **text)
         zmq_pollitem_t items[] = {
             {.socket = cadre_socket_handle(self->socket), .events = ZMQ_POLLIN},
             {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN}};
-        int64_t due_ms = self->ask_ms < deadline_ms ? self->ask_ms : deadline_ms;
+        int64_t due_ms = cadre_min_i64(self->ask_ms, deadline_ms);
         cadre_poll(items, 2, due_ms > now_ms ? (long)(due_ms - now_ms) : 0);
         *text = take_answer(self);
         int status = *text ? 0 : watch(self);
         if (*text || status < 0) {
             return status;
         }
+
         now_ms = cadre_clock_now_ms();
     }
+
     return cadre_fail(CADRE_ETIMEOUT,
                       "%s: no answer within %lld s: does a coordinator run "
                       "there? --wait says how long to wait for it",
@@ -148,12 +166,11 @@ int
 cadre_status_ask(const cadre_endpoint_t *coordinator, const cadre_security_t *security,
                  int64_t timeout_ms, char **text)
 {
-    client_t client = {.context = NULL};
+    cadre_auto(client_close) client_t client = {.context = NULL};
     *text = NULL;
     int status = client_open(&client, coordinator, security);
-    if (status == 0) {
-        status = converse(&client, timeout_ms, text);
+    if (status < 0) {
+        return status;
     }
-    client_close(&client);
-    return status;
+    return converse(&client, timeout_ms, text);
 }

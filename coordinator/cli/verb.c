@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/job_file.h"
 
 bool
 cadre_verb_is_json(const char *argument, const struct argp_state *state)
@@ -21,4 +22,47 @@ cadre_verb_fail(int status)
 {
     fprintf(stderr, "cadre: %s\n", cadre_error_text());
     return cadre_exit_code(status);
+}
+
+bool
+cadre_verb_words_take(cadre_verb_words_t *self, const char *word)
+{
+    if (self->object) {
+        return false;
+    }
+    *(self->what ? &self->object : &self->what) = word;
+    return true;
+}
+
+void
+cadre_verb_words_check(const cadre_verb_words_t *self, const char *one, const char *other,
+                       const struct argp_state *state)
+{
+    if (!self->what || (strcmp(self->what, one) != 0 && strcmp(self->what, other) != 0)) {
+        argp_error(state, "say %s or %s", one, other);
+    }
+}
+
+int
+cadre_verb_read_job(cadre_job_t *job, const char *file, const cadre_verb_setting_t *settings,
+                    size_t count)
+{
+    int status = file ? cadre_job_file_read(job, file) : 0;
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_job_set_environment(job) < 0) {
+        return cadre_fail_within(CADRE_ECONFIG, "the environment");
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        char from[32];
+        snprintf(from, sizeof(from), "--%s", settings[i].flag);
+        status = cadre_job_set(job, settings[i].setting, settings[i].text, CADRE_ORIGIN_FLAG, from);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
 }

@@ -8,12 +8,42 @@
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-/* What -o says: whether it is json. Anything but json and text is a usage error, which ends the
+#include "coordinator/cli/train/job.h"
+
+/* Returns whether -o asks for json. Anything but json and text is a usage error, which ends the
  * process. */
 bool cadre_verb_is_json(const char *argument, const struct argp_state *state);
 
-/* Says this thread's error text on stderr and gives the exit code of `status`. */
+/* Prints this thread's error text on stderr and returns the exit code of `status`. */
 int cadre_verb_fail(int status);
+
+/* The two words behind a verb: what to do, and with which file or directory. NULL: not there yet.
+ * */
+typedef struct {
+    const char *what;
+    const char *object;
+} cadre_verb_words_t;
+
+/* Takes the next word; returns false when it is one too many. */
+bool cadre_verb_words_take(cadre_verb_words_t *self, const char *word);
+
+/* Ends the process with a usage error unless `what` is one of the two. */
+void cadre_verb_words_check(const cadre_verb_words_t *self, const char *one, const char *other,
+                            const struct argp_state *state);
+
+/* A setting of the job that a flag gave. */
+typedef struct {
+    const char *setting; /* "data.dir" */
+    const char *text;
+    const char *flag; /* "data" */
+} cadre_verb_setting_t;
+
+/* Fills `job` from `file` (NULL: none), then from the environment, then from `count` flags, each of
+ * which overrules what was before it. The caller changes what it has to and calls cadre_job_finish.
+ * CADRE_ECONFIG, or what cadre_job_file_read returns. */
+int cadre_verb_read_job(cadre_job_t *job, const char *file, const cadre_verb_setting_t *settings,
+                        size_t count);
 
 #endif

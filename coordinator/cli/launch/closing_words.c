@@ -25,6 +25,7 @@ cadre_closing_code(const cadre_closing_t *self)
     if (!self->outcome) {
         return CADRE_EXIT_OK;
     }
+
     return self->outcome->status < 0      ? cadre_exit_code(self->outcome->status)
            : self->outcome->target_missed ? CADRE_EXIT_FAILED
                                           : CADRE_EXIT_OK;
@@ -79,12 +80,14 @@ mend_configuration(const cadre_closing_t *self)
 {
     int status = self->outcome ? self->outcome->status : self->status;
     const char *text = self->outcome ? self->outcome->text : self->text;
+
     if (self->ended) {
         return NULL;
     }
     if (strncmp(text, "keys: ", strlen("keys: ")) == 0) {
         return make_keys(text); /* the job file is not at fault */
     }
+
     return status == CADRE_ESHAPE || status == CADRE_EDTYPE
                ? with_flag(self, "--resume", "never")
                : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
@@ -108,6 +111,7 @@ next_command(const cadre_closing_t *self, int code)
     if (newest_is_at_fault(self)) {
         return resume_command(self);
     }
+
     switch (code) {
     case CADRE_EXIT_OK:
         return more_epochs(self);
@@ -124,12 +128,13 @@ next_command(const cadre_closing_t *self, int code)
     case CADRE_EXIT_TERMINATED:
         return resume_command(self);
     }
+
     return NULL;
 }
 
 /* --- the words --- */
 
-/* Whether what went wrong is one line of a file, "rows.csv:3", which can be passed over. */
+/* Returns whether the failure is in one line of a file, "rows.csv:3", which can be skipped. */
 static bool
 names_line(const cadre_closing_t *self)
 {
@@ -159,6 +164,7 @@ hint(const cadre_closing_t *self)
     case CADRE_EPROTOCOL:
         return "all tasks must be of one build";
     }
+
     return NULL;
 }
 
@@ -166,12 +172,14 @@ hint(const cadre_closing_t *self)
 static char *
 failure(const cadre_closing_t *self, int code)
 {
+    /* The cause before its consequences: a lost task also makes the trainer fail. */
     if (self->ended && self->outcome) {
         return cadre_asprintf("%s; %s", self->reason,
                               self->outcome->result.checkpoint
                                   ? "the checkpoint is intact"
                                   : "there is no checkpoint yet to go on from");
     }
+
     if (self->ended) {
         return *self->reason ? cadre_strdup(self->reason) : NULL;
     }
@@ -181,14 +189,17 @@ failure(const cadre_closing_t *self, int code)
     if (!self->outcome || code == CADRE_EXIT_OK) {
         return NULL;
     }
+
     if (self->outcome->target_missed) {
         return cadre_asprintf("accuracy %.2f %% is below the target of %.2f %%",
                               100 * self->outcome->result.accuracy,
                               100 * self->job->target_accuracy);
     }
+
     if (self->outcome->status == CADRE_EINTERRUPTED) {
         return cadre_asprintf("stopped%s", self->outcome->saved ? " after a checkpoint" : "");
     }
+
     return cadre_asprintf("%s (%s)", self->outcome->text, cadre_status_text(self->outcome->status));
 }
 
@@ -216,6 +227,7 @@ put_result(const cadre_closing_t *self, cadre_console_t *console)
         cadre_auto(cadre_free) char *text = cadre_result_text(result);
         printf("%s\n", text);
     }
+
     fflush(stdout);
     if (result->checkpoint) {
         cadre_console_say(console, "checkpoint: %s", result->checkpoint);
@@ -232,6 +244,7 @@ cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre
     } else if (self->job && self->json) {
         put_nothing();
     }
+
     cadre_auto(cadre_free) char *text = failure(self, code);
     if (text) {
         cadre_console_say(console, "cadre: %s", text);
@@ -239,10 +252,12 @@ cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre
     if (code != CADRE_EXIT_OK && hint(self)) {
         cadre_console_say(console, "hint: %s", hint(self));
     }
+
     cadre_auto(cadre_free) char *next = next_command(self, code);
     if (next) {
         cadre_console_say(console, "next: %s", next);
     }
+
     cadre_events_write(events, "ended", json_pack("{s:i, s:s?}", "exit_code", code, "text", text));
     return code == CADRE_EXIT_OK && events->error ? CADRE_EXIT_IO : code;
 }

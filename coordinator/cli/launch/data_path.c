@@ -60,17 +60,20 @@ resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolv
     } else if (local && !base) {
         base = job->folder;
     }
+
     char *joined = join(base, path);
     if (local) {
         char *whole = absolute(joined);
         free(joined);
         joined = whole;
     }
+
     int status = local ? check_file(joined) : 0;
     if (status < 0) {
         free(joined);
         return status;
     }
+
     *resolved = joined;
     return 0;
 }
@@ -92,6 +95,7 @@ cadre_data_resolve(const cadre_job_t *job, const json_t *description, bool local
             json_object_set_new(copy, keys[i], json_string(whole));
         }
     }
+
     *resolved = copy;
     return 0;
 }

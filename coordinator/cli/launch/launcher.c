@@ -75,7 +75,7 @@ add_trace(const char *folder, const cadre_launch_task_t *task, command_t *comman
     add_flag(command, "--trace", path);
 }
 
-/* What every ps and worker is told alike. */
+/* Adds the flags that every ps and worker gets. */
 static void
 add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
 {
@@ -94,6 +94,7 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
     const cadre_launcher_options_t *options = self->options;
     command_t command = {0};
     char number[24];
+
     switch (task->role) {
     case CADRE_LAUNCH_PS: {
         cadre_auto(cadre_free) char *own =
@@ -141,6 +142,7 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         }
         break;
     }
+
     return command;
 }
 
@@ -153,8 +155,10 @@ environment_with(const char *extra)
     while (environ[count]) {
         count++;
     }
+
     char **copy = cadre_calloc(count + 2, sizeof(*copy));
     size_t kept = 0;
+
     for (size_t i = 0; i < count; i++) {
         bool is_ours = !extra && strncmp(environ[i], "CADRE_HTTP=", 11) == 0;
         if (!is_ours && strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
@@ -162,9 +166,11 @@ environment_with(const char *extra)
             copy[kept++] = cadre_strdup(environ[i]);
         }
     }
+
     if (extra) {
         copy[kept] = cadre_strdup(extra);
     }
+
     return copy;
 }
 
@@ -209,10 +215,12 @@ run_child(const start_t *start)
         dup2(start->output, STDOUT_FILENO);
         dup2(start->output, STDERR_FILENO);
     }
+
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent) {
         _exit(EXIT_CANNOT_EXECUTE); /* the launcher died before the line above */
     }
+
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -237,6 +245,7 @@ start_task(cadre_launcher_t *self, size_t number)
     bool program = task->role == CADRE_LAUNCH_PROGRAM;
     cadre_auto(close_descriptor) int input = -1;
     cadre_auto(close_descriptor) int output = -1;
+
     if (!program) {
         cadre_auto(cadre_free) char *log =
             cadre_session_log_path(&self->session, task->role, task->index);
@@ -247,6 +256,9 @@ start_task(cadre_launcher_t *self, size_t number)
         }
         self->log_from[number] = lseek(output, 0, SEEK_END);
     }
+
+    /* All that allocates is done before the fork: the child may only make async-signal-safe calls.
+     * */
     cadre_auto(command_fini) command_t command = command_for(self, task);
     start_t start = {
         .command = &command,
@@ -262,6 +274,7 @@ start_task(cadre_launcher_t *self, size_t number)
     if (pid == 0) {
         run_child(&start);
     }
+
     self->pids[number] = pid;
     return 0;
 }
@@ -271,6 +284,7 @@ cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms)
 {
     size_t number;
     bool started = false;
+
     while (cadre_launcher_core_next(&self->core, now_ms, &number)) {
         int status = start_task(self, number);
         if (status < 0) {
@@ -279,6 +293,7 @@ cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms)
         }
         started = true;
     }
+
     return started ? cadre_session_write_tasks(&self->session, &self->core, self->pids) : 0;
 }
 
@@ -303,6 +318,7 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
                 .log_from = self->log_from[i],
                 .silent_ms = task->given_up ? task->silent_ms : 0,
             };
+
             self->pids[i] = 0;
             self->ends[i] = report->end;
             report->decision = cadre_launcher_core_ended(&self->core, i, report->end, now_ms);
@@ -310,6 +326,7 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
             return true;
         }
     }
+
     return false;
 }
 
@@ -319,6 +336,7 @@ cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_
     if (number >= self->core.task_count) {
         return false;
     }
+
     const cadre_launch_task_t *known = &self->core.tasks[number];
     *task = (cadre_launcher_task_t){
         .role = known->role,
@@ -384,12 +402,14 @@ cadre_launcher_close(cadre_launcher_t **self_p)
     if (!self) {
         return;
     }
+
     for (size_t i = 0; i < self->core.task_count; i++) {
         if (self->pids[i] > 0) {
             kill(self->pids[i], SIGKILL);
             waitpid(self->pids[i], NULL, 0);
         }
     }
+
     cadre_session_close(&self->session, self->options->keep_session);
     cadre_launcher_core_fini(&self->core);
     free_environment(self->environment);
@@ -416,6 +436,7 @@ cadre_launcher_binary_folder(void)
                    length < 0 ? strerror(errno) : "no path");
         return NULL;
     }
+
     path[length] = '\0';
     return cadre_strndup(path, (size_t)(strrchr(path, '/') - path));
 }
@@ -427,46 +448,56 @@ find_binary(const char *name, char **path)
     if (!folder) {
         return CADRE_EUNAVAILABLE;
     }
+
     *path = cadre_asprintf("%s/%s", folder, name);
     if (access(*path, X_OK) < 0) {
         return cadre_fail(CADRE_EUNAVAILABLE, "%s: %s; the command needs %s beside it", *path,
                           strerror(errno), name);
     }
+
     return 0;
 }
 
 int
 cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
 {
-    cadre_launcher_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_launcher_close) cadre_launcher_t *self = cadre_calloc(1, sizeof(*self));
     self->options = options;
     cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
                              options->restarts_max);
+    /* A silent ps is replaced while there is still time to restore its shard. */
     if (options->ps_timeout_ms / 2 < self->core.ps_silent_max_ms) {
         self->core.ps_silent_max_ms = options->ps_timeout_ms / 2;
     }
+
     self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
     self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
     self->ends = cadre_calloc(self->core.task_count, sizeof(*self->ends));
     self->environment = environment_with(NULL);
     int status = find_binary("cadre-ps", &self->ps_path);
-    if (status == 0) {
-        status = find_binary("cadre-worker", &self->worker_path);
-    }
-    if (status == 0) {
-        status = cadre_session_open(&self->session, options->keep_session);
-    }
     if (status < 0) {
-        cadre_launcher_close(&self);
         return status;
     }
+
+    status = find_binary("cadre-worker", &self->worker_path);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_session_open(&self->session, options->keep_session);
+    if (status < 0) {
+        return status;
+    }
+
     self->address = cadre_session_endpoint(&self->session, CADRE_LAUNCH_PROGRAM, 0);
     if (options->program) {
         cadre_auto(cadre_free) char *cluster = cadre_session_cluster(&self->session, &self->core);
         cadre_auto(cadre_free) char *variable = cadre_asprintf("CADRE_CLUSTER=%s", cluster);
         self->program_environment = environment_with(variable);
     }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 

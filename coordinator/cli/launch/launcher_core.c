@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 void
@@ -18,12 +19,13 @@ cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t work
     };
     for (size_t i = 0; i < count; i++) {
         cadre_launch_task_t *task = &self->tasks[i];
-        bool is_ps = i < ps;
-        bool is_worker = !is_ps && i < (size_t)ps + workers;
-        task->role = is_ps       ? CADRE_LAUNCH_PS
-                     : is_worker ? CADRE_LAUNCH_WORKER
-                                 : CADRE_LAUNCH_PROGRAM;
-        task->index = (uint32_t)(is_ps ? i : is_worker ? i - ps : 0);
+        if (i < ps) {
+            *task = (cadre_launch_task_t){.role = CADRE_LAUNCH_PS, .index = (uint32_t)i};
+        } else if (i < (size_t)ps + workers) {
+            *task = (cadre_launch_task_t){.role = CADRE_LAUNCH_WORKER, .index = (uint32_t)i - ps};
+        } else {
+            *task = (cadre_launch_task_t){.role = CADRE_LAUNCH_PROGRAM};
+        }
     }
 }
 
@@ -50,6 +52,7 @@ cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *ta
             return true;
         }
     }
+
     return false;
 }
 
@@ -60,8 +63,8 @@ cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms)
     for (size_t i = 0; i < self->task_count; i++) {
         const cadre_launch_task_t *task = &self->tasks[i];
         if (task->state == CADRE_LAUNCH_WAITING) {
-            int64_t left_ms = task->due_ms > now_ms ? task->due_ms - now_ms : 0;
-            wait_ms = wait_ms < 0 || left_ms < wait_ms ? left_ms : wait_ms;
+            int64_t left_ms = cadre_max_i64(task->due_ms - now_ms, 0);
+            wait_ms = wait_ms < 0 ? left_ms : cadre_min_i64(wait_ms, left_ms);
         }
     }
     return wait_ms;
@@ -97,12 +100,14 @@ restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
         task->quick_ends = 0;
         return 0;
     }
+
     int64_t delay_ms = CADRE_LAUNCHER_DELAY_MIN_MS;
     for (uint32_t i = 0; i < task->quick_ends && delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS; i++) {
         delay_ms *= 2;
     }
+
     task->quick_ends++;
-    return delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS ? delay_ms : CADRE_LAUNCHER_DELAY_MAX_MS;
+    return cadre_min_i64(delay_ms, CADRE_LAUNCHER_DELAY_MAX_MS);
 }
 
 /* A ps or worker whose coordinator did not tell it to end. A shard has no substitute: a ps is
@@ -115,7 +120,7 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     bool is_ps = task->role == CADRE_LAUNCH_PS;
     bool last = !is_ps && !worker_left(self, task);
     bool asked = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
-    bool drained = asked && !last;
+    bool drained = asked && !last; /* the last worker starts again: without one the job stalls */
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
     if (drained || used_up || is_permanent(end)) {
         bool failed = !drained && !is_permanent(end);
@@ -127,11 +132,13 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
                 .used_up = failed,
             };
         }
+
         return (cadre_launch_decision_t){
             .outcome = drained ? CADRE_LAUNCH_DRAINED : CADRE_LAUNCH_GIVE_UP,
             .used_up = failed,
         };
     }
+
     int64_t delay_ms = restart_delay_ms(task, now_ms);
     task->state = CADRE_LAUNCH_WAITING;
     task->due_ms = now_ms + delay_ms;
@@ -158,15 +165,17 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
             .exit_code = end.signalled ? 128 + end.number : end.number,
         };
     }
+
     bool dismissed = !end.signalled && end.number == CADRE_EXIT_OK;
     if (self->stopping || dismissed) {
-        /* A ps whose job goes on was not dismissed, whatever it believes: a shard has no
+        /* A ps whose job continues was not dismissed, whatever it believes: a shard has no
          * substitute. */
         bool comes_back = !self->stopping && task->role == CADRE_LAUNCH_PS;
         task->state = comes_back ? CADRE_LAUNCH_WAITING : CADRE_LAUNCH_ENDED;
         task->due_ms = now_ms + CADRE_LAUNCHER_DISMISSED_MS;
         return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
     }
+
     return task_ended(self, task, end, now_ms);
 }
 
@@ -181,9 +190,11 @@ cadre_launcher_core_look(cadre_launcher_core_t *self, size_t number, bool heard,
         task->silent_ms = -1; /* the next look begins to count */
         return false;
     }
+
     if (task->given_up || self->stopping) {
         return false;
     }
+
     task->silent_ms = task->silent_ms < 0 ? 0 : task->silent_ms + elapsed_ms;
     task->given_up = task->silent_ms >= (task->role == CADRE_LAUNCH_PS ? self->ps_silent_max_ms
                                                                        : CADRE_LAUNCHER_SILENT_MS);

@@ -35,10 +35,12 @@ is_abandoned(int directory, const char *path)
         flock(directory, LOCK_EX | LOCK_NB) < 0 || faccessat(directory, KEPT_NAME, F_OK, 0) == 0) {
         return false;
     }
+
     cadre_auto(cadre_free) char *tasks = cadre_asprintf("%s/%s", path, TASKS_NAME);
     json_t *object = json_load_file(tasks, 0, NULL);
     const char *schema = json_string_value(json_object_get(object, "schema"));
     bool ours = schema && strcmp(schema, SCHEMA) == 0;
+
     json_decref(object);
     return ours;
 }
@@ -68,6 +70,7 @@ sweep(const char *own)
         if (!is_session_name(entry->d_name)) {
             continue;
         }
+
         cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", parent, entry->d_name);
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && is_abandoned(fd, path)) {
@@ -75,10 +78,12 @@ sweep(const char *own)
             rmdir(path);
             swept++;
         }
+
         if (fd >= 0) {
             close(fd);
         }
     }
+
     if (stream) {
         closedir(stream);
     }
@@ -91,6 +96,7 @@ open_directory(cadre_session_t *self, bool keep)
     if (self->directory < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
     }
+
     flock(self->directory, LOCK_EX | LOCK_NB); /* where it fails nobody can find it free either */
     int mark = keep ? openat(self->directory, KEPT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (keep && mark < 0) {
@@ -99,6 +105,7 @@ open_directory(cadre_session_t *self, bool keep)
     if (mark >= 0) {
         close(mark);
     }
+
     return 0;
 }
 
@@ -106,13 +113,17 @@ int
 cadre_session_open(cadre_session_t *self, bool keep)
 {
     int status = cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->path);
-    if (status == 0) {
-        status = open_directory(self, keep);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        sweep(self->path);
+
+    status = open_directory(self, keep);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    sweep(self->path);
+    return 0;
 }
 
 void
@@ -121,10 +132,12 @@ cadre_session_close(cadre_session_t *self, bool keep)
     if (!self->path) {
         return;
     }
+
     if (!keep && self->directory >= 0) {
         empty(self->directory);
         cadre_ipc_directory_remove(&self->path);
     }
+
     if (self->directory >= 0) {
         close(self->directory);
     }
@@ -153,15 +166,18 @@ last_lines(char *text, size_t length, bool whole)
     while (length > 0 && text[length - 1] == '\n') {
         text[--length] = '\0';
     }
+
     size_t begin = length;
     int lines = 0;
     while (begin > 0 && lines < CADRE_SESSION_TAIL_LINES) {
         begin--;
         lines += text[begin] == '\n';
     }
+
     if (lines == CADRE_SESSION_TAIL_LINES) {
         return text + begin + 1;
     }
+
     const char *line = whole ? NULL : strchr(text, '\n');
     return line ? line + 1 : text;
 }
@@ -172,20 +188,24 @@ cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32
 {
     char bytes[CADRE_SESSION_TAIL_SIZE + 1] = "";
     cadre_auto(cadre_free) char *path = cadre_session_log_path(self, role, index);
+
     text[0] = '\0';
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return text;
     }
+
     int64_t end = lseek(file, 0, SEEK_END);
     int64_t begin = end - from > CADRE_SESSION_TAIL_SIZE ? end - CADRE_SESSION_TAIL_SIZE : from;
     ssize_t size_bytes = pread(file, bytes, CADRE_SESSION_TAIL_SIZE, begin);
+
     close(file);
     if (size_bytes > 0) {
         bytes[size_bytes] = '\0';
         snprintf(text, CADRE_SESSION_TAIL_SIZE + 1, "%s",
                  last_lines(bytes, strlen(bytes), begin == from));
     }
+
     return text;
 }
 
@@ -200,6 +220,7 @@ tasks_object(const cadre_launcher_core_t *core, const int *pids)
             tasks, json_pack("{s:s, s:i, s:o, s:i}", "role", cadre_launch_role_text(task->role),
                              "index", (int)task->index, "pid", pid, "starts", (int)task->starts));
     }
+
     return json_pack("{s:s, s:i, s:o}", "schema", SCHEMA, "launcher", (int)getpid(), "tasks",
                      tasks);
 }
@@ -224,6 +245,7 @@ cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *
 {
     json_t *ps = json_array();
     json_t *workers = json_array();
+
     for (size_t i = 0; i < core->task_count; i++) {
         const cadre_launch_task_t *task = &core->tasks[i];
         if (task->role != CADRE_LAUNCH_PROGRAM) {
@@ -233,12 +255,14 @@ cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *
                                   json_string(endpoint));
         }
     }
+
     cadre_auto(cadre_free) char *coordinator =
         cadre_session_endpoint(self, CADRE_LAUNCH_PROGRAM, 0);
     json_t *cluster =
         json_pack("{s:{s:[s], s:o, s:o}, s:{s:s, s:i}}", "cluster", "coordinator", coordinator,
                   "ps", ps, "worker", workers, "task", "type", "coordinator", "index", 0);
     char *text = json_dumps(cluster, JSON_COMPACT);
+
     json_decref(cluster);
     return text;
 }

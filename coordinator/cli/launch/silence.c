@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 bool
@@ -18,6 +19,7 @@ cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task)
             return true;
         }
     }
+
     return false;
 }
 
@@ -47,8 +49,9 @@ cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
     if (elapsed_ms < CADRE_SILENCE_LOOK_MS) {
         return;
     }
+
     self->looked_ms = now_ms;
-    elapsed_ms = elapsed_ms < CADRE_SILENCE_LOOK_MS_MAX ? elapsed_ms : CADRE_SILENCE_LOOK_MS_MAX;
+    elapsed_ms = cadre_min_i64(elapsed_ms, CADRE_SILENCE_LOOK_MS_MAX);
     cadre_auto(cadre_free) char *text = NULL;
     json_t *status =
         cadre_coordinator_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
@@ -58,5 +61,6 @@ cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
     if (launcher) {
         compare(status, launcher, elapsed_ms);
     }
+
     json_decref(status);
 }

@@ -98,6 +98,7 @@ take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_
         self->kill = self->kill || now_ms - self->stop_ms >= CADRE_SUPERVISOR_SECOND_MS;
         return;
     }
+
     self->stop_signal = (int)info->ssi_signo;
     self->stop_ms = now_ms;
     cadre_events_write(&self->events, "signal", json_pack("{s:i}", "signal", self->stop_signal));
@@ -142,6 +143,7 @@ take_signals(supervisor_t *self, int64_t now_ms)
             take_stop_signal(self, &info, now_ms);
         }
     }
+
     cadre_launcher_report_t report;
     while (self->launcher && cadre_launcher_reap(self->launcher, now_ms, &report)) {
         take_report(self, &report);
@@ -185,6 +187,7 @@ turn(supervisor_t *self)
     if (self->launcher) {
         status = cadre_launcher_start(self->launcher, now_ms);
     }
+
     int64_t wait_ms = self->launcher ? cadre_launcher_wait_ms(self->launcher, now_ms) : -1;
     wait_ms = wait_ms < 0 || wait_ms > 1000 ? 1000 : wait_ms;
     struct pollfd items[] = {
@@ -241,6 +244,7 @@ open_signals(supervisor_t *self)
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
     }
+
     return cadre_notices_open(&self->notices);
 }
 
@@ -258,6 +262,7 @@ open_coordinator(supervisor_t *self)
 {
     const cadre_job_t *job = self->options->job;
     cadre_coordinator_options_t options = cadre_coordinator_options();
+
     options.job = job->name;
     options.address =
         self->launcher ? cadre_launcher_address(self->launcher) : self->options->address;
@@ -286,13 +291,18 @@ open_job(supervisor_t *self)
     const cadre_job_t *job = self->options->job;
     bool local = self->launcher != NULL;
     int status = cadre_data_resolve(job, job->train, local, &self->train);
-    if (status == 0 && job->test) {
+    if (status < 0) {
+        return status;
+    }
+    if (job->test) {
         status = cadre_data_resolve(job, job->test, local, &self->test);
     }
-    if (status == 0) {
-        status = open_coordinator(self);
-        self->cannot_write = status == CADRE_EIO; /* the folder of checkpoints */
+    if (status < 0) {
+        return status;
     }
+
+    status = open_coordinator(self);
+    self->cannot_write = status == CADRE_EIO; /* the folder of checkpoints */
     return status;
 }
 
@@ -309,6 +319,7 @@ start_trainer(supervisor_t *self)
         .commands = self->commands[0],
     };
     int error = pthread_create(&self->trainer, NULL, run_trainer, self);
+
     self->trainer_started = error == 0;
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
@@ -334,11 +345,13 @@ say_recovery(supervisor_t *self)
     if (cadre_job_checkpoints(job)) {
         return;
     }
+
     if (job->recovery == CADRE_RECOVERY_RELAXED) {
         cadre_console_say(&self->console, "no checkpoints are taken: the shard of a lost ps begins "
                                           "again with its initial values");
         return;
     }
+
     cadre_console_say(&self->console,
                       "no checkpoints are taken: a lost ps is recovered from its initial values "
                       "until %d closures or %d MiB of them have run, and loses its updates "
@@ -351,34 +364,71 @@ open_all(supervisor_t *self)
 {
     const cadre_supervisor_options_t *options = self->options;
     int status = options->events ? cadre_events_open(&self->events, options->events) : 0;
+
     self->cannot_write = status < 0;
-    if (status == 0) {
-        status = open_signals(self);
-    }
-    if (status == 0 && options->launch) {
-        status = cadre_launcher_open(options->launch, &self->launcher);
-    }
-    if (status == 0 && options->job) {
-        status = open_job(self);
-    }
-    status = status < 0 ? status : open_trace(self);
     if (status < 0) {
         return status;
     }
+
+    status = open_signals(self);
+    if (status < 0) {
+        return status;
+    }
+
+    /* The launcher's session has the coordinator's address: it comes first. */
+    if (options->launch) {
+        status = cadre_launcher_open(options->launch, &self->launcher);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    if (options->job) {
+        status = open_job(self);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return open_trace(self);
+}
+
+/* Tells people and the events file where the run is. */
+static void
+announce(supervisor_t *self)
+{
     const char *session = self->launcher ? cadre_launcher_session(self->launcher)->path : "none";
     const char *address = self->coordinator ? cadre_coordinator_address(self->coordinator)
                                             : cadre_launcher_address(self->launcher);
     const char *http = self->coordinator ? cadre_coordinator_http(self->coordinator) : NULL;
-    cadre_console_say(&self->console, "session=%s coordinator=%s%s%s", session, address,
-                      http ? " http=" : "", http ? http : "");
+    cadre_auto(cadre_free) char *pages = http ? cadre_asprintf(" http=%s", http) : cadre_strdup("");
+
+    cadre_console_say(&self->console, "session=%s coordinator=%s%s", session, address, pages);
     cadre_events_write(
         &self->events, "started",
         json_pack("{s:s, s:s, s:s*}", "session", session, "coordinator", address, "http", http));
-    if (options->job) {
+    if (self->options->job) {
         say_recovery(self);
     }
-    status = self->launcher ? cadre_launcher_start(self->launcher, cadre_clock_now_ms()) : 0;
-    return status == 0 && options->job ? start_trainer(self) : status;
+}
+
+static int
+start(supervisor_t *self)
+{
+    int status = open_all(self);
+    if (status < 0) {
+        return status;
+    }
+
+    announce(self);
+    if (self->launcher) {
+        status = cadre_launcher_start(self->launcher, cadre_clock_now_ms());
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return self->options->job ? start_trainer(self) : 0;
 }
 
 /* --- the whole --- */
@@ -386,7 +436,7 @@ open_all(supervisor_t *self)
 static int
 run(supervisor_t *self)
 {
-    int status = open_all(self);
+    int status = start(self);
     while (status == 0 && !self->kill && !self->trainer_done &&
            (!self->ended || self->trainer_started)) {
         status = turn(self);
@@ -394,9 +444,11 @@ run(supervisor_t *self)
             command_trainer(self, CADRE_TRAINER_ABORT);
         }
     }
+
     while (!self->kill && self->trainer_started && !self->trainer_done) {
         turn(self); /* after a failure here: the trainer leaves first */
     }
+
     cadre_console_clear(&self->console);
     return status;
 }
@@ -407,13 +459,16 @@ close_all(supervisor_t *self)
     if (self->trainer_started) {
         pthread_join(self->trainer, NULL);
     }
+
     if (self->launcher && !self->ended && self->outcome.status == CADRE_EUNAVAILABLE) {
         cadre_task_news_t news = task_news(self);
         cadre_task_news_absent(&news, self->outcome.text);
     }
+
     if (self->launcher) {
         cadre_launcher_stop(self->launcher);
     }
+
     cadre_coordinator_close(&self->coordinator);
     take_notices(self, cadre_clock_now_ms());
     if (self->launcher) {
@@ -461,16 +516,19 @@ cadre_supervise(const cadre_supervisor_options_t *options)
                                      .events = &self.events,
                                      .log_level = options->log_level,
                                      .line_ms = cadre_clock_now_ms()};
+    /* Cleaning up may fail with texts of its own; people are to see the first one. */
     int status = run(&self);
     char text[CADRE_ERROR_TEXT_SIZE];
     snprintf(text, sizeof(text), "%s", cadre_error_text());
     if (self.kill) {
         kill_all(&self);
     }
+
     close_all(&self);
     if (status < 0) {
         cadre_fail(status, "%s", text);
     }
+
     int code = conclude(&self, status);
     const int descriptors[] = {self.signals, self.commands[0], self.commands[1]};
     for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
@@ -478,6 +536,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
             close(descriptors[i]);
         }
     }
+
     cadre_notices_close(&self.notices);
     cadre_events_close(&self.events);
     cadre_result_fini(&self.outcome.result);

@@ -24,6 +24,7 @@ cadre_task_news_ended(const cadre_task_news_t *self, const cadre_launcher_report
 {
     char words[CADRE_TASK_WORDS_SIZE];
     bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
+
     cadre_events_write(self->events, "task_ended",
                        json_pack("{s:s, s:i, s:i, s:s, s:b}", "role",
                                  cadre_launch_role_text(report->role), "index", (int)report->index,
@@ -58,11 +59,13 @@ cadre_task_news_absent(const cadre_task_news_t *self, const char *text)
         if (task.role != CADRE_LAUNCH_PS || !names(text, name)) {
             continue;
         }
+
         say_tail(self, task.role, task.index, task.log_from);
         if (task.pid) {
             cadre_console_say(self->console, "%s (pid %d) runs, but the job does not hear of it",
                               name, task.pid);
         }
+
         if (task.has_ended) {
             char how[128];
             cadre_console_say(self->console, "%s%s %s", task.pid ? "the process before it as " : "",

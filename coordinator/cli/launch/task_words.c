@@ -12,11 +12,13 @@ end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
                  (long long)report->silent_ms / 1000);
         return text;
     }
+
     if (report->role == CADRE_LAUNCH_WORKER && !report->end.signalled &&
         report->end.number == CADRE_EXIT_BUG) {
         snprintf(text, size_bytes, "exited with %d, its device is lost", report->end.number);
         return text;
     }
+
     return cadre_process_end_text(report->end, report->role == CADRE_LAUNCH_PROGRAM, text,
                                   size_bytes);
 }
@@ -36,12 +38,14 @@ restart_words(const cadre_launch_decision_t *decision, int64_t restarts_max, cha
 {
     char when[32] = "at once";
     char limit[24] = "no limit";
+
     if (decision->delay_ms > 0) {
         snprintf(when, sizeof(when), "in %.1f s", (double)decision->delay_ms / 1000);
     }
     if (restarts_max >= 0) {
         snprintf(limit, sizeof(limit), "%lld", (long long)restarts_max);
     }
+
     snprintf(text, size_bytes, "; it starts again %s (restart %lld of %s)", when,
              (long long)decision->restarts, limit);
 }
@@ -60,6 +64,7 @@ cost(const cadre_launcher_report_t *report)
     if (report->decision.last) {
         return "no other worker is left";
     }
+
     return is_ps ? "its shard waits for it" : "its closures run again on other workers";
 }
 
@@ -68,6 +73,7 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
 {
     char how[128];
     char next[96] = "";
+
     switch (report->decision.outcome) {
     case CADRE_LAUNCH_EXPECTED:
     case CADRE_LAUNCH_DRAINED:
@@ -84,6 +90,7 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
                  report->decision.used_up ? "; --max-restarts are used up" : "");
         break;
     }
+
     snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u (pid %d) %s: %s%s",
              cadre_launch_role_text(report->role), report->index, report->pid,
              end_words(report, how, sizeof(how)), cost(report), next);

@@ -82,10 +82,12 @@ cadre_trace_folder_check(const char *folder)
         }
         *slash = '\0';
     }
+
     if (!S_ISDIR(info.st_mode)) {
         errno = ENOTDIR;
         return fail(path, "cannot be used");
     }
+
     return try_writing(path);
 }
 
@@ -99,6 +101,7 @@ make(const char *folder)
         if (!end && *c != '/') {
             continue;
         }
+
         *c = '\0';
         struct stat info;
         if (mkdir(path, 0777) < 0 && stat(path, &info) < 0) {
@@ -107,6 +110,7 @@ make(const char *folder)
         if (end) {
             return 0;
         }
+
         *c = '/';
     }
 }
@@ -126,6 +130,7 @@ remove_old(const char *folder)
     if (!entries) {
         return fail(folder, "cannot be read");
     }
+
     const struct dirent *entry;
     while ((entry = readdir(entries))) {
         if (cadre_trace_folder_is_file(entry->d_name) &&
@@ -134,6 +139,7 @@ remove_old(const char *folder)
                               folder, entry->d_name, strerror(errno));
         }
     }
+
     return 0;
 }
 
@@ -141,6 +147,12 @@ int
 cadre_trace_folder_open(const char *folder)
 {
     int status = make(folder);
-    status = status < 0 ? status : cadre_trace_folder_check(folder);
-    return status < 0 ? status : remove_old(folder);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_trace_folder_check(folder);
+    if (status < 0) {
+        return status;
+    }
+    return remove_old(folder);
 }

@@ -15,6 +15,14 @@ cadre_command_name(void)
     return known ? program_invocation_name : "cadre";
 }
 
+static void
+add(char **text, const char *more)
+{
+    char *longer = cadre_asprintf("%s%s", *text ? *text : "", more);
+    free(*text);
+    *text = longer;
+}
+
 /* Appends a word, in single quotes when a shell would read it otherwise. */
 static void
 append(char **text, const char *word)
@@ -22,23 +30,23 @@ append(char **text, const char *word)
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
     bool quoted = !*word || word[strspn(word, plain)];
-    char *longer;
-    if (!quoted) {
-        longer = cadre_asprintf("%s%s%s", *text ? *text : "", *text ? " " : "", word);
-    } else {
-        longer = cadre_asprintf("%s%s'", *text ? *text : "", *text ? " " : "");
-        for (const char *c = word; *c; c++) {
-            char *more =
-                *c == '\'' ? cadre_asprintf("%s'\\''", longer) : cadre_asprintf("%s%c", longer, *c);
-            free(longer);
-            longer = more;
-        }
-        char *more = cadre_asprintf("%s'", longer);
-        free(longer);
-        longer = more;
+
+    if (*text) {
+        add(text, " ");
     }
-    free(*text);
-    *text = longer;
+
+    if (!quoted) {
+        add(text, word);
+        return;
+    }
+
+    add(text, "'");
+    for (const char *c = word; *c; c++) {
+        const char letter[] = {*c, '\0'};
+        add(text, *c == '\'' ? "'\\''" : letter);
+    }
+
+    add(text, "'");
 }
 
 /* How many words of the command from `word` on are one of the flags: none, "--a=b" or "--a b". */
@@ -56,6 +64,7 @@ flag_words(char *const *word, const cadre_command_flag_t *flags, size_t count)
             }
         }
     }
+
     return 0;
 }
 
@@ -70,9 +79,11 @@ cadre_command_text(char *const *command, const cadre_command_flag_t *flags, size
         }
         command += words ? words : 1;
     }
+
     for (size_t i = 0; i < count; i++) {
         append(&text, flags[i].flag);
         append(&text, flags[i].value);
     }
+
     return text;
 }

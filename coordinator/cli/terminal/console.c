@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/utf8.h"
 
@@ -49,12 +50,14 @@ cadre_console_say(cadre_console_t *self, const char *format, ...)
     bool shown = self->bar_shown;
     char *text = NULL;
     va_list arguments;
+
     va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     if (length < 0) {
         return;
     }
+
     cadre_console_clear(self);
     cadre_auto(cadre_free) char *clean = cadre_calloc((size_t)length + 1, 1);
     cadre_utf8_clean(text, (size_t)length, clean);
@@ -63,6 +66,7 @@ cadre_console_say(cadre_console_t *self, const char *format, ...)
     if (shown) {
         show_bar(self);
     }
+
     fflush(stderr);
 }
 
@@ -111,9 +115,7 @@ static void __attribute__((format(printf, 2, 3))) append(line_t *line, const cha
                           arguments);
     va_end(arguments);
     if (added > 0) {
-        line->length += (size_t)added;
-        line->length =
-            line->length < CADRE_CONSOLE_LINE_SIZE ? line->length : CADRE_CONSOLE_LINE_SIZE - 1;
+        line->length = cadre_min_u64(line->length + (size_t)added, CADRE_CONSOLE_LINE_SIZE - 1);
     }
 }
 
@@ -142,7 +144,8 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     line_t line = {.text = text};
     double fraction = progress->steps > 0 ? (double)progress->step / (double)progress->steps : 0;
     int width = columns >= WIDE_COLUMNS ? BAR_COLUMNS : BAR_COLUMNS_NARROW;
-    int filled = (int)(width * (fraction < 1 ? fraction : 1));
+    int filled = cadre_min_int((int)(width * fraction), width);
+
     text[0] = '\0';
     append(&line, "[%.*s%.*s]", filled, "####################", width - filled,
            "....................");
@@ -151,10 +154,12 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     if (isfinite(progress->loss)) {
         append(&line, "  loss %.4f", progress->loss);
     }
+
     append_speed(&line, progress->rows_per_second);
     if (progress->staleness_max > 0) {
         append(&line, "  stale max %llu", (unsigned long long)progress->staleness_max);
     }
+
     append(&line, "  workers %d/%lld", progress->workers, (long long)progress->workers_wanted);
     if (progress->checkpoint_age_s >= 0) {
         append(&line, "  ckpt %s ago", cadre_duration_text(progress->checkpoint_age_s, duration));
@@ -162,9 +167,11 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     if (progress->seconds_left >= 0) {
         append(&line, "  eta %s", cadre_duration_text(progress->seconds_left, duration));
     }
+    /* A bar that wraps could not be taken away again. */
     if (columns > 0 && line.length > (size_t)columns) {
         text[columns] = '\0';
     }
+
     return text;
 }
 
@@ -185,6 +192,7 @@ cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text
     if (isfinite(progress->evaluation_loss)) {
         append(&line, " test_loss=%.4f", progress->evaluation_loss);
     }
+
     append(&line, " examples_per_s=%.0f stale_max=%llu workers=%d/%lld", progress->rows_per_second,
            (unsigned long long)progress->staleness_max, progress->workers,
            (long long)progress->workers_wanted);
@@ -194,5 +202,6 @@ cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text
     if (progress->seconds_left >= 0) {
         append(&line, " eta_s=%.0f", progress->seconds_left);
     }
+
     return text;
 }

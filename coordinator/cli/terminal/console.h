@@ -23,7 +23,7 @@ typedef struct {
 
 void cadre_console_init(cadre_console_t *self);
 
-/* A line; the bar moves below it. */
+/* Prints a line; the bar moves below it. */
 void cadre_console_say(cadre_console_t *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -33,14 +33,15 @@ void cadre_console_bar(cadre_console_t *self, const char *text);
 /* Width of the terminal, 100 when it does not say. */
 int cadre_console_columns(void);
 
-/* Takes the bar away. */
+/* Removes the bar. */
 void cadre_console_clear(cadre_console_t *self);
 
 /* "epoch 3/10  41%  step 18204  loss 0.4127  812k ex/s  ...", at most `columns` wide, into `text`
  * of CADRE_CONSOLE_LINE_SIZE bytes, which is returned. */
 const char *cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text);
 
-/* The same as "epoch=3/10 progress=41% ...", with what an evaluation found when `epoch_end`. */
+/* Writes the progress as a line of a log, "epoch=3/10 progress=41% ...", with the results of the
+ * evaluation when `epoch_end`. */
 const char *cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text);
 
 /* "3m10s", into `text` of 24 bytes, which is returned. */

@@ -45,6 +45,7 @@ show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_m
         cadre_console_say(self->console, "%s",
                           cadre_progress_line(&notice->progress, epoch_end, text));
     }
+
     if (epoch_end || due) {
         self->line_ms = now_ms;
         cadre_events_write(self->events, epoch_end ? "epoch" : "progress",
@@ -69,7 +70,7 @@ cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_
         cadre_console_say(self->console, "%s", notice->text);
         cadre_events_write(self->events, "info", json_pack("{s:s}", "text", notice->text));
         break;
-    case CADRE_NOTICE_WAIT:
+    case CADRE_NOTICE_WAIT: /* shown only if it lasts, by cadre_display_wait */
         snprintf(self->waiting, sizeof(self->waiting), "%.200s", notice->text);
         self->waiting_since_ms = now_ms;
         self->waiting_limit_ms = notice->limit_ms;

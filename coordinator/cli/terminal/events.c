@@ -33,6 +33,7 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
         json_decref(fields);
         return;
     }
+
     json_t *object = json_pack("{s:s, s:s}", "ts", cadre_clock_utc_text(now), "event", event);
     json_object_update(object, fields);
     json_decref(fields);
@@ -60,5 +61,6 @@ cadre_events_progress(const cadre_progress_t *progress)
     if (isfinite(progress->evaluation_loss)) {
         json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
     }
+
     return object;
 }

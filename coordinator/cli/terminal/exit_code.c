@@ -49,6 +49,7 @@ cadre_exit_code(int status)
     case CADRE_EDUPLICATE:
         return CADRE_EXIT_BUG;
     }
+
     return CADRE_EXIT_FAILED; /* the closure itself: function, device, not finite, poison */
 }
 
@@ -104,6 +105,7 @@ signal_cause(int number, bool program)
     case SIGXCPU:
         return ", its CPU time limit is reached";
     }
+
     return "";
 }
 

@@ -35,6 +35,7 @@ cadre_notices_open(cadre_notices_t **notices)
     if (fd < 0) {
         return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
+
     cadre_notices_t *self = cadre_calloc(1, sizeof(*self));
     pthread_mutex_init(&self->lock, NULL);
     self->fd = fd;
@@ -50,11 +51,13 @@ cadre_notices_close(cadre_notices_t **notices_p)
     if (!self) {
         return;
     }
+
     while (self->first) {
         kept_t *next = self->first->next;
         free(self->first);
         self->first = next;
     }
+
     close(self->fd);
     pthread_mutex_destroy(&self->lock);
     cadre_free(notices_p);
@@ -75,6 +78,7 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
     size_t text_size = strnlen(notice->text, CADRE_NOTICE_TEXT_SIZE - 1) + 1;
     size_t size_bytes = offsetof(cadre_notice_t, text) + text_size;
     kept_t *kept = cadre_calloc(1, sizeof(*kept) + size_bytes);
+
     kept->next = NULL;
     kept->size_bytes = size_bytes;
     memcpy(kept->bytes, notice, size_bytes);
@@ -84,8 +88,8 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
     eventfd_write(self->fd, 1);
 }
 
-/* How many may wait before this one: the next progress says more, and the end is told in any case.
- */
+/* Returns how many notices may be queued before this one is dropped: the next progress says more,
+ * and DONE is never dropped. */
 static size_t
 room_for(cadre_notice_kind_t kind)
 {
@@ -173,6 +177,7 @@ cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice)
         eventfd_read(self->fd, &woken);
         is_there = false;
     }
+
     pthread_mutex_unlock(&self->lock);
     return is_there;
 }

@@ -5,9 +5,8 @@
  * Owner:   a supervisor owns the notices; it closes them after everybody who sends has ended.
  * Thread:  any thread sends, the main thread receives.
  *
- * Nobody waits for the terminal: neither the coordinator's thread nor training. What is sent is
- * kept, up to a limit that only a main thread which stands still reaches; how much was lost then is
- * told as an event.
+ * Neither the coordinator's thread nor training waits for the terminal. Notices are queued, up to a
+ * limit that only a stalled main thread reaches; an event then says how many were lost.
  */
 #ifndef CADRE_COORDINATOR_CLI_TERMINAL_NOTICE_H
 #define CADRE_COORDINATOR_CLI_TERMINAL_NOTICE_H
@@ -19,7 +18,7 @@
 enum {
     CADRE_NOTICE_TEXT_SIZE = 2048, /* bytes of the text; longer ones are cut */
     CADRE_NOTICES_MAX = 65536,     /* not yet received: of more, all are lost but the last, DONE */
-    CADRE_NOTICES_PROGRESS_MAX = 256, /* with so many, progress is not worth telling */
+    CADRE_NOTICES_PROGRESS_MAX = 256, /* queued; beyond it progress is dropped */
 };
 
 typedef enum {
@@ -79,7 +78,8 @@ void cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const cha
  * outlives the coordinator. */
 void cadre_notice_log(void *notices, char level, const char *event, const char *pairs);
 
-/* Something that may take `limit_ms` begins, and is over: a long wait is told to people. */
+/* Mark the beginning and the end of a wait that may take `limit_ms`: a long one is shown to
+ * people. */
 void cadre_notice_begin_wait(cadre_notices_t *self, int64_t limit_ms, const char *what);
 void cadre_notice_end_wait(cadre_notices_t *self);
 

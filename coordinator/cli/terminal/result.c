@@ -49,6 +49,7 @@ cadre_result_object(const cadre_result_t *self)
                                                  "duplicate", count(shard, shard->totals.duplicate),
                                                  "refused", count(shard, shard->totals.refused)));
     }
+
     return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
                      number(self->loss), "examples", (json_int_t)self->examples, "seconds",
@@ -85,6 +86,7 @@ cadre_result_text(const cadre_result_t *self)
             ? cadre_asprintf(", %lld of them", (long long)(self->examples - self->resumed_examples))
             : cadre_strdup("");
     double speed = self->seconds > 0 ? cadre_result_speed(self) : 0;
+
     return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
                           "%llu attempts, %llu worker failures%s",
                           accuracy, self->loss, rows, (long long)self->examples, here,

@@ -1,5 +1,6 @@
 #include "coordinator/cli/train/evaluation.h"
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 /* Closures that were scheduled and whose results are awaited, oldest first. */
@@ -24,10 +25,11 @@ fetch_scalar(cadre_future_t *future, const char *name, double *value)
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
     int status = cadre_future_fetch(future, name, &tensor, -1);
-    if (status == 0) {
-        *value = *(const float *)tensor.data;
+    if (status < 0) {
+        return status;
     }
-    return status;
+    *value = *(const float *)tensor.data;
+    return 0;
 }
 
 /* Waits for the oldest closure and adds its results. */
@@ -38,17 +40,46 @@ take_oldest(cadre_evaluation_t *self, window_t *window)
     double loss = 0;
     double correct = 0;
     int status = fetch_scalar(future, "loss", &loss);
-    if (status == 0 && self->counts_correct) {
+    if (status < 0) {
+        return status;
+    }
+
+    if (self->counts_correct) {
         status = fetch_scalar(future, "correct", &correct);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0) {
-        self->loss += loss * (double)window->counts[window->first];
-        self->accuracy += correct;
-        cadre_future_destroy(&window->futures[window->first]);
-        window->first = (window->first + 1) % CADRE_EVALUATION_AWAITED_MAX;
-        window->count--;
+
+    self->loss += loss * (double)window->counts[window->first];
+    self->accuracy += correct;
+    cadre_future_destroy(&window->futures[window->first]);
+    window->first = (window->first + 1) % CADRE_EVALUATION_AWAITED_MAX;
+    window->count--;
+    return 0;
+}
+
+/* Schedules the evaluation of `count` rows from `done` on; the window has room for it. */
+static int
+schedule_batch(cadre_evaluation_t *self, cadre_coordinator_t *coordinator, int64_t done,
+               int64_t count, window_t *window)
+{
+    cadre_batch_t batch = {
+        .dataset = self->dataset,
+        .first = self->first + done,
+        .count = count,
+    };
+    cadre_call_t call = cadre_call_batch(&batch);
+    size_t slot = (window->first + window->count) % CADRE_EVALUATION_AWAITED_MAX;
+    int status =
+        cadre_coordinator_schedule(coordinator, self->function, &call, -1, &window->futures[slot]);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    window->counts[slot] = count;
+    window->count++;
+    return 0;
 }
 
 int
@@ -57,32 +88,29 @@ cadre_evaluation_run(cadre_evaluation_t *self, cadre_coordinator_t *coordinator)
     cadre_auto(drop_window) window_t window = {0};
     self->loss = 0;
     self->accuracy = 0;
-    int status = 0;
-    for (int64_t done = 0; status == 0 && done < self->rows;) {
-        if (window.count == CADRE_EVALUATION_AWAITED_MAX) {
-            status = take_oldest(self, &window);
-            continue;
+
+    /* A window of closures keeps every worker busy and bounds the results that wait. */
+    for (int64_t done = 0; done < self->rows;) {
+        int64_t count = cadre_min_i64(self->rows - done, self->batch_size);
+        int status = window.count == CADRE_EVALUATION_AWAITED_MAX ? take_oldest(self, &window) : 0;
+        if (status < 0) {
+            return status;
         }
-        int64_t left = self->rows - done;
-        cadre_batch_t batch = {
-            .dataset = self->dataset,
-            .first = self->first + done,
-            .count = left < self->batch_size ? left : self->batch_size,
-        };
-        cadre_call_t call = cadre_call_batch(&batch);
-        size_t slot = (window.first + window.count) % CADRE_EVALUATION_AWAITED_MAX;
-        window.counts[slot] = batch.count;
-        status = cadre_coordinator_schedule(coordinator, self->function, &call, -1,
-                                            &window.futures[slot]);
-        if (status == 0) {
-            window.count++;
-            done += batch.count;
+        status = schedule_batch(self, coordinator, done, count, &window);
+        if (status < 0) {
+            return status;
+        }
+        done += count;
+    }
+
+    while (window.count > 0) {
+        int status = take_oldest(self, &window);
+        if (status < 0) {
+            return status;
         }
     }
-    while (status == 0 && window.count > 0) {
-        status = take_oldest(self, &window);
-    }
+
     self->loss /= (double)self->rows;
     self->accuracy /= (double)self->rows;
-    return status;
+    return 0;
 }

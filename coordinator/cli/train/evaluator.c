@@ -61,6 +61,7 @@ note_damage(void *context, uint64_t id, const char *reason)
     if (access(path, F_OK) != 0) {
         return; /* it was deleted while it was read */
     }
+
     self->damaged = true;
     snprintf(self->damage, sizeof(self->damage), "%s", reason);
     if (id > self->noted) {
@@ -76,12 +77,18 @@ newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
     cadre_checkpoint_entry_t *entries = NULL;
     size_t count = 0;
     int status = cadre_checkpoint_directory_list(directory, &entries, &count);
+
     *id = 0;
-    for (size_t i = 0; status == 0 && *id == 0 && i < count; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (size_t i = 0; *id == 0 && i < count; i++) {
         *id = entries[i].valid ? entries[i].id : 0;
     }
+
     cadre_checkpoint_entries_free(&entries, count);
-    return status;
+    return 0;
 }
 
 /* The newest checkpoint whose files verify; id 0 when nothing has come since the last look. */
@@ -90,16 +97,24 @@ look(evaluator_t *self, uint64_t *id)
 {
     cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
     uint64_t newest = 0;
+
     *id = 0;
     int status = cadre_checkpoint_directory_open(self->options->directory, false, &directory);
-    if (status == 0) {
-        status = newest_id(directory, &newest);
-    }
-    int64_t now_ms = cadre_clock_now_ms();
-    bool again = self->damaged && now_ms >= self->seen_ms + CADRE_EVALUATOR_AGAIN_MS;
-    if (status < 0 || (newest != 0 && newest == self->seen && !again)) {
+    if (status < 0) {
         return status;
     }
+
+    status = newest_id(directory, &newest);
+    if (status < 0) {
+        return status;
+    }
+
+    int64_t now_ms = cadre_clock_now_ms();
+    bool again = self->damaged && now_ms >= self->seen_ms + CADRE_EVALUATOR_AGAIN_MS;
+    if (newest != 0 && newest == self->seen && !again) {
+        return 0;
+    }
+
     self->damaged = false;
     status = cadre_checkpoint_directory_newest(directory, note_damage, self, id);
     /* One that vanished while it was read may come back, and one that looked damaged may have been
@@ -107,10 +122,14 @@ look(evaluator_t *self, uint64_t *id)
     bool found = status == 0 && *id == newest;
     self->seen = found || self->damaged ? newest : 0;
     self->seen_ms = now_ms;
-    if (status == 0 && *id == self->evaluated) {
+    if (status < 0) {
+        return status;
+    }
+    if (*id == self->evaluated) {
         *id = 0;
     }
-    return status;
+
+    return 0;
 }
 
 /* --- loading --- */
@@ -127,6 +146,7 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
         return cadre_fail(CADRE_ECONFIG, "%s is not of this job's model: %s %s", path, name,
                           stored ? "has another shape there" : "is not in it");
     }
+
     return 0;
 }
 
@@ -137,21 +157,27 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
     int64_t shape[CADRE_RANK_MAX];
     int rank = cadre_variable_shape(variable, shape);
     int status = check_variable(cadre_checkpoint_reader_manifest(reader), path, variable);
-    if (status == 0) {
-        status = cadre_tensor_init(&value, CADRE_F32, shape, rank);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        const cadre_checkpoint_range_t range = {
-            .variable = cadre_variable_name(variable),
-            .kind = CADRE_CHECKPOINT_KIND_VALUE,
-            .dtype = CADRE_F32,
-            .count = (int64_t)cadre_tensor_count(&value),
-        };
-        status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+
+    status = cadre_tensor_init(&value, CADRE_F32, shape, rank);
+    if (status < 0) {
+        return status;
     }
-    return status == 0 ? cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value,
-                                               CADRE_EVALUATOR_ASSIGN_MS)
-                       : status;
+
+    const cadre_checkpoint_range_t range = {
+        .variable = cadre_variable_name(variable),
+        .kind = CADRE_CHECKPOINT_KIND_VALUE,
+        .dtype = CADRE_F32,
+        .count = (int64_t)cadre_tensor_count(&value),
+    };
+    status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, CADRE_EVALUATOR_ASSIGN_MS);
 }
 
 /* How far the job was at the cut, when it is one of a job file. */
@@ -173,14 +199,20 @@ load(evaluator_t *self, candidate_t *candidate)
 {
     cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
     int status = cadre_checkpoint_reader_open(candidate->path, &reader);
-    for (size_t i = 0; status == 0 && i < self->model.variable_count; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (size_t i = 0; i < self->model.variable_count; i++) {
         status = load_variable(reader, candidate->path, self->model.variables[i]);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0) {
-        read_progress(cadre_checkpoint_reader_manifest(reader),
-                      cadre_dataset_info(self->data.train).rows, candidate);
-    }
-    return status;
+
+    read_progress(cadre_checkpoint_reader_manifest(reader),
+                  cadre_dataset_info(self->data.train).rows, candidate);
+    return 0;
 }
 
 /* --- testing --- */
@@ -216,6 +248,7 @@ print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluat
         }
         printf("  loss %.4g  on %lld rows\n", evaluation->loss, (long long)evaluation->rows);
     }
+
     return fflush(stdout) == 0 ? 0 : cadre_fail(CADRE_EIO, "stdout: %s", strerror(errno));
 }
 
@@ -231,21 +264,24 @@ test(evaluator_t *self, candidate_t *candidate)
         .batch_size = job->evaluation_batch_size,
         .counts_correct = job->label != CADRE_JOB_VALUE,
     };
+
+    /* A ps that starts again has no values: what was computed meanwhile counts for nothing. */
     uint64_t lost;
-    int status;
     do {
         lost = cadre_coordinator_totals(self->coordinator).ps_lost;
-        status = load(self, candidate);
-        if (status == 0) {
-            status = cadre_evaluation_run(&evaluation, self->coordinator);
+        int status = load(self, candidate);
+        if (status < 0) {
+            return status;
         }
-    } while (status == 0 && cadre_coordinator_totals(self->coordinator).ps_lost != lost);
-    if (status == 0) {
-        self->evaluated = candidate->id;
-        self->complete = candidate->epoch >= (double)job->epochs;
-        status = print(self, candidate, &evaluation);
-    }
-    return status;
+        status = cadre_evaluation_run(&evaluation, self->coordinator);
+        if (status < 0) {
+            return status;
+        }
+    } while (cadre_coordinator_totals(self->coordinator).ps_lost != lost);
+
+    self->evaluated = candidate->id;
+    self->complete = candidate->epoch >= (double)job->epochs;
+    return print(self, candidate, &evaluation);
 }
 
 static bool
@@ -267,6 +303,7 @@ test_newest(evaluator_t *self)
         if (status < 0 || candidate.id == 0) {
             return status;
         }
+
         char name[CADRE_CHECKPOINT_NAME_SIZE];
         candidate.path = cadre_asprintf("%s/%s", self->options->directory,
                                         cadre_checkpoint_name(candidate.id, name));
@@ -274,8 +311,10 @@ test_newest(evaluator_t *self)
         if (!vanished(&candidate, status)) {
             return status;
         }
+
         self->seen = 0;
     }
+
     return cadre_fail(CADRE_EAGAIN, "%d checkpoints in a row were deleted while they were read",
                       CADRE_EVALUATOR_TRIES);
 }
@@ -320,10 +359,12 @@ follow(evaluator_t *self)
             status = wait_a_moment(self);
         }
     }
+
     if (self->complete) {
         cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%s",
                          "that is the end of the job: nothing newer will come");
     }
+
     return status;
 }
 
@@ -345,6 +386,7 @@ set_up(evaluator_t *self)
 {
     const cadre_trainer_options_t *options = &self->options->trainer;
     int64_t limit_ms = (int64_t)(options->job->wait_s * 1000);
+
     cadre_notice_begin_wait(self->notices, limit_ms, "a ps and a worker");
     int status = cadre_coordinator_wait_ready(self->coordinator, 1, limit_ms);
     cadre_notice_end_wait(self->notices);
@@ -352,19 +394,24 @@ set_up(evaluator_t *self)
         return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s no ps or no worker is there",
                           options->job->wait_s);
     }
-    if (status == 0) {
-        status = cadre_training_data_open(&self->data, options);
+
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && !self->data.test) {
-        status = cadre_fail(CADRE_ECONFIG, "%s holds no rows out: it has no \"test\" in \"data\"",
-                            options->job->file);
+
+    status = cadre_training_data_open(&self->data, options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
-        status = cadre_model_open(options->job, self->coordinator, info.features, info.classes,
-                                  &self->model);
+
+    if (!self->data.test) {
+        return cadre_fail(CADRE_ECONFIG, "%s holds no rows out: it has no \"test\" in \"data\"",
+                          options->job->file);
     }
-    return status;
+
+    cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
+    return cadre_model_open(options->job, self->coordinator, info.features, info.classes,
+                            &self->model);
 }
 
 void
@@ -377,6 +424,7 @@ cadre_evaluator_run(const cadre_evaluator_options_t *options, cadre_evaluator_ou
     if (status == 0) {
         status = options->follow ? follow(&self) : test_once(&self);
     }
+
     outcome->status = status;
     snprintf(outcome->text, sizeof(outcome->text), "%s", status < 0 ? cadre_error_text() : "");
     cadre_notice_say(self.notices, CADRE_NOTICE_DONE, "%s", "");

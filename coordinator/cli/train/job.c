@@ -117,6 +117,7 @@ cadre_origin_text(cadre_origin_t origin)
     case CADRE_ORIGIN_FLAG:
         return "flag";
     }
+
     return "?";
 }
 
@@ -151,14 +152,17 @@ set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
     if ((double)length < setting->low) {
         return cadre_fail(CADRE_EINVALID, "the text is empty");
     }
+
     if ((double)length > setting->high) {
         return cadre_fail(CADRE_EINVALID, "the text has %zu characters, over %.0f", length,
                           setting->high);
     }
+
     int device = 0;
     if (setting->kind == CADRE_SETTING_DEVICE && cadre_device_name_parse(value, &device) < 0) {
         return CADRE_EINVALID;
     }
+
     char **place = field(self, setting);
     free(*place);
     *place = cadre_strdup(value);
@@ -180,9 +184,9 @@ set_choice(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
         c = strchr(c, '|');
         c = c ? c + 1 : NULL;
     }
-    const char *near = cadre_suggest(value, list, count);
-    return cadre_fail(CADRE_EINVALID, "\"%.64s\" is none of %s%s%s%s", value, setting->choices,
-                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+
+    cadre_auto(cadre_free) char *hint = cadre_suggest_text(value, list, count);
+    return cadre_fail(CADRE_EINVALID, "\"%.64s\" is none of %s%s", value, setting->choices, hint);
 }
 
 static int
@@ -191,12 +195,14 @@ parse_integer(cadre_job_t *self, const cadre_setting_t *setting, const char *tex
     if (setting->low < 0 && strcmp(text, "unlimited") == 0) {
         return set_integer(self, setting, CADRE_JOB_RESTARTS_UNLIMITED);
     }
+
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
     if (end == text || *end || errno) {
         return cadre_fail(CADRE_EINVALID, "\"%.64s\" is not a whole number", text);
     }
+
     return set_integer(self, setting, value);
 }
 
@@ -226,6 +232,7 @@ set_any(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
     case CADRE_SETTING_CHOICE:
         return set_choice(self, setting, text);
     }
+
     return CADRE_EINVALID;
 }
 
@@ -243,6 +250,7 @@ cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origi
             return 0;
         }
     }
+
     return cadre_fail(CADRE_EINVALID, "%s: there is no setting %s", from, name);
 }
 
@@ -283,6 +291,7 @@ set_any_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *va
         return json_is_string(value) ? set_any(self, setting, json_string_value(value))
                                      : fail_type("a string", value);
     }
+
     return CADRE_EINVALID;
 }
 
@@ -290,10 +299,11 @@ int
 cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value)
 {
     int status = set_any_json(self, setting, value);
-    if (status == 0) {
-        self->origins[setting - settings] = CADRE_ORIGIN_FILE;
+    if (status < 0) {
+        return status;
     }
-    return status;
+    self->origins[setting - settings] = CADRE_ORIGIN_FILE;
+    return 0;
 }
 
 int
@@ -310,6 +320,7 @@ cadre_job_set_environment(cadre_job_t *self)
             }
         }
     }
+
     return 0;
 }
 
@@ -335,6 +346,7 @@ cadre_job_fini(cadre_job_t *self)
             cadre_free(field(self, &settings[i]));
         }
     }
+
     free(self->file);
     free(self->folder);
     json_decref(self->train);
@@ -368,16 +380,19 @@ cadre_job_finish(cadre_job_t *self)
     if (!self->checkpoint_dir) {
         self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
     }
+
     if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {
         return cadre_fail(CADRE_ECONFIG,
                           "%s: training.target_accuracy needs held-out rows: data.test",
                           self->file);
     }
+
     if (self->target_accuracy > 0 && self->label == CADRE_JOB_VALUE) {
         return cadre_fail(CADRE_ECONFIG,
                           "%s: training.target_accuracy needs classes, but label_kind is \"value\"",
                           self->file);
     }
+
     return 0;
 }
 
@@ -395,6 +410,7 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
     while (strcmp(settings[i].name, name) != 0) {
         i++;
     }
+
     switch (self->origins[i]) {
     case CADRE_ORIGIN_FLAG:
         return cadre_asprintf("--%s", flag);
@@ -405,6 +421,7 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
     case CADRE_ORIGIN_DEFAULT:
         break;
     }
+
     return cadre_strdup(name);
 }
 
@@ -413,6 +430,7 @@ cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
 {
     const void *place = field(self, setting);
     char word[32];
+
     switch (setting->kind) {
     case CADRE_SETTING_INTEGER:
         return cadre_asprintf("%lld", (long long)*(const int64_t *)place);
@@ -427,5 +445,6 @@ cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
         return cadre_strdup(
             cadre_choice_text(setting->choices, *(const int64_t *)place, word, sizeof(word)));
     }
+
     return cadre_strdup("");
 }

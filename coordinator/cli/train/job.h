@@ -87,7 +87,7 @@ typedef struct {
     int64_t activation; /* cadre_activation_t */
     cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
     size_t layer_count;
-    json_t *layer_list; /* the same as in the file; NULL when there is none */
+    json_t *layer_list; /* as the file has it; NULL when there is none */
     double dropout;
     double l2;
     int64_t wire; /* position in CADRE_WIRE_WORDS: of variables of layers that do not say */

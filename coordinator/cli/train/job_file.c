@@ -59,6 +59,7 @@ read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *s
             return cadre_json_source_fail(source, pointer, false, "%s: %s", settings[i].name, text);
         }
     }
+
     return 0;
 }
 
@@ -69,16 +70,20 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
     const char *name = sections[number].name;
     const json_t *object = json_object_get(source->root, name);
     char pointer[POINTER_SIZE];
+
     snprintf(pointer, sizeof(pointer), "/%s", name);
     if (!object) {
         return sections[number].required
                    ? cadre_json_source_fail(source, "", false, "\"%s\" is missing", name)
                    : 0;
     }
+
     if (!json_is_object(object)) {
         return cadre_json_source_fail(source, pointer, false, "%s must be an object, not %s", name,
                                       cadre_json_type_text(object));
     }
+
+    /* Keys of this section are settings of the table, and those with a reader of their own. */
     const char *known[KEYS_MAX];
     size_t known_count = 0;
     size_t count;
@@ -86,13 +91,19 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
     for (size_t i = 0; i < count; i++) {
         known[known_count++] = key_in(&settings[i], name);
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(sections[number].keys); i++) {
         known[known_count++] = sections[number].keys[i];
     }
+
     int status = sections[number].open
                      ? 0
                      : cadre_json_source_check_keys(source, pointer, object, known, known_count);
-    return status < 0 ? status : read_settings(job, source, name, object);
+    if (status < 0) {
+        return status;
+    }
+
+    return read_settings(job, source, name, object);
 }
 
 static int
@@ -105,11 +116,17 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
     for (size_t i = 0; i < count; i++) {
         known[known_count++] = key_in(&settings[i], "");
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
         known[known_count++] = sections[i].name;
     }
+
     int status = cadre_json_source_check_keys(source, "", source->root, known, known_count);
-    return status < 0 ? status : read_settings(job, source, "", source->root);
+    if (status < 0) {
+        return status;
+    }
+
+    return read_settings(job, source, "", source->root);
 }
 
 /* --- data --- */
@@ -157,6 +174,7 @@ type_fits(const char *types, const json_t *value)
     case JSON_NULL:
         return false;
     }
+
     return false;
 }
 
@@ -172,6 +190,7 @@ wanted(const char *types)
     while (strcmp(words[i][0], types) != 0) {
         i++;
     }
+
     return words[i][1];
 }
 
@@ -201,14 +220,17 @@ check_description_value(const cadre_json_source_t *source, const char *pointer, 
         return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
                                       wanted(types), cadre_json_type_text(value));
     }
+
     if (json_is_integer(value) && json_integer_value(value) < 0) {
         return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", field);
     }
+
     const char *choices = description_keys[number].choices;
     if (choices && choice_position(choices, json_string_value(value)) < 0) {
         return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", field,
                                       json_string_value(value), choices);
     }
+
     return 0;
 }
 
@@ -221,6 +243,7 @@ check_ranges(const cadre_json_source_t *source, const char *pointer, const json_
     if (cadre_data_spec_decode(text, strlen(text), &spec) == 0) {
         return 0;
     }
+
     static const char prefix[] = "dataset: ";
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
     bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
@@ -235,30 +258,43 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         return cadre_json_source_fail(source, pointer, false, "data.%s must be an object, not %s",
                                       strrchr(pointer, '/') + 1, cadre_json_type_text(object));
     }
+
     const char *known[CADRE_COUNT_OF(description_keys)];
     for (size_t i = 0; i < CADRE_COUNT_OF(description_keys); i++) {
         known[i] = description_keys[i].key;
     }
+
     int status = cadre_json_source_check_keys(source, pointer, object, known,
                                               CADRE_COUNT_OF(description_keys));
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(description_keys); i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (size_t i = 0; i < CADRE_COUNT_OF(description_keys); i++) {
         const json_t *value = json_object_get(object, known[i]);
-        if (value) {
-            char place[POINTER_SIZE];
-            snprintf(place, sizeof(place), "%s/%s", pointer, known[i]);
-            status = check_description_value(source, place, i, value);
+        if (!value) {
+            continue;
+        }
+        char place[POINTER_SIZE];
+        snprintf(place, sizeof(place), "%s/%s", pointer, known[i]);
+        status = check_description_value(source, place, i, value);
+        if (status < 0) {
+            return status;
         }
     }
+
+    /* "format" comes first: only idx has its labels in another file. */
     static const char *const required[] = {"format", "path", "labels_path"};
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(required); i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(required); i++) {
         const char *format = json_string_value(json_object_get(object, "format"));
         bool needed = i < 2 || strcmp(format, "idx") == 0;
         if (needed && !json_object_get(object, required[i])) {
-            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
-                                            required[i], strrchr(pointer, '/') + 1);
+            return cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
+                                          required[i], strrchr(pointer, '/') + 1);
         }
     }
-    return status;
+
+    return 0;
 }
 
 static cadre_job_label_t
@@ -277,22 +313,26 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     if (status < 0) {
         return status;
     }
+
     const json_t *fraction = json_object_get(test, "fraction");
     double value = json_number_value(fraction);
     if (!json_is_number(fraction) || !(value > 0 && value < 1)) {
         return cadre_json_source_fail(source, "/data/test/fraction", false,
                                       "data.test.fraction must be a number between 0 and 1");
     }
+
     const json_t *seed = json_object_get(test, "seed");
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
         return cadre_json_source_fail(source, "/data/test/seed", false,
                                       "data.test.seed must be a whole number from 1 on");
     }
+
     if (json_object_get(job->train, "held_out")) {
         return cadre_json_source_fail(
             source, "/data/test/fraction", true,
             "data.test.fraction does not go with \"held_out\" in data.train");
     }
+
     job->test_seed = json_integer_value(seed);
     job->test_fraction = value;
     return 0;
@@ -304,32 +344,46 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     const json_t *data = json_object_get(source->root, "data");
     json_t *train = json_object_get(data, "train");
     json_t *test = json_object_get(data, "test");
+
     if (!train) {
         return cadre_json_source_fail(source, "/data", false, "\"train\" is missing in data");
     }
+
     int status = check_description(source, "/data/train", train);
     if (status < 0) {
         return status;
     }
+
     job->train = json_deep_copy(train);
     job->label = label_kind(train);
     if (test && json_object_get(test, "fraction")) {
         status = read_fraction(job, source, test);
-        test = NULL;
+        if (status < 0) {
+            return status;
+        }
+        test = NULL; /* the test rows are a part of the training data, not a dataset of their own */
     }
-    status = status < 0 ? status : check_ranges(source, "/data/train", train);
+
+    status = check_ranges(source, "/data/train", train);
     if (status < 0 || !test) {
         return status;
     }
+
     status = check_description(source, "/data/test", test);
-    status = status < 0 ? status : check_ranges(source, "/data/test", test);
     if (status < 0) {
         return status;
     }
+
+    status = check_ranges(source, "/data/test", test);
+    if (status < 0) {
+        return status;
+    }
+
     if (label_kind(test) != job->label) {
         return cadre_json_source_fail(source, "/data/test", false,
                                       "data.train and data.test differ in label_kind");
     }
+
     job->test = json_deep_copy(test);
     return 0;
 }
@@ -345,10 +399,8 @@ fail_optimizer_type(const cadre_json_source_t *source, const char *text)
 #undef X
     };
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-    const char *near = cadre_suggest(text, words, CADRE_COUNT_OF(words));
-    return cadre_json_source_fail(source, "/optimizer/type", false, "%s%s%s%s", reason,
-                                  near ? "; did you mean \"" : "", near ? near : "",
-                                  near ? "\"?" : "");
+    cadre_auto(cadre_free) char *hint = cadre_suggest_text(text, words, CADRE_COUNT_OF(words));
+    return cadre_json_source_fail(source, "/optimizer/type", false, "%s%s", reason, hint);
 }
 
 static int
@@ -360,20 +412,30 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
     if (status < 0) {
         return fail_optimizer_type(source, job->optimizer);
     }
+
     const cadre_parameter_t *table;
     size_t count = cadre_optimizer_parameters(spec.kind, &table);
     const char *known[CADRE_OPTIMIZER_PARAMETERS_MAX + 1] = {"type"};
     for (size_t i = 0; i < count; i++) {
         known[i + 1] = table[i].name;
     }
-    status = optimizer
-                 ? cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count + 1)
-                 : 0;
-    for (size_t i = 0; status == 0 && i < count; i++) {
+
+    if (!optimizer) {
+        return 0;
+    }
+
+    status = cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count + 1);
+    if (status < 0) {
+        return status;
+    }
+
+    /* Ranges are the optimizer's own; a failure is reported at the place of the number. */
+    for (size_t i = 0; i < count; i++) {
         json_t *value = json_object_get(optimizer, table[i].name);
         if (!value) {
             continue;
         }
+
         char pointer[POINTER_SIZE];
         snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
         if (!json_is_number(value)) {
@@ -381,13 +443,16 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
                                           "optimizer.%s must be a number, not %s", table[i].name,
                                           cadre_json_type_text(value));
         }
+
         if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
             cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
             return cadre_json_source_fail(source, pointer, false, "%s", reason);
         }
+
         json_object_set(job->optimizer_parameters, table[i].name, value);
     }
-    return status;
+
+    return 0;
 }
 
 /* --- the whole --- */
@@ -410,16 +475,35 @@ static int
 read_source(cadre_job_t *job, const cadre_json_source_t *source)
 {
     int status = read_top(job, source);
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(sections); i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    /* Sections first: data, model and optimizer depend on settings of theirs. */
+    for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
         status = read_section(job, source, i);
+        if (status < 0) {
+            return status;
+        }
     }
-    status = status < 0 ? status : read_data(job, source);
-    status = status < 0 ? status : cadre_job_model_read(job, source);
-    status = status < 0 ? status : read_optimizer(job, source);
-    if (status == 0) {
-        read_place(job, source->file);
+
+    status = read_data(job, source);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    status = cadre_job_model_read(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    status = read_optimizer(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    read_place(job, source->file);
+    return 0;
 }
 
 int
@@ -427,7 +511,10 @@ cadre_job_file_read(cadre_job_t *job, const char *path)
 {
     cadre_auto(cadre_json_source_fini) cadre_json_source_t source = {0};
     int status = cadre_json_source_open(&source, path);
-    return status < 0 ? status : read_source(job, &source);
+    if (status < 0) {
+        return status;
+    }
+    return read_source(job, &source);
 }
 
 int
@@ -435,5 +522,8 @@ cadre_job_file_parse(cadre_job_t *job, const char *file, const char *text)
 {
     cadre_auto(cadre_json_source_fini) cadre_json_source_t source = {0};
     int status = cadre_json_source_parse(&source, file, text);
-    return status < 0 ? status : read_source(job, &source);
+    if (status < 0) {
+        return status;
+    }
+    return read_source(job, &source);
 }

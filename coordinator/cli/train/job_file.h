@@ -13,7 +13,7 @@
  * all the same. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECONFIG. */
 int cadre_job_file_read(cadre_job_t *job, const char *path);
 
-/* The same for a text in memory; `file` is its name in messages and says the folder. */
+/* Reads a job from a text in memory; `file` is its name in messages and says the folder. */
 int cadre_job_file_parse(cadre_job_t *job, const char *file, const char *text);
 
 #endif

@@ -41,6 +41,7 @@ cadre_job_keys_make(cadre_job_keys_t *out)
             return status;
         }
     }
+
     *out = keys;
     return 0;
 }
@@ -72,6 +73,7 @@ fail_system(const char *path, int error)
     } else if (error == EACCES || error == EPERM) {
         status = CADRE_EREFUSED;
     }
+
     return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
@@ -92,6 +94,7 @@ check_directory(const char *path)
     if (!directory || fstat(dirfd(directory), &about) < 0) {
         return fail_system(path, errno);
     }
+
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
@@ -101,12 +104,14 @@ check_directory(const char *path)
                               path);
         }
     }
+
     if (about.st_uid != geteuid() || (about.st_mode & 022)) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s: others may write to it: name a directory that is not there yet, or "
                           "make it yours alone (chmod 700 %s)",
                           path, path);
     }
+
     return 0;
 }
 
@@ -119,11 +124,13 @@ write_folders(written_t *self)
         status = errno == EEXIST ? check_directory(self->directory)
                                  : fail_system(self->directory, errno);
     }
-    if (status == 0) {
-        self->made_allowed = mkdir(self->allowed, 0755) == 0;
-        status = self->made_allowed ? 0 : fail_system(self->allowed, errno);
+
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    self->made_allowed = mkdir(self->allowed, 0755) == 0;
+    return self->made_allowed ? 0 : fail_system(self->allowed, errno);
 }
 
 static cadre_key_role_t
@@ -141,13 +148,15 @@ file_path(const written_t *self, int file)
 static int
 write_files(written_t *self, const cadre_job_keys_t *keys)
 {
-    int status = 0;
-    for (; self->files < FILES && status == 0; self->files += status == 0) {
+    for (; self->files < FILES; self->files++) {
         cadre_auto(cadre_free) char *path = file_path(self, self->files);
-        status = cadre_certificate_file_write(&keys->certificates[file_role(self->files)], path,
-                                              self->files < CADRE_KEY_ROLES);
+        int status = cadre_certificate_file_write(&keys->certificates[file_role(self->files)], path,
+                                                  self->files < CADRE_KEY_ROLES);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+    return 0;
 }
 
 /* Removes what this call made, and nothing else. */
@@ -159,6 +168,7 @@ remove_written(written_t *self)
         cadre_auto(cadre_free) char *path = file_path(self, self->files);
         unlink(path);
     }
+
     if (self->made_allowed) {
         rmdir(self->allowed);
     }
@@ -175,12 +185,12 @@ cadre_job_keys_write(const cadre_job_keys_t *self, const char *directory)
         .allowed = cadre_asprintf("%s/allowed", directory),
     };
     int status = write_folders(&written);
-    if (status == 0) {
-        status = write_files(&written, self);
-    }
+
+    status = status < 0 ? status : write_files(&written, self);
     if (status < 0) {
         remove_written(&written);
     }
+
     return status;
 }
 
@@ -198,6 +208,7 @@ cadre_kubernetes_name_valid(const char *name)
         }
         label = end ? 0 : label + 1;
     }
+
     return length <= NAME_SIZE_MAX && label > 0 && name[length - 1] != '-';
 }
 
@@ -207,6 +218,7 @@ print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
 {
     const char *role = cadre_key_role_text(certificate->role);
     char text[CADRE_CERTIFICATE_SIZE_MAX];
+
     cadre_certificate_text(certificate, secret, text);
     fprintf(to, secret ? "  %s.key: |\n" : "  %s.pub: |\n", role);
     for (const char *line = text; *line;) {
@@ -214,6 +226,7 @@ print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
         fprintf(to, "    %.*s\n", (int)size, line);
         line += size + (line[size] == '\n');
     }
+
     explicit_bzero(text, sizeof(text));
 }
 

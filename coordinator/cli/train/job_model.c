@@ -56,10 +56,12 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
                                       "model.%s must be an array such as %s", into->key,
                                       into->example);
     }
+
     if (count > into->count_max) {
         return cadre_json_source_fail(source, pointer, false, "model.%s has %zu numbers, over %zu",
                                       into->key, count, into->count_max);
     }
+
     for (size_t i = 0; i < count; i++) {
         const json_t *number = json_array_get(array, i);
         int64_t value = json_integer_value(number);
@@ -71,6 +73,7 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
         }
         into->numbers[i] = value;
     }
+
     *into->count = count;
     return 0;
 }
@@ -87,20 +90,26 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
         {"input", "a dimension", sequence ? "[8, 16]" : "[28, 28, 1]", sequence ? 2 : 1,
          CADRE_JOB_INPUT_RANK_MAX, job->input, &job->input_rank},
     };
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(arrays); i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(arrays); i++) {
         const json_t *array = json_object_get(model, arrays[i].key);
-        status = array ? read_numbers(source, array, &arrays[i]) : 0;
+        int status = array ? read_numbers(source, array, &arrays[i]) : 0;
+        if (status < 0) {
+            return status;
+        }
     }
-    size_t rank = job->model == CADRE_MODEL_CNN ? 3 : sequence ? 2 : 0;
-    if (status == 0 && rank > 0 && job->input_rank != rank) {
+
+    /* Only these models give the dimensions of a row a meaning. */
+    if (job->model == CADRE_MODEL_CNN && job->input_rank != 3) {
         return cadre_json_source_fail(source, "/model/input", false,
-                                      rank == 3
-                                          ? "model.input: an image is [height, width, channels]"
-                                          : "model.input: a sequence is [positions, numbers "
-                                            "of each]");
+                                      "model.input: an image is [height, width, channels]");
     }
-    return status;
+
+    if (sequence && job->input_rank != 2) {
+        return cadre_json_source_fail(source, "/model/input", false,
+                                      "model.input: a sequence is [positions, numbers of each]");
+    }
+
+    return 0;
 }
 
 static int
@@ -112,11 +121,13 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
                                       "model.layers must be an array of objects such as "
                                       "{\"type\": \"dense\", \"units\": 64}");
     }
+
     if (count > CADRE_JOB_LAYERS_MAX) {
         return cadre_json_source_fail(source, "/model/layers", false,
                                       "model.layers has %zu layers, over %d", count,
                                       CADRE_JOB_LAYERS_MAX);
     }
+
     for (size_t i = 0; i < count; i++) {
         char pointer[POINTER_SIZE];
         snprintf(pointer, sizeof(pointer), "/model/layers/%zu", i);
@@ -125,6 +136,7 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
             return status;
         }
     }
+
     job->layer_count = count;
     job->layer_list = json_incref(layers);
     return 0;
@@ -136,6 +148,7 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
 {
     unsigned type = 1U << job->model;
     const char *word = type_words[job->model];
+
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         bool there = json_object_get(model, keys[i].key) != NULL;
         if (there && !(keys[i].types & type)) {
@@ -149,6 +162,7 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
                                           keys[i].key, keys[i].why);
         }
     }
+
     return 0;
 }
 
@@ -160,11 +174,13 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
                                       "a linear model needs \"label_kind\": \"value\" in "
                                       "data.train; for classes use \"logistic\" or \"mlp\"");
     }
+
     if (job->model == CADRE_MODEL_LOGISTIC && job->label == CADRE_JOB_VALUE) {
         return cadre_json_source_fail(source, "/model/type", false,
                                       "a logistic model needs classes, but label_kind in "
                                       "data.train is \"value\": use \"linear\" or \"mlp\"");
     }
+
     return 0;
 }
 
@@ -178,14 +194,28 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
             "\"type\" is missing in model: mlp, logistic, linear, cnn, transformer "
             "or layers");
     }
+
     int status = check_keys(job, source, model);
-    status = status < 0 ? status : check_labels(job, source);
-    status = status < 0 ? status : read_arrays(job, source, model);
-    if (status == 0 && job->model == CADRE_MODEL_TRANSFORMER && job->width % job->heads != 0) {
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_labels(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    status = read_arrays(job, source, model);
+    if (status < 0) {
+        return status;
+    }
+
+    if (job->model == CADRE_MODEL_TRANSFORMER && job->width % job->heads != 0) {
         return cadre_json_source_fail(source, "/model", false,
                                       "model.heads: %lld heads do not divide model.width, %lld",
                                       (long long)job->heads, (long long)job->width);
     }
+
     json_t *layers = json_object_get(model, "layers");
-    return status == 0 && layers ? read_layers(job, source, layers) : status;
+    return layers ? read_layers(job, source, layers) : 0;
 }

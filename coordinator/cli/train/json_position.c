@@ -48,6 +48,7 @@ skip_value(const char *at)
             at++;
         }
     } while (depth > 0 && *at);
+
     return at;
 }
 
@@ -58,11 +59,13 @@ put_utf8(char *out, unsigned long code)
         out[0] = (char)code;
         return 1;
     }
+
     if (code < 0x800) {
         out[0] = (char)(0xc0 | code >> 6);
         out[1] = (char)(0x80 | (code & 0x3f));
         return 2;
     }
+
     out[0] = (char)(0xe0 | code >> 12);
     out[1] = (char)(0x80 | (code >> 6 & 0x3f));
     out[2] = (char)(0x80 | (code & 0x3f));
@@ -82,6 +85,7 @@ unescape(const char **at_p, char *out)
         *at_p = at + 5;
         return put_utf8(out, strtoul(digits, NULL, 16));
     }
+
     const char *found = *at ? strchr(from, *at) : NULL;
     out[0] = found ? to[found - from] : *at;
     *at_p = *at ? at + 1 : at;
@@ -102,6 +106,7 @@ string_is(const char *at, const char *name)
             text[length++] = *at++;
         }
     }
+
     return *at == '"' && strlen(name) == length && memcmp(text, name, length) == 0;
 }
 
@@ -122,6 +127,7 @@ next_step(const char **pointer_p, char *step)
             step[length++] = *at++;
         }
     }
+
     step[length] = '\0';
     *pointer_p = at;
     return true;
@@ -138,16 +144,19 @@ find_member(const char *at, const char *name, const char **key)
         if (*at != ':') {
             return NULL;
         }
+
         at = skip_space(at + 1);
         if (string_is(found + 1, name)) {
             *key = found;
             return at;
         }
+
         at = skip_space(skip_value(at));
         if (*at == ',') {
             at = skip_space(at + 1);
         }
     }
+
     return NULL;
 }
 
@@ -156,9 +165,11 @@ find_item(const char *at, const char *step)
 {
     char *end;
     unsigned long index = strtoul(step, &end, 10);
+
     if (!isdigit((unsigned char)*step) || *end) {
         return NULL;
     }
+
     at = skip_space(at + 1);
     while (*at && *at != ']') {
         if (index-- == 0) {
@@ -169,6 +180,7 @@ find_item(const char *at, const char *step)
             at = skip_space(at + 1);
         }
     }
+
     return NULL;
 }
 
@@ -179,20 +191,25 @@ cadre_json_position(const char *text, const char *pointer, bool key,
     char step[CADRE_JSON_KEY_SIZE_MAX + 1];
     const char *at = skip_space(text);
     const char *name = NULL;
+
     while (*pointer == '/') {
         if (!next_step(&pointer, step)) {
             return false;
         }
+
         name = NULL;
         if (*at == '{') {
             at = find_member(at, step, &name);
         } else {
             at = *at == '[' ? find_item(at, step) : NULL;
         }
+
         if (!at) {
             return false;
         }
     }
+
+    /* A column is a character, as editors count: bytes that continue a UTF-8 sequence are none. */
     const char *end = key && name ? name : at;
     cadre_json_position_t found = {.line = 1, .column = 1};
     for (const char *c = text; c < end; c++) {
@@ -203,6 +220,7 @@ cadre_json_position(const char *text, const char *pointer, bool key,
             found.column++;
         }
     }
+
     *position = found;
     return true;
 }

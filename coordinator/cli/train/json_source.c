@@ -19,10 +19,12 @@ cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char 
         return cadre_fail(CADRE_ECONFIG, "%s:%d:%d: %s", file, error.line,
                           error.column > 0 ? error.column : 1, error.text);
     }
+
     if (!json_is_object(root)) {
         json_decref(root);
         return cadre_fail(CADRE_ECONFIG, "%s:1:1: the file must hold one JSON object", file);
     }
+
     *self =
         (cadre_json_source_t){.file = cadre_strdup(file), .text = cadre_strdup(text), .root = root};
     return 0;
@@ -43,18 +45,23 @@ cadre_json_source_open(cadre_json_source_t *self, const char *path)
     if (!file) {
         return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
     }
+
     cadre_auto(cadre_free) char *text = cadre_calloc(CADRE_JSON_SOURCE_SIZE_MAX + 2, 1);
     size_t size_bytes = fread(text, 1, CADRE_JSON_SOURCE_SIZE_MAX + 1, file);
+
     if (ferror(file)) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
+
     if (size_bytes > CADRE_JSON_SOURCE_SIZE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%s: larger than %d bytes", path,
                           CADRE_JSON_SOURCE_SIZE_MAX);
     }
+
     if (memchr(text, 0, size_bytes)) {
         return cadre_fail(CADRE_ECONFIG, "%s:1:1: the file holds a zero byte", path);
     }
+
     return cadre_json_source_parse(self, path, text);
 }
 
@@ -87,6 +94,7 @@ cadre_json_source_field(const char *pointer)
 {
     char *field = cadre_calloc(2 * strlen(pointer) + 1, 1); /* "/0" is "[0]" */
     char *to = field;
+
     while (*pointer == '/') {
         size_t length = strcspn(pointer + 1, "/");
         bool index = length > 0 && strspn(pointer + 1, "0123456789") == length;
@@ -95,13 +103,16 @@ cadre_json_source_field(const char *pointer)
         } else if (to > field) {
             *to++ = '.';
         }
+
         memcpy(to, pointer + 1, length);
         to += length;
         if (index) {
             *to++ = ']';
         }
+
         pointer += length + 1;
     }
+
     return field;
 }
 
@@ -109,11 +120,11 @@ cadre_json_source_field(const char *pointer)
 static char *
 suggest_key(const char *key, const char *const *known, size_t count)
 {
-    const char *near = cadre_suggest(key, known, count);
-    if (near) {
-        return cadre_asprintf("; did you mean \"%s\"?", near);
+    char *text = cadre_suggest_text(key, known, count);
+    if (*text) {
+        return text;
     }
-    char *text = cadre_strdup("");
+
     for (size_t i = 0; i < count; i++) {
         if (known[i]) {
             char *longer = cadre_asprintf("%s%s%s", text, *text ? ", " : ", which has ", known[i]);
@@ -121,6 +132,7 @@ suggest_key(const char *key, const char *const *known, size_t count)
             text = longer;
         }
     }
+
     return text;
 }
 
@@ -138,6 +150,7 @@ fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *k
             place[length++] = *c;
         }
     }
+
     place[length] = '\0';
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     return cadre_json_source_fail(self, place, true, "unknown key \"%.64s\" in %s%s", key,
@@ -161,6 +174,7 @@ cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointe
             return fail_unknown(self, pointer, key, suggestion);
         }
     }
+
     return 0;
 }
 
@@ -184,5 +198,6 @@ cadre_json_type_text(const json_t *value)
     case JSON_NULL:
         return "null";
     }
+
     return "a value";
 }

@@ -26,7 +26,7 @@ typedef struct {
  * file:line:column when it is no JSON. */
 int cadre_json_source_open(cadre_json_source_t *self, const char *path);
 
-/* The same for a text in memory; `file` is its name in messages. */
+/* Opens a text in memory; `file` is its name in messages. */
 int cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char *text);
 
 /* Harmless on a zeroed struct. */
@@ -43,7 +43,7 @@ char *cadre_json_source_field(const char *pointer);
 
 /* CADRE_ECONFIG at the first member of the object at `pointer` that is not one of `count` `known`
  * keys, with the nearest known one, or all when none is near; 0 when there is none. NULL entries of
- * `known` are passed over. */
+ * `known` are skipped. */
 int cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointer,
                                  const json_t *object, const char *const *known, size_t count);
 

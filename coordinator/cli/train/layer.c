@@ -108,6 +108,7 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
         return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", field,
                                       cadre_json_type_text(value));
     }
+
     char list[256] = "";
     for (size_t i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
@@ -116,10 +117,23 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
         strncat(list, i ? "|" : "", sizeof(list) - strlen(list) - 1);
         strncat(list, words[i], sizeof(list) - strlen(list) - 1);
     }
-    const char *near = cadre_suggest(word, words, count);
-    return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s%s%s%s",
-                                  field, word, list, near ? "; did you mean \"" : "",
-                                  near ? near : "", near ? "\"?" : "");
+
+    cadre_auto(cadre_free) char *hint = cadre_suggest_text(word, words, count);
+    return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s%s", field,
+                                  word, list, hint);
+}
+
+static bool
+has_type(const json_t *value, kind_t kind)
+{
+    switch (kind) {
+    case INTEGER:
+        return json_is_integer(value);
+    case NUMBER:
+        return json_is_number(value);
+    default:
+        return json_is_boolean(value);
+    }
 }
 
 static int
@@ -128,28 +142,36 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
 {
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     kind_t kind = keys[number].kind;
-    if (kind == ACTIVATION || kind == WIRE) {
-        int word = kind == WIRE ? find_word(source, pointer, value, wires, CADRE_COUNT_OF(wires))
-                                : find_word(source, pointer, value, activations,
-                                            CADRE_COUNT_OF(activations));
-        if (word >= 0) {
-            store(layer, number, kind == WIRE ? word + CADRE_WIRE_F32 : word);
+    if (kind == ACTIVATION) {
+        int word = find_word(source, pointer, value, activations, CADRE_COUNT_OF(activations));
+        if (word < 0) {
+            return word;
         }
-        return word < 0 ? word : 0;
+        store(layer, number, word);
+        return 0;
     }
-    bool fits = kind == INTEGER  ? json_is_integer(value)
-                : kind == NUMBER ? json_is_number(value)
-                                 : json_is_boolean(value);
-    if (!fits) {
+
+    if (kind == WIRE) {
+        int word = find_word(source, pointer, value, wires, CADRE_COUNT_OF(wires));
+        if (word < 0) {
+            return word;
+        }
+        store(layer, number, word + CADRE_WIRE_F32);
+        return 0;
+    }
+
+    if (!has_type(value, kind)) {
         static const char *const wanted[] = {"a whole number", "a number", "true or false"};
         return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
                                       wanted[kind], cadre_json_type_text(value));
     }
+
     double amount = kind == SWITCH ? (double)json_is_true(value) : json_number_value(value);
     if (kind != SWITCH && !(amount >= keys[number].low && amount <= keys[number].high)) {
         return cadre_json_source_fail(source, pointer, false, "%s: %.15g is not in %.15g to %.15g",
                                       field, amount, keys[number].low, keys[number].high);
     }
+
     store(layer, number, amount);
     return 0;
 }
@@ -165,36 +187,51 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
         return cadre_json_source_fail(source, pointer, false,
                                       "%s: a layer is an object with a \"type\"", field);
     }
+
     snprintf(place, sizeof(place), "%s/type", pointer);
     int type = find_word(source, place, type_value, types, CADRE_COUNT_OF(types));
     if (type < 0) {
         return type;
     }
+
     const char *known[CADRE_COUNT_OF(keys) + 1] = {"type"};
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         known[i + 1] = keys[i].types & (1U << type) ? keys[i].key : NULL;
     }
+
     int status =
         cadre_json_source_check_keys(source, pointer, object, known, CADRE_COUNT_OF(known));
+    if (status < 0) {
+        return status;
+    }
+
+    /* The layer is changed as a whole, once all of its keys are good. */
     cadre_layer_t read = cadre_layer_of((cadre_layer_type_t)type);
-    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(keys); i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         const json_t *value = known[i + 1] ? json_object_get(object, known[i + 1]) : NULL;
+        if (!value && known[i + 1] && keys[i].required) {
+            return cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s (%s)",
+                                          keys[i].key, field, types[type]);
+        }
+
+        if (!value) {
+            continue;
+        }
+
         snprintf(place, sizeof(place), "%s/%s", pointer, keys[i].key);
-        if (value) {
-            status = read_value(source, place, i, value, &read);
-        } else if (known[i + 1] && keys[i].required) {
-            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s (%s)",
-                                            keys[i].key, field, types[type]);
+        status = read_value(source, place, i, value, &read);
+        if (status < 0) {
+            return status;
         }
     }
-    if (status == 0 && read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
+
+    if (read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
         snprintf(place, sizeof(place), "%s/padding", pointer);
         return cadre_json_source_fail(source, place, false,
                                       "%s.padding: %lld is not below the kernel, %lld", field,
                                       (long long)read.padding, (long long)read.size);
     }
-    if (status == 0) {
-        *layer = read;
-    }
-    return status;
+
+    *layer = read;
+    return 0;
 }

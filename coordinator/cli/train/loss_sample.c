@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 bool
@@ -37,11 +38,13 @@ cadre_loss_sample_poll(cadre_loss_sample_t *self)
         if (!self->futures[i]) {
             continue;
         }
+
         cadre_auto(cadre_tensor_fini) cadre_tensor_t loss = {0};
         int status = cadre_future_fetch(self->futures[i], "loss", &loss, 0);
         if (status == 0 && loss.dtype == CADRE_F32 && cadre_tensor_count(&loss) == 1) {
             cadre_loss_sample_put(self, *(const float *)loss.data);
         }
+
         if (status != CADRE_ETIMEOUT && status != CADRE_EINTERRUPTED) {
             cadre_future_destroy(&self->futures[i]);
             self->awaited--;
@@ -52,7 +55,7 @@ cadre_loss_sample_poll(cadre_loss_sample_t *self)
 double
 cadre_loss_sample_mean(const cadre_loss_sample_t *self)
 {
-    size_t count = self->count < CADRE_LOSS_SAMPLE_WINDOW ? self->count : CADRE_LOSS_SAMPLE_WINDOW;
+    size_t count = cadre_min_u64(self->count, CADRE_LOSS_SAMPLE_WINDOW);
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
         sum += self->losses[i];

@@ -1,5 +1,7 @@
 #include "coordinator/cli/train/model.h"
 
+#include <stdlib.h>
+
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -48,21 +50,25 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
     cadre_program_t *program = network->program;
     const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(widths[0])};
     bool classes = job->label == CADRE_JOB_CLASS;
+
     network->x = cadre_op_arg(program, "x", CADRE_F32, dims, 2);
     cadre_node_t y = cadre_op_arg(program, "y", classes ? CADRE_I32 : CADRE_F32, dims, 1);
     int status = cadre_network_begin(network, widths[0], job->input, job->input_rank);
     if (status < 0) {
         return status;
     }
+
     cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
     size_t count = cadre_model_layers(job, layers);
     for (size_t i = 0; i < count; i++) {
         cadre_network_add(network, &layers[i]);
     }
+
     status = cadre_network_end(network, classes ? widths[1] : 1);
     if (status < 0) {
         return status;
     }
+
     cadre_node_t loss = data_loss(program, job->label, network->x, y);
     cadre_op_result(program, "loss", loss);
     if (!network->training) {
@@ -71,11 +77,14 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
         }
         return 0;
     }
+
+    /* The loss that is reported is that of the data; the penalty is only trained on. */
     for (size_t i = 0; job->l2 > 0 && i < network->variable_count; i++) {
         if (network->variables[i].role == CADRE_ROLE_WEIGHT) {
             loss = add_penalty(program, loss, network->variables[i].node, job->l2);
         }
     }
+
     cadre_op_minimize(program, loss);
     return 0;
 }
@@ -88,12 +97,9 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
         (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
                           .training = training,
                           .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
-                          .narrow = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
-    int status = build(job, widths, network);
-    status = status < 0 ? status : cadre_program_finish(network->program);
-    if (status < 0) {
-        cadre_fail_within(status, "%s", job->file ? job->file : "the job");
-        return CADRE_ECONFIG;
+                          .is_bf16 = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
+    if (build(job, widths, network) < 0 || cadre_program_finish(network->program) < 0) {
+        return cadre_fail_within(CADRE_ECONFIG, "%s", job->file ? job->file : "the job");
     }
     return 0;
 }
@@ -158,10 +164,12 @@ variable_options(const cadre_job_t *job)
         options.partitioner = CADRE_PARTITION_MAX_BYTES;
         break;
     }
+
     if (job->partitioner != CADRE_JOB_PARTITION_FIXED) {
         options.bytes = job->partition_bytes;
         options.max_partitions = partitions;
     }
+
     return options;
 }
 
@@ -179,16 +187,19 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         options.optimizer.learning_rate = AVERAGE_RATE;
     }
+
     status =
         cadre_variable_create(coordinator, variable->name, CADRE_F32, variable->shape,
                               variable->rank, &options, &model->variables[model->variable_count]);
     if (status < 0) {
         return status;
     }
+
     int64_t count = variable->role == CADRE_ROLE_AVERAGE ? 0 : 1;
     for (int i = 0; i < variable->rank; i++) {
         count *= variable->shape[i];
     }
+
     model->variable_count++;
     model->parameters += count;
     return 0;
@@ -199,34 +210,56 @@ create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                  const cadre_network_t *network, cadre_model_t *model)
 {
     cadre_variable_options_t options = variable_options(job);
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < network->variable_count; i++) {
-        status = create_variable(coordinator, &network->variables[i], options, model);
+    for (size_t i = 0; i < network->variable_count; i++) {
+        int status = create_variable(coordinator, &network->variables[i], options, model);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+    return 0;
+}
+
+static void
+network_destroy(cadre_network_t **self_p)
+{
+    cadre_program_destroy(&(*self_p)->program);
+    free(*self_p);
 }
 
 int
 cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                  int64_t classes, cadre_model_t *model)
 {
-    cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    cadre_auto(network_destroy) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
     const int64_t widths[] = {features, classes};
     cadre_model_t opened = {0};
-    int status = 0;
-    for (int training = 1; status == 0 && training >= 0; training--) {
-        status = cadre_model_network(job, widths, training != 0, network);
-        if (status == 0 && training) {
-            status = create_variables(job, coordinator, network, &opened);
-        }
-        if (status == 0) {
-            status = cadre_function_register(coordinator, &network->program,
-                                             training ? &opened.train : &opened.evaluate);
-        }
-        cadre_program_destroy(&network->program);
+    int status = cadre_model_network(job, widths, true, network);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        *model = opened;
+
+    status = create_variables(job, coordinator, network, &opened);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    status = cadre_function_register(coordinator, &network->program, &opened.train);
+    if (status < 0) {
+        return status;
+    }
+
+    /* The same variables in a second program, without dropout and without gradients. */
+    cadre_program_destroy(&network->program);
+    status = cadre_model_network(job, widths, false, network);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_function_register(coordinator, &network->program, &opened.evaluate);
+    if (status < 0) {
+        return status;
+    }
+
+    *model = opened;
+    return 0;
 }

@@ -29,8 +29,8 @@ typedef struct {
 int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
                         cadre_program_t **program);
 
-/* The same with what it was built of: features and classes in `widths`, the program in `network`,
- * which the caller destroys in any case. */
+/* Builds the program from features and classes in `widths`, together with its layers and variables,
+ * in `network`; the caller destroys network->program in any case. */
 int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                         cadre_network_t *network);
 

@@ -42,6 +42,7 @@ add_convolutions(list_t *list, const cadre_job_t *job)
     int64_t height = job->input[0];
     int64_t width = job->input[1];
     int64_t padding = (job->kernel - 1) / 2;
+
     for (size_t i = 0; i < job->filter_count; i++) {
         cadre_layer_t *layer = add(list, CADRE_LAYER_CONV2D);
         layer->units = job->filters[i];
@@ -56,6 +57,7 @@ add_convolutions(list_t *list, const cadre_job_t *job)
             width /= 2;
         }
     }
+
     add(list, CADRE_LAYER_FLATTEN);
 }
 
@@ -96,5 +98,6 @@ cadre_model_layers(const cadre_job_t *job, cadre_layer_t layers[CADRE_MODEL_LAYE
         list.count = job->layer_count;
         break;
     }
+
     return list.count;
 }

@@ -64,12 +64,13 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
         self->overfull = true;
         return none;
     }
+
     cadre_network_variable_t *added = &self->variables[self->variable_count++];
     *added = (cadre_network_variable_t){.rank = rank,
                                         .initializer = kind.initializer,
                                         .value = kind.value,
                                         .role = kind.role,
-                                        .wire = self->narrow_layer ? CADRE_BF16 : CADRE_F32};
+                                        .wire = self->is_layer_bf16 ? CADRE_BF16 : CADRE_F32};
     snprintf(added->name, sizeof(added->name), "%s%d", name, self->number);
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
     added->node = cadre_op_var(self->program, added->name, shape, rank);
@@ -101,6 +102,7 @@ activate(cadre_program_t *program, cadre_node_t x, int64_t activation)
     case CADRE_ACTIVATION_NONE:
         return x;
     }
+
     return x;
 }
 
@@ -181,6 +183,7 @@ add_batch_norm(cadre_network_t *self)
         self->x = cadre_op_batch_norm_fixed(p, self->x, running, scale, shift, norm_eps);
         return;
     }
+
     cadre_moments_t batch = {none, none};
     self->x = cadre_op_batch_norm(p, self->x, scale, shift, norm_eps, &batch);
     cadre_op_push(p, running.mean, cadre_op_sub(p, running.mean, batch.mean));
@@ -228,6 +231,7 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     if (self->x.id == 0) {
         return;
     }
+
     y = layer_norm(self, "scale_b", "shift_b");
     y = dense(self, y, (int64_t[]){width, inner}, (const char *[]){"w_a", "b_a"},
               weight_before(layer->activation));
@@ -300,6 +304,7 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_POSITIONS:
         return 0;
     }
+
     return 0;
 }
 
@@ -312,10 +317,12 @@ can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
     if (rank == 0 || shape.rank == rank) {
         return true;
     }
+
     char text[CADRE_EXTENTS_TEXT_SIZE] = "rows of numbers";
     if (shape.rank > 2) {
         cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
     }
+
     snprintf(self->text, sizeof(self->text), "%s needs %s, but is given %s: %s", scope,
              rank == 4 ? "images [B,height,width,channels]" : "sequences [B,positions,numbers]",
              text,
@@ -330,8 +337,8 @@ can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    self->narrow_layer =
-        layer->wire == CADRE_WIRE_MODEL ? self->narrow : layer->wire == CADRE_WIRE_BF16;
+    self->is_layer_bf16 =
+        layer->wire == CADRE_WIRE_MODEL ? self->is_bf16 : layer->wire == CADRE_WIRE_BF16;
     if (self->x.id == 0 || !can_follow(self, scope, layer->type)) {
         return;
     }
@@ -355,17 +362,20 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     if (rank == 0 || self->x.id == 0) {
         return 0;
     }
+
     cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX] = {cadre_dim_symbol("B")};
     int64_t size = 1;
     for (size_t i = 0; i < rank; i++) {
         dims[i + 1] = cadre_dim(input[i]);
         size = input[i] > INT64_MAX / size ? INT64_MAX : size * input[i];
     }
+
     if (size != features) {
         return cadre_fail(CADRE_ECONFIG,
                           "model.input: a row has %lld numbers, its shape there has %lld",
                           (long long)features, (long long)size);
     }
+
     self->x = cadre_op_reshape(self->program, self->x, dims, (int)rank + 1);
     return 0;
 }
@@ -376,6 +386,7 @@ cadre_network_end(cadre_network_t *self, int64_t width)
     if (self->status < 0) {
         return cadre_fail(self->status, "%s", self->text);
     }
+
     if (self->x.id != 0 && shape_of(self).rank != 2) {
         cadre_extents_t shape = shape_of(self);
         char text[CADRE_EXTENTS_TEXT_SIZE];
@@ -385,6 +396,7 @@ cadre_network_end(cadre_network_t *self, int64_t width)
                           "{\"type\": \"flatten\"} or {\"type\": \"mean\"}",
                           text);
     }
+
     cadre_layer_t last = cadre_layer_of(CADRE_LAYER_DENSE);
     last.units = width;
     add_within(self, &last, "the last layer (dense)");
@@ -392,5 +404,6 @@ cadre_network_end(cadre_network_t *self, int64_t width)
         return cadre_fail(CADRE_ECONFIG, "model: more than %d variables",
                           CADRE_NETWORK_VARIABLES_MAX);
     }
+
     return 0;
 }

@@ -2,11 +2,8 @@
 
 #include <string.h>
 
-static size_t
-smaller(size_t left, size_t right)
-{
-    return left < right ? left : right;
-}
+#include "common/base/bounds.h"
+#include "common/base/memory.h"
 
 size_t
 cadre_suggest_distance(const char *left, const char *right)
@@ -16,20 +13,24 @@ cadre_suggest_distance(const char *left, const char *right)
     if (rows > CADRE_SUGGEST_SIZE_MAX || columns > CADRE_SUGGEST_SIZE_MAX) {
         return CADRE_SUGGEST_SIZE_MAX;
     }
+
     size_t table[CADRE_SUGGEST_SIZE_MAX + 1][CADRE_SUGGEST_SIZE_MAX + 1];
     for (size_t j = 0; j <= columns; j++) {
         table[0][j] = j;
     }
+
     for (size_t i = 1; i <= rows; i++) {
         table[i][0] = i;
         for (size_t j = 1; j <= columns; j++) {
             size_t replaced = table[i - 1][j - 1] + (left[i - 1] != right[j - 1]);
-            table[i][j] = smaller(replaced, smaller(table[i - 1][j] + 1, table[i][j - 1] + 1));
+            table[i][j] =
+                cadre_min_u64(replaced, cadre_min_u64(table[i - 1][j] + 1, table[i][j - 1] + 1));
             if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1]) {
-                table[i][j] = smaller(table[i][j], table[i - 2][j - 2] + 1);
+                table[i][j] = cadre_min_u64(table[i][j], table[i - 2][j - 2] + 1);
             }
         }
     }
+
     return table[rows][columns];
 }
 
@@ -38,6 +39,7 @@ cadre_suggest(const char *word, const char *const *words, size_t count)
 {
     const char *nearest = NULL;
     size_t nearest_distance = CADRE_SUGGEST_SIZE_MAX;
+
     for (size_t i = 0; i < count; i++) {
         if (!words[i]) {
             continue;
@@ -50,5 +52,13 @@ cadre_suggest(const char *word, const char *const *words, size_t count)
             nearest_distance = distance;
         }
     }
+
     return nearest;
+}
+
+char *
+cadre_suggest_text(const char *word, const char *const *words, size_t count)
+{
+    const char *nearest = cadre_suggest(word, words, count);
+    return nearest ? cadre_asprintf("; did you mean \"%s\"?", nearest) : cadre_strdup("");
 }

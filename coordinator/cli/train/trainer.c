@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
@@ -46,16 +47,17 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
     if (progress->epoch - 1 == self->plan.start.epoch) {
         in_epoch += begun;
     }
+
     progress->steps = cadre_training_plan_total(&self->plan);
     progress->step = (int64_t)(totals->finished - self->excluded.finished);
-    progress->epoch_fraction = batches > 0 ? (double)in_epoch / (double)batches : 1;
-    progress->epoch_fraction = progress->epoch_fraction < 1 ? progress->epoch_fraction : 1;
+    progress->epoch_fraction = in_epoch < batches ? (double)in_epoch / (double)batches : 1;
     progress->loss = cadre_loss_sample_mean(&self->losses);
     progress->workers = totals->workers;
     if (totals->checkpoints != self->checkpoints) {
         self->checkpoints = totals->checkpoints;
         self->checkpoint_ms = now_ms;
     }
+
     progress->checkpoint_age_s =
         self->checkpoints ? (double)(now_ms - self->checkpoint_ms) / 1000 : -1;
     double elapsed_s = (double)(now_ms - self->start_ms) / 1000;
@@ -99,6 +101,7 @@ fail_absent(const trainer_t *self)
                               "`cadre worker --coordinator %s`; --wait says how long to wait",
                               address, address);
     }
+
     return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s %d of %lld ps and %d workers are there%s",
                       job->wait_s, totals.ps, (long long)job->ps, totals.workers, next ? next : "");
 }
@@ -109,6 +112,7 @@ wait_for_tasks(trainer_t *self)
     const cadre_job_t *job = self->options->job;
     int64_t limit_ms = (int64_t)(job->wait_s * 1000);
     char what[96];
+
     snprintf(what, sizeof(what), "%lld ps and a worker", (long long)job->ps);
     cadre_notice_begin_wait(self->options->notices, limit_ms, what);
     int status = cadre_coordinator_wait_ready(self->options->coordinator, 1, limit_ms);
@@ -116,6 +120,7 @@ wait_for_tasks(trainer_t *self)
     if (status == CADRE_ETIMEOUT) {
         return fail_absent(self);
     }
+
     return status;
 }
 
@@ -158,17 +163,20 @@ make_plan(trainer_t *self)
         if (status < 0) {
             return status;
         }
+
         if (self->plan.start.position > self->plan.rows) {
             return cadre_fail(CADRE_ECONFIG, "%s was taken at row %lld, but there are %lld rows",
                               path, (long long)self->plan.start.position,
                               (long long)self->plan.rows);
         }
+
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
                          "resumed from %s: epoch %lld, row %lld, %lld closures done", path,
                          (long long)self->plan.start.epoch + 1,
                          (long long)self->plan.start.position,
                          (long long)self->plan.start.closures);
     }
+
     /* Training below the cut is counted by the plan; what else the totals hold is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     self->evaluations = self->plan.start.evaluations;
@@ -183,27 +191,34 @@ static int
 set_up(trainer_t *self)
 {
     int status = wait_for_tasks(self);
-    if (status == 0) {
-        status = cadre_training_data_open(&self->data, self->options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
-        status = cadre_model_open(self->options->job, self->options->coordinator, info.features,
-                                  info.classes, &self->model);
+
+    status = cadre_training_data_open(&self->data, self->options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = make_plan(self);
+
+    cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
+    status = cadre_model_open(self->options->job, self->options->coordinator, info.features,
+                              info.classes, &self->model);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "training %lld parameters on %lld rows of %lld features, %lld closures "
-                         "an epoch",
-                         (long long)self->model.parameters, (long long)info.rows,
-                         (long long)info.features,
-                         (long long)cadre_training_plan_batches(&self->plan, 0));
+
+    status = make_plan(self);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                     "training %lld parameters on %lld rows of %lld features, %lld closures "
+                     "an epoch",
+                     (long long)self->model.parameters, (long long)info.rows,
+                     (long long)info.features,
+                     (long long)cadre_training_plan_batches(&self->plan, 0));
+    return 0;
 }
 
 /* --- training --- */
@@ -240,6 +255,7 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
     const cadre_job_t *job = self->options->job;
     int64_t batches = cadre_training_plan_batches(&self->plan, position);
     int64_t stride = 1 + batches / CADRE_TRAINER_SAMPLES_PER_EPOCH;
+
     self->progress.epoch = epoch + 1;
     self->progress.accuracy = NAN; /* of another epoch */
     self->progress.evaluation_loss = NAN;
@@ -247,25 +263,35 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
     if (batches == 0) {
         return 0;
     }
+
     int status = cadre_dataset_begin(self->data.train, (uint64_t)epoch, position, job->batch_size,
                                      job->shuffle, job->drop_last);
+    if (status < 0) {
+        return status;
+    }
+
+    /* Only a sample of the closures has a future: each costs the coordinator a kept result. */
     cadre_batch_t batch;
-    for (int64_t i = 0; status == 0 && cadre_dataset_next(self->data.train, &batch); i++) {
+    for (int64_t i = 0; cadre_dataset_next(self->data.train, &batch); i++) {
         bool wanted = i % stride == 0 && cadre_loss_sample_has_room(&self->losses);
         cadre_future_t *future = NULL;
         status = schedule(self, self->model.train, &batch, wanted ? &future : NULL);
-        if (status == 0) {
-            self->scheduled++;
+        if (status < 0) {
+            return status;
         }
+        self->scheduled++;
         if (future) {
             cadre_loss_sample_add(&self->losses, &future);
         }
     }
-    status = status < 0 ? status : join(self);
-    if (status == 0) { /* a look at other futures would replace a failure's text */
-        cadre_loss_sample_poll(&self->losses);
+
+    status = join(self);
+    if (status < 0) {
+        return status; /* a look at other futures would replace the failure's text */
     }
-    return status;
+
+    cadre_loss_sample_poll(&self->losses);
+    return 0;
 }
 
 /* What one more evaluation of the coordinator's totals is not training. */
@@ -283,6 +309,8 @@ evaluate(trainer_t *self)
     if (!self->data.test) {
         return 0;
     }
+
+    /* Its closures are taken out of the totals: a result counts those that train. */
     cadre_totals_t before = cadre_coordinator_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
@@ -292,17 +320,20 @@ evaluate(trainer_t *self)
         .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
     };
     int status = cadre_evaluation_run(&evaluation, self->options->coordinator);
+
     exclude(self, &before);
     self->evaluations += self->plan.evaluation_closures;
-    if (status == 0) {
-        cadre_result_t *result = &self->outcome->result;
-        result->test_rows = evaluation.rows;
-        result->loss = evaluation.loss;
-        result->accuracy = evaluation.counts_correct ? evaluation.accuracy : NAN;
-        self->progress.accuracy = result->accuracy;
-        self->progress.evaluation_loss = result->loss;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_result_t *result = &self->outcome->result;
+    result->test_rows = evaluation.rows;
+    result->loss = evaluation.loss;
+    result->accuracy = evaluation.counts_correct ? evaluation.accuracy : NAN;
+    self->progress.accuracy = result->accuracy;
+    self->progress.evaluation_loss = result->loss;
+    return 0;
 }
 
 static int
@@ -311,6 +342,7 @@ save(trainer_t *self, const cadre_training_place_t *place)
     if (!cadre_job_checkpoints(self->options->job)) {
         return 0;
     }
+
     cadre_auto(cadre_free) char *progress = place ? cadre_training_place_encode(place) : NULL;
     cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
     int status =
@@ -344,28 +376,37 @@ train(trainer_t *self)
                          (long long)self->plan.epochs);
         return evaluate(self);
     }
+
     for (; place.epoch < self->plan.epochs; place.epoch++, place.position = 0) {
         int status = train_epoch(self, place.epoch, place.position);
         if (status < 0) {
             return status;
         }
+
         note_staleness(self);
         bool last = place.epoch + 1 == self->plan.epochs;
         if (last) {
+            /* Before the last evaluation, which takes its time and changes nothing. */
             cadre_training_place_t end = {.epoch = place.epoch,
                                           .position = self->plan.rows,
                                           .closures = cadre_training_plan_total(&self->plan),
                                           .evaluations = self->evaluations};
             status = save(self, &end);
+            if (status < 0) {
+                return status;
+            }
         }
-        if (status == 0 && cadre_training_plan_evaluates(&self->plan, place.epoch)) {
+
+        if (cadre_training_plan_evaluates(&self->plan, place.epoch)) {
             status = evaluate(self);
+            if (status < 0) {
+                return status;
+            }
         }
-        if (status < 0) {
-            return status;
-        }
+
         send_progress(self, CADRE_NOTICE_EPOCH);
     }
+
     return 0;
 }
 
@@ -394,16 +435,22 @@ stop(trainer_t *self)
     if (self->outcome->aborted || !self->planned) {
         return CADRE_EINTERRUPTED;
     }
+
     int status = save(self, NULL);
     if (status == CADRE_EINTERRUPTED && take_command(self) == CADRE_TRAINER_UNSAVED) {
         return cadre_fail(CADRE_EUNAVAILABLE, "the last checkpoint was not taken: no worker is "
                                               "heard, and what had begun must end before it");
     }
-    return status < 0 ? status : CADRE_EINTERRUPTED;
+
+    if (status < 0) {
+        return status;
+    }
+
+    return CADRE_EINTERRUPTED;
 }
 
-/* Asks the ps for what they have applied. A run that a lost task has ended does not wait for long:
- * what is not known by then is told so. */
+/* Asks the ps how many updates they have applied. A run that a lost task has ended does not wait
+ * for long: counts that are missing by then stay unknown. */
 static void
 count_updates(trainer_t *self)
 {
@@ -411,12 +458,14 @@ count_updates(trainer_t *self)
     bool well = !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
     int64_t end_ms =
         cadre_clock_now_ms() + (well ? CADRE_TRAINER_COUNTERS_MS : CADRE_TRAINER_REST_MS);
+
     result->shard_count = self->planned ? (size_t)self->options->job->ps : 0;
     result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
     for (size_t i = 0; i < result->shard_count; i++) {
-        int64_t left_ms = end_ms - cadre_clock_now_ms();
-        left_ms = left_ms < 0 ? 0 : left_ms;
-        left_ms = well || left_ms < CADRE_TRAINER_COUNTER_MS ? left_ms : CADRE_TRAINER_COUNTER_MS;
+        int64_t left_ms = cadre_max_i64(end_ms - cadre_clock_now_ms(), 0);
+        if (!well) {
+            left_ms = cadre_min_i64(left_ms, CADRE_TRAINER_COUNTER_MS);
+        }
         cadre_result_shard_t *shard = &result->shards[i];
         shard->is_known =
             cadre_shard_totals(self->options->coordinator, (int)i, &shard->totals, left_ms) == 0;
@@ -439,12 +488,14 @@ fill_result(trainer_t *self)
         result->examples = cadre_training_plan_rows(&self->plan, (int64_t)result->finished);
         result->resumed_examples = cadre_training_plan_rows(&self->plan, self->plan.start.closures);
     }
+
     if (self->start_ms) {
         result->seconds = (double)(cadre_clock_now_ms() - self->start_ms) / 1000;
     }
     if (isnan(result->loss)) {
         result->loss = cadre_loss_sample_mean(&self->losses);
     }
+
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
     count_updates(self);
 }
@@ -465,9 +516,12 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
         self.start_ms = cadre_clock_now_ms();
         status = train(&self);
     }
+
     if (status == CADRE_EINTERRUPTED) {
         status = stop(&self);
     }
+
+    /* Filled in for a failed run too: people want to know how far it came. */
     outcome->status = status;
     snprintf(outcome->text, sizeof(outcome->text), "%s", status < 0 ? cadre_error_text() : "");
     double target = options->job->target_accuracy;

@@ -3,10 +3,10 @@
  *
  * Owner:   a supervisor.
  * Thread:  cadre_trainer_run blocks and has a thread to itself, which is stopped by a command and
- *          cadre_coordinator_interrupt. It tells how it goes by notices.
+ *          cadre_coordinator_interrupt. It reports progress by notices.
  *
  * Each epoch schedules its batches in order and joins; a checkpoint's progress record is found from
- * the id of its cut (training_plan.h), so that a resumed run goes on with the very next row.
+ * the id of its cut (training_plan.h), so that a resumed run continues with the very next row.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
 #define CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H

@@ -29,9 +29,13 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     if (options->job->test_seed > 0) {
         json_object_set_new(part, "split_seed", json_integer(options->job->test_seed));
     }
+
     int status = open_dataset(options, "train", part, &self->train);
-    json_object_set_new(part, "part", json_string("held_out"));
-    status = status < 0 ? status : open_dataset(options, "test", part, &self->test);
+    if (status == 0) {
+        json_object_set_new(part, "part", json_string("held_out"));
+        status = open_dataset(options, "test", part, &self->test);
+    }
+
     json_decref(part);
     return status;
 }
@@ -50,16 +54,19 @@ open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
     if (options->job->label == CADRE_JOB_CLASS && !json_object_get(description, "classes")) {
         json_object_set_new(description, "classes", json_integer(info->classes));
     }
+
     int status = open_dataset(options, "test", description, &self->test);
     json_decref(description);
     if (status < 0) {
         return status;
     }
+
     if (cadre_dataset_info(self->test).features != info->features) {
         return cadre_fail(CADRE_EDATA, "rows to train on have %lld features, rows to test on %lld",
                           (long long)info->features,
                           (long long)cadre_dataset_info(self->test).features);
     }
+
     return 0;
 }
 
@@ -73,10 +80,12 @@ cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_option
     if (status < 0) {
         return status;
     }
+
     cadre_dataset_info_t info = cadre_dataset_info(self->train);
     if (options->job->label == CADRE_JOB_CLASS && info.classes < 2) {
         return cadre_fail(CADRE_EDATA, "the labels have %lld classes: nothing to tell apart",
                           (long long)info.classes);
     }
+
     return options->test ? open_test(self, options, &info) : 0;
 }

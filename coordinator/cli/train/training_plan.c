@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -41,8 +42,7 @@ static int64_t
 rows_of(const cadre_training_plan_t *self, int64_t closures, int64_t position)
 {
     int64_t rows = closures * self->batch_size;
-    int64_t left = self->rows - position;
-    return rows < left ? rows : left;
+    return cadre_min_i64(rows, self->rows - position);
 }
 
 int64_t
@@ -52,12 +52,14 @@ cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
     int64_t epoch_rows = rows_of(self, epoch_closures, 0);
     int64_t rows = self->start.epoch * epoch_rows;
     int64_t position = self->start.position;
-    rows += position < epoch_rows ? position : epoch_rows;
-    int64_t left = closures > self->start.closures ? closures - self->start.closures : 0;
+
+    rows += cadre_min_i64(position, epoch_rows);
+    int64_t left = cadre_max_i64(closures - self->start.closures, 0);
     int64_t batches = cadre_training_plan_batches(self, position);
     if (left <= batches || epoch_closures == 0) {
-        return rows + rows_of(self, left, position < epoch_rows ? position : epoch_rows);
+        return rows + rows_of(self, left, cadre_min_i64(position, epoch_rows));
     }
+
     rows += rows_of(self, batches, position);
     left -= batches;
     return rows + left / epoch_closures * epoch_rows + rows_of(self, left % epoch_closures, 0);
@@ -75,6 +77,7 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
             place.closures += left;
             return place;
         }
+
         place.closures += batches;
         left -= batches;
         int64_t evaluations =
@@ -84,11 +87,13 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
             place.evaluations += left;
             return place;
         }
+
         place.evaluations += evaluations;
         left -= evaluations;
         place.epoch++;
         place.position = 0;
     }
+
     place.evaluations += left; /* of a finished job that was only evaluated again */
     return place;
 }
@@ -112,11 +117,13 @@ cadre_training_place_decode(const char *text, cadre_training_place_t *place)
     json_int_t evaluations = -1;
     int status = json_unpack(root, "{s:I, s:I, s:I, s:I !}", "epoch", &epoch, "position", &position,
                              "closures", &closures, "evaluations", &evaluations);
+
     json_decref(root);
     if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0) {
         return cadre_fail(CADRE_EMALFORMED,
                           "the checkpoint's progress is not that of a job file: %s", text);
     }
+
     *place = (cadre_training_place_t){
         .epoch = epoch, .position = position, .closures = closures, .evaluations = evaluations};
     return 0;

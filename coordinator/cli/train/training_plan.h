@@ -3,7 +3,7 @@
  *
  * Owner:   a trainer; made before the first closure is scheduled, never changed afterwards.
  * Thread:  any: it is immutable, which is why the coordinator's thread may ask it without a lock
- *          which epoch and row a checkpoint's cut stands at while the trainer goes on scheduling.
+ *          which epoch and row a checkpoint's cut stands at while the trainer keeps scheduling.
  *
  * The trainer schedules the batches of an epoch in order, then the evaluation when one is due.
  * Closure ids are handed out in that order without gaps, so that what closure n does is arithmetic.
