@@ -44,6 +44,7 @@ run_partition(void *context, double *value)
     subject_t *self = context;
     int status = 0;
     double begin = cadre_bench_now();
+
     for (int pass = 0; pass < PASSES && status == 0; pass++) {
         if (self->check) {
             status =
@@ -51,6 +52,7 @@ run_partition(void *context, double *value)
         }
         cadre_partition_apply(self->partition, self->gradient);
     }
+
     *value = gb_per_second(self, cadre_bench_now() - begin);
     return status;
 }
@@ -70,6 +72,7 @@ run_loop(void *context, double *value)
 {
     subject_t *self = context;
     double begin = cadre_bench_now();
+
     for (int pass = 0; pass < PASSES; pass++) {
         if (self->kind == CADRE_OPTIMIZER_SGD) {
             cadre_bench_loop_sgd(self->elements, self->arrays[0], self->arrays[1], 1e-3F);
@@ -78,6 +81,7 @@ run_loop(void *context, double *value)
                                   self->arrays + 2, 1e-3F);
         }
     }
+
     *value = gb_per_second(self, cadre_bench_now() - begin);
     return 0;
 }
@@ -97,16 +101,21 @@ subject_init(subject_t *self, cadre_optimizer_kind_t kind, int64_t rows)
     cadre_partition_spec_t spec = {
         .variable = 1, .dtype = CADRE_F32, .rank = 2, .shape = {rows, COLUMNS}, .rows = rows};
     int status = cadre_initializer_spec_parse(&spec.initializer, "uniform");
-    if (status == 0) {
-        status = cadre_optimizer_spec_parse(&spec.optimizer, cadre_optimizer_kind_text(kind));
-    }
-    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
-    if (status == 0) {
-        status = cadre_partition_open(&self->partition, &spec, self->pool);
-    }
     if (status < 0) {
         return status;
     }
+
+    status = cadre_optimizer_spec_parse(&spec.optimizer, cadre_optimizer_kind_text(kind));
+    if (status < 0) {
+        return status;
+    }
+
+    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    status = cadre_partition_open(&self->partition, &spec, self->pool);
+    if (status < 0) {
+        return status;
+    }
+
     const cadre_chunk_layout_t *layout = cadre_partition_layout(self->partition);
     self->chunk_count = layout->count;
     self->gradient = cadre_calloc(layout->count, sizeof(cadre_chunk_t *));
@@ -115,10 +124,12 @@ subject_init(subject_t *self, cadre_optimizer_kind_t kind, int64_t rows)
         fill(cadre_chunk_data(self->gradient[k]),
              cadre_chunk_size_bytes(self->gradient[k]) / sizeof(float));
     }
+
     for (int i = 0; i < ARRAYS; i++) {
         self->arrays[i] = cadre_aligned_alloc(self->elements * sizeof(float));
         fill(self->arrays[i], self->elements);
     }
+
     return 0;
 }
 
@@ -140,18 +151,20 @@ static int
 measure(cadre_bench_t *bench, cadre_optimizer_kind_t kind)
 {
     int mib = cadre_bench_amount(bench, MIB_FULL, MIB_QUICK);
-    subject_t subject;
+    cadre_auto(subject_fini) subject_t subject = {.pool = NULL};
     cadre_bench_measure_t measures[] = {
         {run_loop, &subject, 0}, {run_partition, &subject, 0}, {run_checked, &subject, 0}};
     int status = subject_init(&subject, kind, (int64_t)mib * MIB_ROWS);
-    if (status == 0) {
-        status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                             cadre_bench_amount(bench, REPETITIONS, 3));
-    }
-    subject_fini(&subject);
     if (status < 0) {
         return status;
     }
+
+    status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                         cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
+    }
+
     cadre_bench_figure_t figure = {.section = "apply",
                                    .unit = "GB/s",
                                    .value = measures[1].value,
@@ -168,5 +181,8 @@ int
 cadre_bench_apply(cadre_bench_t *self)
 {
     int status = measure(self, CADRE_OPTIMIZER_SGD);
-    return status < 0 ? status : measure(self, CADRE_OPTIMIZER_ADAM);
+    if (status < 0) {
+        return status;
+    }
+    return measure(self, CADRE_OPTIMIZER_ADAM);
 }

@@ -51,8 +51,13 @@ put_chunks(const subject_t *self, cadre_shard_writer_t *writer)
         chunk.first_element = i * elements;
         status = cadre_shard_writer_put_chunk(writer, &chunk);
     }
+
     const cadre_shard_state_t state = {.window_base = 1, .generation = 1};
-    return status < 0 ? status : cadre_shard_writer_put_state(writer, &state);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_shard_writer_put_state(writer, &state);
 }
 
 static int
@@ -65,12 +70,9 @@ run_shard_file(void *context, double *value)
     double begin = cadre_bench_now();
     int status = cadre_shard_writer_open(AT_FDCWD, self->path, self->path,
                                          (uint64_t)self->chunks * CHUNK_SIZE, &writer);
-    if (status == 0) {
-        status = put_chunks(self, writer);
-    }
-    if (status == 0) {
-        status = cadre_shard_writer_close(&writer, NULL, &size_bytes, &hash);
-    }
+
+    status = status < 0 ? status : put_chunks(self, writer);
+    status = status < 0 ? status : cadre_shard_writer_close(&writer, NULL, &size_bytes, &hash);
     *value = gb_per_second(self, begin);
     cadre_shard_writer_destroy(&writer);
     unlink(self->path);
@@ -100,6 +102,7 @@ run_plain_file(void *context, double *value)
     for (int i = 0; i < self->chunks && !failed; i++) {
         failed = write_chunk(file, (const char *)self->bytes) < 0;
     }
+
     failed = failed || fsync(file) < 0;
     int status = failed ? cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno)) : 0;
     *value = gb_per_second(self, begin);
@@ -107,6 +110,7 @@ run_plain_file(void *context, double *value)
         close(file);
         unlink(self->path);
     }
+
     return status;
 }
 
@@ -118,25 +122,31 @@ cadre_bench_checkpoint(cadre_bench_t *self)
     if (!mkdtemp(directory)) {
         return cadre_fail(CADRE_EIO, "%s: %s", directory, strerror(errno));
     }
+
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/file", directory);
     cadre_auto(cadre_free) float *bytes = cadre_aligned_alloc(CHUNK_SIZE);
     for (size_t i = 0; i < CHUNK_SIZE / sizeof(float); i++) {
         bytes[i] = (float)i;
     }
+
     subject_t subject = {self, path, bytes, cadre_bench_amount(self, CHUNKS_FULL, CHUNKS_QUICK)};
     cadre_bench_measure_t measures[] = {{run_plain_file, &subject, 0},
                                         {run_shard_file, &subject, 0}};
     int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(self, REPETITIONS, 3));
+
     rmdir(directory);
-    if (status == 0) {
-        cadre_bench_report_add(&self->report,
-                               &(cadre_bench_figure_t){.section = "checkpoint",
-                                                       .unit = "GB/s",
-                                                       .value = measures[1].value,
-                                                       .ceiling_name = "write and fsync",
-                                                       .ceiling = measures[0].value},
-                               "shard file of %d MiB, hashed", subject.chunks);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_bench_report_add(&self->report,
+                           &(cadre_bench_figure_t){.section = "checkpoint",
+                                                   .unit = "GB/s",
+                                                   .value = measures[1].value,
+                                                   .ceiling_name = "write and fsync",
+                                                   .ceiling = measures[0].value},
+                           "shard file of %d MiB, hashed", subject.chunks);
+
+    return 0;
 }

@@ -46,15 +46,23 @@ run_closures(void *context, double *value)
     double cpu_before = 0;
     double cpu_after = 0;
     int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_before);
-    if (status == 0) {
-        status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+
+    status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    if (status < 0) {
+        return status;
     }
+
+    status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+    if (status < 0) {
+        return status;
+    }
+
     *value = self->closures / seconds;
     self->cpu_us = 1e6 * (cpu_after - cpu_before) / self->closures;
-    return status;
+    return 0;
 }
 
 static int
@@ -103,6 +111,7 @@ run_closure_latency(void *context, double *value)
         self->times[i] = cadre_bench_now() - begin;
         cadre_future_destroy(&future);
     }
+
     summarise(self, value, &self->p99[0]);
     return status;
 }
@@ -165,19 +174,34 @@ measure(cadre_bench_t *bench, subject_t *subject, int workers)
     cadre_bench_measure_t latencies[] = {{run_closure_latency, subject, 0},
                                          {run_raw_latency, subject, 0}};
     int repetitions = cadre_bench_amount(bench, REPETITIONS, 3);
+    int status = cadre_function_native(subject->cluster.coordinator, "noop", &subject->noop);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_bench_measure_in_turn(rates, CADRE_COUNT_OF(rates), repetitions);
+    if (status < 0) {
+        return status;
+    }
+
+    add_rates(bench, workers, rates, subject->cpu_us);
+
+    status = cadre_bench_measure_in_turn(latencies, CADRE_COUNT_OF(latencies), repetitions);
+    if (status < 0) {
+        return status;
+    }
+
+    add_latencies(bench, workers, latencies, subject->p99);
+    return 0;
+}
+
+/* Measures on a cluster that lives for these measurements only. */
+static int
+measure_cluster(cadre_bench_t *bench, subject_t *subject, int workers)
+{
     int status = cadre_bench_cluster_open(bench, workers, &subject->cluster);
     if (status == 0) {
-        status = cadre_function_native(subject->cluster.coordinator, "noop", &subject->noop);
-    }
-    if (status == 0) {
-        status = cadre_bench_measure_in_turn(rates, CADRE_COUNT_OF(rates), repetitions);
-    }
-    if (status == 0) {
-        add_rates(bench, workers, rates, subject->cpu_us);
-        status = cadre_bench_measure_in_turn(latencies, CADRE_COUNT_OF(latencies), repetitions);
-    }
-    if (status == 0) {
-        add_latencies(bench, workers, latencies, subject->p99);
+        status = measure(bench, subject, workers);
     }
     cadre_bench_cluster_close(&subject->cluster);
     return status;
@@ -193,8 +217,9 @@ cadre_bench_closures(cadre_bench_t *self)
     subject.times = cadre_calloc((size_t)subject.latencies, sizeof(double));
     int status = cadre_bench_raw_open(self, &subject.raw);
     for (int workers = 1; workers <= CADRE_BENCH_WORKERS_MAX && status == 0; workers *= 2) {
-        status = measure(self, &subject, workers);
+        status = measure_cluster(self, &subject, workers);
     }
+
     cadre_bench_raw_close(&subject.raw);
     free(subject.times);
     return status;

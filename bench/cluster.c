@@ -26,15 +26,23 @@ start_tasks(cadre_bench_t *bench, const places_t *places, cadre_bench_cluster_t 
     const char *const ps[] = {"--index",  "0",  "--coordinator", coordinator, "--address",
                               places->ps, flag, places->keys,    NULL};
     int status = cadre_bench_process_start("cadre-ps", ps, bench->verbose, &self->ps);
-    for (int i = 0; i < workers && status == 0; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < workers; i++) {
         char index[12];
         snprintf(index, sizeof(index), "%d", i);
         const char *const worker[] = {"--index",    index, "--coordinator", coordinator, flag,
                                       places->keys, NULL};
         status = cadre_bench_process_start("cadre-worker", worker, bench->verbose,
                                            &self->workers[self->worker_count++]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -49,12 +57,23 @@ open_at(cadre_bench_t *bench, int workers, const places_t *places, cadre_bench_c
     options.ps_count = 1;
     options.seed = 1;
     int status = cadre_coordinator_open(&options, &self->coordinator);
-    if (status == 0) {
-        status = start_tasks(bench, places, self, workers);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_coordinator_wait_ready(self->coordinator, workers, CADRE_BENCH_WAIT_MS);
+
+    status = start_tasks(bench, places, self, workers);
+    if (status < 0) {
+        return status;
     }
+
+    return cadre_coordinator_wait_ready(self->coordinator, workers, CADRE_BENCH_WAIT_MS);
+}
+
+static int
+open_or_close(cadre_bench_t *bench, int workers, const places_t *places,
+              cadre_bench_cluster_t *self)
+{
+    int status = open_at(bench, workers, places, self);
     if (status < 0) {
         cadre_fail_within(status, "a cluster of 1 ps and %d workers", workers);
         cadre_bench_cluster_close(self);
@@ -67,7 +86,7 @@ cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_
 {
     cadre_auto(cadre_free) char *coordinator = cadre_bench_address(bench, "coordinator");
     cadre_auto(cadre_free) char *ps = cadre_bench_address(bench, "ps");
-    return open_at(bench, workers, &(places_t){coordinator, ps, NULL}, self);
+    return open_or_close(bench, workers, &(places_t){coordinator, ps, NULL}, self);
 }
 
 int
@@ -75,7 +94,7 @@ cadre_bench_cluster_open_tcp(cadre_bench_t *bench, int workers, const char *keys
                              cadre_bench_cluster_t *self)
 {
     const places_t places = {"tcp://127.0.0.1:*", "tcp://127.0.0.1:*", keys};
-    return open_at(bench, workers, &places, self);
+    return open_or_close(bench, workers, &places, self);
 }
 
 void
@@ -109,13 +128,16 @@ cadre_bench_cluster_run(cadre_bench_cluster_t *self, const cadre_function_t *fun
 {
     int status = 0;
     double begin = cadre_bench_now();
+
     for (int i = 0; i < count && status == 0; i++) {
         status = cadre_coordinator_schedule(self->coordinator, function, NULL, CADRE_BENCH_WAIT_MS,
                                             NULL);
     }
+
     if (status == 0) {
         status = cadre_coordinator_join(self->coordinator, CADRE_BENCH_WAIT_MS);
     }
+
     *seconds = cadre_bench_now() - begin;
     return status;
 }

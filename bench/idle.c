@@ -8,6 +8,7 @@
 #include "bench/bench.h"
 #include "bench/cluster.h"
 #include "bench/measure.h"
+#include "common/base/memory.h"
 
 enum {
     WORKERS = 2,
@@ -25,10 +26,13 @@ static int
 cpu_of_all(const pid_t *pids, double *seconds)
 {
     int status = 0;
-    for (int i = 0; i < TASKS && status == 0; i++) {
+    for (int i = 0; i < TASKS; i++) {
         status = cadre_bench_cpu_seconds(pids[i], &seconds[i]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+    return 0;
 }
 
 static int
@@ -39,10 +43,12 @@ measure_cpu(cadre_bench_t *bench, const cadre_bench_cluster_t *cluster)
     double after[TASKS];
     int idle_ms = cadre_bench_amount(bench, IDLE_MS_FULL, IDLE_MS_QUICK);
     int status = cpu_of_all(pids, before);
+
     poll(NULL, 0, idle_ms);
     if (status == 0) {
         status = cpu_of_all(pids, after);
     }
+
     for (int i = 0; i < TASKS && status == 0; i++) {
         const cadre_bench_figure_t figure = {.section = "idle",
                                              .unit = "ms",
@@ -51,6 +57,7 @@ measure_cpu(cadre_bench_t *bench, const cadre_bench_cluster_t *cluster)
                                              .ceiling = idle_ms};
         cadre_bench_report_add(&bench->report, &figure, "CPU, %s", names[i]);
     }
+
     return status;
 }
 
@@ -59,7 +66,10 @@ run_to(cadre_bench_cluster_t *cluster, const cadre_function_t *noop, int closure
 {
     double seconds = 0;
     int status = cadre_bench_cluster_run(cluster, noop, closures, &seconds);
-    return status < 0 ? status : cadre_bench_resident_bytes(cluster->workers[0], bytes);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_bench_resident_bytes(cluster->workers[0], bytes);
 }
 
 static int
@@ -70,34 +80,42 @@ measure_memory(cadre_bench_t *bench, cadre_bench_cluster_t *cluster)
     double many_bytes = 0;
     cadre_function_t *noop = NULL;
     int status = cadre_function_native(cluster->coordinator, "noop", &noop);
-    if (status == 0) {
-        status = run_to(cluster, noop, FEW, &few_bytes);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = run_to(cluster, noop, many - FEW, &many_bytes);
+
+    status = run_to(cluster, noop, FEW, &few_bytes);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        const cadre_bench_figure_t figure = {.section = "idle",
-                                             .unit = "MB",
-                                             .value = many_bytes * 1e-6,
-                                             .ceiling_name = "after 1,000 closures",
-                                             .ceiling = few_bytes * 1e-6};
-        cadre_bench_report_add(&bench->report, &figure, "worker memory after %d closures", many);
+
+    status = run_to(cluster, noop, many - FEW, &many_bytes);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    const cadre_bench_figure_t figure = {.section = "idle",
+                                         .unit = "MB",
+                                         .value = many_bytes * 1e-6,
+                                         .ceiling_name = "after 1,000 closures",
+                                         .ceiling = few_bytes * 1e-6};
+    cadre_bench_report_add(&bench->report, &figure, "worker memory after %d closures", many);
+    return 0;
 }
 
 int
 cadre_bench_idle(cadre_bench_t *self)
 {
-    cadre_bench_cluster_t cluster;
+    cadre_auto(cadre_bench_cluster_close) cadre_bench_cluster_t cluster = {.coordinator = NULL};
     int status = cadre_bench_cluster_open(self, WORKERS, &cluster);
-    if (status == 0) {
-        status = measure_memory(self, &cluster);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = measure_cpu(self, &cluster);
+
+    status = measure_memory(self, &cluster);
+    if (status < 0) {
+        return status;
     }
-    cadre_bench_cluster_close(&cluster);
-    return status;
+
+    return measure_cpu(self, &cluster);
 }

@@ -47,15 +47,23 @@ run_closures(void *context, double *value)
     double before = 0;
     double after = 0;
     int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &before);
-    if (status == 0) {
-        status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &after);
+
+    status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    if (status < 0) {
+        return status;
     }
+
+    status = cadre_bench_cluster_cpu_seconds(&self->cluster, &after);
+    if (status < 0) {
+        return status;
+    }
+
     *value = self->closures / seconds;
     self->cpu_us = 1e6 * (after - before) / self->closures;
-    return status;
+    return 0;
 }
 
 static int
@@ -76,16 +84,26 @@ run_passes(subject_t *self, bool write, double *value, double *cpu_s)
     double after = 0;
     double begin = cadre_bench_now();
     int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &before);
-    for (int i = 0; i < self->passes && status == 0; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < self->passes; i++) {
         status = pass(self, write);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0) {
-        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &after);
+
+    status = cadre_bench_cluster_cpu_seconds(&self->cluster, &after);
+    if (status < 0) {
+        return status;
     }
+
     double gb = 1e-9 * VALUE_SIZE * self->passes;
     *value = gb / (cadre_bench_now() - begin);
     *cpu_s = (after - before) / gb;
-    return status;
+    return 0;
 }
 
 static int
@@ -110,17 +128,25 @@ open_subject(cadre_bench_t *bench, const char *keys, subject_t *self)
     self->closures = cadre_bench_amount(bench, CLOSURES_FULL, CLOSURES_QUICK);
     self->passes = cadre_bench_amount(bench, PASSES_FULL, PASSES_QUICK);
     int status = cadre_bench_cluster_open_tcp(bench, WORKERS, keys, &self->cluster);
-    if (status == 0) {
-        status = cadre_function_native(self->cluster.coordinator, "noop", &self->noop);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        cadre_variable_options_t options = cadre_variable_options();
-        options.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
-        status = cadre_variable_create(self->cluster.coordinator, "value", CADRE_F32,
-                                       (int64_t[]){VALUE_SIZE / 4096, 1024}, 2, &options,
-                                       &self->variable);
+
+    status = cadre_function_native(self->cluster.coordinator, "noop", &self->noop);
+    if (status < 0) {
+        return status;
     }
-    return status < 0 ? status : pass(self, false);
+
+    cadre_variable_options_t options = cadre_variable_options();
+    options.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
+    status =
+        cadre_variable_create(self->cluster.coordinator, "value", CADRE_F32,
+                              (int64_t[]){VALUE_SIZE / 4096, 1024}, 2, &options, &self->variable);
+    if (status < 0) {
+        return status;
+    }
+
+    return pass(self, false);
 }
 
 static void
@@ -149,17 +175,18 @@ measure(cadre_bench_t *bench, subject_t *plain, subject_t *guarded)
                                         {run_writes, plain, 0},   {run_writes, guarded, 0}};
     int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));
-    if (status == 0) {
-        add(bench, "no-op closures, keys", "/s", measures[1].value, measures[0].value);
-        add(bench, "CPU of all tasks per closure, keys", "us", guarded->cpu_us, plain->cpu_us);
-        add(bench, "read 64 MB, keys", "GB/s", measures[3].value, measures[2].value);
-        add(bench, "CPU of all tasks per GB read, keys", "s", guarded->read_cpu_s,
-            plain->read_cpu_s);
-        add(bench, "assign 64 MB, keys", "GB/s", measures[5].value, measures[4].value);
-        add(bench, "CPU of all tasks per GB assigned, keys", "s", guarded->write_cpu_s,
-            plain->write_cpu_s);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    add(bench, "no-op closures, keys", "/s", measures[1].value, measures[0].value);
+    add(bench, "CPU of all tasks per closure, keys", "us", guarded->cpu_us, plain->cpu_us);
+    add(bench, "read 64 MB, keys", "GB/s", measures[3].value, measures[2].value);
+    add(bench, "CPU of all tasks per GB read, keys", "s", guarded->read_cpu_s, plain->read_cpu_s);
+    add(bench, "assign 64 MB, keys", "GB/s", measures[5].value, measures[4].value);
+    add(bench, "CPU of all tasks per GB assigned, keys", "s", guarded->write_cpu_s,
+        plain->write_cpu_s);
+    return 0;
 }
 
 /* --- the keys --- */
@@ -172,7 +199,10 @@ make_keys(char *directory)
         return cadre_fail(CADRE_EIO, "no directory for keys");
     }
     int status = cadre_job_keys_make(&keys);
-    return status < 0 ? status : cadre_job_keys_write(&keys, directory);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_job_keys_write(&keys, directory);
 }
 
 static void
@@ -185,29 +215,36 @@ remove_keys(const char *directory)
             unlink(file);
         }
     }
+
     snprintf(path, sizeof(path), "%s/allowed", directory);
     rmdir(path);
     rmdir(directory);
+}
+
+static int
+measure_both(cadre_bench_t *bench, const char *directory)
+{
+    cadre_auto(close_subject) subject_t guarded = {.passes = 0};
+    cadre_auto(close_subject) subject_t plain = {.passes = 0};
+    int status = open_subject(bench, NULL, &plain);
+    if (status < 0) {
+        return status;
+    }
+
+    status = open_subject(bench, directory, &guarded);
+    if (status < 0) {
+        return status;
+    }
+
+    return measure(bench, &plain, &guarded);
 }
 
 int
 cadre_bench_keys(cadre_bench_t *self)
 {
     char directory[] = "/tmp/cadre-bench-XXXXXX";
-    subject_t plain = {.passes = 0};
-    subject_t guarded = {.passes = 0};
     int status = make_keys(directory);
-    if (status == 0) {
-        status = open_subject(self, NULL, &plain);
-    }
-    if (status == 0) {
-        status = open_subject(self, directory, &guarded);
-    }
-    if (status == 0) {
-        status = measure(self, &plain, &guarded);
-    }
-    close_subject(&plain);
-    close_subject(&guarded);
+    status = status < 0 ? status : measure_both(self, directory);
     remove_keys(directory);
     return status;
 }

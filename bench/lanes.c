@@ -35,16 +35,18 @@ measure(cadre_bench_t *bench, subject_t subjects[2], size_t window, int lanes)
     subjects[1].window = window;
     int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));
-    if (status == 0) {
-        cadre_bench_figure_t figure = {.section = "lanes",
-                                       .unit = "GB/s",
-                                       .value = measures[1].value,
-                                       .ceiling_name = "one lane",
-                                       .ceiling = measures[0].value};
-        cadre_bench_report_add(&bench->report, &figure, "push and apply 64 MB adam, %d lanes, %zu",
-                               lanes, window);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_bench_figure_t figure = {.section = "lanes",
+                                   .unit = "GB/s",
+                                   .value = measures[1].value,
+                                   .ceiling_name = "one lane",
+                                   .ceiling = measures[0].value};
+    cadre_bench_report_add(&bench->report, &figure, "push and apply 64 MB adam, %d lanes, %zu",
+                           lanes, window);
+    return 0;
 }
 
 int
@@ -61,9 +63,11 @@ cadre_bench_lanes(cadre_bench_t *self)
                                                      CADRE_OPTIMIZER_ADAM, false);
         }
     }
+
     for (size_t window = 1; window <= 2 && status == 0; window++) {
         status = measure(self, subjects, window, lanes[1]);
     }
+
     cadre_bench_shard_client_close(&subjects[0].client);
     cadre_bench_shard_client_close(&subjects[1].client);
     return status;

@@ -70,10 +70,12 @@ choose(program_t *self, const char *names, struct argp_state *state)
                 strlen(sections[i].name) == length && strncmp(sections[i].name, names, length) == 0;
             found = same ? i : found;
         }
+
         if (found == CADRE_COUNT_OF(sections)) {
             argp_error(state, "there is no section \"%.*s\"", (int)length, names);
             return;
         }
+
         self->chosen[found] = true;
         names += length + (names[length] == ',');
     }
@@ -149,9 +151,11 @@ run_section(program_t *self, size_t number)
     cadre_bench_report_t *report = &self->bench.report;
     int first = report->figure_count;
     int status = sections[number].run(&self->bench);
+
     if (!self->json) {
         cadre_bench_report_table(report, first, stdout);
     }
+
     if (status < 0) {
         cadre_bench_report_fail(report, sections[number].name, status);
         fprintf(stderr, "cadre-bench: %s: %s\n", sections[number].name, cadre_error_text());
@@ -166,15 +170,18 @@ run(program_t *self)
         fprintf(stderr, "cadre-bench: %s\n", cadre_error_text());
         return EXIT_FAILED;
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
         if (self->all || self->chosen[i]) {
             run_section(self, i);
         }
     }
+
     cadre_ipc_directory_remove(&self->bench.socket_directory);
     if (self->json) {
         cadre_bench_report_json(&self->bench.report, self->bench.quick, stdout);
     }
+
     return self->bench.report.failure_count > 0 ? EXIT_FAILED : 0;
 }
 
@@ -196,6 +203,7 @@ main(int argc, char **argv)
     } else if (result == 0) {
         result = run(self);
     }
+
     free(self);
     return result;
 }

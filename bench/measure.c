@@ -47,9 +47,11 @@ cadre_bench_measure_in_turn(cadre_bench_measure_t *measures, size_t count, int r
             status = measures[k].run(measures[k].context, &values[k][i < 0 ? 0 : i]);
         }
     }
+
     for (size_t k = 0; k < count && status == 0; k++) {
         measures[k].value = cadre_bench_quantile(values[k], (size_t)repetitions, 0.5);
     }
+
     free(values);
     return status;
 }
@@ -72,15 +74,18 @@ cadre_bench_resident_bytes(pid_t pid, double *bytes)
     char path[64];
     long long size = 0;
     long long resident = 0;
+
     snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
     FILE *file = fopen(path, "re");
     int fields = file ? fscanf(file, "%lld %lld", &size, &resident) : 0;
+
     if (file) {
         fclose(file);
     }
     if (fields != 2) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
+
     *bytes = (double)resident * (double)sysconf(_SC_PAGESIZE);
     return 0;
 }

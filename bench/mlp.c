@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
@@ -52,6 +53,7 @@ cadre_bench_mlp_program(cadre_program_t **out)
         const cadre_bench_mlp_variable_t *variable = &cadre_bench_mlp_variables[i];
         nodes[i] = cadre_op_var(program, variable->name, variable->shape, variable->rank);
     }
+
     cadre_node_t hidden = cadre_op_relu(program, cadre_op_dense(program, x, nodes[0], nodes[1]));
     cadre_node_t logits = cadre_op_dense(program, hidden, nodes[2], nodes[3]);
     cadre_node_t loss = cadre_op_softmax_cross_entropy(program, logits, y);
@@ -62,6 +64,7 @@ cadre_bench_mlp_program(cadre_program_t **out)
         cadre_program_destroy(&program);
         return status;
     }
+
     *out = program;
     return 0;
 }
@@ -80,14 +83,21 @@ open_source(cadre_bench_mlp_t *self, const char *path)
     cadre_auto(cadre_free) char *text = cadre_bench_mlp_data(path);
     cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {.path = NULL};
     int status = cadre_data_spec_decode(text, strlen(text), &spec);
-    if (status == 0) {
-        status = cadre_source_open(&spec, NULL, &self->source);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && cadre_source_info(self->source)->features != CADRE_BENCH_MLP_FEATURES) {
-        status = cadre_fail(CADRE_EDATA, "%s has no rows of %d features", path,
-                            CADRE_BENCH_MLP_FEATURES);
+
+    status = cadre_source_open(&spec, NULL, &self->source);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    if (cadre_source_info(self->source)->features != CADRE_BENCH_MLP_FEATURES) {
+        return cadre_fail(CADRE_EDATA, "%s has no rows of %d features", path,
+                          CADRE_BENCH_MLP_FEATURES);
+    }
+
+    return 0;
 }
 
 static void
@@ -96,6 +106,7 @@ make_variables(cadre_bench_mlp_t *self)
     for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
         const cadre_program_variable_t *about = cadre_program_variable(self->program, i);
         variable_t *variable = &self->variables[i];
+
         variable->count = (size_t)(about->shape[0] * (about->rank > 1 ? about->shape[1] : 1));
         variable->value = cadre_aligned_alloc(variable->count * sizeof(float));
         variable->gradient = cadre_aligned_alloc(variable->count * sizeof(float));
@@ -103,6 +114,7 @@ make_variables(cadre_bench_mlp_t *self)
         for (size_t k = 0; k < variable->count; k++) {
             variable->value[k] *= about->rank > 1 ? 0.1F : 0;
         }
+
         for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
             variable->slots[slot] = cadre_calloc(variable->count, sizeof(float));
         }
@@ -112,33 +124,46 @@ make_variables(cadre_bench_mlp_t *self)
 int
 cadre_bench_mlp_open(const char *path, cadre_bench_mlp_t **out)
 {
-    cadre_bench_mlp_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_bench_mlp_close) cadre_bench_mlp_t *self = cadre_calloc(1, sizeof(*self));
     cadre_optimizer_spec_t spec;
     int status = open_source(self, path);
-    if (status == 0) {
-        status = cadre_optimizer_spec_parse(&spec, "adam");
-    }
-    if (status == 0) {
-        status = cadre_optimizer_spec_set(&spec, "learning_rate", CADRE_BENCH_MLP_RATE);
-    }
-    if (status == 0) {
-        status = cadre_optimizer_init(&self->optimizer, &spec, CADRE_F32);
-    }
-    if (status == 0) {
-        status = cadre_device_open("cpu", 1, &self->device);
-    }
-    if (status == 0) {
-        status = cadre_slot_open(self->device, NULL, &self->slot);
-    }
-    if (status == 0) {
-        status = cadre_bench_mlp_program(&self->program);
-    }
     if (status < 0) {
-        cadre_bench_mlp_close(&self);
         return status;
     }
+
+    status = cadre_optimizer_spec_parse(&spec, "adam");
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_optimizer_spec_set(&spec, "learning_rate", CADRE_BENCH_MLP_RATE);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_optimizer_init(&self->optimizer, &spec, CADRE_F32);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_device_open("cpu", 1, &self->device);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_slot_open(self->device, NULL, &self->slot);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_bench_mlp_program(&self->program);
+    if (status < 0) {
+        return status;
+    }
+
     make_variables(self);
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -149,6 +174,7 @@ cadre_bench_mlp_close(cadre_bench_mlp_t **self_p)
     if (!self) {
         return;
     }
+
     for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
         free(self->variables[i].value);
         free(self->variables[i].gradient);
@@ -156,9 +182,11 @@ cadre_bench_mlp_close(cadre_bench_mlp_t **self_p)
             free(self->variables[i].slots[slot]);
         }
     }
+
     for (int i = 0; i < CADRE_SOURCE_COLUMNS; i++) {
         cadre_tensor_fini(&self->batch[i]);
     }
+
     cadre_program_destroy(&self->program);
     cadre_slot_close(&self->slot);
     cadre_device_close(&self->device);
@@ -191,12 +219,14 @@ train_step(cadre_bench_mlp_t *self)
     const void *values[CADRE_BENCH_MLP_VARIABLES];
     void *gradients[CADRE_BENCH_MLP_VARIABLES];
     cadre_tensor_t loss = {.data = NULL};
+
     cadre_assert(cadre_program_push_count(self->program) == CADRE_BENCH_MLP_VARIABLES);
     for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
         int pushed = cadre_program_push(self->program, i)->variable;
         values[i] = self->variables[i].value;
         gradients[i] = self->variables[pushed].gradient;
     }
+
     const cadre_slot_run_t run = {.program = self->program,
                                   .arguments = self->batch,
                                   .argument_count = CADRE_SOURCE_COLUMNS,
@@ -208,6 +238,7 @@ train_step(cadre_bench_mlp_t *self)
     if (status == 0) {
         apply(self);
     }
+
     cadre_tensor_fini(&loss);
     return status;
 }
@@ -216,20 +247,23 @@ int
 cadre_bench_mlp_train(cadre_bench_mlp_t *self, int epochs, int64_t *examples)
 {
     int64_t rows = cadre_source_info(self->source)->rows;
-    int status = 0;
     *examples = 0;
-    for (int i = 0; i < epochs && status == 0; i++) {
+    for (int i = 0; i < epochs; i++) {
         const cadre_batch_order_t order = {.shuffle = true, .seed = 1, .epoch = self->epoch++};
-        for (int64_t first = 0; first < rows && status == 0; first += CADRE_BENCH_MLP_BATCH) {
-            int64_t count = rows - first;
-            count = count < CADRE_BENCH_MLP_BATCH ? count : CADRE_BENCH_MLP_BATCH;
-            status = cadre_batch_read(self->source, &order, first, count, &self->batch[0],
-                                      &self->batch[1]);
-            if (status == 0) {
-                status = train_step(self);
+        for (int64_t first = 0; first < rows; first += CADRE_BENCH_MLP_BATCH) {
+            int64_t count = cadre_min_i64(rows - first, CADRE_BENCH_MLP_BATCH);
+            int status = cadre_batch_read(self->source, &order, first, count, &self->batch[0],
+                                          &self->batch[1]);
+            if (status < 0) {
+                return status;
+            }
+            status = train_step(self);
+            if (status < 0) {
+                return status;
             }
             *examples += count;
         }
     }
-    return status;
+
+    return 0;
 }

@@ -265,13 +265,16 @@ moments(const float *x, int64_t count, float *mean, float *scale)
 {
     float sum = 0;
     float squares = 0;
+
     for (int64_t i = 0; i < count; i++) {
         sum += x[i];
     }
+
     *mean = sum / (float)count;
     for (int64_t i = 0; i < count; i++) {
         squares += (x[i] - *mean) * (x[i] - *mean);
     }
+
     *scale = 1 / sqrtf(squares / (float)count + 1e-5F);
 }
 
@@ -297,16 +300,19 @@ cadre_bench_loop_rownorm_grad(const cadre_bench_arrays_t *arrays)
     for (int64_t r = 0; r < arrays->rows; r++) {
         const float *g = arrays->y + r * arrays->columns;
         const float *x = arrays->x + r * arrays->columns;
+
         float *restrict out = arrays->out + r * arrays->columns;
         float mean = 0;
         float scale = 0;
         float sum = 0;
         float along = 0;
+
         moments(x, arrays->columns, &mean, &scale);
         for (int64_t c = 0; c < arrays->columns; c++) {
             sum += g[c];
             along += g[c] * (x[c] - mean) * scale;
         }
+
         for (int64_t c = 0; c < arrays->columns; c++) {
             out[c] = scale * (g[c] - sum / size - (x[c] - mean) * scale * along / size);
         }

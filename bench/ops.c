@@ -59,10 +59,12 @@ subject_init(subject_t *self)
         self->memory[i] = cadre_aligned_alloc(ROOM * sizeof(float));
         fill(self->memory[i], ROOM, i == 1 ? 0.01F : -4, 4, (uint64_t)i);
     }
+
     self->labels = cadre_calloc(ROWS, sizeof(*self->labels));
     for (int i = 0; i < ROWS; i++) {
         self->labels[i] = i % CADRE_BENCH_CLASSES;
     }
+
     self->arrays = (cadre_bench_arrays_t){
         .rows = ROWS,
         .x = self->memory[0],
@@ -131,9 +133,11 @@ run_blas(void *context, double *value)
     const subject_t *self = context;
     int before = cadre_bench_blas_set_threads(self->threads);
     double begin = cadre_bench_now();
+
     for (int i = 0; i < self->runs; i++) {
         cadre_bench_blas_multiply(self->product, self->arrays.x, self->arrays.y, self->arrays.out);
     }
+
     *value =
         2e-9 * self->product->inner * self->elements * self->runs / (cadre_bench_now() - begin);
     cadre_bench_blas_set_threads(before);
@@ -150,6 +154,7 @@ measure(cadre_bench_t *bench, subject_t *self, cadre_program_t *program,
     if (status < 0) {
         return status;
     }
+
     const void *variables[INPUTS + 1];
     int count = cadre_program_variable_count(program);
     for (int i = 0; i < count; i++) {
@@ -161,6 +166,7 @@ measure(cadre_bench_t *bench, subject_t *self, cadre_program_t *program,
                        : name[0] == 'w' ? self->arrays.windows
                                         : self->arrays.column;
     }
+
     void *gradients[1] = {self->arrays.out};
     cadre_tensor_t labels = {.dtype = CADRE_I32, .rank = 1, .shape = {ROWS}, .data = self->labels};
     self->run = (cadre_slot_run_t){.program = program,
@@ -183,6 +189,7 @@ measure_case(cadre_bench_t *bench, subject_t *self, const cadre_bench_op_t *test
                                     .z = cadre_op_var(p, "z", matrix, 2),
                                     .row = cadre_op_var(p, "row", matrix + 1, 1),
                                     .column = cadre_op_var(p, "column", column, 2)};
+
     cadre_op_push(p, cadre_op_var(p, "out", test->shape, test->rank), test->build(&at));
     self->arrays.columns = test->columns;
     self->elements = (double)ROWS * test->columns;
@@ -193,6 +200,7 @@ measure_case(cadre_bench_t *bench, subject_t *self, const cadre_bench_op_t *test
     if (status < 0) {
         return status;
     }
+
     const cadre_bench_figure_t figure = {.section = "ops",
                                          .unit = "ns/element",
                                          .value = measures[0].value,
@@ -212,6 +220,7 @@ measure_product(cadre_bench_t *bench, subject_t *self, const cadre_bench_product
     cadre_node_t node = cadre_op_matmul_transposed(
         p, cadre_op_var(p, "x", left + product->transpose_left, 2), product->transpose_left,
         cadre_op_var(p, "y", right + product->transpose_right, 2), product->transpose_right);
+
     cadre_op_push(p, cadre_op_var(p, "out", out, 2), node);
     self->elements = (double)product->m * product->n;
     double full = 1e9 / (self->elements * product->inner); /* 50 ms, or 10 */
@@ -222,6 +231,7 @@ measure_product(cadre_bench_t *bench, subject_t *self, const cadre_bench_product
     if (status < 0) {
         return status;
     }
+
     const cadre_bench_figure_t figure = {.section = "ops",
                                          .unit = "GFLOP/s",
                                          .value = measures[0].value,
@@ -243,14 +253,17 @@ cadre_bench_ops(cadre_bench_t *self)
     if (status < 0) {
         return status;
     }
+
     subject_init(&subject);
     status = cadre_slot_open(device, NULL, &subject.slot);
     for (size_t i = 0; i < cadre_bench_op_count && status == 0; i++) {
         status = measure_case(self, &subject, &cadre_bench_ops_list[i]);
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(products) && status == 0; i++) {
         status = measure_product(self, &subject, &products[i]);
     }
+
     cadre_slot_close(&subject.slot);
     cadre_device_close(&device);
     subject_fini(&subject);

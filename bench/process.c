@@ -45,6 +45,7 @@ run_child(const char *path, char *const *arguments, pid_t parent, bool verbose)
     if (getppid() == parent) {
         execv(path, arguments);
     }
+
     _exit(EXIT_CANNOT_EXECUTE);
 }
 
@@ -55,22 +56,27 @@ cadre_bench_process_start(const char *name, const char *const *arguments, bool v
     if (access(path, X_OK) < 0) {
         return cadre_fail(CADRE_EUNAVAILABLE, "%s: %s", path, strerror(errno));
     }
+
     char *list[CADRE_BENCH_ARGUMENTS_MAX + 2] = {path};
     for (size_t i = 0; arguments[i]; i++) {
         cadre_assert(i < CADRE_BENCH_ARGUMENTS_MAX);
         list[i + 1] = cadre_strdup(arguments[i]);
     }
+
     pid_t parent = getpid();
     pid_t child = fork();
     if (child == 0) {
         run_child(path, list, parent, verbose);
     }
+
     for (size_t i = 1; list[i]; i++) {
         free(list[i]);
     }
+
     if (child < 0) {
         return cadre_fail(CADRE_EIO, "no process can be started: %s", strerror(errno));
     }
+
     *pid = child;
     return 0;
 }
@@ -83,12 +89,14 @@ cadre_bench_process_end(pid_t *pid_p, int grace_ms)
     if (pid <= 0) {
         return;
     }
+
     for (int waited_ms = 0; waited_ms < grace_ms; waited_ms += LOOK_MS) {
         if (waitpid(pid, NULL, WNOHANG) != 0) {
             return;
         }
         poll(NULL, 0, LOOK_MS);
     }
+
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }

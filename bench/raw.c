@@ -91,20 +91,24 @@ serve(void *socket, char *bytes)
     if (id_size < 0) {
         return errno == EAGAIN ? 0 : broken("receive");
     }
+
     zmq_msg_init(&frame);
     int status = zmq_msg_recv(&frame, socket, 0) < 0 ? broken("receive") : 0;
     if (status == 0 && zmq_msg_size(&frame) >= sizeof(order)) {
         memcpy(&order, zmq_msg_data(&frame), sizeof(order));
     }
+
     status = status < 0 ? status : drop_rest(socket, &frame);
     zmq_msg_close(&frame);
     if (status < 0 || order.header_size == 0) {
         return status;
     }
+
     if (zmq_send(socket, id, (size_t)id_size, ZMQ_SNDMORE) < 0 ||
         zmq_send(socket, bytes, order.header_size, order.chunk_count ? ZMQ_SNDMORE : 0) < 0) {
         return broken("send");
     }
+
     return send_chunks(socket, bytes, order.chunk_size, order.chunk_count);
 }
 
@@ -119,6 +123,7 @@ cadre_bench_raw_peer(const char *address)
     while (status == 0) {
         status = serve(socket, bytes);
     }
+
     zmq_close(socket);
     zmq_ctx_term(context);
     free(bytes);
@@ -132,19 +137,21 @@ cadre_bench_raw_open(cadre_bench_t *bench, cadre_bench_raw_t **out)
 {
     cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "raw");
     const char *const arguments[] = {"--peer", address, NULL};
-    cadre_bench_raw_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_bench_raw_close) cadre_bench_raw_t *self = cadre_calloc(1, sizeof(*self));
+
     self->bytes = cadre_calloc(CADRE_BENCH_RAW_CHUNK_MAX, 1);
     self->context = zmq_ctx_new();
     self->socket = zmq_socket(self->context, ZMQ_DEALER);
     int status = cadre_bench_process_start("cadre-bench", arguments, bench->verbose, &self->peer);
-    if (status == 0 && (!set_options(self->socket) || zmq_connect(self->socket, address) < 0)) {
-        status = broken("connect");
-    }
     if (status < 0) {
-        cadre_bench_raw_close(&self);
         return status;
     }
+    if (!set_options(self->socket) || zmq_connect(self->socket, address) < 0) {
+        return broken("connect");
+    }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -169,12 +176,14 @@ ask(cadre_bench_raw_t *self, const cadre_bench_exchange_t *exchange, bool answer
                                ? CADRE_BENCH_RAW_HEADER_MIN
                                : exchange->reply_header_size,
                            exchange->reply_chunk_size, exchange->reply_chunk_count};
+
     cadre_assert(exchange->header_size >= sizeof(order) && exchange->header_size <= sizeof(header));
     memcpy(header, &order, sizeof(order));
     int more = exchange->chunk_count > 0 ? ZMQ_SNDMORE : 0;
     if (zmq_send(self->socket, header, exchange->header_size, more) < 0) {
         return broken("send");
     }
+
     return send_chunks(self->socket, self->bytes, exchange->chunk_size, exchange->chunk_count);
 }
 
@@ -197,6 +206,7 @@ cadre_bench_raw_run(cadre_bench_raw_t *self, const cadre_bench_exchange_t *excha
     size_t unanswered = 0;
     int status = 0;
     double begin = cadre_bench_now();
+
     for (size_t i = 0; i < count && status == 0; i++) {
         bool answered = !one_way || i + 1 == count;
         status = ask(self, exchange, answered);
@@ -206,6 +216,7 @@ cadre_bench_raw_run(cadre_bench_raw_t *self, const cadre_bench_exchange_t *excha
             unanswered--;
         }
     }
+
     *seconds = cadre_bench_now() - begin;
     return status;
 }

@@ -57,7 +57,15 @@ static const char *
 number(double value, char text[32])
 {
     double magnitude = value < 0 ? -value : value;
-    int decimals = magnitude >= 1000 ? 0 : magnitude >= 10 ? 1 : magnitude >= 1 ? 2 : 4;
+    int decimals = 4;
+    if (magnitude >= 1000) {
+        decimals = 0;
+    } else if (magnitude >= 10) {
+        decimals = 1;
+    } else if (magnitude >= 1) {
+        decimals = 2;
+    }
+
     snprintf(text, 32, "%.*f", decimals, value);
     return text;
 }
@@ -67,23 +75,28 @@ cadre_bench_report_table(const cadre_bench_report_t *self, int first, FILE *file
 {
     char value[32];
     char ceiling[32];
+
     for (int i = first; i < self->figure_count; i++) {
         const cadre_bench_figure_t *figure = &self->figures[i];
         if (i == first) {
             fprintf(file, "\n%-40s %10s %-12s %10s  %7s  %s\n", figure->section, "figure", "",
                     "ceiling", "ratio", "");
         }
+
         fprintf(file, "  %-38s %10s %-12s", figure->name, number(figure->value, value),
                 figure->unit);
         if (figure->ceiling_name) {
             fprintf(file, " %10s  %7.3f  %s", number(figure->ceiling, ceiling), ratio_of(figure),
                     figure->ceiling_name);
         }
+
         if (has_target(figure)) {
             fprintf(file, "  [target %s]", is_met(figure) ? "met" : "MISSED");
         }
+
         fputc('\n', file);
     }
+
     fflush(file);
 }
 
@@ -100,6 +113,7 @@ figure_json(const cadre_bench_figure_t *figure)
             json_pack("{s:s, s:f}", "name", figure->ceiling_name, "value", figure->ceiling));
         json_object_set_new(object, "ratio", json_real(ratio_of(figure)));
     }
+
     if (has_target(figure)) {
         bool by_value = figure->least_value > 0;
         json_object_set_new(object, "target",
@@ -107,6 +121,7 @@ figure_json(const cadre_bench_figure_t *figure)
                                       by_value ? figure->least_value : figure->least_ratio));
         json_object_set_new(object, "met", json_boolean(is_met(figure)));
     }
+
     return object;
 }
 
@@ -124,6 +139,7 @@ cpu_name(char *text, size_t size_bytes)
             break;
         }
     }
+
     if (file) {
         fclose(file);
     }
@@ -136,15 +152,18 @@ cadre_bench_report_json(const cadre_bench_report_t *self, bool quick, FILE *file
     cpu_name(cpu, sizeof(cpu));
     json_t *figures = json_array();
     json_t *failures = json_array();
+
     for (int i = 0; i < self->figure_count; i++) {
         json_array_append_new(figures, figure_json(&self->figures[i]));
     }
+
     for (int i = 0; i < self->failure_count; i++) {
         const cadre_bench_failure_t *failure = &self->failures[i];
         json_array_append_new(failures,
                               json_pack("{s:s, s:s, s:s}", "section", failure->section, "status",
                                         cadre_status_name(failure->status), "text", failure->text));
     }
+
     json_t *root =
         json_pack("{s:s, s:s, s:b, s:{s:i, s:s}, s:o, s:o}", "schema", "cadre.bench/v1", "version",
                   CADRE_VERSION, "quick", quick, "host", "cpus", cadre_cpu_count(), "cpu", cpu,

@@ -80,9 +80,11 @@ receive(cadre_bench_shard_client_t *self, cadre_socket_t *socket, cadre_message_
         }
         status = cadre_socket_receive(socket, &self->frames);
     }
+
     if (status < 0) {
         return status;
     }
+
     return cadre_message_decode(cadre_chunk_data(self->frames.header),
                                 cadre_chunk_size_bytes(self->frames.header), self->frames.chunks,
                                 self->frames.count, message);
@@ -93,27 +95,40 @@ static int
 await_control(cadre_bench_shard_client_t *self, cadre_message_type_t type, cadre_message_t *message)
 {
     int status = receive(self, self->control, message);
-    while (status == 0 && message->type != type) {
+    if (status < 0) {
+        return status;
+    }
+
+    while (message->type != type) {
         cadre_message_fini(message);
         status = receive(self, self->control, message);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 /* Sends a question on the control plane and waits for its REPLY. */
 static int
 ask_control(cadre_bench_shard_client_t *self, cadre_message_t *message)
 {
-    cadre_message_t reply = {.storage = NULL};
+    cadre_auto(cadre_message_fini) cadre_message_t reply = {.storage = NULL};
     int status = send_message(self->control, &self->ps_id, message);
-    if (status == 0) {
-        status = await_control(self, CADRE_MESSAGE_REPLY, &reply);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && reply.reply.status != 0) {
-        status = cadre_fail(-(int)reply.reply.status, "the ps: %s", reply.reply.text);
+
+    status = await_control(self, CADRE_MESSAGE_REPLY, &reply);
+    if (status < 0) {
+        return status;
     }
-    cadre_message_fini(&reply);
-    return status;
+    if (reply.reply.status != 0) {
+        return cadre_fail(-(int)reply.reply.status, "the ps: %s", reply.reply.text);
+    }
+
+    return 0;
 }
 
 /* --- the session --- */
@@ -126,16 +141,20 @@ welcome(cadre_bench_shard_client_t *self)
     if (status < 0) {
         return status;
     }
+
     self->ps_id = self->frames.from;
     cadre_endpoint_t endpoint;
     status = cadre_endpoint_parse(hello.hello.address, &endpoint);
     cadre_message_fini(&hello);
-    if (status == 0) {
-        status = cadre_socket_connect(self->data, &endpoint);
-    }
     if (status < 0) {
         return status;
     }
+
+    status = cadre_socket_connect(self->data, &endpoint);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_message_t message = new_message(self, CADRE_MESSAGE_WELCOME, &self->coordinator);
     message.welcome = (cadre_welcome_message_t){.job = "bench",
                                                 .heartbeat_ms = CADRE_HEARTBEAT_MS,
@@ -143,10 +162,12 @@ welcome(cadre_bench_shard_client_t *self)
                                                 .resend_ms = CADRE_RESEND_MS,
                                                 .shards = 1,
                                                 .generation = GENERATION};
+
     status = send_message(self->control, &self->ps_id, &message);
     if (status < 0) {
         return status;
     }
+
     message = new_message(self, CADRE_MESSAGE_RESTORE, &self->coordinator);
     message.restore = (cadre_restore_message_t){.path = "", .cut = 1, .generation = GENERATION};
     return ask_control(self, &message);
@@ -158,26 +179,34 @@ open_sockets(cadre_bench_shard_client_t *self, const char *address)
     char id[CADRE_TASK_TEXT_SIZE];
     cadre_endpoint_t endpoint;
     int status = cadre_context_open(&self->context);
-    if (status == 0) {
-        status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_endpoint_parse(address, &endpoint);
+
+    status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_socket_bind(self->control, &endpoint);
+
+    status = cadre_endpoint_parse(address, &endpoint);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_socket_open_dealer(self->context, CADRE_PLANE_DATA,
-                                          cadre_task_text(&self->worker, id), &self->data);
+
+    status = cadre_socket_bind(self->control, &endpoint);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    return cadre_socket_open_dealer(self->context, CADRE_PLANE_DATA,
+                                    cadre_task_text(&self->worker, id), &self->data);
 }
 
 int
 cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, cadre_bench_shard_client_t **out)
 {
-    cadre_bench_shard_client_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_auto(cadre_bench_shard_client_close) cadre_bench_shard_client_t *self =
+        cadre_calloc(1, sizeof(*self));
     uint64_t incarnation = (uint64_t)getpid() << 32 | ++bench->next_name;
     self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, incarnation};
     self->worker = (cadre_task_t){CADRE_ROLE_WORKER, 0, incarnation};
@@ -187,17 +216,22 @@ cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, cadre_bench_shard
     const char *const arguments[] = {"--index", "0",       "--coordinator", address, "--address",
                                      own,       "--lanes", threads,         NULL};
     int status = open_sockets(self, address);
-    if (status == 0) {
-        status = cadre_bench_process_start("cadre-ps", arguments, bench->verbose, &self->ps);
-    }
-    if (status == 0) {
-        status = welcome(self);
-    }
     if (status < 0) {
-        cadre_bench_shard_client_close(&self);
         return status;
     }
+
+    status = cadre_bench_process_start("cadre-ps", arguments, bench->verbose, &self->ps);
+    if (status < 0) {
+        return status;
+    }
+
+    status = welcome(self);
+    if (status < 0) {
+        return status;
+    }
+
     *out = self;
+    self = NULL;
     return 0;
 }
 
@@ -208,11 +242,13 @@ cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p)
     if (!self) {
         return;
     }
+
     if (self->ps_id.size > 0) {
         cadre_message_t stop = new_message(self, CADRE_MESSAGE_STOP, &self->coordinator);
         stop.stop.reason = "the measurement is over";
         send_message(self->control, &self->ps_id, &stop);
     }
+
     cadre_bench_process_end(&self->ps, LEAVE_MS);
     for (int i = 0; i < VARIABLES_MAX; i++) {
         for (size_t k = 0; k < self->variables[i].chunk_count; k++) {
@@ -220,6 +256,7 @@ cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p)
         }
         free(self->variables[i].gradient);
     }
+
     cadre_frames_fini(&self->frames);
     cadre_socket_close(&self->data, 0);
     cadre_socket_close(&self->control, 0);
@@ -230,10 +267,11 @@ cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p)
 /* --- values --- */
 
 static void
-make_gradient(variable_t *variable, size_t size_bytes, bool narrow)
+make_gradient(variable_t *variable, size_t size_bytes, bool bf16)
 {
     cadre_chunk_layout_t layout;
     int status = cadre_chunk_layout_init(&layout, size_bytes / ROW_SIZE, ROW_SIZE);
+
     cadre_assert(status == 0);
     variable->chunk_count = layout.count;
     variable->gradient = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
@@ -244,7 +282,8 @@ make_gradient(variable_t *variable, size_t size_bytes, bool narrow)
         for (size_t i = 0; i < count; i++) {
             numbers[i] = (float)(i % 1000) * 1e-6F;
         }
-        if (narrow) {
+
+        if (bf16) {
             cadre_chunk_t *words = cadre_chunk_new(count * cadre_dtype_size(CADRE_BF16));
             cadre_bf16_narrow(numbers, cadre_chunk_data(words), count);
             cadre_chunk_unref(&variable->gradient[k]);
@@ -255,10 +294,10 @@ make_gradient(variable_t *variable, size_t size_bytes, bool narrow)
 
 int
 cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                size_t size_bytes, cadre_optimizer_kind_t kind, bool narrow)
+                                size_t size_bytes, cadre_optimizer_kind_t kind, bool bf16)
 {
     cadre_assert(variable >= 1 && variable <= VARIABLES_MAX && size_bytes % ROW_SIZE == 0);
-    make_gradient(&self->variables[variable - 1], size_bytes, narrow);
+    make_gradient(&self->variables[variable - 1], size_bytes, bf16);
     const uint64_t rows = size_bytes / ROW_SIZE;
     static const double parameters[] = {0.01, 0.9, 0.999, 1e-7}; /* sgd has the first alone */
     const uint64_t shape[] = {rows, COLUMNS};
@@ -268,7 +307,7 @@ cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t varia
                                               .name = "values",
                                               .partitions = 1,
                                               .dtype = CADRE_F32,
-                                              .wire = narrow ? CADRE_BF16 : 0,
+                                              .wire = bf16 ? CADRE_BF16 : 0,
                                               .shape = {shape, CADRE_COUNT_OF(shape)},
                                               .rows = rows,
                                               .initializer = CADRE_INITIALIZER_ZEROS,
@@ -294,9 +333,11 @@ ask_data(cadre_bench_shard_client_t *self, uint64_t variable, bool push)
         message.pull = (cadre_pull_message_t){.generation = GENERATION,
                                               .partitions = {triple, CADRE_COUNT_OF(triple)}};
     }
+
     for (size_t k = 0; push && k < about->chunk_count; k++) {
         cadre_message_add_chunk(&message, cadre_chunk_ref(about->gradient[k]));
     }
+
     return send_message(self->data, NULL, &message);
 }
 
@@ -308,6 +349,7 @@ take_answer(cadre_bench_shard_client_t *self, uint64_t variable, bool push)
     if (status < 0) {
         return status;
     }
+
     bool expected = answer.type == (push ? CADRE_MESSAGE_APPLIED : CADRE_MESSAGE_VALUES);
     uint64_t code = push ? answer.applied.status : answer.values.status;
     size_t chunks = push ? 0 : self->variables[variable - 1].chunk_count;
@@ -316,6 +358,7 @@ take_answer(cadre_bench_shard_client_t *self, uint64_t variable, bool push)
         status = cadre_fail(CADRE_EMALFORMED, "the ps answers %s",
                             cadre_message_text(&answer, text, sizeof(text)));
     }
+
     cadre_message_fini(&answer);
     return status;
 }
@@ -333,9 +376,11 @@ run(cadre_bench_shard_client_t *self, uint64_t variable, bool push, size_t count
             unanswered--;
         }
     }
+
     /* Heartbeats have piled up meanwhile. */
     while (status == 0 && cadre_socket_receive(self->control, &self->frames) == 0) {
     }
+
     return status;
 }
 

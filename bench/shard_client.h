@@ -26,10 +26,10 @@ int cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes,
 void cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p);
 
 /* Creates variable `variable` (its id, from 1) of `size_bytes` bytes of f32, a multiple of 4 KiB,
- * in one partition, with the optimizer `kind` (sgd or adam); with `narrow` it travels as
+ * in one partition, with the optimizer `kind` (sgd or adam); with `bf16` it travels as
  * bf16. */
 int cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                    size_t size_bytes, cadre_optimizer_kind_t kind, bool narrow);
+                                    size_t size_bytes, cadre_optimizer_kind_t kind, bool bf16);
 
 /* Pulls the whole variable `count` times, or pushes `count` updates of all of it, with at most
  * `window` requests unanswered. */

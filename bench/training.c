@@ -45,19 +45,26 @@ run_alone(void *context, double *value)
 static int
 schedule_epochs(subject_t *self, int64_t *examples)
 {
-    int status = 0;
-    for (int i = 0; i < self->epochs && status == 0; i++) {
+    for (int i = 0; i < self->epochs; i++) {
         cadre_batch_t batch;
-        status =
+        int status =
             cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH, true, false);
-        while (status == 0 && cadre_dataset_next(self->data, &batch)) {
+        if (status < 0) {
+            return status;
+        }
+
+        while (cadre_dataset_next(self->data, &batch)) {
             const cadre_call_t call = cadre_call_batch(&batch);
             status = cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call,
                                                 CADRE_BENCH_WAIT_MS, NULL);
+            if (status < 0) {
+                return status;
+            }
             *examples += batch.count;
         }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -68,19 +75,30 @@ run_cluster(void *context, double *value)
     double cpu_before = 0;
     double cpu_after = 0;
     int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_before);
+    if (status < 0) {
+        return status;
+    }
+
     double begin = cadre_bench_now();
-    if (status == 0) {
-        status = schedule_epochs(self, &examples);
+    status = schedule_epochs(self, &examples);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_coordinator_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
+
+    status = cadre_coordinator_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
+    if (status < 0) {
+        return status;
     }
+
     *value = (double)examples / (cadre_bench_now() - begin);
-    if (status == 0) {
-        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+
+    status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+    if (status < 0) {
+        return status;
     }
+
     self->cpu_us[0] = 1e6 * (cpu_after - cpu_before) / (double)examples;
-    return status;
+    return 0;
 }
 
 /* Variables, program and data in the cluster. */
@@ -89,8 +107,8 @@ define(subject_t *self)
 {
     cadre_coordinator_t *coordinator = self->cluster.coordinator;
     cadre_auto(cadre_free) char *data = cadre_bench_mlp_data(self->digits);
-    int status = 0;
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES && status == 0; i++) {
+
+    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
         const cadre_bench_mlp_variable_t *about = &cadre_bench_mlp_variables[i];
         cadre_variable_t *variable = NULL;
         cadre_variable_options_t options = cadre_variable_options();
@@ -98,20 +116,25 @@ define(subject_t *self)
                                                                 : CADRE_INITIALIZER_ZEROS);
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
         options.optimizer.learning_rate = CADRE_BENCH_MLP_RATE;
-        status = cadre_variable_create(coordinator, about->name, CADRE_F32, about->shape,
-                                       about->rank, &options, &variable);
+        int status = cadre_variable_create(coordinator, about->name, CADRE_F32, about->shape,
+                                           about->rank, &options, &variable);
+        if (status < 0) {
+            return status;
+        }
     }
+
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
-    if (status == 0) {
-        status = cadre_bench_mlp_program(&program);
+    int status = cadre_bench_mlp_program(&program);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_function_register(coordinator, &program, &self->step);
+
+    status = cadre_function_register(coordinator, &program, &self->step);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_dataset_open(coordinator, "digits", data, CADRE_BENCH_WAIT_MS, &self->data);
-    }
-    return status;
+
+    return cadre_dataset_open(coordinator, "digits", data, CADRE_BENCH_WAIT_MS, &self->data);
 }
 
 static void
@@ -135,16 +158,28 @@ static int
 measure(cadre_bench_t *bench, subject_t *subject, int workers)
 {
     cadre_bench_measure_t measures[] = {{run_cluster, subject, 0}, {run_alone, subject, 0}};
+    int status = define(subject);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                         cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
+    }
+
+    add_figures(bench, workers, measures, subject->cpu_us);
+    return 0;
+}
+
+/* Measures on a cluster that lives for these measurements only. */
+static int
+measure_cluster(cadre_bench_t *bench, subject_t *subject, int workers)
+{
     int status = cadre_bench_cluster_open(bench, workers, &subject->cluster);
     if (status == 0) {
-        status = define(subject);
-    }
-    if (status == 0) {
-        status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                             cadre_bench_amount(bench, REPETITIONS, 3));
-    }
-    if (status == 0) {
-        add_figures(bench, workers, measures, subject->cpu_us);
+        status = measure(bench, subject, workers);
     }
     cadre_bench_cluster_close(&subject->cluster);
     return status;
@@ -158,7 +193,7 @@ cadre_bench_training(cadre_bench_t *self)
     subject.digits = digits ? digits : self->digits;
     int status = cadre_bench_mlp_open(subject.digits, &subject.alone);
     for (int workers = 1; workers <= WORKERS_MAX && status == 0; workers++) {
-        status = measure(self, &subject, workers);
+        status = measure_cluster(self, &subject, workers);
     }
     cadre_bench_mlp_close(&subject.alone);
     return status;

@@ -27,7 +27,7 @@ static const struct {
     const char *name;
     size_t size_bytes;
     double least_push_ratio;
-    bool narrow;
+    bool bf16;
 } sizes[] = {
     {"4 KB", 4 << 10, 0, false},   {"64 KB", 64 << 10, 0, false},
     {"1 MB", 1 << 20, 0.5, false}, {"1 MB as bf16", 1 << 20, 0, true},
@@ -89,8 +89,10 @@ run_raw(const subject_t *self, bool push, double *value)
         exchange.reply_chunk_size = chunk_size;
         exchange.reply_chunk_count = chunk_count;
     }
+
     double seconds = 0;
     int status = cadre_bench_raw_run(self->raw, &exchange, self->count, self->window, &seconds);
+
     *value = gb_per_second(self, seconds);
     return status;
 }
@@ -151,7 +153,7 @@ measure(cadre_bench_t *bench, subject_t *subject, size_t number)
     size_t bytes = (size_t)cadre_bench_amount(bench, 512, 64) << 20;
     subject->variable = number + 1;
     subject->size_bytes = sizes[number].size_bytes;
-    subject->wire_size_bytes = subject->size_bytes / (sizes[number].narrow ? 2 : 1);
+    subject->wire_size_bytes = subject->size_bytes / (sizes[number].bf16 ? 2 : 1);
     subject->count = clamp(bytes / subject->size_bytes, COUNT_MIN, COUNT_MAX);
     subject->window =
         clamp((size_t)CADRE_IN_FLIGHT_SIZE_MAX / subject->wire_size_bytes, 1, WINDOW_MAX);
@@ -162,15 +164,19 @@ measure(cadre_bench_t *bench, subject_t *subject, size_t number)
                                         {run_memcpy, subject, 0}};
     int status =
         cadre_bench_shard_client_create(subject->client, subject->variable, subject->size_bytes,
-                                        CADRE_OPTIMIZER_SGD, sizes[number].narrow);
-    if (status == 0) {
-        status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                             cadre_bench_amount(bench, REPETITIONS, 3));
+                                        CADRE_OPTIMIZER_SGD, sizes[number].bf16);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        add_figures(bench, number, measures);
+
+    status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                         cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    add_figures(bench, number, measures);
+    return 0;
 }
 
 int
@@ -178,14 +184,17 @@ cadre_bench_values(cadre_bench_t *self)
 {
     const size_t largest = sizes[CADRE_COUNT_OF(sizes) - 1].size_bytes;
     subject_t subject = {.from = cadre_calloc(largest, 1), .to = cadre_calloc(largest, 1)};
+
     memset(subject.from, 1, largest);
     int status = cadre_bench_raw_open(self, &subject.raw);
     if (status == 0) {
         status = cadre_bench_shard_client_open(self, 0, &subject.client);
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(sizes) && status == 0; i++) {
         status = measure(self, &subject, i);
     }
+
     cadre_bench_shard_client_close(&subject.client);
     cadre_bench_raw_close(&subject.raw);
     free(subject.from);

@@ -68,15 +68,18 @@ make_program(cadre_program_t **out)
         x = cadre_op_dense(p, x, weight, bias);
         x = i + 1 < LAYERS ? cadre_op_relu(p, x) : x;
     }
+
     cadre_node_t loss = cadre_op_softmax_cross_entropy(p, x, label);
     cadre_op_result(p, "loss", loss);
     cadre_op_minimize(p, loss);
     int status = cadre_program_finish(p);
-    if (status == 0) {
-        *out = p;
-        p = NULL;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = p;
+    p = NULL;
+    return 0;
 }
 
 static void
@@ -101,10 +104,16 @@ make_batch(cadre_tensor_t batch[2], uint64_t stream)
 {
     const int64_t shape[] = {BATCH, widths[0]};
     int status = cadre_tensor_init(&batch[0], CADRE_F32, shape, 2);
-    if (status == 0) {
-        status = cadre_tensor_init(&batch[1], CADRE_I32, shape, 1);
+    if (status < 0) {
+        return status;
     }
-    for (int64_t row = 0; row < BATCH && status == 0; row++) {
+
+    status = cadre_tensor_init(&batch[1], CADRE_I32, shape, 1);
+    if (status < 0) {
+        return status;
+    }
+
+    for (int64_t row = 0; row < BATCH; row++) {
         float *x = (float *)batch[0].data + row * widths[0];
         int32_t *label = (int32_t *)batch[1].data + row;
         *label = 0;
@@ -113,7 +122,8 @@ make_batch(cadre_tensor_t batch[2], uint64_t stream)
             *label = i < widths[LAYERS] && x[i] > x[*label] ? (int32_t)i : *label;
         }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -121,28 +131,44 @@ subject_init(subject_t *self)
 {
     cadre_optimizer_spec_t spec;
     int status = cadre_optimizer_spec_parse(&spec, "sgd");
-    if (status == 0) {
-        status = cadre_optimizer_spec_set(&spec, "learning_rate", rate);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_optimizer_init(&self->optimizer, &spec, CADRE_F32);
+
+    status = cadre_optimizer_spec_set(&spec, "learning_rate", rate);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_device_open("cpu", self->threads, &self->device);
+
+    status = cadre_optimizer_init(&self->optimizer, &spec, CADRE_F32);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_slot_open(self->device, NULL, &self->slot);
+
+    status = cadre_device_open("cpu", self->threads, &self->device);
+    if (status < 0) {
+        return status;
     }
-    for (int i = 0; i < BATCHES && status == 0; i++) {
+
+    status = cadre_slot_open(self->device, NULL, &self->slot);
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < BATCHES; i++) {
         status = make_batch(self->batches[i], (uint64_t)i);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0) {
-        status = make_program(&self->program);
+
+    status = make_program(&self->program);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        make_variables(self);
-    }
-    return status;
+
+    make_variables(self);
+    return 0;
 }
 
 static void
@@ -152,10 +178,12 @@ subject_fini(subject_t *self)
         free(self->values[i]);
         free(self->gradients[i]);
     }
+
     for (int i = 0; i < BATCHES; i++) {
         cadre_tensor_fini(&self->batches[i][0]);
         cadre_tensor_fini(&self->batches[i][1]);
     }
+
     cadre_program_destroy(&self->program);
     cadre_slot_close(&self->slot);
     cadre_device_close(&self->device);
@@ -170,6 +198,7 @@ train_step(subject_t *self)
         values[i] = self->values[i];
         gradients[i] = self->gradients[cadre_program_push(self->program, i)->variable];
     }
+
     cadre_tensor_t loss = {.data = NULL};
     const cadre_slot_run_t run = {.program = self->program,
                                   .arguments = self->batches[self->step % BATCHES],
@@ -182,6 +211,7 @@ train_step(subject_t *self)
     if (status < 0) {
         return status;
     }
+
     self->loss = *(const float *)loss.data;
     cadre_tensor_fini(&loss);
     self->step++;
@@ -192,6 +222,7 @@ train_step(subject_t *self)
                                                    .value_out = self->values[i]};
         cadre_optimizer_apply(&self->optimizer, self->step, &stretch);
     }
+
     return 0;
 }
 
@@ -224,12 +255,14 @@ run_products(void *context, double *value)
     for (int64_t i = 0; i < widths[0] * widths[1]; i++) {
         operand[i] = cadre_random_uniform(3, 1, (uint64_t)i);
     }
+
     double begin = cadre_bench_now();
     for (int i = 0; i < self->steps; i++) {
         for (size_t k = 0; k < CADRE_COUNT_OF(products); k++) {
             cadre_bench_blas_multiply(&products[k], x, operand, out);
         }
     }
+
     *value = (double)self->steps * BATCH / (cadre_bench_now() - begin);
     cadre_bench_blas_set_threads(before);
     return 0;
@@ -239,19 +272,24 @@ static int
 measure(cadre_bench_t *bench, subject_t *self)
 {
     int status = train_step(self);
-    float first = self->loss;
-    cadre_bench_measure_t measures[] = {{run_training, self, 0}, {run_products, self, 0}};
-    if (status == 0) {
-        status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                             cadre_bench_amount(bench, REPETITIONS, 3));
-    }
-    if (status == 0 && !(self->loss < first)) {
-        status = cadre_fail(CADRE_EDATA, "training is wrong: the loss was %g, now it is %g",
-                            (double)first, (double)self->loss);
-    }
     if (status < 0) {
         return status;
     }
+
+    float first = self->loss;
+    cadre_bench_measure_t measures[] = {{run_training, self, 0}, {run_products, self, 0}};
+    status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                         cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
+    }
+
+    /* A fast step that learns nothing is no result. */
+    if (!(self->loss < first)) {
+        return cadre_fail(CADRE_EDATA, "training is wrong: the loss was %g, now it is %g",
+                          (double)first, (double)self->loss);
+    }
+
     const cadre_bench_figure_t figure = {.section = "mlp",
                                          .unit = "examples/s",
                                          .value = measures[0].value,
@@ -266,12 +304,11 @@ measure(cadre_bench_t *bench, subject_t *self)
 int
 cadre_bench_wide_mlp(cadre_bench_t *self)
 {
-    subject_t subject = {.threads = self->threads,
-                         .steps = cadre_bench_amount(self, STEPS_FULL, STEPS_QUICK)};
+    cadre_auto(subject_fini) subject_t subject = {
+        .threads = self->threads, .steps = cadre_bench_amount(self, STEPS_FULL, STEPS_QUICK)};
     int status = subject_init(&subject);
-    if (status == 0) {
-        status = measure(self, &subject);
+    if (status < 0) {
+        return status;
     }
-    subject_fini(&subject);
-    return status;
+    return measure(self, &subject);
 }

@@ -30,6 +30,7 @@ write_numbers(const gpu_model_t *model, const char *folder)
         status = write_file(folder, name, values,
                             (size_t)gpu_variable_count(&model->variables[i]) * sizeof(float));
     }
+
     for (int i = 0; i < GPU_BATCHES * model->argument_count && status == 0; i++) {
         int batch = i / model->argument_count;
         int argument = i % model->argument_count;
@@ -38,6 +39,7 @@ write_numbers(const gpu_model_t *model, const char *folder)
         status = write_file(folder, name, tensor.data, cadre_tensor_size_bytes(&tensor));
         cadre_tensor_fini(&tensor);
     }
+
     return status;
 }
 
@@ -57,6 +59,7 @@ print_model(FILE *file, const gpu_model_t *model, const gpu_size_t *size)
         fprintf(file, i ? ", " : "");
         print_shape(file, model->variables[i].shape, model->variables[i].rank);
     }
+
     fprintf(file, "],\n \"arguments\": [");
     for (int i = 0; i < model->argument_count; i++) {
         const gpu_argument_t *argument = &model->arguments[i];
@@ -65,6 +68,7 @@ print_model(FILE *file, const gpu_model_t *model, const gpu_size_t *size)
         print_shape(file, argument->shape, argument->rank);
         fprintf(file, "}");
     }
+
     fprintf(file, "]}\n");
 }
 

@@ -67,6 +67,7 @@ choose_algorithm(gpu_floor_t *self, product_t *product)
     const size_t size = WORKSPACE_SIZE;
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
+
     TRY(cublasLtMatmulPreferenceCreate(&preference));
     TRY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &size, sizeof(size)));
@@ -77,6 +78,7 @@ choose_algorithm(gpu_floor_t *self, product_t *product)
     if (error != 0 || found < 1) {
         return cadre_fail(CADRE_EDEVICE, "cublasLt has no algorithm: error %d", error);
     }
+
     product->algorithm = result.algo;
     return 0;
 }
@@ -89,6 +91,7 @@ make_product(gpu_floor_t *self, const gpu_floor_work_t *work, int index)
     product_t *product = &self->products[self->product_count++];
     const cublasOperation_t left = about->transpose_left ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t right = about->transpose_right ? CUBLAS_OP_T : CUBLAS_OP_N;
+
     TRY(cublasLtMatmulDescCreate(&product->operation, find_math(work->math), CUDA_R_32F));
     TRY(cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_TRANSA, &right,
                                        sizeof(right)));
@@ -98,12 +101,22 @@ make_product(gpu_floor_t *self, const gpu_floor_work_t *work, int index)
     const bool flip_left = about->transpose_left;
     int status = make_layout(&product->layouts[0], flip_right ? about->n : about->inner,
                              flip_right ? about->inner : about->n, repeats);
-    if (status == 0) {
-        status = make_layout(&product->layouts[1], flip_left ? about->inner : about->m,
-                             flip_left ? about->m : about->inner, repeats);
+    if (status < 0) {
+        return status;
     }
-    status = status < 0 ? status : make_layout(&product->layouts[2], about->m, about->n, repeats);
-    return status < 0 ? status : choose_algorithm(self, product);
+
+    status = make_layout(&product->layouts[1], flip_left ? about->inner : about->m,
+                         flip_left ? about->m : about->inner, repeats);
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_layout(&product->layouts[2], about->m, about->n, repeats);
+    if (status < 0) {
+        return status;
+    }
+
+    return choose_algorithm(self, product);
 }
 
 static size_t
@@ -127,11 +140,13 @@ make_numbers(gpu_floor_t *self, const gpu_floor_work_t *work)
         sizes[1] = larger(sizes[1], m * inner * repeats);
         sizes[2] = larger(sizes[2], m * n * repeats);
     }
+
     size_t size = larger(sizes[0], sizes[1]);
     cadre_auto(cadre_free) float *numbers = cadre_calloc(size, sizeof(float));
     for (size_t i = 0; i < size; i++) {
         numbers[i] = (float)(i * 2654435761U % 65536) / 65536.0F - 0.5F;
     }
+
     for (int i = 0; i < 3; i++) {
         void *memory = NULL;
         TRY(cudaMalloc(&memory, sizes[i] * sizeof(float)));
@@ -140,6 +155,7 @@ make_numbers(gpu_floor_t *self, const gpu_floor_work_t *work)
             TRY(cudaMemcpy(memory, numbers, sizes[i] * sizeof(float), cudaMemcpyHostToDevice));
         }
     }
+
     TRY(cudaMalloc(&self->workspace, WORKSPACE_SIZE));
     TRY(cudaDeviceSynchronize());
     return 0;
@@ -153,13 +169,22 @@ make(gpu_floor_t *self, const gpu_floor_work_t *work)
         return cadre_fail(CADRE_EUNAVAILABLE, "cuda:%d: %s", work->index,
                           cudaGetErrorString(error));
     }
+
     TRY(cublasLtCreate(&self->cublas));
     TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
     int status = make_numbers(self, work);
-    for (int i = 0; i < work->product_count && status == 0; i++) {
-        status = make_product(self, work, i);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    for (int i = 0; i < work->product_count; i++) {
+        status = make_product(self, work, i);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
 }
 
 int
@@ -182,6 +207,7 @@ gpu_floor_close(gpu_floor_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     for (int i = 0; i < self->product_count; i++) {
         for (int k = 0; k < 3; k++) {
@@ -189,9 +215,11 @@ gpu_floor_close(gpu_floor_t **self_p)
         }
         cublasLtMatmulDescDestroy(self->products[i].operation);
     }
+
     for (int i = 0; i < 3; i++) {
         cudaFree(self->numbers[i]);
     }
+
     cudaFree(self->workspace);
     if (self->stream) {
         cudaStreamDestroy(self->stream);
@@ -199,6 +227,7 @@ gpu_floor_close(gpu_floor_t **self_p)
     if (self->cublas) {
         cublasLtDestroy(self->cublas);
     }
+
     free(self);
 }
 
@@ -207,6 +236,7 @@ gpu_floor_run(gpu_floor_t *self, int steps)
 {
     const float one = 1;
     const float zero = 0;
+
     for (int step = 0; step < steps; step++) {
         for (int i = 0; i < self->product_count; i++) {
             const product_t *product = &self->products[i];
@@ -217,6 +247,7 @@ gpu_floor_run(gpu_floor_t *self, int steps)
                                WORKSPACE_SIZE, self->stream));
         }
     }
+
     TRY(cudaStreamSynchronize(self->stream));
     return 0;
 }

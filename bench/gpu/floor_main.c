@@ -39,6 +39,7 @@ train(void *context, int steps, float *losses)
     if (self->floor) {
         return gpu_floor_run(self->floor, steps);
     }
+
     for (int step = 0; step < steps; step++) {
         for (int i = 0; i < self->model.product_count; i++) {
             for (int k = 0; k < self->model.repeats[i]; k++) {
@@ -47,6 +48,7 @@ train(void *context, int steps, float *losses)
             }
         }
     }
+
     return 0;
 }
 
@@ -58,6 +60,7 @@ open_subject(const gpu_options_t *options, subject_t *self)
     if (status < 0) {
         return status;
     }
+
     if (strncmp(options->device, "cuda", 4) == 0) {
         const char *colon = strchr(options->device, ':');
         const gpu_floor_work_t work = {.products = self->model.products,
@@ -67,11 +70,13 @@ open_subject(const gpu_options_t *options, subject_t *self)
                                        .index = colon ? (int)strtol(colon + 1, NULL, 10) : 0};
         return gpu_floor_open(&work, &self->floor);
     }
+
     size_t sizes[3] = {0};
     largest(&self->model, sizes);
     for (int i = 0; i < 3; i++) {
         self->numbers[i] = cadre_calloc(sizes[i], sizeof(float));
     }
+
     cadre_bench_blas_set_threads(options->threads);
     return 0;
 }
@@ -82,17 +87,21 @@ main(int argc, char **argv)
     gpu_options_t options;
     subject_t subject = {.floor = NULL};
     int status = gpu_options_parse(argc, argv, &options);
+
     status = status < 0 ? status : open_subject(&options, &subject);
     if (status == 0) {
         const gpu_runner_t runner = {.context = &subject, .train = train};
         status = gpu_runner_serve(&runner, options.device);
     }
+
     gpu_floor_close(&subject.floor);
     for (int i = 0; i < 3; i++) {
         free(subject.numbers[i]);
     }
+
     if (status < 0) {
         fprintf(stderr, "%s: %s\n", argv[0], cadre_error_text());
     }
+
     return status < 0;
 }

@@ -80,6 +80,7 @@ add_dense_products(maker_t *maker, int64_t in, int64_t out, bool first)
         .m = (int)in, .n = (int)out, .inner = batch, .transpose_left = true};
     const cadre_bench_product_t input = {
         .m = batch, .n = (int)in, .inner = (int)out, .transpose_right = true};
+
     add_product(maker->model, &forward, 1);
     add_product(maker->model, &weight, 1);
     if (!first) {
@@ -134,6 +135,7 @@ make_dlrm(maker_t *maker, const gpu_size_t *size)
 {
     static const int64_t pairs = SIZE + (int64_t)(TABLES + 1) * TABLES / 2;
     cadre_program_t *p = maker->program;
+
     maker->model->rate = dlrm_rate;
     cadre_node_t h = add_argument(maker, CADRE_F32, DENSE, 0);
     cadre_node_t target = add_argument(maker, CADRE_F32, 0, 1);
@@ -143,6 +145,7 @@ make_dlrm(maker_t *maker, const gpu_size_t *size)
         cadre_node_t table = add_variable(maker, "t", (int64_t[]){size->rows, SIZE}, 2, 0.125F);
         embeddings[i] = cadre_op_take(p, table, index);
     }
+
     h = cadre_op_relu(p, add_dense(maker, h, DENSE, 512, true));
     h = cadre_op_relu(p, add_dense(maker, h, 512, 256, false));
     h = cadre_op_relu(p, add_dense(maker, h, 256, SIZE, false));
@@ -162,6 +165,7 @@ push_values(const maker_t *maker, cadre_node_t loss)
     const gpu_model_t *model = maker->model;
     cadre_node_t gradients[GPU_VARIABLES_MAX];
     cadre_node_t rate = cadre_op_const_f32(program, model->rate);
+
     cadre_op_gradient(program, loss, maker->variables, model->variable_count, gradients);
     for (int i = 0; i < model->variable_count; i++) {
         cadre_node_t step = cadre_op_mul(program, gradients[i], rate);
@@ -184,6 +188,7 @@ gpu_model_make(const gpu_size_t *size, gpu_push_t push, gpu_model_t *model, cadr
     if (!is_size(size) || (!is_mlp && strcmp(size->model, "dlrm") != 0)) {
         return cadre_fail(CADRE_EINVALID, "a model is mlp or dlrm, of sizes above 0");
     }
+
     *model = (gpu_model_t){.name = size->model};
     cadre_auto(cadre_program_destroy) cadre_program_t *program = cadre_program_new(size->model);
     maker_t maker = {.model = model, .program = program, .batch = size->batch};
@@ -194,10 +199,12 @@ gpu_model_make(const gpu_size_t *size, gpu_push_t push, gpu_model_t *model, cadr
     } else {
         push_values(&maker, loss);
     }
+
     int status = cadre_program_finish(program);
     if (status < 0) {
         return status;
     }
+
     cadre_assert(cadre_program_variable_count(program) == model->variable_count);
     cadre_assert(cadre_program_argument_count(program) == model->argument_count);
     *out = program;
@@ -233,12 +240,14 @@ gpu_batch(const gpu_model_t *model, int batch, int index)
     const uint64_t stream = (uint64_t)(batch * GPU_ARGUMENTS_MAX + index);
     cadre_tensor_t tensor = {.data = NULL};
     int status = cadre_tensor_init(&tensor, argument->dtype, argument->shape, argument->rank);
+
     cadre_assert(status == 0);
     size_t count = (size_t)cadre_tensor_count(&tensor);
     if (argument->dtype == CADRE_F32 && argument->range == 0) {
         cadre_random_fill_normal(BATCH_SEED, stream, 0, count, tensor.data);
         return tensor;
     }
+
     for (size_t i = 0; i < count; i++) {
         float number = cadre_random_uniform(BATCH_SEED, stream, i);
         if (argument->dtype == CADRE_I32) {
@@ -247,6 +256,7 @@ gpu_batch(const gpu_model_t *model, int batch, int index)
             ((float *)tensor.data)[i] = number < 0.5F ? 0 : 1;
         }
     }
+
     return tensor;
 }
 

@@ -44,6 +44,7 @@ open_coordinator(job_t *self)
     if (!mkdtemp(self->folder)) {
         return cadre_fail(CADRE_EIO, "no folder for sockets: %s", self->folder);
     }
+
     cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s/coordinator", self->folder);
     cadre_coordinator_options_t options = cadre_coordinator_options();
     options.job = "bench";
@@ -62,6 +63,7 @@ start_tasks(job_t *self)
     const gpu_options_t *options = self->options;
     const char *coordinator = cadre_coordinator_address(self->coordinator);
     cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s/ps", self->folder);
+
     snprintf(threads, sizeof(threads), "%d", options->threads);
     snprintf(slots, sizeof(slots), "%d", options->slots);
     const char *const ps[] = {"--index", "0", "--coordinator", coordinator, "--address",
@@ -71,25 +73,36 @@ start_tasks(job_t *self)
         "--math",  options->math, "--threads",     threads,     "--slots",  slots,
         NULL};
     int status = cadre_bench_process_start("cadre-ps", ps, options->verbose, &self->ps);
-    if (status == 0) {
-        status = cadre_bench_process_start("cadre-worker", worker, options->verbose, &self->worker);
+    if (status < 0) {
+        return status;
     }
-    return status < 0 ? status : cadre_coordinator_wait_ready(self->coordinator, 1, WAIT_MS);
+
+    status = cadre_bench_process_start("cadre-worker", worker, options->verbose, &self->worker);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_coordinator_wait_ready(self->coordinator, 1, WAIT_MS);
 }
 
 static int
 create_variables(job_t *self)
 {
     cadre_variable_options_t options = cadre_variable_options();
+
     options.optimizer.learning_rate = (double)self->model.rate;
     int status = 0;
-    for (int i = 0; i < self->model.variable_count && status == 0; i++) {
+    for (int i = 0; i < self->model.variable_count; i++) {
         const gpu_variable_t *variable = &self->model.variables[i];
         status =
             cadre_variable_create(self->coordinator, variable->name, CADRE_F32, variable->shape,
                                   variable->rank, &options, &self->variables[i]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 static void
@@ -98,12 +111,14 @@ close_job(job_t *self)
     for (int i = 0; i < FLIGHT_MAX; i++) {
         cadre_future_destroy(&self->flight[i]);
     }
+
     cadre_coordinator_close(&self->coordinator);
     cadre_bench_process_end(&self->worker, LEAVE_MS);
     cadre_bench_process_end(&self->ps, LEAVE_MS);
     for (int i = 0; i < GPU_BATCHES * self->model.argument_count; i++) {
         cadre_tensor_fini(&self->batches[i % GPU_BATCHES][i / GPU_BATCHES]);
     }
+
     cadre_program_destroy(&self->program);
     rmdir(self->folder);
 }
@@ -121,11 +136,17 @@ open_job(job_t *self)
     if (status == 0) {
         status = cadre_function_register(self->coordinator, &self->program, &self->function);
     }
+
     for (int i = 0; i < GPU_BATCHES * self->model.argument_count; i++) {
         int batch = i % GPU_BATCHES;
         self->batches[batch][i / GPU_BATCHES] = gpu_batch(&self->model, batch, i / GPU_BATCHES);
     }
-    return status < 0 ? status : reset(self);
+
+    if (status < 0) {
+        return status;
+    }
+
+    return reset(self);
 }
 
 /* ---- what a runner does ---- */
@@ -135,8 +156,13 @@ reset(void *context)
 {
     job_t *self = context;
     int status = 0;
+
     self->step = 0;
-    for (int i = 0; i < self->model.variable_count && status == 0; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < self->model.variable_count; i++) {
         const gpu_variable_t *variable = &self->model.variables[i];
         cadre_auto(cadre_free) float *values = gpu_first_values(&self->model, i);
         const cadre_tensor_t tensor = {.dtype = CADRE_F32,
@@ -144,8 +170,12 @@ reset(void *context)
                                        .shape = {variable->shape[0], variable->shape[1]},
                                        .data = values};
         status = cadre_variable_assign(self->variables[i], CADRE_VARIABLE_SET, &tensor, WAIT_MS);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -157,10 +187,12 @@ schedule(job_t *self)
         arguments[i] =
             (cadre_argument_t){.name = self->model.arguments[i].name, .tensor = &batch[i]};
     }
+
     const cadre_call_t call = {.size = sizeof(call),
                                .tensors = arguments,
                                .tensor_count = (size_t)self->model.argument_count};
     cadre_future_t **future = &self->flight[self->step % FLIGHT_MAX];
+
     self->step++;
     return cadre_coordinator_schedule(self->coordinator, self->function, &call, WAIT_MS, future);
 }
@@ -175,6 +207,7 @@ finish(job_t *self, uint64_t step, float *loss)
     if (status == 0) {
         *loss = *(const float *)value.data;
     }
+
     cadre_tensor_fini(&value);
     cadre_future_destroy(future);
     self->finished++;
@@ -201,6 +234,7 @@ train(void *context, int steps, float *losses)
         }
         finished++;
     }
+
     return status;
 }
 
@@ -210,12 +244,14 @@ cpu_seconds(void *context, double *seconds)
     const job_t *self = context;
     const pid_t tasks[] = {getpid(), self->ps, self->worker};
     int status = 0;
+
     *seconds = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(tasks) && status == 0; i++) {
         double part = 0;
         status = cadre_bench_cpu_seconds(tasks[i], &part);
         *seconds += part;
     }
+
     return status;
 }
 
@@ -225,9 +261,11 @@ worker_counter(job_t *self, const char *name)
 {
     cadre_auto(cadre_free) char *text = NULL;
     double value = 0;
+
     if (cadre_coordinator_status_json(self->coordinator, &text) < 0) {
         return 0;
     }
+
     json_t *status = json_loads(text, 0, NULL);
     size_t index;
     json_t *task;
@@ -239,6 +277,7 @@ worker_counter(job_t *self, const char *name)
                 json_object_get(json_object_get(task, "counters"), name));
         }
     }
+
     json_decref(status);
     return value;
 }
@@ -263,10 +302,12 @@ more(void *context)
     for (int i = 0; i < self->model.argument_count; i++) {
         batch += (double)cadre_tensor_size_bytes(&self->batches[0][i]);
     }
+
     cadre_shard_totals_t totals = {.applied = 0};
     if (cadre_shard_totals(self->coordinator, 0, &totals, WAIT_MS) == 0) {
         printf(", \"staleness_max\": %llu", (unsigned long long)totals.staleness_max);
     }
+
     wait_for_report(self);
     double closures = worker_counter(self, "finished");
     if (closures > 0) {
@@ -286,6 +327,7 @@ main(int argc, char **argv)
     if (status == 0 && options.slots >= FLIGHT_MAX) {
         status = cadre_fail(CADRE_EINVALID, "at most %d slots", FLIGHT_MAX - 1);
     }
+
     if (status == 0) {
         status = open_job(&job);
         if (status == 0) {
@@ -296,14 +338,17 @@ main(int argc, char **argv)
                                          .more = more};
             status = gpu_runner_serve(&runner, options.device);
         }
+
         cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
         close_job(&job);
         if (status < 0) {
             cadre_fail(status, "%s", text);
         }
     }
+
     if (status < 0) {
         fprintf(stderr, "%s: %s\n", argv[0], cadre_error_text());
     }
+
     return status < 0;
 }

@@ -29,12 +29,16 @@ static int
 make_values(gpu_resident_t *self)
 {
     int status = 0;
-    for (int i = 0; i < 2 * self->model.variable_count && status == 0; i++) {
+    for (int i = 0; i < 2 * self->model.variable_count; i++) {
         int index = i / 2;
         status = cadre_device_buffer_new(self->device, variable_size_bytes(self, index),
                                          &self->values[i % 2][index]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -49,6 +53,7 @@ make_argument(gpu_resident_t *self, int batch, int index)
         self->batches[batch][index] = tensor;
         self->batches[batch][index].data = buffer;
     }
+
     cadre_tensor_fini(&tensor);
     return status;
 }
@@ -72,16 +77,38 @@ gpu_resident_open(const gpu_options_t *options, gpu_resident_t **out)
     const cadre_device_options_t device = {
         .name = options->device, .threads = options->threads, .math = options->math};
     int status = gpu_model_make(&options->size, GPU_PUSH_VALUES, &self->model, &self->program);
-    status = status < 0 ? status : cadre_device_open_with(&device, &self->device);
-    status = status < 0 ? status : cadre_slot_open(self->device, NULL, &self->slot);
-    status = status < 0 ? status : make_values(self);
-    status = status < 0 ? status : make_batches(self);
-    status = status < 0 ? status : gpu_resident_reset(self);
-    if (status == 0) {
-        *out = self;
-        self = NULL;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    status = cadre_device_open_with(&device, &self->device);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_slot_open(self->device, NULL, &self->slot);
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_values(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_batches(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = gpu_resident_reset(self);
+    if (status < 0) {
+        return status;
+    }
+
+    *out = self;
+    self = NULL;
+    return 0;
 }
 
 void
@@ -91,17 +118,20 @@ gpu_resident_close(gpu_resident_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     cadre_slot_close(&self->slot);
     for (int i = 0; i < self->model.variable_count && self->device; i++) {
         cadre_device_buffer_free(self->device, self->values[0][i]);
         cadre_device_buffer_free(self->device, self->values[1][i]);
     }
+
     for (int i = 0; i < self->model.argument_count && self->device; i++) {
         for (int batch = 0; batch < GPU_BATCHES; batch++) {
             cadre_device_buffer_free(self->device, self->batches[batch][i].data);
         }
     }
+
     cadre_device_close(&self->device);
     cadre_program_destroy(&self->program);
     free(self);
@@ -118,14 +148,23 @@ gpu_resident_reset(void *context)
 {
     gpu_resident_t *self = context;
     int status = 0;
+
     self->step = 0;
     self->from = 0;
-    for (int i = 0; i < self->model.variable_count && status == 0; i++) {
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < self->model.variable_count; i++) {
         cadre_auto(cadre_free) float *values = gpu_first_values(&self->model, i);
         status = cadre_device_buffer_write(self->device, self->values[0][i], values,
                                            variable_size_bytes(self, i));
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }
 
 /* The push of each variable is its next value. */
@@ -135,10 +174,12 @@ train_step(gpu_resident_t *self, float *loss)
     void *next[GPU_VARIABLES_MAX];
     const void *now[GPU_VARIABLES_MAX];
     cadre_tensor_t result = {.data = NULL};
+
     for (int i = 0; i < self->model.variable_count; i++) {
         now[i] = self->values[self->from][i];
         next[i] = self->values[!self->from][cadre_program_push(self->program, i)->variable];
     }
+
     const cadre_slot_run_t run = {.program = self->program,
                                   .arguments = self->batches[self->step % GPU_BATCHES],
                                   .argument_count = self->model.argument_count,
@@ -153,6 +194,7 @@ train_step(gpu_resident_t *self, float *loss)
         self->from = !self->from;
         self->step++;
     }
+
     cadre_tensor_fini(&result);
     return status;
 }
@@ -162,9 +204,13 @@ gpu_resident_train(void *context, int steps, float *losses)
 {
     gpu_resident_t *self = context;
     int status = 0;
-    for (int i = 0; i < steps && status == 0; i++) {
+    for (int i = 0; i < steps; i++) {
         float loss = 0;
         status = train_step(self, losses ? &losses[i] : &loss);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+
+    return 0;
 }

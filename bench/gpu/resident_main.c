@@ -14,7 +14,10 @@ dump(const gpu_options_t *options)
     gpu_model_t model;
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
     int status = gpu_model_make(&options->size, GPU_PUSH_VALUES, &model, &program);
-    return status < 0 ? status : gpu_dump(&model, &options->size, options->dump);
+    if (status < 0) {
+        return status;
+    }
+    return gpu_dump(&model, &options->size, options->dump);
 }
 
 static int

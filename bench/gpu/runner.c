@@ -48,6 +48,7 @@ set_number(gpu_options_t *options, int name, const char *text)
         }
         return cadre_fail_within(status, "--%s", option->name);
     }
+
     switch (name) {
     case 'b':
         options->size.batch = number;
@@ -65,6 +66,7 @@ set_number(gpu_options_t *options, int name, const char *text)
         options->slots = (int)number;
         break;
     }
+
     return 0;
 }
 
@@ -102,10 +104,15 @@ gpu_options_parse(int argc, char **argv, gpu_options_t *options)
             status = set_number(options, name, optarg);
         }
     }
-    if (status == 0 && optind < argc) {
-        status = cadre_fail(CADRE_EINVALID, "\"%s\" is no option", argv[optind]);
+
+    if (status < 0) {
+        return status;
     }
-    return status;
+    if (optind < argc) {
+        return cadre_fail(CADRE_EINVALID, "\"%s\" is no option", argv[optind]);
+    }
+
+    return 0;
 }
 
 /* ---- commands ---- */
@@ -115,14 +122,18 @@ serve_losses(const gpu_runner_t *self, int count)
 {
     float losses[GPU_LOSSES_MAX];
     int status = self->reset(self->context);
+
     status = status < 0 ? status : self->train(self->context, count, losses);
     for (int i = 0; i < count && status == 0; i++) {
         printf("%s%.9g", i ? ", " : "{\"losses\": [", (double)losses[i]);
     }
-    if (status == 0) {
-        printf("]}\n");
+
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    printf("]}\n");
+    return 0;
 }
 
 static int
@@ -139,18 +150,26 @@ serve_steps(const gpu_runner_t *self, int count)
     double after = 0;
     int status = cpu_seconds(self, &before);
     double begin = cadre_bench_now();
+
     status = status < 0 ? status : self->train(self->context, count, NULL);
     double seconds = cadre_bench_now() - begin;
-    status = status < 0 ? status : cpu_seconds(self, &after);
-    if (status == 0) {
-        printf("{\"steps\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f", count, seconds,
-               after - before);
-        if (self->more) {
-            self->more(self->context);
-        }
-        printf("}\n");
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    status = cpu_seconds(self, &after);
+    if (status < 0) {
+        return status;
+    }
+
+    printf("{\"steps\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f", count, seconds,
+           after - before);
+    if (self->more) {
+        self->more(self->context);
+    }
+
+    printf("}\n");
+    return 0;
 }
 
 static int
@@ -166,6 +185,7 @@ serve(const gpu_runner_t *self, const char *line)
             return serve_losses(self, count);
         }
     }
+
     return cadre_fail(CADRE_EINVALID, "no command: %s", line);
 }
 
