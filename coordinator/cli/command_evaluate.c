@@ -18,7 +18,7 @@
 #include "coordinator/cli/launch/data_path.h"
 #include "coordinator/cli/launch/launcher.h"
 #include "coordinator/cli/launch/supervisor.h"
-#include "coordinator/cli/launch/task_words.h"
+#include "coordinator/cli/launch/task_end.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/train/evaluator.h"
 #include "coordinator/cli/verb.h"
@@ -205,8 +205,8 @@ take_signals(evaluate_t *self, int64_t now_ms)
     cadre_launcher_report_t report;
     while (cadre_launcher_reap(self->launcher, now_ms, &report)) {
         if (report.decision.outcome != CADRE_LAUNCH_EXPECTED) {
-            char words[CADRE_TASK_WORDS_SIZE];
-            cadre_console_say(&self->console, "%s", cadre_task_end_words(&report, words));
+            char words[CADRE_TASK_END_TEXT_SIZE];
+            cadre_console_say(&self->console, "%s", cadre_task_end_text(&report, words));
         }
         if (report.decision.outcome == CADRE_LAUNCH_END_JOB) {
             self->exit_code = report.decision.exit_code;

@@ -16,11 +16,11 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
-#include "coordinator/cli/launch/closing_words.h"
 #include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/run_summary.h"
 #include "coordinator/cli/launch/silence.h"
+#include "coordinator/cli/launch/task_end.h"
 #include "coordinator/cli/launch/task_news.h"
-#include "coordinator/cli/launch/task_words.h"
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/display.h"
@@ -124,9 +124,9 @@ take_report(supervisor_t *self, const cadre_launcher_report_t *report)
     cadre_task_news_t news = task_news(self);
     cadre_task_news_ended(&news, report, self->options->launch->restarts_max);
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
-        char words[CADRE_TASK_WORDS_SIZE];
+        char words[CADRE_TASK_END_TEXT_SIZE];
         if (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled) {
-            snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_words(report, words));
+            snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_text(report, words));
         }
         self->ended = true;
         self->exit_code = report->decision.exit_code;
@@ -218,7 +218,7 @@ wait_for_tasks(supervisor_t *self)
             cadre_launcher_signal(self->launcher, SIGTERM);
         }
         if (now_ms - begin_ms >= CADRE_SUPERVISOR_KILL_MS) {
-            return; /* closing the launcher kills the rest */
+            return; /* summary the launcher kills the rest */
         }
         struct pollfd item = {.fd = self->signals, .events = POLLIN};
         poll(&item, 1, 100);
@@ -490,7 +490,7 @@ kill_all(supervisor_t *self)
 static int
 conclude(supervisor_t *self, int status)
 {
-    cadre_closing_t closing = {
+    cadre_run_summary_t summary = {
         .job = self->options->job,
         .outcome = self->trainer_started ? &self->outcome : NULL,
         .command = self->options->command,
@@ -502,8 +502,8 @@ conclude(supervisor_t *self, int status)
         .exit_code = self->exit_code,
         .reason = self->reason,
     };
-    snprintf(closing.text, sizeof(closing.text), "%s", status < 0 ? cadre_error_text() : "");
-    return cadre_closing_words(&closing, &self->console, &self->events);
+    snprintf(summary.text, sizeof(summary.text), "%s", status < 0 ? cadre_error_text() : "");
+    return cadre_run_summary_print(&summary, &self->console, &self->events);
 }
 
 int

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/cli/launch/task_words.h"
+#include "coordinator/cli/launch/task_end.h"
 
 static void
 say_tail(const cadre_task_news_t *self, cadre_launch_role_t role, uint32_t index, int64_t from)
@@ -22,19 +22,20 @@ void
 cadre_task_news_ended(const cadre_task_news_t *self, const cadre_launcher_report_t *report,
                       int64_t restarts_max)
 {
-    char words[CADRE_TASK_WORDS_SIZE];
+    char words[CADRE_TASK_END_TEXT_SIZE];
     bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
 
     cadre_events_write(self->events, "task_ended",
                        json_pack("{s:s, s:i, s:i, s:s, s:b}", "role",
                                  cadre_launch_role_text(report->role), "index", (int)report->index,
-                                 "pid", report->pid, "how", cadre_task_end_words(report, words),
+                                 "pid", report->pid, "how", cadre_task_end_text(report, words),
                                  "restart", report->decision.outcome == CADRE_LAUNCH_RESTART));
     if (!expected && report->role != CADRE_LAUNCH_PROGRAM) {
         if (report->decision.outcome != CADRE_LAUNCH_DRAINED) {
             say_tail(self, report->role, report->index, report->log_from);
         }
-        cadre_console_say(self->console, "%s", cadre_task_words(report, restarts_max, words));
+        cadre_console_say(self->console, "%s",
+                          cadre_task_end_full_text(report, restarts_max, words));
     }
 }
 

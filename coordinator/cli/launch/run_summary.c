@@ -1,4 +1,4 @@
-#include "coordinator/cli/launch/closing_words.h"
+#include "coordinator/cli/launch/run_summary.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "coordinator/cli/terminal/exit_code.h"
 
 int
-cadre_closing_code(const cadre_closing_t *self)
+cadre_run_summary_code(const cadre_run_summary_t *self)
 {
     if (self->ended) {
         return self->exit_code;
@@ -34,21 +34,21 @@ cadre_closing_code(const cadre_closing_t *self)
 /* --- what to type next --- */
 
 static char *
-with_flag(const cadre_closing_t *self, const char *flag, const char *value)
+with_flag(const cadre_run_summary_t *self, const char *flag, const char *value)
 {
     const cadre_command_flag_t changed = {flag, value};
     return cadre_command_text(self->command, &changed, 1);
 }
 
 static char *
-resume_command(const cadre_closing_t *self)
+resume_command(const cadre_run_summary_t *self)
 {
     const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
     return checkpoint ? with_flag(self, "--resume", "auto") : NULL;
 }
 
 static char *
-more_epochs(const cadre_closing_t *self)
+more_epochs(const cadre_run_summary_t *self)
 {
     char epochs[24];
     snprintf(epochs, sizeof(epochs), "%lld", (long long)(2 * self->job->epochs));
@@ -58,7 +58,7 @@ more_epochs(const cadre_closing_t *self)
 
 /* A file is missing: the checkpoint that --resume names, or data. */
 static char *
-find_input(const cadre_closing_t *self)
+find_input(const cadre_run_summary_t *self)
 {
     const char *resume = self->job->resume;
     bool is_name = resume && strcmp(resume, "auto") != 0 && strcmp(resume, "never") != 0;
@@ -76,7 +76,7 @@ make_keys(const char *text)
 
 /* A checkpoint of another model does not fit; a job file may be at fault elsewhere. */
 static char *
-mend_configuration(const cadre_closing_t *self)
+mend_configuration(const cadre_run_summary_t *self)
 {
     int status = self->outcome ? self->outcome->status : self->status;
     const char *text = self->outcome ? self->outcome->text : self->text;
@@ -95,7 +95,7 @@ mend_configuration(const cadre_closing_t *self)
 
 /* The job cannot go on from its own newest checkpoint; an older one may do. */
 static bool
-newest_is_at_fault(const cadre_closing_t *self)
+newest_is_at_fault(const cadre_run_summary_t *self)
 {
     const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
     return checkpoint && self->outcome->status < 0 && strstr(self->outcome->text, checkpoint);
@@ -103,7 +103,7 @@ newest_is_at_fault(const cadre_closing_t *self)
 
 /* The command that most likely helps, freed by the caller; NULL when there is none. */
 static char *
-next_command(const cadre_closing_t *self, int code)
+next_command(const cadre_run_summary_t *self, int code)
 {
     if (!self->job) {
         return NULL;
@@ -136,7 +136,7 @@ next_command(const cadre_closing_t *self, int code)
 
 /* Returns whether the failure is in one line of a file, "rows.csv:3", which can be skipped. */
 static bool
-names_line(const cadre_closing_t *self)
+names_line(const cadre_run_summary_t *self)
 {
     const char *text = self->outcome ? self->outcome->text : self->text;
     for (const char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
@@ -148,7 +148,7 @@ names_line(const cadre_closing_t *self)
 }
 
 static const char *
-hint(const cadre_closing_t *self)
+hint(const cadre_run_summary_t *self)
 {
     int status = self->outcome ? self->outcome->status : self->status;
     switch (status) {
@@ -170,7 +170,7 @@ hint(const cadre_closing_t *self)
 
 /* What went wrong, freed by the caller; NULL when nothing did. */
 static char *
-failure(const cadre_closing_t *self, int code)
+failure(const cadre_run_summary_t *self, int code)
 {
     /* The cause before its consequences: a lost task also makes the trainer fail. */
     if (self->ended && self->outcome) {
@@ -216,7 +216,7 @@ put_nothing(void)
 }
 
 static void
-put_result(const cadre_closing_t *self, cadre_console_t *console)
+put_result(const cadre_run_summary_t *self, cadre_console_t *console)
 {
     const cadre_result_t *result = &self->outcome->result;
     cadre_console_clear(console);
@@ -235,9 +235,10 @@ put_result(const cadre_closing_t *self, cadre_console_t *console)
 }
 
 int
-cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre_events_t *events)
+cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *console,
+                        cadre_events_t *events)
 {
-    int code = cadre_closing_code(self);
+    int code = cadre_run_summary_code(self);
     if (self->outcome) {
         put_result(self, console);
         cadre_events_write(events, "result", cadre_result_object(&self->outcome->result));

@@ -1,12 +1,12 @@
 /*
- * closing_words - the end of a run: its exit code, the result on stdout, and on stderr what went
+ * run_summary - the end of a run: its exit code, the result on stdout, and on stderr what went
  * wrong and the command to type next, last.
  *
  * Owner:   the caller; an open struct.
  * Thread:  the main thread, when every other has ended.
  */
-#ifndef CADRE_COORDINATOR_CLI_LAUNCH_CLOSING_WORDS_H
-#define CADRE_COORDINATOR_CLI_LAUNCH_CLOSING_WORDS_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_RUN_SUMMARY_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_RUN_SUMMARY_H
 
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/console.h"
@@ -25,14 +25,14 @@ typedef struct {
     bool ended;        /* by the launcher, with this code and reason */
     int exit_code;
     const char *reason;
-} cadre_closing_t;
+} cadre_run_summary_t;
 
 /* Which code the run ends with: what a task's loss says, else what failed here, else the trainer,
  * else the signal. */
-int cadre_closing_code(const cadre_closing_t *self);
+int cadre_run_summary_code(const cadre_run_summary_t *self);
 
 /* Says it all and returns the code. */
-int cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console,
-                        cadre_events_t *events);
+int cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *console,
+                            cadre_events_t *events);
 
 #endif

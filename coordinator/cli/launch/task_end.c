@@ -1,4 +1,4 @@
-#include "coordinator/cli/launch/task_words.h"
+#include "coordinator/cli/launch/task_end.h"
 
 #include <stdio.h>
 
@@ -24,10 +24,10 @@ end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
 }
 
 const char *
-cadre_task_end_words(const cadre_launcher_report_t *report, char *text)
+cadre_task_end_text(const cadre_launcher_report_t *report, char *text)
 {
     char how[128];
-    snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u %s", cadre_launch_role_text(report->role),
+    snprintf(text, CADRE_TASK_END_TEXT_SIZE, "%s %u %s", cadre_launch_role_text(report->role),
              report->index, end_words(report, how, sizeof(how)));
     return text;
 }
@@ -69,7 +69,7 @@ cost(const cadre_launcher_report_t *report)
 }
 
 const char *
-cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, char *text)
+cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts_max, char *text)
 {
     char how[128];
     char next[96] = "";
@@ -91,7 +91,7 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
         break;
     }
 
-    snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u (pid %d) %s: %s%s",
+    snprintf(text, CADRE_TASK_END_TEXT_SIZE, "%s %u (pid %d) %s: %s%s",
              cadre_launch_role_text(report->role), report->index, report->pid,
              end_words(report, how, sizeof(how)), cost(report), next);
     return text;
