@@ -205,8 +205,8 @@ take_signals(evaluate_t *self, int64_t now_ms)
     cadre_launcher_report_t report;
     while (cadre_launcher_reap(self->launcher, now_ms, &report)) {
         if (report.decision.outcome != CADRE_LAUNCH_EXPECTED) {
-            char words[CADRE_TASK_END_TEXT_SIZE];
-            cadre_console_say(&self->console, "%s", cadre_task_end_text(&report, words));
+            char ended[CADRE_TASK_END_TEXT_SIZE];
+            cadre_console_say(&self->console, "%s", cadre_task_end_text(&report, ended));
         }
         if (report.decision.outcome == CADRE_LAUNCH_END_JOB) {
             self->exit_code = report.decision.exit_code;

@@ -27,11 +27,11 @@ typedef struct {
     const char *reason;
 } cadre_run_summary_t;
 
-/* Which code the run ends with: what a task's loss says, else what failed here, else the trainer,
- * else the signal. */
+/* Returns the exit code of the run: that of a lost task, else of a failure here, else of the
+ * trainer, else of the signal. */
 int cadre_run_summary_code(const cadre_run_summary_t *self);
 
-/* Says it all and returns the code. */
+/* Prints the summary and returns the exit code. */
 int cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *console,
                             cadre_events_t *events);
 

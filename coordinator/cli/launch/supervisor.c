@@ -20,7 +20,6 @@
 #include "coordinator/cli/launch/run_summary.h"
 #include "coordinator/cli/launch/silence.h"
 #include "coordinator/cli/launch/task_end.h"
-#include "coordinator/cli/launch/task_news.h"
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/display.h"
@@ -112,21 +111,21 @@ take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_
     }
 }
 
-static cadre_task_news_t
-task_news(supervisor_t *self)
+static cadre_task_end_view_t
+task_end_view(supervisor_t *self)
 {
-    return (cadre_task_news_t){&self->console, &self->events, self->launcher};
+    return (cadre_task_end_view_t){&self->console, &self->events, self->launcher};
 }
 
 static void
 take_report(supervisor_t *self, const cadre_launcher_report_t *report)
 {
-    cadre_task_news_t news = task_news(self);
-    cadre_task_news_ended(&news, report, self->options->launch->restarts_max);
+    cadre_task_end_view_t view = task_end_view(self);
+    cadre_task_end_show(&view, report, self->options->launch->restarts_max);
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
-        char words[CADRE_TASK_END_TEXT_SIZE];
+        char ended[CADRE_TASK_END_TEXT_SIZE];
         if (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled) {
-            snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_text(report, words));
+            snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_text(report, ended));
         }
         self->ended = true;
         self->exit_code = report->decision.exit_code;
@@ -461,8 +460,8 @@ close_all(supervisor_t *self)
     }
 
     if (self->launcher && !self->ended && self->outcome.status == CADRE_EUNAVAILABLE) {
-        cadre_task_news_t news = task_news(self);
-        cadre_task_news_absent(&news, self->outcome.text);
+        cadre_task_end_view_t view = task_end_view(self);
+        cadre_task_end_show_absent(&view, self->outcome.text);
     }
 
     if (self->launcher) {

@@ -1,11 +1,13 @@
 #include "coordinator/cli/launch/task_end.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
-/* How the task ended. With a worker that number is the loss of its device (worker/worker_flags.h).
- */
+/* Returns how the task ended. CADRE_EXIT_BUG of a worker means the loss of its device
+ * (worker/worker_flags.h). */
 static const char *
-end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
+how_text(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
 {
     if (report->silent_ms > 0) {
         snprintf(text, size_bytes, "was not heard for %lld s after its lease, so it was killed",
@@ -28,13 +30,13 @@ cadre_task_end_text(const cadre_launcher_report_t *report, char *text)
 {
     char how[128];
     snprintf(text, CADRE_TASK_END_TEXT_SIZE, "%s %u %s", cadre_launch_role_text(report->role),
-             report->index, end_words(report, how, sizeof(how)));
+             report->index, how_text(report, how, sizeof(how)));
     return text;
 }
 
 static void
-restart_words(const cadre_launch_decision_t *decision, int64_t restarts_max, char *text,
-              size_t size_bytes)
+restart_text(const cadre_launch_decision_t *decision, int64_t restarts_max, char *text,
+             size_t size_bytes)
 {
     char when[32] = "at once";
     char limit[24] = "no limit";
@@ -50,9 +52,9 @@ restart_words(const cadre_launch_decision_t *decision, int64_t restarts_max, cha
              (long long)decision->restarts, limit);
 }
 
-/* What the end of the task costs. */
+/* Returns the consequences of the end for the job. */
 static const char *
-cost(const cadre_launcher_report_t *report)
+consequence(const cadre_launcher_report_t *report)
 {
     bool is_ps = report->role == CADRE_LAUNCH_PS;
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB) {
@@ -79,7 +81,7 @@ cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts
     case CADRE_LAUNCH_DRAINED:
         break;
     case CADRE_LAUNCH_RESTART:
-        restart_words(&report->decision, restarts_max, next, sizeof(next));
+        restart_text(&report->decision, restarts_max, next, sizeof(next));
         break;
     case CADRE_LAUNCH_GIVE_UP:
         snprintf(next, sizeof(next), "; it is not started again%s",
@@ -93,6 +95,77 @@ cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts
 
     snprintf(text, CADRE_TASK_END_TEXT_SIZE, "%s %u (pid %d) %s: %s%s",
              cadre_launch_role_text(report->role), report->index, report->pid,
-             end_words(report, how, sizeof(how)), cost(report), next);
+             how_text(report, how, sizeof(how)), consequence(report), next);
     return text;
+}
+
+/* --- for people and programs --- */
+
+static void
+say_tail(const cadre_task_end_view_t *self, cadre_launch_role_t role, uint32_t index, int64_t from)
+{
+    char tail[CADRE_SESSION_TAIL_SIZE + 1];
+    cadre_session_tail(cadre_launcher_session(self->launcher), role, index, from, tail);
+    for (char *line = tail; *line;) {
+        size_t length = strcspn(line, "\n");
+        cadre_console_say(self->console, "  | %.*s", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+void
+cadre_task_end_show(const cadre_task_end_view_t *self, const cadre_launcher_report_t *report,
+                    int64_t restarts_max)
+{
+    char ended[CADRE_TASK_END_TEXT_SIZE];
+    bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
+
+    cadre_events_write(self->events, "task_ended",
+                       json_pack("{s:s, s:i, s:i, s:s, s:b}", "role",
+                                 cadre_launch_role_text(report->role), "index", (int)report->index,
+                                 "pid", report->pid, "how", cadre_task_end_text(report, ended),
+                                 "restart", report->decision.outcome == CADRE_LAUNCH_RESTART));
+    if (!expected && report->role != CADRE_LAUNCH_PROGRAM) {
+        if (report->decision.outcome != CADRE_LAUNCH_DRAINED) {
+            say_tail(self, report->role, report->index, report->log_from);
+        }
+        cadre_console_say(self->console, "%s",
+                          cadre_task_end_full_text(report, restarts_max, ended));
+    }
+}
+
+/* Whether `text` has "ps 1" in it, and not as the beginning of "ps 12". */
+static bool
+names(const char *text, const char *task)
+{
+    const char *found = strstr(text, task);
+    while (found && isdigit((unsigned char)found[strlen(task)])) {
+        found = strstr(found + 1, task);
+    }
+    return found;
+}
+
+void
+cadre_task_end_show_absent(const cadre_task_end_view_t *self, const char *text)
+{
+    cadre_launcher_task_t task;
+    for (size_t i = 0; cadre_launcher_task(self->launcher, i, &task); i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "ps %u", task.index);
+        if (task.role != CADRE_LAUNCH_PS || !names(text, name)) {
+            continue;
+        }
+
+        say_tail(self, task.role, task.index, task.log_from);
+        if (task.pid) {
+            cadre_console_say(self->console, "%s (pid %d) runs, but the job does not hear of it",
+                              name, task.pid);
+        }
+
+        if (task.has_ended) {
+            char how[128];
+            cadre_console_say(self->console, "%s%s %s", task.pid ? "the process before it as " : "",
+                              name, cadre_process_end_text(task.end, false, how, sizeof(how)));
+        }
+    }
 }
