@@ -198,7 +198,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(status, "variables", variables_json(core));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
         char waits[CADRE_CHECKPOINT_WAITS_SIZE];
-        cadre_checkpoint_waits(core, waits);
+        cadre_checkpoint_waits(&core->checkpoint, waits);
         json_object_set_new(json_object_get(status, "checkpoints"), "under_way",
                             json_pack("{s:I, s:I, s:s}", "ms",
                                       (json_int_t)(now_ms - core->checkpoint.begun_ms), "closures",

@@ -25,7 +25,7 @@ static int
 wait_for_it(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
 {
     char waits[CADRE_CHECKPOINT_WAITS_SIZE];
-    cadre_checkpoint_waits(&self->core, waits);
+    cadre_checkpoint_waits(&self->core.checkpoint, waits);
     cadre_auto(cadre_free) char *what =
         cadre_asprintf("a checkpoint%s%s", waits[0] ? ", which waits for " : "", waits);
     return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
@@ -52,7 +52,7 @@ take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64
         status = cadre_coordinator_usable(self);
     }
     if (status == 0) {
-        status = cadre_checkpoint_begin(&self->core, progress);
+        status = cadre_checkpoint_begin(&self->core.checkpoint, progress);
     }
     uint64_t mine = state->attempts + 1;
     while (status == 0 && state->attempts < mine) {

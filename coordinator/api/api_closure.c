@@ -373,7 +373,7 @@ check_function(cadre_coordinator_t *self, const cadre_function_t *function)
 static uint32_t
 variables_now(const cadre_coordinator_t *self)
 {
-    return self->core.catalogue.variable_count - self->core.creating;
+    return cadre_catalogue_whole_count(&self->core.catalogue);
 }
 
 static bool

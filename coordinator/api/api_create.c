@@ -134,7 +134,7 @@ must_wait(const cadre_coordinator_t *self, const batch_t *batch)
             return true;
         }
     }
-    return self->core.creating > 0;
+    return self->core.catalogue.creating > 0;
 }
 
 /* Whether every ps is there, and heard. */
@@ -177,7 +177,7 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
     while (status == 0 && must_wait(self, batch)) {
         status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
-        if (self->core.creating > 0) {
+        if (self->core.catalogue.creating > 0) {
             deadline_ms = extend(self, batch, deadline_ms);
             status = status == CADRE_ETIMEOUT && cadre_clock_now_ms() < deadline_ms ? 0 : status;
         }
@@ -220,7 +220,7 @@ add(cadre_coordinator_t *self, batch_t *batch)
     }
     if (status == 0) {
         batch->variables[batch->added++]->coordinator = self;
-        self->core.creating++;
+        cadre_catalogue_begin_creation(&self->core.catalogue);
     }
     return status;
 }
@@ -302,7 +302,7 @@ publish(cadre_coordinator_t *self, const batch_t *batch)
     for (size_t i = 0; i < batch->count; i++) {
         cadre_variable_t *variable = batch->variables[i];
         variable->created = true;
-        self->core.creating--;
+        cadre_catalogue_end_creation(&self->core.catalogue);
         tell_other_optimizer(self, variable);
         cadre_core_announce_variable(&self->core, variable);
         if (i % PARTS_AT_ONCE == PARTS_AT_ONCE - 1) {
@@ -317,7 +317,7 @@ static void
 abandon(cadre_coordinator_t *self, const batch_t *batch)
 {
     for (size_t i = 0; i < batch->added; i++) {
-        self->core.creating--;
+        cadre_catalogue_end_creation(&self->core.catalogue);
         bool may_be_there = i < batch->asked || self->core.totals.ps_lost != batch->ps_lost;
         if (may_be_there) { /* asked for, or made by a shard that was restored meanwhile */
             cadre_core_forget_variable(&self->core, batch->variables[i]);

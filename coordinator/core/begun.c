@@ -19,6 +19,7 @@ cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total)
 {
     cadre_assert(self->closures.count == 0);
     self->next_id = next_id;
+    self->resumed_at = next_id;
     self->total = total;
 }
 
@@ -30,6 +31,12 @@ cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure)
     self->next_id += closure->steps;
     closure->number = ++self->total;
     cadre_u64_map_put(&self->closures, closure->id, closure);
+}
+
+void
+cadre_begun_note_refused(cadre_begun_t *self)
+{
+    self->refused++;
 }
 
 void

@@ -18,6 +18,8 @@ typedef struct {
     cadre_u64_map_t closures; /* by id: begun and not ended */
     uint64_t next_id;         /* of the next closure to be begun */
     uint64_t total;           /* closures that were given an id, those before a resume included */
+    uint64_t refused;         /* that failed without one, in this session */
+    uint64_t resumed_at;      /* the first id of this session; 0 when it did not resume */
 } cadre_begun_t;
 
 void cadre_begun_init(cadre_begun_t *self);
@@ -30,6 +32,9 @@ void cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total);
 
 /* Gives a closure that has none its id. */
 void cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure);
+
+/* Counts a closure that failed before it was begun. */
+void cadre_begun_note_refused(cadre_begun_t *self);
 
 /* Takes out one that has ended. */
 void cadre_begun_end(cadre_begun_t *self, uint64_t id);

@@ -159,6 +159,25 @@ place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_
     return 0;
 }
 
+void
+cadre_catalogue_begin_creation(cadre_catalogue_t *self)
+{
+    self->creating++;
+}
+
+void
+cadre_catalogue_end_creation(cadre_catalogue_t *self)
+{
+    cadre_assert(self->creating > 0);
+    self->creating--;
+}
+
+uint32_t
+cadre_catalogue_whole_count(const cadre_catalogue_t *self)
+{
+    return self->variable_count - self->creating;
+}
+
 int
 cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
                              const cadre_variable_options_t *options, cadre_variable_t **out)

@@ -101,6 +101,7 @@ typedef struct {
     uint64_t seed;                /* of the job */
     cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
     uint32_t variable_count;
+    uint32_t creating;               /* the newest of them, that are not yet there on all shards */
     cadre_name_map_t variable_names; /* of those that are there */
     cadre_name_map_t dropped_names;  /* that variables had which were dropped; to the name */
     cadre_variable_t vacant;         /* without a name, parts or an id, and not created */
@@ -119,6 +120,13 @@ void cadre_catalogue_fini(cadre_catalogue_t *self);
 /* CADRE_EINVALID unless 1 to CADRE_NAME_SIZE_MAX characters of [A-Za-z0-9._-], a letter or digit
  * first; `what` goes into the text. */
 int cadre_name_check(const char *what, const char *name);
+
+/* The newest variable is being created on the shards; it has been, or will not be. */
+void cadre_catalogue_begin_creation(cadre_catalogue_t *self);
+void cadre_catalogue_end_creation(cadre_catalogue_t *self);
+
+/* Returns how many variables, the oldest ones, are not being created. */
+uint32_t cadre_catalogue_whole_count(const cadre_catalogue_t *self);
 
 /* Adds a variable with its parts placed, not yet created on the shards. CADRE_EEXISTS,
  * CADRE_EINVALID, CADRE_EDTYPE, CADRE_ENOTFOUND for an unknown initializer or optimizer. */

@@ -30,11 +30,12 @@
 #include <cadre/coordinator.h>
 
 #include "common/wire/message.h"
+#include "coordinator/core/begun.h"
 #include "coordinator/core/closure.h"
+#include "coordinator/core/effects.h"
+#include "coordinator/core/recovery.h"
 #include "coordinator/core/sequences.h"
-#include "coordinator/core/store_order.h"
-
-struct cadre_core;
+#include "coordinator/core/windows.h"
 
 typedef enum {
     CADRE_CHECKPOINT_IDLE,
@@ -66,9 +67,23 @@ typedef struct {
 /* Gives the caller's progress record for a cut: JSON text that is freed, or NULL. */
 typedef char *(*cadre_progress_t)(void *context, uint64_t cut);
 
+/* What it reads, and whom it tells: all borrowed for its life. */
 typedef struct {
-    struct cadre_core
-        *core; /* of the one under way: what is asked for it is asked for this struct */
+    const cadre_core_options_t *options;
+    const cadre_membership_t *members;
+    const cadre_catalogue_t *catalogue;
+    const cadre_drops_t *drops;
+    const cadre_begun_t *begun;
+    const cadre_replay_t *replay;
+    const cadre_totals_t *totals; /* of the job, so far */
+    cadre_shard_recovery_t *recovery;
+    cadre_windows_t *windows;
+    cadre_shard_requests_t *requests;
+    cadre_effects_t *effects;
+} cadre_checkpoint_links_t;
+
+typedef struct {
+    cadre_checkpoint_links_t links;
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
@@ -89,7 +104,7 @@ typedef struct {
     char *progress;    /* of this one: what save was given, or the callback said */
     uint64_t assigns;  /* noted for a replay and below the cut */
     uint64_t done;     /* how much the cut holds, see checkpoint.c */
-    uint64_t unsaved;  /* what the core's would be without closures above the cut */
+    uint64_t unsaved;  /* what the replay's would be without closures above the cut */
     uint32_t variable_count; /* of the catalogue's, that it holds whole, */
     uint64_t drops;          /* but for those that so many drops had taken */
     cadre_totals_t totals; /* at the cut, of closures only those below it, which end after it too */
@@ -103,8 +118,10 @@ typedef struct {
     size_t awaited_count;
     bool awaited_told;
 
-    uint64_t attempts; /* ended, well or not: a caller waits for its number */
-    int last_status;   /* how the last one ended */
+    uint32_t committed_count; /* since the core has counted them, */
+    uint32_t failed_count;    /* as well as those that were given up */
+    uint64_t attempts;        /* ended, well or not: a caller waits for its number */
+    int last_status;          /* how the last one ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
     bool ps_lost; /* that is why the last one failed: the next may well succeed */
     uint64_t last_id;
@@ -113,6 +130,11 @@ typedef struct {
     uint64_t last_took_ms; /* how long it took, */
     uint64_t last_ms;      /* and when that was; before, when the session began */
 } cadre_checkpoint_t;
+
+void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links);
+
+/* The newest one is that at `path`, which is copied: the session began with it. */
+void cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path);
 
 /* The checkpoint that was resumed holds this variable. Until the program has created it again, a
  * checkpoint would be one without it, and a ps that is lost would begin it anew: automatic ones
@@ -124,22 +146,22 @@ void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variab
 
 /* Begins one now. `progress` (may be NULL) is copied. CADRE_ESTATE when checkpoints are off,
  * CADRE_EBUSY never: the caller looks at `state` first. */
-int cadre_checkpoint_begin(struct cadre_core *core, const char *progress);
+int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 
 /* Whether the closure with this id is below a cut that is open. */
-bool cadre_checkpoint_is_below(const struct cadre_core *core, uint64_t id);
+bool cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id);
 
 /* The cut that a closure with this id belongs after: CLOSURE's `checkpoint` and `cut`, 0 for none.
  * With UINT64_MAX: an assignment that is made now. Some shard may have the cut open until all have
  * written. */
-void cadre_checkpoint_after(const struct cadre_core *core, uint64_t id, uint64_t *checkpoint,
+void cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *checkpoint,
                             uint64_t *cut);
 
 /* A closure is handed out, again or for the first time. */
-void cadre_checkpoint_on_attempt(struct cadre_core *core, uint64_t id);
+void cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id);
 
 /* A closure that was begun has ended. `unsaved`: with updates that are not kept for a replay. */
-void cadre_checkpoint_on_ended(struct cadre_core *core, uint64_t id, int status, bool unsaved);
+void cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved);
 
 /* The newest one could not be read: another is due, also where nothing is done any more. */
 void cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self);
@@ -149,25 +171,29 @@ bool cadre_checkpoint_decides(const cadre_checkpoint_t *self);
 
 /* What the one under way waits for, in words; the oldest closure below the cut by its function and
  * worker. */
-void cadre_checkpoint_waits(const struct cadre_core *core, char text[CADRE_CHECKPOINT_WAITS_SIZE]);
+void cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE]);
 
-/* Moves on; called every turn. Returns when it must be called again. */
-uint64_t cadre_checkpoint_tick(struct cadre_core *core);
+/* Moves on; called every turn. `may_begin`: an automatic one may. Returns when it must be called
+ * again. */
+uint64_t cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin);
 
-void cadre_checkpoint_on_written(struct cadre_core *core, uint32_t shard,
+/* Adds how many were committed and given up since the last call to the totals of the job. */
+void cadre_checkpoint_count(cadre_checkpoint_t *self, cadre_totals_t *totals);
+
+void cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
                                  const cadre_snapshot_written_message_t *written);
-void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answer_t *answer);
+void cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer);
 
 /* Notes that a closure with a sequence number has ended well: a checkpoint holds it unless its cut
  * is below the closure. */
-void cadre_checkpoint_note_ended(struct cadre_core *core, const cadre_closure_t *closure);
+void cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure);
 
 /* Gives up the one under way, unless it is being committed. */
-void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);
+void cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text);
 
 /* A ps is lost, and with it its part of a cut, open or being written: gives that one up as
  * CADRE_EUNAVAILABLE. An automatic one comes in its place soon. */
-void cadre_checkpoint_on_lost(struct cadre_core *core);
+void cadre_checkpoint_on_lost(cadre_checkpoint_t *self);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);
 

@@ -7,7 +7,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/split.h"
-#include "coordinator/core/coordinator_core.h"
 
 static json_t *
 parameters_json(const cadre_parameter_t *table, const double *values, size_t count)
@@ -50,17 +49,18 @@ fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable
 }
 
 static void
-fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t shard)
+fill_shard(cadre_manifest_shard_t *entry, const cadre_checkpoint_t *self, uint32_t shard)
 {
-    const cadre_written_shard_t *written = &core->checkpoint.shards[shard];
+    const cadre_written_shard_t *written = &self->shards[shard];
     entry->file = cadre_strdup(written->file);
     entry->size_bytes = written->size_bytes;
     entry->hash = written->hash;
-    entry->state = (cadre_shard_state_t){.window_base = core->checkpoint.cut,
-                                         .generation = core->recovery.places[shard].generation,
-                                         .applied = written->counters[CADRE_PS_COUNTER_applied],
-                                         .duplicate = written->counters[CADRE_PS_COUNTER_duplicate],
-                                         .refused = written->counters[CADRE_PS_COUNTER_refused]};
+    entry->state =
+        (cadre_shard_state_t){.window_base = self->cut,
+                              .generation = self->links.recovery->places[shard].generation,
+                              .applied = written->counters[CADRE_PS_COUNTER_applied],
+                              .duplicate = written->counters[CADRE_PS_COUNTER_duplicate],
+                              .refused = written->counters[CADRE_PS_COUNTER_refused]};
 }
 
 /* What cadre_coordinator_totals counts since the job began. */
@@ -81,9 +81,9 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
     X(reports_refused)
 
 static json_t *
-totals_json(const cadre_core_t *core)
+totals_json(const cadre_checkpoint_t *self)
 {
-    cadre_totals_t totals = core->checkpoint.totals;
+    cadre_totals_t totals = self->totals;
     json_t *object = json_object();
     totals.checkpoints++; /* where this manifest is read it was committed */
 #define PACK(name) json_object_set_new(object, #name, json_integer((json_int_t)totals.name));
@@ -94,49 +94,48 @@ totals_json(const cadre_core_t *core)
 
 /* The user's record and our own counts, side by side. */
 static json_t *
-progress_json(const cadre_core_t *core)
+progress_json(const cadre_checkpoint_t *self)
 {
     json_t *user = json_null();
-    if (core->checkpoint.progress) {
+    if (self->progress) {
         json_error_t error;
-        user = json_loads(core->checkpoint.progress, JSON_REJECT_DUPLICATES, &error);
+        user = json_loads(self->progress, JSON_REJECT_DUPLICATES, &error);
         if (!json_is_object(user)) {
             json_decref(user);
             cadre_fail(CADRE_EINVALID, "the progress record is no JSON object: %s", error.text);
             return NULL;
         }
     }
-    return json_pack("{s:o, s:o, s:o}", "user", user, "totals", totals_json(core), "sequences",
-                     cadre_sequences_json(&core->checkpoint.held));
+    return json_pack("{s:o, s:o, s:o}", "user", user, "totals", totals_json(self), "sequences",
+                     cadre_sequences_json(&self->held));
 }
 
 int
-cadre_checkpoint_manifest(const cadre_core_t *core, cadre_manifest_t **out)
+cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out)
 {
-    json_t *progress = progress_json(core);
+    json_t *progress = progress_json(self);
     if (!progress) {
         return CADRE_EINVALID;
     }
     cadre_manifest_t *manifest = cadre_calloc(1, sizeof(*manifest));
-    manifest->job = cadre_strdup(core->options.job);
-    manifest->id = core->checkpoint.id;
-    manifest->cut = core->checkpoint.cut;
-    manifest->epoch = core->options.epoch;
-    manifest->seed = core->options.seed;
+    manifest->job = cadre_strdup(self->links.options->job);
+    manifest->id = self->id;
+    manifest->cut = self->cut;
+    manifest->epoch = self->links.options->epoch;
+    manifest->seed = self->links.options->seed;
     manifest->progress = progress;
-    manifest->variables =
-        cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));
-    for (uint32_t i = 0; i < core->checkpoint.variable_count; i++) {
-        const cadre_variable_t *variable = core->catalogue.variables[i];
-        bool is_dropped = variable->dropped > 0 && variable->dropped <= core->checkpoint.drops;
+    manifest->variables = cadre_calloc(self->variable_count, sizeof(*manifest->variables));
+    for (uint32_t i = 0; i < self->variable_count; i++) {
+        const cadre_variable_t *variable = self->links.catalogue->variables[i];
+        bool is_dropped = variable->dropped > 0 && variable->dropped <= self->drops;
         if (variable->created && !is_dropped) {
             fill_variable(&manifest->variables[manifest->variable_count++], variable);
         }
     }
-    manifest->shard_count = core->options.ps_count;
+    manifest->shard_count = self->links.options->ps_count;
     manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
-    for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        fill_shard(&manifest->shards[i], core, i);
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        fill_shard(&manifest->shards[i], self, i);
     }
     *out = manifest;
     return 0;

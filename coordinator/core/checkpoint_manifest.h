@@ -9,14 +9,12 @@
 #include <cadre/coordinator.h>
 
 #include "common/checkpoint/manifest.h"
-#include "coordinator/core/sequences.h"
+#include "coordinator/core/checkpoint.h"
 
-struct cadre_core;
-
-/* The manifest of the checkpoint that the core is about to commit, but for `created`, which whoever
+/* The manifest of the checkpoint that is about to be committed, but for `created`, which whoever
  * writes it fills in. The caller ends and frees it. CADRE_EINVALID when the progress record is no
  * JSON object. */
-int cadre_checkpoint_manifest(const struct cadre_core *core, cadre_manifest_t **manifest);
+int cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **manifest);
 
 /* The totals that a manifest holds, its own checkpoint counted, and the user's progress record as
  * text that the caller frees (NULL when none). CADRE_EMALFORMED when its record was not written by

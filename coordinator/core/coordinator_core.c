@@ -21,12 +21,12 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     if (closure->id) {
         cadre_begun_end(&self->begun, closure->id);
         bool unsaved = has_updates && !self->replay.keeping;
-        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+        cadre_checkpoint_on_ended(&self->checkpoint, closure->id, end->status, unsaved);
     }
     self->options.ended(self->options.context, closure, end);
     cadre_trials_forget(self, closure);
     if (end->status == 0 && closure->sequence > 0) {
-        cadre_checkpoint_note_ended(self, closure);
+        cadre_checkpoint_note_ended(&self->checkpoint, closure);
     }
     if (has_updates && self->replay.keeping) {
         cadre_replay_keep(&self->replay, closure);
@@ -65,8 +65,19 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                                 .recovery = &self->recovery,
                                                                 .requests = &self->requests,
                                                                 .effects = &self->effects});
+    cadre_checkpoint_init(&self->checkpoint,
+                          &(cadre_checkpoint_links_t){.options = &self->options,
+                                                      .members = &self->membership,
+                                                      .catalogue = &self->catalogue,
+                                                      .drops = &self->drops,
+                                                      .begun = &self->begun,
+                                                      .replay = &self->replay,
+                                                      .totals = &self->totals,
+                                                      .recovery = &self->recovery,
+                                                      .windows = &self->windows,
+                                                      .requests = &self->requests,
+                                                      .effects = &self->effects});
     self->replay.cut = 1;
-    self->checkpoint.last_ms = now_ms;
 }
 
 void
@@ -104,11 +115,10 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
 {
     cadre_recovery_resume(&self->recovery, path, id, cut);
     self->replay.cut = cut;
-    self->resumed_cut = cut;
     cadre_windows_raise(&self->windows, cut);
     self->totals = *totals;
     cadre_begun_resume(&self->begun, cut, totals->scheduled);
-    self->checkpoint.last_path = cadre_strdup(path);
+    cadre_checkpoint_resume(&self->checkpoint, path);
 }
 
 /* --- what members say --- */
@@ -221,7 +231,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         cadre_effects_note_progress(&self->effects);
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
-        cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
+        cadre_checkpoint_on_written(&self->checkpoint, member->index, &message->snapshot_written);
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
@@ -293,6 +303,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     } else {
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
+        cadre_checkpoint_count(&self->checkpoint, &self->totals);
     }
     cadre_message_fini(message);
 }
@@ -340,6 +351,18 @@ tick_recovery(cadre_core_t *self)
     return due_ms;
 }
 
+static uint64_t
+tick_checkpoint(cadre_core_t *self)
+{
+    bool goes_on = self->fatal == 0;
+    if (!goes_on) {
+        cadre_checkpoint_abort(&self->checkpoint, self->fatal, self->fatal_text);
+    }
+    uint64_t due_ms = cadre_checkpoint_tick(&self->checkpoint, goes_on);
+    cadre_checkpoint_count(&self->checkpoint, &self->totals);
+    return due_ms;
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
@@ -349,7 +372,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     if (!self->stopping) {
         due_ms = earlier(due_ms, cadre_windows_tick(&self->windows));
         due_ms = earlier(due_ms, tick_recovery(self));
-        due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
+        due_ms = earlier(due_ms, tick_checkpoint(self));
         cadre_drops_tick(self);
         cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
@@ -373,6 +396,7 @@ void
 cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms)
 {
     cadre_effects_set_time(&self->effects, now_ms);
-    cadre_checkpoint_on_stored(self, answer);
+    cadre_checkpoint_on_stored(&self->checkpoint, answer);
+    cadre_checkpoint_count(&self->checkpoint, &self->totals);
     cadre_effects_note_progress(&self->effects);
 }

@@ -74,18 +74,15 @@ struct cadre_core {
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
-    uint64_t refused;  /* closures that failed without an id, in this session */
     uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
     uint32_t turn;     /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
     cadre_u64_map_t
-        apart;            /* by id: closures that are handed out apart from all others (trials.c) */
-    uint64_t resumed_cut; /* where this session began; 0 when it did not resume */
-    int fatal;            /* the job cannot go on: every call answers this */
+        apart; /* by id: closures that are handed out apart from all others (trials.c) */
+    int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint32_t creating;    /* newest variables that are not yet there on all shards */
     uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
     uint32_t lacks;       /* how often a worker has not what closures may need */
     bool unserved;        /* closures may wait that no worker can run; */

@@ -84,7 +84,7 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     closure->named_ms = 0;
     closure->stays = false;
     self->totals.attempts++;
-    cadre_checkpoint_on_attempt(self, closure->id);
+    cadre_checkpoint_on_attempt(&self->checkpoint, closure->id);
     cadre_closure_list_push(&member->in_flight, closure);
     cadre_dispatch_send(self, member, closure);
 }

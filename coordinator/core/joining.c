@@ -65,7 +65,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     if (is_ps) {
         self->totals.ps_lost++;
-        cadre_checkpoint_on_lost(self);
+        cadre_checkpoint_on_lost(&self->checkpoint);
     } else {
         self->totals.workers_lost++;
         cadre_resources_lost(self, member, died);
@@ -466,7 +466,8 @@ void
 cadre_core_stop(cadre_core_t *self, const char *reason)
 {
     self->stopping = true;
-    cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
+    cadre_checkpoint_abort(&self->checkpoint, CADRE_ECLOSED, reason);
+    cadre_checkpoint_count(&self->checkpoint, &self->totals);
     const cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
         cadre_core_say_stop(self, &member->task, reason);

@@ -187,7 +187,8 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
             .mode = mode,
             .variable = variable->id,
             .partition = i};
-        cadre_checkpoint_after(self, UINT64_MAX, &message.assign.checkpoint, &message.assign.cut);
+        cadre_checkpoint_after(&self->checkpoint, UINT64_MAX, &message.assign.checkpoint,
+                               &message.assign.cut);
         cadre_chunk_layout_t layout;
         int64_t rows = cadre_split_rows(variable->rows, variable->partitions, i);
         if (cadre_chunk_layout_init(&layout, (uint64_t)rows, variable->row_size_bytes) < 0) {

@@ -49,6 +49,6 @@ cadre_replay_bounds_tick(cadre_core_t *core)
             closures, assigns);
     } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE &&
                core->effects.now_ms >= checkpoint->retry_ms) {
-        cadre_checkpoint_begin(core, NULL);
+        cadre_checkpoint_begin(&core->checkpoint, NULL);
     }
 }

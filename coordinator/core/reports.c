@@ -102,7 +102,9 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
         self->totals.finished++;
     } else if (end->status != CADRE_ECANCELLED) {
         self->totals.failed++;
-        self->refused += closure->id == 0;
+        if (closure->id == 0) {
+            cadre_begun_note_refused(&self->begun);
+        }
     }
     closure->worker = NULL;
     cadre_effects_note_progress(&self->effects);

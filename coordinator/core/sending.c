@@ -109,7 +109,8 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .workers = self->membership.worker_places,
         .resources = {closure->resources, closure->resource_count},
         .drops = closure->drops};
-    cadre_checkpoint_after(self, closure->id, &message.closure.checkpoint, &message.closure.cut);
+    cadre_checkpoint_after(&self->checkpoint, closure->id, &message.closure.checkpoint,
+                           &message.closure.cut);
     lists_t lists = {.names = NULL};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
     if (closure->argument_count > 0) {

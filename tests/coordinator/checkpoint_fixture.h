@@ -91,7 +91,7 @@ say_written(fixture_t *self, uint32_t shard, uint64_t checkpoint, int status)
 static inline void
 bring_to(fixture_t *self, cadre_checkpoint_state_t state)
 {
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, "{\"epoch\": 3}"), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, "{\"epoch\": 3}"), 0);
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
     cr_assert_eq(last_order(self)->kind, CADRE_STORE_OPEN);

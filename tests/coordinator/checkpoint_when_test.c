@@ -44,14 +44,14 @@ Test(checkpoint_when, a_resumed_variable_is_whole_before_the_cut)
     cadre_checkpoint_await(&self->core.checkpoint, "w");
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = 1;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    self->core.catalogue.creating = 1;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "it may be on some shards only");
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SNAPSHOT), 0);
     later->created = true;
-    self->core.creating = 0;
+    self->core.catalogue.creating = 0;
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
@@ -65,12 +65,12 @@ Test(checkpoint_when, a_resumed_variable_that_cannot_be_created_holds_up_no_cut)
     cadre_checkpoint_await(&self->core.checkpoint, "later");
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = 1;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    self->core.catalogue.creating = 1;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
     cadre_catalogue_drop_variable(&self->core.catalogue, later);
-    self->core.creating = 0;
+    self->core.catalogue.creating = 0;
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
@@ -143,7 +143,7 @@ Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
     fixture_turn(self);
     cadre_task_t ps = fixture_ps(0);
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     ask_snapshots(self);
     cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
@@ -237,10 +237,10 @@ Test(checkpoint_when, an_assignment_and_a_new_variable_are_something_to_save)
     cr_assert_not(begins(self));
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = 1;
+    self->core.catalogue.creating = 1;
     cr_assert_not(begins(self), "it is not there yet");
     later->created = true;
-    self->core.creating = 0;
+    self->core.catalogue.creating = 0;
     cr_assert(begins(self));
     fixture_destroy(&self);
 }
@@ -265,7 +265,7 @@ Test(checkpoint_when, one_that_fails_has_saved_nothing)
     run_closure(self, 2);
     cr_assert(begins(self));
     ask_snapshots(self);
-    cadre_checkpoint_abort(&self->core, CADRE_EIO, "the disk is full");
+    cadre_checkpoint_abort(&self->core.checkpoint, CADRE_EIO, "the disk is full");
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     fixture_clear(self);
@@ -278,7 +278,7 @@ Test(checkpoint_when, one_that_fails_has_saved_nothing)
 Test(checkpoint_when, one_that_is_asked_for_comes_whether_anything_was_done_or_not)
 {
     fixture_t *self = saved_job();
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     commit(self);
     cr_assert_eq(self->core.totals.checkpoints, 2);
@@ -317,7 +317,7 @@ Test(checkpoint_when, one_that_could_not_be_read_is_followed_by_another_though_n
     fixture_t *self = job();
     self->core.options.lease_ms = 1000000;
     self->core.checkpoint.every_ms = EVERY_MS;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     commit(self);
     cr_assert_not(begins(self));

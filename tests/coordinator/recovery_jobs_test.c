@@ -367,7 +367,7 @@ Test(recovery_jobs, a_restore_waits_for_a_commit_that_is_under_way)
 {
     fixture_t *self = job(1);
     self->core.checkpoint.enabled = true;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
     lose(self, 1);
     cadre_task_t next = replace(self, 1);
@@ -452,7 +452,7 @@ Test(recovery_jobs, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_p
 Test(recovery_jobs, a_shard_that_stands_still_while_something_is_created_has_no_longer)
 {
     fixture_t *self = cluster(0);
-    self->core.creating = 1;
+    self->core.catalogue.creating = 1;
     beat(self, 100000, 0, self->core.recovery.places[0].generation, true);
     cr_assert_eq(self->core.totals.ps_lost, 0);
     beat(self, 12000, 0, self->core.recovery.places[0].generation, false);
@@ -490,7 +490,7 @@ refuse_repair(bool is_created, int status)
     cadre_task_t next = {CADRE_ROLE_PS, 0, lost.incarnation + 1000};
     cadre_variable_t *variable = fixture_add_variable(self, "v", 4, 1);
     variable->created = is_created;
-    self->core.creating = is_created ? 0 : 1;
+    self->core.catalogue.creating = is_created ? 0 : 1;
     cadre_core_gone(&self->core, &lost, self->now_ms);
     fixture_hello(self, &next);
     fixture_turn(self);

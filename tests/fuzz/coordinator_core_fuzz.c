@@ -167,7 +167,7 @@ step(target_t *self)
     } else if (kind < 19) {
         schedule(self);
     } else if (kind == 19 && core->checkpoint.state == CADRE_CHECKPOINT_IDLE) {
-        cadre_checkpoint_begin(core, NULL);
+        cadre_checkpoint_begin(&core->checkpoint, NULL);
     } else if (kind == 20) {
         cadre_task_t gone = draw_task(self);
         cadre_core_gone(core, &gone, self->now_ms);

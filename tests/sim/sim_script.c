@@ -277,7 +277,7 @@ checkpoint(sim_script_t *self)
         return false;
     }
     self->checkpoint_attempts = core->checkpoint.attempts + 1;
-    if (cadre_checkpoint_begin(core, draw(self, 0, 1) ? "{\"epoch\": 3}" : NULL) < 0) {
+    if (cadre_checkpoint_begin(&core->checkpoint, draw(self, 0, 1) ? "{\"epoch\": 3}" : NULL) < 0) {
         sim_check_fail(self->check, "checkpoint: %s", cadre_error_text());
     }
     return true;

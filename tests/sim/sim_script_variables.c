@@ -282,7 +282,7 @@ sim_script_create(sim_script_t *self)
         }
         self->give_up_at = definition.too_large ? SIM_NEVER : draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
-        core->creating = 1;
+        core->catalogue.creating = 1;
         cadre_recovery_begin_creation(&core->recovery);
         self->pending = (cadre_operation_t){.pending = 0};
         cadre_core_create_variable(core, self->new_variable, &self->pending);
@@ -296,7 +296,7 @@ sim_script_create(sim_script_t *self)
             true; /* what the shard began with cannot be read: the program begins again */
         return false;
     }
-    core->creating = 0;
+    core->catalogue.creating = 0;
     if (self->pending.status == 0 && core->recovery.creation_status < 0) {
         self->pending.status = core->recovery.creation_status;
     }

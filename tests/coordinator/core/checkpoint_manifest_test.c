@@ -34,10 +34,10 @@ Test(checkpoint_manifest, its_manifest_is_silent_on_what_was_created_after_the_s
     fixture_t *self = job();
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = 1;
+    self->core.catalogue.creating = 1;
     bring_to(self, CADRE_CHECKPOINT_WRITING);
     later->created = true;
-    self->core.creating = 0;
+    self->core.catalogue.creating = 0;
     fixture_add_variable(self, "last", 3, 1);
     say_written(self, 0, 9, 0);
     say_written(self, 1, 9, 0);

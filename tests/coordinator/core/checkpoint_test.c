@@ -33,13 +33,13 @@ assert_given_up(fixture_t *self, int status, bool shards_know, bool store_knows)
         fixture_reply(self, &ps, end);
     }
     cr_assert_eq(self->core.requests.count, 0, "no question is left open");
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
 }
 
 Test(checkpoint, needs_a_directory)
 {
     fixture_t *self = fixture_new(1);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), CADRE_ESTATE);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), CADRE_ESTATE);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     fixture_destroy(&self);
 }
@@ -85,7 +85,7 @@ Test(checkpoint, dispatch_goes_on_while_the_cut_waits_for_what_is_below_it)
     fixture_schedule(self, 1);
     fixture_schedule(self, 2);
     fixture_turn(self);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     fixture_schedule(self, 3);
     fixture_turn(self);
@@ -159,7 +159,7 @@ Test(checkpoint, a_closure_cancelled_while_queued_again_does_not_hold_up_the_cut
     fixture_turn(self);
     cadre_core_gone(&self->core, &workers[0], self->now_ms);
     cadre_core_gone(&self->core, &workers[1], self->now_ms);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
     say_taken(self, 0, 0);
     say_taken(self, 1, 0);
@@ -238,7 +238,7 @@ Test(checkpoint, is_given_up_when_the_store_cannot_commit)
 Test(checkpoint, is_given_up_when_its_progress_is_no_object)
 {
     fixture_t *self = job();
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, "[1]"), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, "[1]"), 0);
     stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
     for (uint32_t i = 0; i < PS; i++) {
         say_taken(self, i, 0);
@@ -435,7 +435,7 @@ commit_next(fixture_t *self, uint64_t id, int status)
     char path[32];
     fixture_clear(self);
     snprintf(path, sizeof(path), "/ckpt/ckpt-%u", (unsigned)id);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, id, 0, "/ckpt/.tmp");
     say_taken(self, 0, 0);
@@ -493,7 +493,7 @@ Test(checkpoint, keeps_the_one_before_when_it_fails)
     bring_to(self, CADRE_CHECKPOINT_COMMITTING);
     stored(self, CADRE_STORE_COMMIT, 9, 0, "/ckpt/ckpt-9");
     fixture_clear(self);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     stored(self, CADRE_STORE_OPEN, 10, 0, "/ckpt/.tmp-10");
     say_taken(self, 0, CADRE_EIO);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
@@ -509,8 +509,8 @@ Test(checkpoint, an_open_that_was_given_up_does_not_answer_the_next)
 {
     fixture_t *self = job();
     bring_to(self, CADRE_CHECKPOINT_OPENING);
-    cadre_checkpoint_abort(&self->core, CADRE_ECANCELLED, "given up");
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cadre_checkpoint_abort(&self->core.checkpoint, CADRE_ECANCELLED, "given up");
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "9 is being removed");
     stored(self, CADRE_STORE_OPEN, 10, 0, "/ckpt/.tmp-10");
@@ -585,7 +585,7 @@ Test(checkpoint, giving_up_leaves_other_questions_to_the_shards_alone)
     operation.target = &totals;
     bring_to(self, CADRE_CHECKPOINT_CUT);
     cadre_core_count_shard(&self->core, 0, &operation);
-    cadre_checkpoint_abort(&self->core, CADRE_ECANCELLED, "given up");
+    cadre_checkpoint_abort(&self->core.checkpoint, CADRE_ECANCELLED, "given up");
     cr_assert_eq(self->core.requests.count, 1 + PS, "and each shard is told the end");
     cadre_core_forget(&self->core, &operation);
     fixture_destroy(&self);
@@ -597,8 +597,8 @@ Test(checkpoint, giving_up_leaves_a_restore_alone)
     cadre_task_t ps = fixture_ps(0);
     fixture_hello(self, &ps);
     self->core.checkpoint.enabled = true;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
-    cadre_checkpoint_abort(&self->core, CADRE_ECANCELLED, "given up");
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    cadre_checkpoint_abort(&self->core.checkpoint, CADRE_ECANCELLED, "given up");
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RESTORE), 1);
     fixture_destroy(&self);
@@ -628,11 +628,11 @@ Test(checkpoint, asks_for_progress_with_the_cut_unless_it_was_given)
     self->core.checkpoint.progress_context = &calls;
     bring_to(self, CADRE_CHECKPOINT_CUT);
     cr_assert_eq(calls.calls, 0, "save had its own");
-    cadre_checkpoint_abort(&self->core, CADRE_ECANCELLED, "given up");
+    cadre_checkpoint_abort(&self->core.checkpoint, CADRE_ECANCELLED, "given up");
     fixture_turn(self);
     fixture_clear(self);
     self->core.begun.next_id = 100;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     cr_assert_eq(calls.calls, 0, "not before the cut");
     cadre_store_answer_t answer = {

@@ -306,7 +306,7 @@ Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
     }
     cr_assert_eq(self->ended_count, 1);
     cr_expect_eq(self->ended[0].status, CADRE_EPOISON);
-    cr_expect_eq(self->core.refused, 1, "it was never begun: no checkpoint counts it");
+    cr_expect_eq(self->core.begun.refused, 1, "it was never begun: no checkpoint counts it");
     cr_expect_str_eq(self->ended[0].text,
                      "function work: resource a: 10 workers died while they built it by function "
                      "work: worker 0 (process 4711, the last of 10)");

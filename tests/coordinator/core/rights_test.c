@@ -24,7 +24,7 @@ Test(rights, a_worker_that_speaks_as_a_ps_writes_no_shard_of_a_checkpoint)
     fixture_turn(self);
     say_written(self, &as_ps, 1); /* while none is taken */
     self->core.checkpoint.enabled = true;
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     cadre_store_answer_t opened = {
         .kind = CADRE_STORE_OPEN, .checkpoint = 4, .text = "/somewhere/.ckpt"};
     cadre_core_stored(&self->core, &opened, self->now_ms);

@@ -145,15 +145,15 @@ Test(waiting, of_a_checkpoint_names_the_shard_that_is_restored)
     self->core.options.lease_ms = 10000;
     cadre_core_gone(&self->core, &ps, self->now_ms);
     fixture_turn(self);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     cadre_store_answer_t answer = {.kind = CADRE_STORE_OPEN, .checkpoint = 9, .text = "/c/.tmp-9"};
     cadre_core_stored(&self->core, &answer, self->now_ms);
     fixture_turn(self);
-    cadre_checkpoint_waits(&self->core, text);
+    cadre_checkpoint_waits(&self->core.checkpoint, text);
     cr_assert(strstr(text, "ps 0 to come back (it is lost for"), "%s", text);
     fixture_hello(self, &next);
     fixture_turn(self);
-    cadre_checkpoint_waits(&self->core, text);
+    cadre_checkpoint_waits(&self->core.checkpoint, text);
     cr_assert_str_eq(text, "ps 0 to be restored: it has 2 requests to answer");
     fixture_destroy(&self);
 }
