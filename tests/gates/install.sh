@@ -34,7 +34,7 @@ mkdir "$place/user"
 {
     echo 'cmake_minimum_required(VERSION 3.25)'
     echo 'project(user LANGUAGES C)'
-    echo 'find_package(cadre 0.1 REQUIRED)'
+    echo 'find_package(cadre 0.2 REQUIRED)'
 } >"$place/user/CMakeLists.txt"
 for program in "${programs[@]}"; do
     stem=$(basename "$program" .c)
