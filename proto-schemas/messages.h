@@ -11,11 +11,13 @@
  * bytes of each payload frame. README.md beside this file holds the grammar: who sends what, when,
  * and what answers it.
  *
- * Message rows:  X(name, NAME, number, header limit, senders)
+ * Message rows:  X(name, NAME, number, header limit, senders, plane, receivers)
  *   number   on the wire; never reused
  *   limit    SMALL (CADRE_HEADER_SIZE_MAX) or LARGE (CADRE_LARGE_HEADER_SIZE_MAX)
- *   senders  roles that may send it: COORDINATOR, PS, WORKER, CLIENT, joined with |; anyone else is
- *            refused
+ *   senders  roles that may send it: COORDINATOR, PS, WORKER, CLIENT, joined with |, and ASKERS for
+ *            COORDINATOR | WORKER; anyone else is refused
+ *   plane    CONTROL or DATA: how it travels; a REPLY, and PROBE with PROBED, on the other one too
+ *   receivers  roles that it is for, in the same words
  *
  * Field rows:  F(kind, name, limit)
  *   U64   uint64_t, limit: the largest value
@@ -25,8 +27,8 @@
  *   F64S  list of finite doubles, the same way
  *   STRS  list of strings of at most CADRE_NAME_SIZE_MAX bytes, limit: count
  *
- * CREATE, SETTLE, SNAPSHOT and RESTORE say in `shard` for which they are: a ps that serves another
- * one does not take them.
+ * A message for ps alone with a field `shard` says there for which it is: a ps that serves another
+ * one does not take it.
  *
  * A field named `status` is minus the CADRE_E number: 0 for success, 2000 and up for a failure.
  */
@@ -34,56 +36,56 @@
 #define CADRE_PROTO_SCHEMAS_MESSAGES_H
 
 /* clang-format off */
-#define CADRE_MESSAGE_LIST(X)                                                      \
-    /* membership, control plane */                                                \
-    X(hello,             HELLO,              1, LARGE, PS | WORKER)                \
-    X(welcome,           WELCOME,            2, SMALL, COORDINATOR)                \
-    X(unknown_peer,      UNKNOWN_PEER,       3, SMALL, COORDINATOR)                \
-    X(heartbeat,         HEARTBEAT,          4, LARGE, PS | WORKER)                \
-    X(drain,             DRAIN,              5, SMALL, COORDINATOR)                \
-    X(stop,              STOP,               6, SMALL, COORDINATOR)                \
-    X(goodbye,           GOODBYE,            7, SMALL, PS | WORKER)                \
-    X(reply,             REPLY,              8, SMALL, PS)                         \
-    X(refused,           REFUSED,            9, SMALL, COORDINATOR)                \
-    X(status,            STATUS,            10, SMALL, CLIENT)                     \
-    X(status_text,       STATUS_TEXT,       11, SMALL, COORDINATOR)                \
-    /* definitions, control plane */                                               \
-    X(shard,             SHARD,             16, SMALL, COORDINATOR)                \
-    X(variable,          VARIABLE,          17, LARGE, COORDINATOR)                \
-    X(function,          FUNCTION,          18, SMALL, COORDINATOR)                \
-    X(dataset,           DATASET,           19, SMALL, COORDINATOR)                \
-    X(dataset_ready,     DATASET_READY,     20, SMALL, WORKER)                     \
-    X(want,              WANT,              21, SMALL, WORKER)                     \
-    X(resource,          RESOURCE,          22, LARGE, COORDINATOR)                \
-    X(definitions,       DEFINITIONS,       23, SMALL, COORDINATOR)                \
-    /* closures, control plane */                                                  \
-    X(closure,           CLOSURE,           32, LARGE, COORDINATOR)                \
-    X(cancel,            CANCEL,            33, LARGE, COORDINATOR)                \
-    X(closure_done,      CLOSURE_DONE,      34, LARGE, WORKER)                     \
-    X(closure_failed,    CLOSURE_FAILED,    35, SMALL, WORKER)                     \
-    X(ack,               ACK,               36, LARGE, COORDINATOR)                \
-    /* shards, control plane */                                                    \
-    X(create,            CREATE,            48, SMALL, COORDINATOR)                \
-    X(settle,            SETTLE,            49, SMALL, COORDINATOR)                \
-    X(snapshot,          SNAPSHOT,          50, SMALL, COORDINATOR)                \
-    X(snapshot_taken,    SNAPSHOT_TAKEN,    51, SMALL, PS)                         \
-    X(snapshot_written,  SNAPSHOT_WRITTEN,  52, SMALL, PS)                         \
-    X(checkpoint_end,    CHECKPOINT_END,    53, SMALL, COORDINATOR)                \
-    X(restore,           RESTORE,           54, SMALL, COORDINATOR)                \
-    X(count,             COUNT,             55, SMALL, COORDINATOR)                \
-    X(close_cut,         CLOSE_CUT,         56, SMALL, COORDINATOR)                \
-    X(drop,              DROP,              60, SMALL, COORDINATOR)                \
-    X(retire,            RETIRE,            61, SMALL, COORDINATOR)                \
-    /* values, data plane */                                                       \
-    X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
-    X(values,            VALUES,            65, LARGE, PS)                         \
-    X(push,              PUSH,              66, LARGE, WORKER)                     \
-    X(applied,           APPLIED,           67, LARGE, PS)                         \
-    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)                \
-    X(probe,             PROBE,             69, LARGE, COORDINATOR | WORKER)       \
-    X(probed,            PROBED,            70, LARGE, PS)                             \
-    X(reserve,           RESERVE,           71, SMALL, WORKER)                         \
-    X(grant,             GRANT,             72, SMALL, PS)
+#define CADRE_MESSAGE_LIST(X)                                                             \
+    /* membership, control plane */                                                       \
+    X(hello,            HELLO,             1, LARGE, PS | WORKER, CONTROL, COORDINATOR)   \
+    X(welcome,          WELCOME,           2, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(unknown_peer,     UNKNOWN_PEER,      3, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(heartbeat,        HEARTBEAT,         4, LARGE, PS | WORKER, CONTROL, COORDINATOR)   \
+    X(drain,            DRAIN,             5, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(stop,             STOP,              6, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(goodbye,          GOODBYE,           7, SMALL, PS | WORKER, CONTROL, COORDINATOR)   \
+    X(reply,            REPLY,             8, SMALL, PS,          CONTROL, COORDINATOR)   \
+    X(refused,          REFUSED,           9, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(status,           STATUS,           10, SMALL, CLIENT,      CONTROL, COORDINATOR)   \
+    X(status_text,      STATUS_TEXT,      11, SMALL, COORDINATOR, CONTROL, CLIENT)        \
+    /* definitions, control plane */                                                      \
+    X(shard,            SHARD,            16, SMALL, COORDINATOR, CONTROL, WORKER)        \
+    X(variable,         VARIABLE,         17, LARGE, COORDINATOR, CONTROL, WORKER)        \
+    X(function,         FUNCTION,         18, SMALL, COORDINATOR, CONTROL, WORKER)        \
+    X(dataset,          DATASET,          19, SMALL, COORDINATOR, CONTROL, WORKER)        \
+    X(dataset_ready,    DATASET_READY,    20, SMALL, WORKER,      CONTROL, COORDINATOR)   \
+    X(want,             WANT,             21, SMALL, WORKER,      CONTROL, COORDINATOR)   \
+    X(resource,         RESOURCE,         22, LARGE, COORDINATOR, CONTROL, WORKER)        \
+    X(definitions,      DEFINITIONS,      23, SMALL, COORDINATOR, CONTROL, WORKER)        \
+    /* closures, control plane */                                                         \
+    X(closure,          CLOSURE,          32, LARGE, COORDINATOR, CONTROL, WORKER)        \
+    X(cancel,           CANCEL,           33, LARGE, COORDINATOR, CONTROL, WORKER)        \
+    X(closure_done,     CLOSURE_DONE,     34, LARGE, WORKER,      CONTROL, COORDINATOR)   \
+    X(closure_failed,   CLOSURE_FAILED,   35, SMALL, WORKER,      CONTROL, COORDINATOR)   \
+    X(ack,              ACK,              36, LARGE, COORDINATOR, CONTROL, PS | WORKER)   \
+    /* shards, control plane */                                                           \
+    X(create,           CREATE,           48, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(settle,           SETTLE,           49, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(snapshot,         SNAPSHOT,         50, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(snapshot_taken,   SNAPSHOT_TAKEN,   51, SMALL, PS,          CONTROL, COORDINATOR)   \
+    X(snapshot_written, SNAPSHOT_WRITTEN, 52, SMALL, PS,          CONTROL, COORDINATOR)   \
+    X(checkpoint_end,   CHECKPOINT_END,   53, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(restore,          RESTORE,          54, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(count,            COUNT,            55, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(close_cut,        CLOSE_CUT,        56, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(drop,             DROP,             60, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(retire,           RETIRE,           61, SMALL, COORDINATOR, CONTROL, PS)            \
+    /* values, data plane */                                                              \
+    X(pull,             PULL,             64, LARGE, ASKERS,      DATA,    PS)            \
+    X(values,           VALUES,           65, LARGE, PS,          DATA,    ASKERS)        \
+    X(push,             PUSH,             66, LARGE, WORKER,      DATA,    PS)            \
+    X(applied,          APPLIED,          67, LARGE, PS,          DATA,    WORKER)        \
+    X(assign,           ASSIGN,           68, LARGE, COORDINATOR, DATA,    PS)            \
+    X(probe,            PROBE,            69, LARGE, ASKERS,      DATA,    PS)            \
+    X(probed,           PROBED,           70, LARGE, PS,          DATA,    ASKERS)        \
+    X(reserve,          RESERVE,          71, SMALL, WORKER,      DATA,    PS)            \
+    X(grant,            GRANT,            72, SMALL, PS,          DATA,    WORKER)
 
 /* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data

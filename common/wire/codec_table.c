@@ -15,6 +15,7 @@ enum {
     PS = 1 << CADRE_ROLE_PS,
     WORKER = 1 << CADRE_ROLE_WORKER,
     CLIENT = 1 << CADRE_ROLE_CLIENT,
+    ASKERS = COORDINATOR | WORKER,
 };
 
 /* Every message struct lies at the same place, that of the union. */
@@ -32,14 +33,16 @@ cadre_message_schema(uint64_t type)
     /* The row without a name at the end of `fields` is there because a message may have no field.
      */
     switch (type) {
-#define X(name, NAME, number, limit, roles)                                                        \
+#define X(name, NAME, number, limit, from, to_plane, to)                                           \
     case number: {                                                                                 \
         typedef cadre_##name##_message_t row_t;                                                    \
         static const cadre_field_schema_t fields[] = {                                             \
             CADRE_##NAME##_FIELDS(FIELD){.offset = sizeof(row_t)}};                                \
         static const cadre_message_schema_t schema = {.text = #NAME,                               \
                                                       .header_size_max = (limit),                  \
-                                                      .senders = (roles),                          \
+                                                      .senders = (from),                           \
+                                                      .receivers = (to),                           \
+                                                      .plane = CADRE_PLANE_##to_plane,             \
                                                       .field_count = CADRE_COUNT_OF(fields) - 1,   \
                                                       .fields = fields};                           \
         return &schema;                                                                            \
@@ -85,8 +88,7 @@ uint64_t
 cadre_message_schema_hash(void)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-#define X(name, NAME, number, limit, roles)                                                        \
-    hash = hash_schema(hash, number, cadre_message_schema(number));
+#define X(name, NAME, number, ...) hash = hash_schema(hash, number, cadre_message_schema(number));
     CADRE_MESSAGE_LIST(X)
 #undef X
     /* Counters travel by position: their names are the layout too. */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/wire/plane.h"
+
 enum { CADRE_ENVELOPE_COUNT = 6 }; /* elements of a header before its fields */
 
 typedef enum {
@@ -30,7 +32,9 @@ typedef struct {
 typedef struct {
     const char *text; /* "CLOSURE" */
     size_t header_size_max;
-    uint32_t senders; /* 1 << role for each role that may send it */
+    uint32_t senders;   /* 1 << role for each role that may send it */
+    uint32_t receivers; /* likewise, that it is for */
+    cadre_plane_t plane;
     size_t field_count;
     const cadre_field_schema_t *fields;
 } cadre_message_schema_t;

@@ -1,6 +1,7 @@
 #include "common/wire/message.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
@@ -16,20 +17,8 @@ cadre_message_type_text(cadre_message_type_t type)
 cadre_plane_t
 cadre_message_plane(cadre_message_type_t type)
 {
-    switch (type) {
-    case CADRE_MESSAGE_PULL:
-    case CADRE_MESSAGE_VALUES:
-    case CADRE_MESSAGE_PUSH:
-    case CADRE_MESSAGE_APPLIED:
-    case CADRE_MESSAGE_ASSIGN:
-    case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_PROBED:
-    case CADRE_MESSAGE_RESERVE:
-    case CADRE_MESSAGE_GRANT:
-        return CADRE_PLANE_DATA;
-    default:
-        return CADRE_PLANE_CONTROL;
-    }
+    const cadre_message_schema_t *schema = cadre_message_schema((uint64_t)type);
+    return schema ? schema->plane : CADRE_PLANE_CONTROL;
 }
 
 const char *
@@ -53,25 +42,16 @@ cadre_role_text(cadre_role_t role)
 const uint64_t *
 cadre_message_shard(const cadre_message_t *self)
 {
-    if (self->type == CADRE_MESSAGE_CREATE) {
-        return &self->create.shard;
+    const cadre_message_schema_t *schema = cadre_message_schema((uint64_t)self->type);
+    if (!schema || schema->receivers != 1U << CADRE_ROLE_PS) {
+        return NULL;
     }
-    if (self->type == CADRE_MESSAGE_SETTLE) {
-        return &self->settle.shard;
+    for (size_t i = 0; i < schema->field_count; i++) {
+        if (strcmp(schema->fields[i].name, "shard") == 0) {
+            return (const void *)((const char *)self + schema->fields[i].offset);
+        }
     }
-    if (self->type == CADRE_MESSAGE_SNAPSHOT) {
-        return &self->snapshot.shard;
-    }
-    if (self->type == CADRE_MESSAGE_CLOSE_CUT) {
-        return &self->close_cut.shard;
-    }
-    if (self->type == CADRE_MESSAGE_DROP) {
-        return &self->drop.shard;
-    }
-    if (self->type == CADRE_MESSAGE_RETIRE) {
-        return &self->retire.shard;
-    }
-    return self->type == CADRE_MESSAGE_RESTORE ? &self->restore.shard : NULL;
+    return NULL;
 }
 
 void

@@ -21,7 +21,7 @@
 #include "proto-schemas/messages.h"
 
 typedef enum {
-#define X(name, NAME, number, limit, senders) CADRE_MESSAGE_##NAME = number,
+#define X(name, NAME, number, ...) CADRE_MESSAGE_##NAME = number,
     CADRE_MESSAGE_LIST(X)
 #undef X
 } cadre_message_type_t;
@@ -50,7 +50,7 @@ typedef struct {
 #define CADRE_FIELD_STRS(name)         cadre_strs_t name;
 #define CADRE_FIELD(kind, name, limit) CADRE_FIELD_##kind(name)
 
-#define X(name, NAME, number, limit, senders)                                                      \
+#define X(name, NAME, ...)                                                                         \
     typedef struct {                                                                               \
         CADRE_##NAME##_FIELDS(CADRE_FIELD) char nothing; /* a struct has a member */               \
     } cadre_##name##_message_t;
@@ -64,7 +64,7 @@ typedef struct {
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
     uint64_t key;         /* not on the wire: of the connection it came by, cadre_peer_key_t */
     union {
-#define X(name, NAME, number, limit, senders) cadre_##name##_message_t name;
+#define X(name, ...) cadre_##name##_message_t name;
         CADRE_MESSAGE_LIST(X)
 #undef X
     };
@@ -81,6 +81,34 @@ typedef enum {
     CADRE_ROLE_EVALUATOR = 3,
     CADRE_ROLE_CLIENT = 4, /* looks at a job and is no task of it */
 } cadre_role_t;
+
+/* The roles in the rows, while they are read. */
+#define COORDINATOR (1 << CADRE_ROLE_COORDINATOR)
+#define PS          (1 << CADRE_ROLE_PS)
+#define WORKER      (1 << CADRE_ROLE_WORKER)
+#define CLIENT      (1 << CADRE_ROLE_CLIENT)
+#define ASKERS      (COORDINATOR | WORKER)
+
+/* The types of the messages that are for a role, for a `switch` without `default` over what it
+ * receives: the compiler names one that is not handled. All others are 0 here. */
+#define X(name, NAME, number, limit, senders, plane, receivers)                                    \
+    CADRE_FOR_COORDINATOR_##NAME = ((receivers)&COORDINATOR) != 0 ? (number) : 0,
+typedef enum { CADRE_MESSAGE_LIST(X) CADRE_FOR_COORDINATOR_NONE = 0 } cadre_for_coordinator_t;
+#undef X
+#define X(name, NAME, number, limit, senders, plane, receivers)                                    \
+    CADRE_FOR_PS_##NAME = ((receivers)&PS) != 0 ? (number) : 0,
+typedef enum { CADRE_MESSAGE_LIST(X) CADRE_FOR_PS_NONE = 0 } cadre_for_ps_t;
+#undef X
+#define X(name, NAME, number, limit, senders, plane, receivers)                                    \
+    CADRE_FOR_WORKER_##NAME = ((receivers)&WORKER) != 0 ? (number) : 0,
+typedef enum { CADRE_MESSAGE_LIST(X) CADRE_FOR_WORKER_NONE = 0 } cadre_for_worker_t;
+#undef X
+
+#undef COORDINATOR
+#undef PS
+#undef WORKER
+#undef CLIENT
+#undef ASKERS
 
 #define CADRE_INDEX_ANY UINT32_MAX
 

@@ -201,72 +201,42 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
 static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
-    switch (message->type) {
-    case CADRE_MESSAGE_HEARTBEAT:
+    switch ((cadre_for_coordinator_t)message->type) {
+    case CADRE_FOR_COORDINATOR_HEARTBEAT:
         on_heartbeat(self, member, message->request, &message->heartbeat);
         break;
-    case CADRE_MESSAGE_GOODBYE:
+    case CADRE_FOR_COORDINATOR_GOODBYE:
         cadre_core_on_goodbye(self, member, message->goodbye.reason);
         break;
-    case CADRE_MESSAGE_DATASET_READY:
+    case CADRE_FOR_COORDINATOR_DATASET_READY:
         cadre_admission_on_dataset(self, member, &message->dataset_ready);
         break;
-    case CADRE_MESSAGE_WANT:
+    case CADRE_FOR_COORDINATOR_WANT:
         cadre_core_on_want(self, member, &message->want);
         break;
-    case CADRE_MESSAGE_CLOSURE_DONE:
+    case CADRE_FOR_COORDINATOR_CLOSURE_DONE:
         cadre_dispatch_done(self, member, message);
         break;
-    case CADRE_MESSAGE_CLOSURE_FAILED:
+    case CADRE_FOR_COORDINATOR_CLOSURE_FAILED:
         cadre_dispatch_failed(self, member, &message->closure_failed);
         break;
-    case CADRE_MESSAGE_REPLY:
-    case CADRE_MESSAGE_VALUES:
-    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
+    case CADRE_FOR_COORDINATOR_REPLY:
+    case CADRE_FOR_COORDINATOR_VALUES:
+    case CADRE_FOR_COORDINATOR_SNAPSHOT_TAKEN:
         cadre_recovery_on_answer(&self->recovery, member->index, message);
         cadre_effects_note_progress(&self->effects); /* a call may be waiting for this answer */
         break;
-    case CADRE_MESSAGE_PROBED:
+    case CADRE_FOR_COORDINATOR_PROBED:
         cadre_recovery_on_probed(&self->recovery, member->index, message);
         cadre_effects_note_progress(&self->effects);
         break;
-    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
+    case CADRE_FOR_COORDINATOR_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(&self->checkpoint, member->index, &message->snapshot_written);
         break;
-    case CADRE_MESSAGE_HELLO:
-    case CADRE_MESSAGE_WELCOME:
-    case CADRE_MESSAGE_REFUSED:
-    case CADRE_MESSAGE_STATUS: /* the shell answers it */
-    case CADRE_MESSAGE_STATUS_TEXT:
-    case CADRE_MESSAGE_UNKNOWN_PEER:
-    case CADRE_MESSAGE_DRAIN:
-    case CADRE_MESSAGE_STOP:
-    case CADRE_MESSAGE_SHARD:
-    case CADRE_MESSAGE_VARIABLE:
-    case CADRE_MESSAGE_FUNCTION:
-    case CADRE_MESSAGE_DATASET:
-    case CADRE_MESSAGE_DEFINITIONS:
-    case CADRE_MESSAGE_RESOURCE:
-    case CADRE_MESSAGE_CLOSURE:
-    case CADRE_MESSAGE_CANCEL:
-    case CADRE_MESSAGE_ACK:
-    case CADRE_MESSAGE_CREATE:
-    case CADRE_MESSAGE_SETTLE:
-    case CADRE_MESSAGE_DROP:
-    case CADRE_MESSAGE_RETIRE:
-    case CADRE_MESSAGE_SNAPSHOT:
-    case CADRE_MESSAGE_CLOSE_CUT:
-    case CADRE_MESSAGE_CHECKPOINT_END:
-    case CADRE_MESSAGE_RESTORE:
-    case CADRE_MESSAGE_COUNT:
-    case CADRE_MESSAGE_PULL:
-    case CADRE_MESSAGE_PUSH:
-    case CADRE_MESSAGE_APPLIED:
-    case CADRE_MESSAGE_ASSIGN:
-    case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_RESERVE:
-    case CADRE_MESSAGE_GRANT:
-        break; /* the table of rights has refused these already */
+    case CADRE_FOR_COORDINATOR_HELLO:  /* answered already */
+    case CADRE_FOR_COORDINATOR_STATUS: /* the shell answers it */
+    case CADRE_FOR_COORDINATOR_NONE:
+        break;
     }
 }
 

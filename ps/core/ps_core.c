@@ -274,59 +274,36 @@ on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
         cadre_session_doubt(self->session, now_ms);
         return;
     }
-    switch (message->type) {
-    case CADRE_MESSAGE_CREATE:
-    case CADRE_MESSAGE_SETTLE:
-    case CADRE_MESSAGE_SNAPSHOT:
-    case CADRE_MESSAGE_CLOSE_CUT:
-    case CADRE_MESSAGE_CHECKPOINT_END:
-    case CADRE_MESSAGE_RESTORE:
-    case CADRE_MESSAGE_COUNT:
-    case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_DROP:
-    case CADRE_MESSAGE_RETIRE:
+    switch ((cadre_for_ps_t)message->type) {
+    case CADRE_FOR_PS_CREATE:
+    case CADRE_FOR_PS_SETTLE:
+    case CADRE_FOR_PS_SNAPSHOT:
+    case CADRE_FOR_PS_CLOSE_CUT:
+    case CADRE_FOR_PS_CHECKPOINT_END:
+    case CADRE_FOR_PS_RESTORE:
+    case CADRE_FOR_PS_COUNT:
+    case CADRE_FOR_PS_PROBE:
+    case CADRE_FOR_PS_DROP:
+    case CADRE_FOR_PS_RETIRE:
         pass_on(self, message, now_ms);
-        break;
-    case CADRE_MESSAGE_ACK:
-        break;
-    case CADRE_MESSAGE_DRAIN:
+        return;
+    case CADRE_FOR_PS_ACK:
+        return;
+    case CADRE_FOR_PS_DRAIN:
         cadre_session_leave(self->session, "drained by the coordinator");
-        break;
-    case CADRE_MESSAGE_HELLO:
-    case CADRE_MESSAGE_WELCOME:
-    case CADRE_MESSAGE_REFUSED:
-    case CADRE_MESSAGE_UNKNOWN_PEER:
-    case CADRE_MESSAGE_STATUS:
-    case CADRE_MESSAGE_STATUS_TEXT:
-    case CADRE_MESSAGE_HEARTBEAT:
-    case CADRE_MESSAGE_STOP:
-    case CADRE_MESSAGE_GOODBYE:
-    case CADRE_MESSAGE_REPLY:
-    case CADRE_MESSAGE_SHARD:
-    case CADRE_MESSAGE_VARIABLE:
-    case CADRE_MESSAGE_DEFINITIONS:
-    case CADRE_MESSAGE_FUNCTION:
-    case CADRE_MESSAGE_DATASET:
-    case CADRE_MESSAGE_RESOURCE:
-    case CADRE_MESSAGE_DATASET_READY:
-    case CADRE_MESSAGE_WANT:
-    case CADRE_MESSAGE_CLOSURE:
-    case CADRE_MESSAGE_CANCEL:
-    case CADRE_MESSAGE_CLOSURE_DONE:
-    case CADRE_MESSAGE_CLOSURE_FAILED:
-    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
-    case CADRE_MESSAGE_PULL:
-    case CADRE_MESSAGE_VALUES:
-    case CADRE_MESSAGE_PUSH:
-    case CADRE_MESSAGE_APPLIED:
-    case CADRE_MESSAGE_ASSIGN:
-    case CADRE_MESSAGE_PROBED:
-    case CADRE_MESSAGE_RESERVE:
-    case CADRE_MESSAGE_GRANT:
-        cadre_ps_core_malformed(self);
+        return;
+    case CADRE_FOR_PS_WELCOME: /* the session has taken these */
+    case CADRE_FOR_PS_REFUSED:
+    case CADRE_FOR_PS_UNKNOWN_PEER:
+    case CADRE_FOR_PS_STOP:
+    case CADRE_FOR_PS_PULL: /* these come to the shard, on the data plane */
+    case CADRE_FOR_PS_PUSH:
+    case CADRE_FOR_PS_ASSIGN:
+    case CADRE_FOR_PS_RESERVE:
+    case CADRE_FOR_PS_NONE:
         break;
     }
+    cadre_ps_core_malformed(self);
 }
 
 void

@@ -12,7 +12,7 @@
 #include "common/wire/codec_table.h"
 
 static const cadre_message_type_t sample_types[] = {
-#define X(name, NAME, number, limit, senders) CADRE_MESSAGE_##NAME,
+#define X(name, NAME, ...) CADRE_MESSAGE_##NAME,
     CADRE_MESSAGE_LIST(X)
 #undef X
 };

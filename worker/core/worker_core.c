@@ -560,67 +560,42 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
 static void
 on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
-    switch (message->type) {
-    case CADRE_MESSAGE_SHARD:
-    case CADRE_MESSAGE_VARIABLE:
-    case CADRE_MESSAGE_DEFINITIONS:
-    case CADRE_MESSAGE_FUNCTION:
-    case CADRE_MESSAGE_DATASET:
-    case CADRE_MESSAGE_RESOURCE:
+    switch ((cadre_for_worker_t)message->type) {
+    case CADRE_FOR_WORKER_SHARD:
+    case CADRE_FOR_WORKER_VARIABLE:
+    case CADRE_FOR_WORKER_DEFINITIONS:
+    case CADRE_FOR_WORKER_FUNCTION:
+    case CADRE_FOR_WORKER_DATASET:
+    case CADRE_FOR_WORKER_RESOURCE:
         on_definition(self, message, now_ms);
-        break;
-    case CADRE_MESSAGE_CLOSURE:
+        return;
+    case CADRE_FOR_WORKER_CLOSURE:
         if (!cadre_worker_runs_on_closure(self->runs, message, now_ms)) {
             cadre_worker_core_malformed(self);
         }
-        break;
-    case CADRE_MESSAGE_CANCEL:
+        return;
+    case CADRE_FOR_WORKER_CANCEL:
         cadre_worker_runs_on_cancel(self->runs, &message->cancel, now_ms);
-        break;
-    case CADRE_MESSAGE_ACK:
+        return;
+    case CADRE_FOR_WORKER_ACK:
         cadre_worker_runs_on_ack(self->runs, &message->ack);
         cadre_worker_runs_resend(self->runs, message->request);
-        break;
-    case CADRE_MESSAGE_DRAIN:
+        return;
+    case CADRE_FOR_WORKER_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
-        break;
-    case CADRE_MESSAGE_HELLO:
-    case CADRE_MESSAGE_WELCOME:
-    case CADRE_MESSAGE_REFUSED:
-    case CADRE_MESSAGE_STOP:
-    case CADRE_MESSAGE_UNKNOWN_PEER:
-    case CADRE_MESSAGE_STATUS:
-    case CADRE_MESSAGE_STATUS_TEXT:
-    case CADRE_MESSAGE_HEARTBEAT:
-    case CADRE_MESSAGE_GOODBYE:
-    case CADRE_MESSAGE_REPLY:
-    case CADRE_MESSAGE_DATASET_READY:
-    case CADRE_MESSAGE_WANT:
-    case CADRE_MESSAGE_CLOSURE_DONE:
-    case CADRE_MESSAGE_CLOSURE_FAILED:
-    case CADRE_MESSAGE_CREATE:
-    case CADRE_MESSAGE_SETTLE:
-    case CADRE_MESSAGE_DROP:
-    case CADRE_MESSAGE_RETIRE:
-    case CADRE_MESSAGE_SNAPSHOT:
-    case CADRE_MESSAGE_CLOSE_CUT:
-    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
-    case CADRE_MESSAGE_CHECKPOINT_END:
-    case CADRE_MESSAGE_RESTORE:
-    case CADRE_MESSAGE_COUNT:
-    case CADRE_MESSAGE_PULL:
-    case CADRE_MESSAGE_VALUES:
-    case CADRE_MESSAGE_PUSH:
-    case CADRE_MESSAGE_APPLIED:
-    case CADRE_MESSAGE_ASSIGN:
-    case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_PROBED:
-    case CADRE_MESSAGE_RESERVE:
-    case CADRE_MESSAGE_GRANT:
-        cadre_worker_core_malformed(self);
+        return;
+    case CADRE_FOR_WORKER_WELCOME: /* the session has taken these */
+    case CADRE_FOR_WORKER_REFUSED:
+    case CADRE_FOR_WORKER_UNKNOWN_PEER:
+    case CADRE_FOR_WORKER_STOP:
+    case CADRE_FOR_WORKER_VALUES: /* these come from a shard */
+    case CADRE_FOR_WORKER_APPLIED:
+    case CADRE_FOR_WORKER_PROBED:
+    case CADRE_FOR_WORKER_GRANT:
+    case CADRE_FOR_WORKER_NONE:
         break;
     }
+    cadre_worker_core_malformed(self);
 }
 
 static void
