@@ -11,22 +11,41 @@
 #include "common/base/status.h"
 
 enum {
-    CSV = 1 << CADRE_DATA_CSV,
-    LIBSVM = 1 << CADRE_DATA_LIBSVM,
-    IDX = 1 << CADRE_DATA_IDX,
-    ANY = CSV | LIBSVM | IDX,
-    QUOTED_SIZE_MAX = 64, /* of a key or value that an error text repeats */
+    QUOTED_SIZE_MAX = 64,  /* of a key or value that an error text repeats */
+    CHOICES_SIZE_MAX = 128 /* of the words that might stand there */
 };
 
-static const char *const format_texts[] = {
-    [CADRE_DATA_CSV] = "csv", [CADRE_DATA_LIBSVM] = "libsvm", [CADRE_DATA_IDX] = "idx"};
-static const char *const label_kind_texts[] = {
-    [CADRE_LABEL_CLASS] = "class", [CADRE_LABEL_BINARY] = "binary", [CADRE_LABEL_VALUE] = "value"};
+static const struct {
+    const char *text;
+    int has;
+} formats[] = {
+#define ROW(NAME, word, has) [CADRE_DATA_##NAME] = {#word, has},
+    CADRE_DATA_FORMAT_LIST(ROW)
+#undef ROW
+};
 
 const char *
 cadre_data_format_text(cadre_data_format_t format)
 {
-    return format_texts[format];
+    return formats[format].text;
+}
+
+bool
+cadre_data_format_find(const char *text, cadre_data_format_t *out)
+{
+    for (size_t i = 0; text && i < CADRE_COUNT_OF(formats); i++) {
+        if (strcmp(text, formats[i].text) == 0) {
+            *out = (cadre_data_format_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cadre_data_format_has(cadre_data_format_t format, int what)
+{
+    return (formats[format].has & what) != 0;
 }
 
 static int
@@ -47,6 +66,25 @@ integer_between(const char *key, const json_t *value, int64_t least, int64_t mos
     }
     *out = json_integer_value(value);
     return 0;
+}
+
+/* Fails with `choices`, "a|b|c", as "a", "b" or "c". */
+static int
+refuse_choice(const char *key, const char *choices)
+{
+    char wanted[CHOICES_SIZE_MAX] = "\"";
+    size_t at = 1;
+    for (const char *from = choices; *from && at + 8 < sizeof(wanted); from++) {
+        if (*from != '|') {
+            wanted[at++] = *from;
+            continue;
+        }
+        const char *between = strchr(from + 1, '|') ? "\", \"" : "\" or \"";
+        memcpy(wanted + at, between, strlen(between));
+        at += strlen(between);
+    }
+    wanted[at] = '"';
+    return refuse(key, wanted);
 }
 
 /* The index of the string `value` among `texts`, or -1. */
@@ -87,20 +125,21 @@ set_labels_path(const char *key, const json_t *value, cadre_data_spec_t *spec)
 static int
 set_format(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
-    int index = index_among(value, format_texts, CADRE_COUNT_OF(format_texts));
-    if (index < 0) {
-        return refuse(key, "\"csv\", \"libsvm\" or \"idx\"");
+    if (!cadre_data_format_find(json_string_value(value), &spec->format)) {
+        return refuse_choice(key, CADRE_DATA_FORMAT_WORDS);
     }
-    spec->format = (cadre_data_format_t)index;
     return 0;
 }
 
 static int
 set_label_kind(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
-    int index = index_among(value, label_kind_texts, CADRE_COUNT_OF(label_kind_texts));
+#define ROW(NAME, word) [CADRE_LABEL_##NAME] = #word,
+    static const char *const texts[] = {CADRE_LABEL_KIND_LIST(ROW)};
+#undef ROW
+    int index = index_among(value, texts, CADRE_COUNT_OF(texts));
     if (index < 0) {
-        return refuse(key, "\"class\", \"binary\" or \"value\"");
+        return refuse_choice(key, CADRE_LABEL_KIND_WORDS);
     }
     spec->label_kind = (cadre_label_kind_t)index;
     return 0;
@@ -226,17 +265,25 @@ set_skip_bad(const char *key, const json_t *value, cadre_data_spec_t *spec)
 
 static const struct {
     const char *key;
-    int formats; /* those that use it */
+    int goes_with; /* what a format has that uses it; 0: every one does */
     int (*set)(const char *key, const json_t *value, cadre_data_spec_t *spec);
 } settings[] = {
-    {"format", ANY, set_format},           {"path", ANY, set_path},
-    {"labels_path", IDX, set_labels_path}, {"label", CSV, set_label},
-    {"header", CSV, set_header},           {"delimiter", CSV, set_delimiter},
-    {"features", LIBSVM, set_features},    {"label_kind", ANY, set_label_kind},
-    {"classes", ANY, set_classes},         {"scale", ANY, set_scale},
-    {"first_row", ANY, set_first_row},     {"rows", ANY, set_rows},
-    {"held_out", ANY, set_held_out},       {"part", ANY, set_part},
-    {"split_seed", ANY, set_split_seed},   {"skip_bad", CSV | LIBSVM, set_skip_bad},
+    {"format", 0, set_format},
+    {"path", 0, set_path},
+    {"labels_path", CADRE_DATA_LABELS_FILE, set_labels_path},
+    {"label", CADRE_DATA_COLUMNS, set_label},
+    {"header", CADRE_DATA_COLUMNS, set_header},
+    {"delimiter", CADRE_DATA_COLUMNS, set_delimiter},
+    {"features", CADRE_DATA_SPARSE, set_features},
+    {"label_kind", 0, set_label_kind},
+    {"classes", 0, set_classes},
+    {"scale", 0, set_scale},
+    {"first_row", 0, set_first_row},
+    {"rows", 0, set_rows},
+    {"held_out", 0, set_held_out},
+    {"part", 0, set_part},
+    {"split_seed", 0, set_split_seed},
+    {"skip_bad", CADRE_DATA_LINES, set_skip_bad},
 };
 
 static int
@@ -246,7 +293,8 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
         if (strcmp(settings[i].key, key) != 0) {
             continue;
         }
-        if (!(settings[i].formats & 1 << spec->format)) {
+        int needed = settings[i].goes_with;
+        if (needed && !cadre_data_format_has(spec->format, needed)) {
             return cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" does not go with format \"%s\"",
                               key, cadre_data_format_text(spec->format));
         }
@@ -262,7 +310,7 @@ check_whole(const cadre_data_spec_t *spec)
     if (!spec->path) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"path\" is missing");
     }
-    if (spec->format == CADRE_DATA_IDX && !spec->labels_path) {
+    if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) && !spec->labels_path) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"labels_path\" is missing");
     }
     if (spec->label_at == CADRE_LABEL_AT_NAME && spec->header == CADRE_HEADER_NO) {

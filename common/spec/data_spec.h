@@ -27,15 +27,53 @@ enum {
 /* Rows of a file, and bad lines of it that may be skipped. */
 #define CADRE_DATA_ROWS_MAX ((int64_t)1 << 40)
 
-typedef enum { CADRE_DATA_CSV, CADRE_DATA_LIBSVM, CADRE_DATA_IDX } cadre_data_format_t;
+/* What a format has, and with it which keys go with it. */
+enum {
+    CADRE_DATA_COLUMNS = 1,     /* rows of columns, one of them the label */
+    CADRE_DATA_LINES = 2,       /* lines, one of which may be bad and the others good */
+    CADRE_DATA_SPARSE = 4,      /* a file may lack its last features */
+    CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
+};
+
+/* The formats: name, word, what it has. The readers are a table of this list
+ * (worker/data/reader.h). */
+#define CADRE_DATA_FORMAT_LIST(X)                                                                  \
+    X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
+    X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES)                                        \
+    X(IDX, idx, CADRE_DATA_LABELS_FILE)
+
+typedef enum {
+#define ROW(NAME, ...) CADRE_DATA_##NAME,
+    CADRE_DATA_FORMAT_LIST(ROW)
+#undef ROW
+} cadre_data_format_t;
 
 /* What a label is: a class number (i32, from 0), one of two (f32, 0 or 1; the file has 0/1 or
- * -1/+1), or any finite number (f32). */
+ * -1/+1), or any finite number (f32). Name, word. */
+#define CADRE_LABEL_KIND_LIST(X)                                                                   \
+    X(CLASS, class)                                                                                \
+    X(BINARY, binary)                                                                              \
+    X(VALUE, value)
+
 typedef enum {
-    CADRE_LABEL_CLASS,
-    CADRE_LABEL_BINARY,
-    CADRE_LABEL_VALUE,
+#define ROW(NAME, ...) CADRE_LABEL_##NAME,
+    CADRE_LABEL_KIND_LIST(ROW)
+#undef ROW
 } cadre_label_kind_t;
+
+enum {
+#define ROW(...) +1
+    CADRE_DATA_FORMAT_COUNT = 0 CADRE_DATA_FORMAT_LIST(ROW),
+    CADRE_LABEL_KIND_COUNT = 0 CADRE_LABEL_KIND_LIST(ROW),
+#undef ROW
+};
+
+#define CADRE_DATA_FORMAT_WORD(NAME, word, has) "|" #word
+#define CADRE_LABEL_KIND_WORD(NAME, word)       "|" #word
+
+/* The words of a list in its order: "csv|libsvm|idx" and "class|binary|value". */
+#define CADRE_DATA_FORMAT_WORDS (&CADRE_DATA_FORMAT_LIST(CADRE_DATA_FORMAT_WORD)[1])
+#define CADRE_LABEL_KIND_WORDS  (&CADRE_LABEL_KIND_LIST(CADRE_LABEL_KIND_WORD)[1])
 
 typedef enum { CADRE_HEADER_AUTO, CADRE_HEADER_YES, CADRE_HEADER_NO } cadre_csv_header_t;
 
@@ -71,21 +109,22 @@ typedef struct {
 
 /* Reads the JSON object in `length` bytes of `text`:
  *
- *   "format"       "csv", "libsvm" or "idx"; required
+ *   "format"       a word of CADRE_DATA_FORMAT_LIST; required
  *   "path"         file, plain or gzip (found out from its first bytes); required
  *   "labels_path"  idx, required: the file with the labels
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,
  *   "features"     libsvm: features of a row; default: the largest index in the file
- *   "label_kind"   "class" (default), "binary" or "value"
+ *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"
  *   "classes"      with "class": labels are below it; default: the largest label + 1
  *   "scale"        x is multiplied by it; default 1
  *   "first_row", "rows"  the part of the file to use; default: all rows
  *   "held_out"     a fraction of those rows, above 0 and below 1, drawn at random and set aside
  *   "part"         with "held_out", required: "held_out" for the rows set aside, "rest" for the
- * others "split_seed"   with "held_out": another number draws other rows; default 1 "skip_bad" csv,
- * libsvm: how many bad lines to skip; default 0
+ *                  others
+ *   "split_seed"   with "held_out": another number draws other rows; default 1
+ *   "skip_bad"     csv, libsvm: how many bad lines to skip; default 0
  *
  * CADRE_ECONFIG with a text that names the key. */
 int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out);
@@ -93,7 +132,12 @@ int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *o
 /* Frees what the struct owns and clears it; harmless on a zeroed one. */
 void cadre_data_spec_fini(cadre_data_spec_t *self);
 
-/* "csv", "libsvm", "idx". */
 const char *cadre_data_format_text(cadre_data_format_t format);
+
+/* Finds the format of that word; false where there is none. `text` may be NULL. */
+bool cadre_data_format_find(const char *text, cadre_data_format_t *out);
+
+/* Whether the format has that: one of CADRE_DATA_COLUMNS and so on. */
+bool cadre_data_format_has(cadre_data_format_t format, int what);
 
 #endif

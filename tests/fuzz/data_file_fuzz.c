@@ -37,8 +37,8 @@ static cadre_data_spec_t
 describe(const uint8_t *head)
 {
     cadre_data_spec_t spec = {
-        .format = (cadre_data_format_t)(head[0] % 3),
-        .label_kind = (cadre_label_kind_t)((head[0] >> 2) % 3),
+        .format = (cadre_data_format_t)(head[0] % CADRE_DATA_FORMAT_COUNT),
+        .label_kind = (cadre_label_kind_t)((head[0] >> 2) % CADRE_LABEL_KIND_COUNT),
         .label_at = (cadre_label_at_t)((head[0] >> 4) % 4),
         .header = (cadre_csv_header_t)((head[0] >> 6) % 3),
         .delimiter = ",;|:\t "[head[1] % 6],

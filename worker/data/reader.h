@@ -1,5 +1,5 @@
 /*
- * reader - what the three formats have in common: they fill a row store from files.
+ * reader - what the formats have in common: they fill a row store from files.
  *
  * Owner:   cadre_source_open, for as long as it runs.
  * Thread:  one.
@@ -38,10 +38,10 @@ typedef struct {
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_reader_t;
 
-/* Each reads the whole file. */
-int cadre_csv_read(cadre_reader_t *self);
-int cadre_libsvm_read(cadre_reader_t *self);
-int cadre_idx_read(cadre_reader_t *self);
+/* cadre_csv_read and so on, one for each format: each reads the whole file. */
+#define ROW(NAME, word, has) int cadre_##word##_read(cadre_reader_t *self);
+CADRE_DATA_FORMAT_LIST(ROW)
+#undef ROW
 
 /* x of one number: scaled, as f32. False when it does not fit. */
 bool cadre_reader_scale(const cadre_reader_t *self, double number, float *out);

@@ -39,15 +39,13 @@ resolve(const char *base, const char *path)
 static int
 read_format(cadre_reader_t *reader)
 {
-    switch (reader->spec->format) {
-    case CADRE_DATA_CSV:
-        return cadre_csv_read(reader);
-    case CADRE_DATA_LIBSVM:
-        return cadre_libsvm_read(reader);
-    case CADRE_DATA_IDX:
-        break;
-    }
-    return cadre_idx_read(reader);
+    typedef int read_t(cadre_reader_t * reader);
+    static read_t *const reads[] = {
+#define ROW(NAME, word, has) [CADRE_DATA_##NAME] = cadre_##word##_read,
+        CADRE_DATA_FORMAT_LIST(ROW)
+#undef ROW
+    };
+    return reads[reader->spec->format](reader);
 }
 
 static void

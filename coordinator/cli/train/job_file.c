@@ -138,14 +138,14 @@ static const struct {
     const char *types; /* s string, i whole number, n number, b true or false */
     const char *choices;
 } description_keys[] = {
-    {"format", "s", "csv|libsvm|idx"},
+    {"format", "s", CADRE_DATA_FORMAT_WORDS},
     {"path", "s", NULL},
     {"labels_path", "s", NULL},
     {"label", "si", NULL},
     {"header", "sb", NULL},
     {"delimiter", "s", NULL},
     {"features", "i", NULL},
-    {"label_kind", "s", "class|binary|value"},
+    {"label_kind", "s", CADRE_LABEL_KIND_WORDS},
     {"classes", "i", NULL},
     {"scale", "n", NULL},
     {"first_row", "i", NULL},
@@ -283,11 +283,12 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         }
     }
 
-    /* "format" comes first: only idx has its labels in another file. */
+    /* "format" comes first: some have their labels in another file. */
     static const char *const required[] = {"format", "path", "labels_path"};
     for (size_t i = 0; i < CADRE_COUNT_OF(required); i++) {
-        const char *format = json_string_value(json_object_get(object, "format"));
-        bool needed = i < 2 || strcmp(format, "idx") == 0;
+        cadre_data_format_t format = CADRE_DATA_CSV;
+        cadre_data_format_find(json_string_value(json_object_get(object, "format")), &format);
+        bool needed = i < 2 || cadre_data_format_has(format, CADRE_DATA_LABELS_FILE);
         if (needed && !json_object_get(object, required[i])) {
             return cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
                                           required[i], strrchr(pointer, '/') + 1);
@@ -301,7 +302,8 @@ static cadre_job_label_t
 label_kind(const json_t *description)
 {
     const char *text = json_string_value(json_object_get(description, "label_kind"));
-    return text ? (cadre_job_label_t)choice_position("class|binary|value", text) : CADRE_JOB_CLASS;
+    return text ? (cadre_job_label_t)choice_position(CADRE_LABEL_KIND_WORDS, text)
+                : CADRE_JOB_CLASS;
 }
 
 /* {"fraction": 0.2, "seed": 1}: a random part of the training rows. */

@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_spec.h"
 #include "coordinator/cli/terminal/notice.h"
 
 static int
@@ -40,15 +41,17 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     return status;
 }
 
-/* What the test file cannot know alone: a LIBSVM file may lack the last features, a small file the
+/* What the test file cannot know alone: a sparse file may lack the last features, a small file the
  * last classes. */
 static int
 open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
           const cadre_dataset_info_t *info)
 {
     json_t *description = json_deep_copy(options->test);
-    const char *format = json_string_value(json_object_get(description, "format"));
-    if (format && strcmp(format, "libsvm") == 0 && !json_object_get(description, "features")) {
+    const char *word = json_string_value(json_object_get(description, "format"));
+    cadre_data_format_t format = CADRE_DATA_CSV;
+    if (cadre_data_format_find(word, &format) && cadre_data_format_has(format, CADRE_DATA_SPARSE) &&
+        !json_object_get(description, "features")) {
         json_object_set_new(description, "features", json_integer(info->features));
     }
     if (options->job->label == CADRE_JOB_CLASS && !json_object_get(description, "classes")) {
