@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/kind.h"
 
 /* What f32 can hold; a standard deviation far below that, so that no element becomes infinite. */
 #define F32_MAX 3.4e38
@@ -22,69 +23,51 @@ static const cadre_parameter_t normal_parameters[] = {
     {"stddev", 0.05, 0, 1e30, false},
 };
 
-size_t
-cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_parameter_t **table)
-{
-    switch (kind) {
-    case CADRE_INITIALIZER_CONSTANT:
-        *table = constant_parameters;
-        return CADRE_COUNT_OF(constant_parameters);
-    case CADRE_INITIALIZER_UNIFORM:
-        *table = uniform_parameters;
-        return CADRE_COUNT_OF(uniform_parameters);
-    case CADRE_INITIALIZER_NORMAL:
-    case CADRE_INITIALIZER_TRUNCATED_NORMAL:
-        *table = normal_parameters;
-        return CADRE_COUNT_OF(normal_parameters);
-    case CADRE_INITIALIZER_ZEROS:
-    case CADRE_INITIALIZER_GLOROT_UNIFORM:
-    case CADRE_INITIALIZER_GLOROT_NORMAL:
-    case CADRE_INITIALIZER_HE_UNIFORM:
-    case CADRE_INITIALIZER_HE_NORMAL:
-        break;
-    }
-    *table = NULL;
-    return 0;
-}
+#define ZEROS_PARAMETERS            NULL, 0
+#define CONSTANT_PARAMETERS         constant_parameters, CADRE_COUNT_OF(constant_parameters)
+#define UNIFORM_PARAMETERS          uniform_parameters, CADRE_COUNT_OF(uniform_parameters)
+#define NORMAL_PARAMETERS           normal_parameters, CADRE_COUNT_OF(normal_parameters)
+#define TRUNCATED_NORMAL_PARAMETERS NORMAL_PARAMETERS
+#define GLOROT_UNIFORM_PARAMETERS   NULL, 0
+#define GLOROT_NORMAL_PARAMETERS    NULL, 0
+#define HE_UNIFORM_PARAMETERS       NULL, 0
+#define HE_NORMAL_PARAMETERS        NULL, 0
+
+static const cadre_kind_t rows[] = {
+#define X(name, number, text) [number] = {text, name##_PARAMETERS},
+    CADRE_INITIALIZER_LIST(X)
+#undef X
+};
+static const cadre_kinds_t kinds = {"initializer", rows, CADRE_COUNT_OF(rows)};
 
 const char *
 cadre_initializer_kind_text(cadre_initializer_kind_t kind)
 {
-    switch (kind) {
-#define X(name, number, text)                                                                      \
-    case CADRE_INITIALIZER_##name:                                                                 \
-        return text;
-        CADRE_INITIALIZER_LIST(X)
-#undef X
-    }
-    return "?";
+    return cadre_kinds_text(&kinds, kind);
+}
+
+size_t
+cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_parameter_t **table)
+{
+    return cadre_kinds_parameters(&kinds, kind, table);
 }
 
 static void
 init(cadre_initializer_spec_t *self, cadre_initializer_kind_t kind)
 {
     *self = (cadre_initializer_spec_t){.kind = kind};
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(kind, &table);
-    for (size_t i = 0; i < count; i++) {
-        self->parameters[i] = table[i].initial;
-    }
+    cadre_kinds_defaults(&kinds, kind, self->parameters);
 }
 
 int
 cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
 {
-#define X(name, number, known)                                                                     \
-    if (strcmp(text, known) == 0) {                                                                \
-        init(self, CADRE_INITIALIZER_##name);                                                      \
-        return 0;                                                                                  \
+    uint64_t kind = 0;
+    int status = cadre_kinds_parse(&kinds, text, &kind);
+    if (status == 0) {
+        init(self, (cadre_initializer_kind_t)kind);
     }
-    CADRE_INITIALIZER_LIST(X)
-#undef X
-#define X(name, number, known) " " known
-    static const char names[] = CADRE_INITIALIZER_LIST(X);
-#undef X
-    return cadre_fail(CADRE_ENOTFOUND, "no initializer '%.64s'; there are%s", text, names);
+    return status;
 }
 
 /* The numbers of the public struct, by the names of parameters. */
@@ -172,58 +155,47 @@ cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
 int
 cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value)
 {
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(self->kind, &table);
-    const char *owner = cadre_initializer_kind_text(self->kind);
     size_t position = 0;
-    int status = cadre_parameter_find(table, count, owner, name, &position);
-    if (status == 0) {
-        status = cadre_parameter_check(&table[position], owner, value);
+    int status = cadre_kinds_find(&kinds, self->kind, name, &position);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        self->parameters[position] = value;
+    status =
+        cadre_parameter_check(&rows[self->kind].parameters[position], rows[self->kind].text, value);
+    if (status < 0) {
+        return status;
     }
-    return status;
+    self->parameters[position] = value;
+    return 0;
 }
 
+/* What the ranges of single parameters do not say. */
 static int
-check_values(const cadre_initializer_spec_t *self)
+check_together(const cadre_initializer_spec_t *self)
 {
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(self->kind, &table);
-    int status = cadre_parameter_check_all(table, count, cadre_initializer_kind_text(self->kind),
-                                           self->parameters);
-    if (status == 0 && self->kind == CADRE_INITIALIZER_UNIFORM &&
+    if (self->kind == CADRE_INITIALIZER_UNIFORM &&
         self->parameters[CADRE_UNIFORM_MIN] > self->parameters[CADRE_UNIFORM_MAX]) {
         return cadre_fail(CADRE_EINVALID, "uniform: min %g is above max %g",
                           self->parameters[CADRE_UNIFORM_MIN], self->parameters[CADRE_UNIFORM_MAX]);
     }
-    return status;
+    return 0;
 }
 
 int
 cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
                               const double *parameters, size_t count, uint64_t seed)
 {
-    cadre_initializer_spec_t spec = {.kind = (cadre_initializer_kind_t)(kind & 0xff), .seed = seed};
-    const char *text = cadre_initializer_kind_text(spec.kind);
-    if (kind > 0xff || strcmp(text, "?") == 0) {
-        return cadre_fail(CADRE_EMALFORMED, "%llu is no initializer", (unsigned long long)kind);
+    cadre_initializer_spec_t spec = {.kind = (cadre_initializer_kind_t)kind, .seed = seed};
+    int status = cadre_kinds_decode(&kinds, kind, parameters, count, spec.parameters);
+    if (status < 0) {
+        return status;
     }
-    const cadre_parameter_t *table = NULL;
-    size_t expected = cadre_initializer_parameters(spec.kind, &table);
-    if (count != expected) {
-        return cadre_fail(CADRE_EMALFORMED, "initializer %s has %zu parameters, not %zu", text,
-                          expected, count);
+    status = check_together(&spec);
+    if (status < 0) {
+        return status;
     }
-    for (size_t i = 0; i < count; i++) {
-        spec.parameters[i] = parameters[i];
-    }
-    int status = check_values(&spec);
-    if (status == 0) {
-        *self = spec;
-    }
-    return status;
+    *self = spec;
+    return 0;
 }
 
 /* True when `value` is a whole number that an integer of `bits` bits holds. */
@@ -250,7 +222,8 @@ check_constant(double value, cadre_dtype_t dtype)
 int
 cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype)
 {
-    int status = check_values(self);
+    int status = cadre_kinds_check(&kinds, self->kind, self->parameters);
+    status = status < 0 ? status : check_together(self);
     if (status < 0) {
         return status;
     }

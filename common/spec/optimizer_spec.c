@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/kind.h"
 
 /* Each range keeps the f32 arithmetic of ps/core/optimizer_kernel.c away from 0/0 and infinity. */
 #define LEARNING_RATE(initial)                                                                     \
@@ -48,77 +49,51 @@ static const cadre_parameter_t ftrl_parameters[] = {
     {"beta", 0, 0, 1e10, false},
 };
 
-size_t
-cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t **table)
-{
-    switch (kind) {
-    case CADRE_OPTIMIZER_SGD:
-        *table = sgd_parameters;
-        return CADRE_COUNT_OF(sgd_parameters);
-    case CADRE_OPTIMIZER_MOMENTUM:
-    case CADRE_OPTIMIZER_NESTEROV:
-        *table = momentum_parameters;
-        return CADRE_COUNT_OF(momentum_parameters);
-    case CADRE_OPTIMIZER_ADAGRAD:
-        *table = adagrad_parameters;
-        return CADRE_COUNT_OF(adagrad_parameters);
-    case CADRE_OPTIMIZER_RMSPROP:
-        *table = rmsprop_parameters;
-        return CADRE_COUNT_OF(rmsprop_parameters);
-    case CADRE_OPTIMIZER_ADAM:
-        *table = adamw_parameters;
-        return CADRE_COUNT_OF(adamw_parameters) - 1;
-    case CADRE_OPTIMIZER_ADAMW:
-        *table = adamw_parameters;
-        return CADRE_COUNT_OF(adamw_parameters);
-    case CADRE_OPTIMIZER_FTRL:
-        *table = ftrl_parameters;
-        return CADRE_COUNT_OF(ftrl_parameters);
-    case CADRE_OPTIMIZER_ADD:
-        break;
-    }
-    *table = NULL;
-    return 0;
-}
+#define SGD_PARAMETERS      sgd_parameters, CADRE_COUNT_OF(sgd_parameters)
+#define MOMENTUM_PARAMETERS momentum_parameters, CADRE_COUNT_OF(momentum_parameters)
+#define NESTEROV_PARAMETERS MOMENTUM_PARAMETERS
+#define ADAGRAD_PARAMETERS  adagrad_parameters, CADRE_COUNT_OF(adagrad_parameters)
+#define RMSPROP_PARAMETERS  rmsprop_parameters, CADRE_COUNT_OF(rmsprop_parameters)
+#define ADAM_PARAMETERS     adamw_parameters, CADRE_COUNT_OF(adamw_parameters) - 1
+#define ADAMW_PARAMETERS    adamw_parameters, CADRE_COUNT_OF(adamw_parameters)
+#define FTRL_PARAMETERS     ftrl_parameters, CADRE_COUNT_OF(ftrl_parameters)
+#define ADD_PARAMETERS      NULL, 0
+
+static const cadre_kind_t rows[] = {
+#define X(name, number, text) [number] = {text, name##_PARAMETERS},
+    CADRE_OPTIMIZER_LIST(X)
+#undef X
+};
+static const cadre_kinds_t kinds = {"optimizer", rows, CADRE_COUNT_OF(rows)};
 
 const char *
 cadre_optimizer_kind_text(cadre_optimizer_kind_t kind)
 {
-    switch (kind) {
-#define X(name, number, text)                                                                      \
-    case CADRE_OPTIMIZER_##name:                                                                   \
-        return text;
-        CADRE_OPTIMIZER_LIST(X)
-#undef X
-    }
-    return "?";
+    return cadre_kinds_text(&kinds, kind);
+}
+
+size_t
+cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t **table)
+{
+    return cadre_kinds_parameters(&kinds, kind, table);
 }
 
 static void
 init(cadre_optimizer_spec_t *self, cadre_optimizer_kind_t kind)
 {
     *self = (cadre_optimizer_spec_t){.kind = kind};
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_optimizer_parameters(kind, &table);
-    for (size_t i = 0; i < count; i++) {
-        self->parameters[i] = table[i].initial;
-    }
+    cadre_kinds_defaults(&kinds, kind, self->parameters);
 }
 
 int
 cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
 {
-#define X(name, number, known)                                                                     \
-    if (strcmp(text, known) == 0) {                                                                \
-        init(self, CADRE_OPTIMIZER_##name);                                                        \
-        return 0;                                                                                  \
+    uint64_t kind = 0;
+    int status = cadre_kinds_parse(&kinds, text, &kind);
+    if (status == 0) {
+        init(self, (cadre_optimizer_kind_t)kind);
     }
-    CADRE_OPTIMIZER_LIST(X)
-#undef X
-#define X(name, number, known) " " known
-    static const char names[] = CADRE_OPTIMIZER_LIST(X);
-#undef X
-    return cadre_fail(CADRE_ENOTFOUND, "no optimizer '%.64s'; there are%s", text, names);
+    return status;
 }
 
 /* The numbers of the public struct, by the names of parameters. */
@@ -223,11 +198,8 @@ cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer)
 int
 cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value)
 {
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_optimizer_parameters(self->kind, &table);
-    const char *owner = cadre_optimizer_kind_text(self->kind);
     size_t position = 0;
-    int status = cadre_parameter_find(table, count, owner, name, &position);
+    int status = cadre_kinds_find(&kinds, self->kind, name, &position);
     if (status < 0) {
         return status;
     }
@@ -240,43 +212,32 @@ cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double 
     return status;
 }
 
+/* What the ranges of single parameters do not say. */
 static int
-check_values(const cadre_optimizer_spec_t *self)
+check_together(const cadre_optimizer_spec_t *self)
 {
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_optimizer_parameters(self->kind, &table);
-    int status = cadre_parameter_check_all(table, count, cadre_optimizer_kind_text(self->kind),
-                                           self->parameters);
     double centered = self->parameters[CADRE_RMSPROP_CENTERED];
-    if (status == 0 && self->kind == CADRE_OPTIMIZER_RMSPROP && centered != 0 && centered != 1) {
+    if (self->kind == CADRE_OPTIMIZER_RMSPROP && centered != 0 && centered != 1) {
         return cadre_fail(CADRE_EINVALID, "rmsprop: centered must be 0 or 1, not %g", centered);
     }
-    return status;
+    return 0;
 }
 
 int
 cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind, const double *parameters,
                             size_t count)
 {
-    cadre_optimizer_spec_t spec = {.kind = (cadre_optimizer_kind_t)(kind & 0xff)};
-    const char *text = cadre_optimizer_kind_text(spec.kind);
-    if (kind > 0xff || strcmp(text, "?") == 0) {
-        return cadre_fail(CADRE_EMALFORMED, "%llu is no optimizer", (unsigned long long)kind);
+    cadre_optimizer_spec_t spec = {.kind = (cadre_optimizer_kind_t)kind};
+    int status = cadre_kinds_decode(&kinds, kind, parameters, count, spec.parameters);
+    if (status < 0) {
+        return status;
     }
-    const cadre_parameter_t *table = NULL;
-    size_t expected = cadre_optimizer_parameters(spec.kind, &table);
-    if (count != expected) {
-        return cadre_fail(CADRE_EMALFORMED, "optimizer %s has %zu parameters, not %zu", text,
-                          expected, count);
+    status = check_together(&spec);
+    if (status < 0) {
+        return status;
     }
-    for (size_t i = 0; i < count; i++) {
-        spec.parameters[i] = parameters[i];
-    }
-    int status = check_values(&spec);
-    if (status == 0) {
-        *self = spec;
-    }
-    return status;
+    *self = spec;
+    return 0;
 }
 
 int
@@ -287,7 +248,8 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
         return cadre_fail(CADRE_EDTYPE, "optimizer %s does not update %s",
                           cadre_optimizer_kind_text(self->kind), cadre_dtype_text(dtype));
     }
-    return check_values(self);
+    int status = cadre_kinds_check(&kinds, self->kind, self->parameters);
+    return status < 0 ? status : check_together(self);
 }
 
 size_t

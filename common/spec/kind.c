@@ -1,0 +1,97 @@
+#include "common/spec/kind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/status.h"
+
+static const cadre_kind_t *
+find_row(const cadre_kinds_t *self, uint64_t number)
+{
+    return number < self->count && self->rows[number].text ? &self->rows[number] : NULL;
+}
+
+const char *
+cadre_kinds_text(const cadre_kinds_t *self, uint64_t number)
+{
+    const cadre_kind_t *row = find_row(self, number);
+    return row ? row->text : "?";
+}
+
+size_t
+cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number, const cadre_parameter_t **table)
+{
+    const cadre_kind_t *row = find_row(self, number);
+    *table = row ? row->parameters : NULL;
+    return row ? row->parameter_count : 0;
+}
+
+void
+cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *parameters)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_kinds_parameters(self, number, &table);
+    for (size_t i = 0; i < count; i++) {
+        parameters[i] = table[i].initial;
+    }
+}
+
+static int
+no_such_kind(const cadre_kinds_t *self, const char *text)
+{
+    char known[256] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->rows[i].text && at < sizeof(known)) {
+            at += (size_t)snprintf(known + at, sizeof(known) - at, " %s", self->rows[i].text);
+        }
+    }
+    return cadre_fail(CADRE_ENOTFOUND, "no %s '%.64s'; there are%s", self->what, text, known);
+}
+
+int
+cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->rows[i].text && strcmp(text, self->rows[i].text) == 0) {
+            *number = i;
+            return 0;
+        }
+    }
+    return no_such_kind(self, text);
+}
+
+int
+cadre_kinds_decode(const cadre_kinds_t *self, uint64_t number, const double *parameters,
+                   size_t count, double *out)
+{
+    const cadre_kind_t *row = find_row(self, number);
+    if (!row) {
+        return cadre_fail(CADRE_EMALFORMED, "%" PRIu64 " is no %s", number, self->what);
+    }
+    if (count != row->parameter_count) {
+        return cadre_fail(CADRE_EMALFORMED, "%s %s has %zu parameters, not %zu", self->what,
+                          row->text, row->parameter_count, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        out[i] = parameters[i];
+    }
+    return cadre_kinds_check(self, number, out);
+}
+
+int
+cadre_kinds_find(const cadre_kinds_t *self, uint64_t number, const char *name, size_t *position)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_kinds_parameters(self, number, &table);
+    return cadre_parameter_find(table, count, cadre_kinds_text(self, number), name, position);
+}
+
+int
+cadre_kinds_check(const cadre_kinds_t *self, uint64_t number, const double *parameters)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_kinds_parameters(self, number, &table);
+    return cadre_parameter_check_all(table, count, cadre_kinds_text(self, number), parameters);
+}
