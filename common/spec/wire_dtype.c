@@ -1,7 +1,19 @@
 #include "common/spec/wire_dtype.h"
 
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
+
+cadre_dtype_t
+cadre_wire_dtype_at(int64_t place)
+{
+#define ROW(NAME, word) CADRE_##NAME,
+    static const cadre_dtype_t dtypes[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
+#undef ROW
+    cadre_assert(place >= 0 && place < (int64_t)CADRE_COUNT_OF(dtypes));
+    return dtypes[place];
+}
 
 int
 cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire)

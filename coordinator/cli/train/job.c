@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/device_name.h"
+#include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
 /* name, environment, kind, low, high, choices, default, field */
@@ -34,7 +35,7 @@ static const cadre_setting_t settings[] = {
     {"model.blocks", NULL, INTEGER, 1, CADRE_JOB_BLOCKS_MAX, NULL, "1", AT(blocks)},
     {"model.dropout", NULL, NUMBER, 0, 0.99, NULL, "0", AT(dropout)},
     {"model.l2", NULL, NUMBER, 0, 1000, NULL, "0", AT(l2)},
-    {"model.wire", NULL, CHOICE, 0, 0, CADRE_WIRE_WORDS, "f32", AT(wire)},
+    {"model.wire", NULL, CHOICE, 0, 0, CADRE_WIRE_DTYPE_WORDS, "f32", AT(wire)},
     {"optimizer.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "sgd", AT(optimizer)},
     {"training.epochs", "CADRE_EPOCHS", INTEGER, 1, 1000000, NULL, "10", AT(epochs)},
     {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},

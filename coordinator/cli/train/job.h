@@ -90,7 +90,7 @@ typedef struct {
     json_t *layer_list; /* as the file has it; NULL when there is none */
     double dropout;
     double l2;
-    int64_t wire; /* position in CADRE_WIRE_WORDS: of variables of layers that do not say */
+    int64_t wire; /* place in CADRE_WIRE_DTYPE_LIST: of variables of layers that do not say */
 
     char *optimizer;
     json_t *optimizer_parameters; /* object, may be empty */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
 enum { POINTER_SIZE = 96 };
@@ -19,7 +20,9 @@ static const char *const types[] = {
 };
 
 static const char *const activations[] = {"relu", "sigmoid", "tanh", "gelu", "softplus"};
-static const char *const wires[] = {"f32", "bf16"};
+#define ROW(NAME, word) #word,
+static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
+#undef ROW
 
 typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE } kind_t;
 
@@ -57,7 +60,7 @@ static const struct {
     {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
      AT(activation)},
-    {"wire", VARIABLES, WIRE, false, 0, 0, CADRE_WIRE_MODEL, AT(wire)},
+    {"wire", VARIABLES, WIRE, false, 0, 0, 0, AT(wire)},
 };
 
 const char *
@@ -156,7 +159,7 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
         if (word < 0) {
             return word;
         }
-        store(layer, number, word + CADRE_WIRE_F32);
+        store(layer, number, (double)cadre_wire_dtype_at(word));
         return 0;
     }
 

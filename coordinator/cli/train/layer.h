@@ -29,16 +29,6 @@ typedef enum {
 
 #define CADRE_ACTIVATION_WORDS "relu|sigmoid|tanh|gelu|softplus"
 
-/* Types of values and gradients between workers and ps, in the order of cadre_wire_t from F32 on.
- */
-#define CADRE_WIRE_WORDS "f32|bf16"
-
-typedef enum {
-    CADRE_WIRE_MODEL = 0, /* as the model has it */
-    CADRE_WIRE_F32,
-    CADRE_WIRE_BF16,
-} cadre_wire_t;
-
 typedef enum {
     CADRE_LAYER_DENSE = 0,
     CADRE_LAYER_CONV2D,
@@ -64,7 +54,7 @@ typedef struct {
     bool causal;
     double rate;        /* of dropout */
     int64_t activation; /* cadre_activation_t; the table's words end before NONE */
-    int64_t wire;       /* cadre_wire_t: of its variables */
+    int64_t wire;       /* cadre_dtype_t of its variables; 0: as the model has it */
 } cadre_layer_t;
 
 /* "conv2d". */

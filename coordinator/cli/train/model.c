@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/model_layers.h"
 
 /* Of the running averages of batch_norm: how far each closure moves them. */
@@ -97,7 +98,7 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
         (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
                           .training = training,
                           .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
-                          .is_bf16 = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
+                          .wire = cadre_wire_dtype_at(job->wire)};
     if (build(job, widths, network) < 0 || cadre_program_finish(network->program) < 0) {
         return cadre_fail_within(CADRE_ECONFIG, "%s", job->file ? job->file : "the job");
     }

@@ -70,7 +70,7 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
                                         .initializer = kind.initializer,
                                         .value = kind.value,
                                         .role = kind.role,
-                                        .wire = self->is_layer_bf16 ? CADRE_BF16 : CADRE_F32};
+                                        .wire = self->layer_wire};
     snprintf(added->name, sizeof(added->name), "%s%d", name, self->number);
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
     added->node = cadre_op_var(self->program, added->name, shape, rank);
@@ -337,8 +337,7 @@ can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    self->is_layer_bf16 =
-        layer->wire == CADRE_WIRE_MODEL ? self->is_bf16 : layer->wire == CADRE_WIRE_BF16;
+    self->layer_wire = layer->wire == 0 ? self->wire : (cadre_dtype_t)layer->wire;
     if (self->x.id == 0 || !can_follow(self, scope, layer->type)) {
         return;
     }

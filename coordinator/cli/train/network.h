@@ -48,10 +48,10 @@ typedef struct {
     cadre_program_t *program;
     cadre_node_t x; /* what the layers so far make of the rows; empty after a mistake */
     bool training;
-    bool is_bf16;       /* layers that do not say travel as bf16 */
-    bool is_layer_bf16; /* the one being added does */
-    int layer_count;    /* added so far */
-    int number;         /* of the last one with variables */
+    cadre_dtype_t wire;       /* in which variables of layers that do not say travel */
+    cadre_dtype_t layer_wire; /* in which those of the layer being added do */
+    int layer_count;          /* added so far */
+    int number;               /* of the last one with variables */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
     bool overfull; /* more were asked for */

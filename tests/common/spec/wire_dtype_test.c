@@ -33,3 +33,10 @@ Test(wire_dtype, nothing_else)
               cadre_error_text());
     cr_assert_eq(wire, CADRE_U8);
 }
+
+Test(wire_dtype, of_a_job_file_is_at_the_place_of_its_word)
+{
+    cr_assert_str_eq(CADRE_WIRE_DTYPE_WORDS, "f32|bf16");
+    cr_assert_eq(cadre_wire_dtype_at(0), CADRE_F32);
+    cr_assert_eq(cadre_wire_dtype_at(1), CADRE_BF16);
+}

@@ -15,7 +15,7 @@ build_job(cadre_program_t *p)
     for (size_t i = 0; i < job->input_rank; i++) {
         features *= job->input[i];
     }
-    cadre_network_t network = {.program = p, .training = true};
+    cadre_network_t network = {.program = p, .training = true, .wire = CADRE_F32};
     network.x = batch(p, "x", CADRE_F32, features);
     cr_assert_eq(cadre_network_begin(&network, features, job->input, job->input_rank), 0);
     cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
