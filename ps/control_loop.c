@@ -501,7 +501,6 @@ publish(cadre_control_loop_t *self)
         return;
     }
     cadre_http_server_turned(self->options.http, CADRE_CONTROL_TURN, now_ms);
-    figures->connected = cadre_control_link_is_up(self->link);
     figures->leaving = self->ended;
     figures->contact = cadre_ps_core_contact(self->core);
     const char *unready = cadre_ps_unready(figures);

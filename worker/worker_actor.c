@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/actor.h"
@@ -509,27 +510,21 @@ fill_items(cadre_worker_actor_t *self)
     return (int)count;
 }
 
-static uint64_t
-earlier(uint64_t left_ms, uint64_t right_ms)
-{
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 static void
 wait(cadre_worker_actor_t *self)
 {
-    uint64_t due_ms = earlier(self->due_ms, self->link_due_ms);
+    uint64_t due_ms = cadre_min_u64(self->due_ms, self->link_due_ms);
     if (cadre_context_keyring(self->context)) {
-        due_ms = earlier(due_ms, self->keys_due_ms);
+        due_ms = cadre_min_u64(due_ms, self->keys_due_ms);
     }
     if (self->stirred) {
-        due_ms = earlier(due_ms, self->ticked_ms + 1);
+        due_ms = cadre_min_u64(due_ms, self->ticked_ms + 1);
     }
     if (self->draining && !self->left) {
-        due_ms = earlier(due_ms, self->drain_due_ms);
+        due_ms = cadre_min_u64(due_ms, self->drain_due_ms);
     }
     if (self->options.http) {
-        due_ms = earlier(due_ms, self->now_ms + CADRE_HTTP_PUBLISH_MS);
+        due_ms = cadre_min_u64(due_ms, self->now_ms + CADRE_HTTP_PUBLISH_MS);
     }
 
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
@@ -628,10 +623,9 @@ publish(cadre_worker_actor_t *self)
     cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
     bool drains = self->draining || cadre_worker_core_is_draining(self->core);
     self->drained_ms = drains ? self->drained_ms : self->now_ms;
-    cadre_worker_figures_t figures = {.connected = cadre_control_link_is_up(self->link),
-                                      .drains = drains,
+    cadre_worker_figures_t figures = {.drains = drains,
                                       .drain_ms = self->now_ms - self->drained_ms};
-    const char *unready = cadre_worker_unready(self->core, &figures, self->now_ms);
+    const char *unready = cadre_worker_unready(self->core, self->now_ms);
     if (cadre_http_server_is_due(http, unready, (int64_t)self->now_ms)) {
         cadre_metrics_text_t text = {.bytes = NULL};
         cadre_worker_metrics(self->core, &figures, self->now_ms, &text);

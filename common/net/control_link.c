@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -208,8 +209,7 @@ complain(cadre_control_link_t *self, uint64_t now_ms)
               "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->peer.address,
               (now_ms - self->down_since_ms) / 1000,
               (self->was_up ? self->options.away_ms : 0) / 1000);
-    self->waiting_ms =
-        2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
+    self->waiting_ms = cadre_min_u64(2 * self->waiting_ms, WAITING_LAST_MS);
     self->waiting_due_ms = now_ms + self->waiting_ms;
 }
 
@@ -225,7 +225,7 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
     if (now_ms >= self->waiting_due_ms) {
         complain(self, now_ms);
     }
-    return self->redial_ms < self->waiting_due_ms ? self->redial_ms : self->waiting_due_ms;
+    return cadre_min_u64(self->redial_ms, self->waiting_due_ms);
 }
 
 /* --- messages --- */

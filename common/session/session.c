@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -103,7 +104,8 @@ cadre_session_is_connected(const cadre_session_t *self)
 cadre_session_contact_t
 cadre_session_contact(const cadre_session_t *self)
 {
-    return (cadre_session_contact_t){.is_member = is_joined(self),
+    return (cadre_session_contact_t){.is_connected = self->connected,
+                                     .is_member = is_joined(self),
                                      .lease_ms = self->lease_ms,
                                      .heard_ms = self->contact.heard_ms};
 }
@@ -434,12 +436,6 @@ cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uin
 
 /* --- time --- */
 
-static uint64_t
-earlier(uint64_t left_ms, uint64_t right_ms)
-{
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 uint64_t
 cadre_session_wake(cadre_session_t *self, uint64_t now_ms)
 {
@@ -486,7 +482,7 @@ tick_hello(cadre_session_t *self, uint64_t now_ms)
     } else if (now_ms >= self->hello_due_ms) {
         say_hello(self, now_ms);
     }
-    return earlier(self->hello_due_ms, self->mute_due_ms);
+    return cadre_min_u64(self->hello_due_ms, self->mute_due_ms);
 }
 
 static uint64_t
@@ -516,5 +512,5 @@ cadre_session_tick(cadre_session_t *self, uint64_t now_ms)
     }
 
     uint64_t due_ms = self->connected ? tick_connected(self, now_ms) : away_due_ms(self);
-    return is_joined(self) && !self->disowned ? earlier(due_ms, lost_ms(self)) : due_ms;
+    return is_joined(self) && !self->disowned ? cadre_min_u64(due_ms, lost_ms(self)) : due_ms;
 }

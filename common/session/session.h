@@ -79,6 +79,7 @@ typedef enum {
 
 /* How it stands with the coordinator. */
 typedef struct {
+    bool is_connected;
     bool is_member;
     uint64_t lease_ms; /* 0: none was told */
     uint64_t heard_ms; /* when the newest question that was answered was sent; 0: never */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/queue.h"
 #include "common/base/status.h"
@@ -376,8 +377,7 @@ cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms)
     cadre_session_wake(self->session, now_ms);
     uint64_t due_ms = cadre_session_tick(self->session, now_ms);
     obey(self, now_ms);
-    uint64_t written_due_ms = tick_written(self, now_ms);
-    due_ms = written_due_ms < due_ms ? written_due_ms : due_ms;
+    due_ms = cadre_min_u64(due_ms, tick_written(self, now_ms));
     cadre_session_rest(self->session, due_ms);
     return due_ms;
 }

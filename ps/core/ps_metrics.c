@@ -6,7 +6,7 @@ cadre_ps_unready(const cadre_ps_figures_t *self)
     if (self->leaving) {
         return "it is leaving";
     }
-    if (!self->connected) {
+    if (!self->contact.is_connected) {
         return "it has no connection to the coordinator";
     }
     if (!self->contact.is_member) {
@@ -85,7 +85,7 @@ add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_
 {
     const cadre_session_contact_t *contact = &self->contact;
     bool is_known = contact->is_member && contact->heard_ms && now_ms > contact->heard_ms;
-    cadre_metrics_text_gauge(text, "cadre_ps_joined", contact->is_member && self->connected,
+    cadre_metrics_text_gauge(text, "cadre_ps_joined", contact->is_member && contact->is_connected,
                              "Whether the ps is a member of a job.");
     cadre_metrics_text_counter(text, "cadre_ps_sessions_total", self->sessions,
                                "Sessions with a coordinator that were begun.");

@@ -21,7 +21,6 @@ typedef struct {
     cadre_shard_figures_t shard;               /* and what it holds */
     uint64_t size_bytes_max;                   /* that it may hold */
     cadre_session_contact_t contact;
-    bool connected;         /* to the coordinator */
     bool leaving;           /* a signal came, or the session has ended */
     uint64_t sessions;      /* that were begun */
     uint64_t restores;      /* generations that the shard has had */

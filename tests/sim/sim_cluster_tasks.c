@@ -217,7 +217,7 @@ static bool
 has_noticed(sim_cluster_t *self, uint32_t node)
 {
     const sim_worker_t *worker = sim_cluster_worker_of(self, node);
-    return worker && worker->core && !cadre_worker_core_figures(worker->core).is_connected;
+    return worker && worker->core && !cadre_worker_core_figures(worker->core).contact.is_connected;
 }
 
 void

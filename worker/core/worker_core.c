@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "worker/core/worker_builds.h"
@@ -122,7 +123,6 @@ cadre_worker_core_figures(const cadre_worker_core_t *self)
 {
     const cadre_shard_set_t unreachable = cadre_worker_values_unreachable(self->values);
     return (cadre_worker_core_figures_t){.state = cadre_session_state(self->session),
-                                         .is_connected = cadre_session_is_connected(self->session),
                                          .contact = cadre_session_contact(self->session),
                                          .session =
                                              cadre_session_coordinator(self->session)->incarnation,
@@ -346,12 +346,6 @@ values_at(cadre_worker_core_t *self, uint64_t now_ms)
 
 /* --- time --- */
 
-static uint64_t
-earlier(uint64_t left_ms, uint64_t right_ms)
-{
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 /* Begins the builds that are due; when the next one is. */
 static uint64_t
 build(cadre_worker_core_t *self, uint64_t now_ms)
@@ -386,12 +380,12 @@ tick(cadre_worker_core_t *self, uint64_t now_ms)
         return due_ms;
     }
 
-    due_ms = earlier(due_ms, cadre_worker_values_tick(values_at(self, now_ms), now_ms));
+    due_ms = cadre_min_u64(due_ms, cadre_worker_values_tick(values_at(self, now_ms), now_ms));
     cadre_worker_wants_ask(&self->wants, &self->directory, self->runs, self->values, &self->effects,
                            now_ms);
-    due_ms = earlier(due_ms, build(self, now_ms));
-    due_ms = earlier(due_ms, hurry_heartbeat(self, now_ms));
-    return earlier(due_ms, now_ms + CADRE_WANT_RETRY_MS);
+    due_ms = cadre_min_u64(due_ms, build(self, now_ms));
+    due_ms = cadre_min_u64(due_ms, hurry_heartbeat(self, now_ms));
+    return cadre_min_u64(due_ms, now_ms + CADRE_WANT_RETRY_MS);
 }
 
 uint64_t

@@ -52,7 +52,6 @@ typedef struct {
 /* How a worker stands now. What it points at is the core's. */
 typedef struct {
     cadre_session_state_t state;
-    bool is_connected; /* to the coordinator */
     cadre_session_contact_t contact;
     uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
     uint64_t epoch;

@@ -4,21 +4,22 @@
 #include <stdio.h>
 
 const char *
-cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
-                     uint64_t now_ms)
+cadre_worker_unready(const cadre_worker_core_t *core, uint64_t now_ms)
 {
-    switch (cadre_worker_core_figures(core).state) {
+    const cadre_worker_core_figures_t figures = cadre_worker_core_figures(core);
+    switch (figures.state) {
     case CADRE_SESSION_LEFT:
         return "it has left the job";
     case CADRE_SESSION_DRAINING:
         return "it is draining";
     case CADRE_SESSION_HELLO:
-        return figures->connected ? "it has not joined: the coordinator has not welcomed it"
-                                  : "it has no connection to the coordinator";
+        return figures.contact.is_connected
+                   ? "it has not joined: the coordinator has not welcomed it"
+                   : "it has no connection to the coordinator";
     case CADRE_SESSION_MEMBER:
         break;
     }
-    if (!figures->connected) {
+    if (!figures.contact.is_connected) {
         return "it has no connection to the coordinator";
     }
     return cadre_worker_core_in_touch(core, now_ms) ? ""
@@ -108,7 +109,8 @@ add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_
     const cadre_session_contact_t *contact = &core->contact;
     bool is_known = contact->heard_ms && now_ms > contact->heard_ms;
     uint64_t silent_ms = is_known ? now_ms - contact->heard_ms : 0;
-    cadre_metrics_text_gauge(text, "cadre_worker_joined", contact->is_member && figures->connected,
+    cadre_metrics_text_gauge(text, "cadre_worker_joined",
+                             contact->is_member && contact->is_connected,
                              "Whether the worker is a member of a job.");
     cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)contact->lease_ms / 1000,
                              "Silence after which the coordinator presumes the worker dead; 0: "

@@ -15,15 +15,13 @@
 
 /* What the core does not know. */
 typedef struct {
-    bool connected; /* to the coordinator */
     bool drains;
     uint64_t drain_ms; /* for how long */
 } cadre_worker_figures_t;
 
 /* Why the worker takes no closures, a literal; "" when it does: it has joined, hears the
  * coordinator, and is not draining. */
-const char *cadre_worker_unready(const cadre_worker_core_t *core,
-                                 const cadre_worker_figures_t *figures, uint64_t now_ms);
+const char *cadre_worker_unready(const cadre_worker_core_t *core, uint64_t now_ms);
 
 void cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                           uint64_t now_ms, cadre_metrics_text_t *text);

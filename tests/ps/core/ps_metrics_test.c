@@ -10,8 +10,7 @@ TestSuite(ps_metrics, .timeout = 60);
 static const cadre_ps_figures_t ready = {
     .build = "1",
     .generation = 3,
-    .connected = true,
-    .contact = {.is_member = true, .lease_ms = 10000, .heard_ms = 1000}};
+    .contact = {.is_connected = true, .is_member = true, .lease_ms = 10000, .heard_ms = 1000}};
 
 Test(ps_metrics, a_ps_is_ready_when_it_has_joined_and_its_shard_serves)
 {
@@ -23,7 +22,7 @@ Test(ps_metrics, a_ps_is_ready_when_it_has_joined_and_its_shard_serves)
     figures.contact.is_member = false;
     cr_expect(strstr(cadre_ps_unready(&figures), "has not joined"));
     figures = ready;
-    figures.connected = false;
+    figures.contact.is_connected = false;
     cr_expect(strstr(cadre_ps_unready(&figures), "no connection"));
     figures = ready;
     figures.leaving = true;

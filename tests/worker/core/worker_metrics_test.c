@@ -140,7 +140,7 @@ told(const fixture_t *self)
 {
     cadre_metrics_text_t text = {.bytes = NULL};
     size_t size_bytes = 0;
-    const cadre_worker_figures_t figures = {.connected = true};
+    const cadre_worker_figures_t figures = {.drains = false};
     cadre_worker_metrics(self->core, &figures, self->now_ms, &text);
     return cadre_metrics_text_take(&text, &size_bytes);
 }
@@ -196,28 +196,29 @@ Test(worker_metrics, a_version_that_cannot_be_is_no_staleness)
 /* --- readiness --- */
 
 static void
-expect_unready(const fixture_t *self, bool connected, const char *why)
+expect_unready(const fixture_t *self, const char *why)
 {
-    const cadre_worker_figures_t figures = {.connected = connected};
-    cr_expect_str_eq(cadre_worker_unready(self->core, &figures, self->now_ms), why);
+    cr_expect_str_eq(cadre_worker_unready(self->core, self->now_ms), why);
 }
 
 Test(worker_metrics, a_worker_is_ready_while_it_is_a_member_that_is_heard)
 {
     fixture_t self;
     fixture_init(&self, 1, 0);
-    expect_unready(&self, false, "it has no connection to the coordinator");
-    expect_unready(&self, true, "it has not joined: the coordinator has not welcomed it");
-    fixture_brief(&self);
-    expect_unready(&self, true, "");
-    expect_unready(&self, false, "it has no connection to the coordinator");
+    expect_unready(&self, "it has no connection to the coordinator");
+    cadre_worker_core_connected(self.core, self.now_ms);
+    expect_unready(&self, "it has not joined: the coordinator has not welcomed it");
+    fixture_welcome(&self);
+    expect_unready(&self, "");
     cadre_message_t heartbeat;
     cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &heartbeat));
     fixture_tell(&self, (cadre_message_t){.type = CADRE_MESSAGE_ACK, .request = heartbeat.request});
     cadre_message_fini(&heartbeat);
-    expect_unready(&self, true, "");
+    expect_unready(&self, "");
     self.now_ms += FIXTURE_LEASE_MS;
-    expect_unready(&self, true, "the coordinator has not answered for long");
+    expect_unready(&self, "the coordinator has not answered for long");
+    cadre_worker_core_disconnected(self.core, self.now_ms);
+    expect_unready(&self, "it has no connection to the coordinator");
     fixture_fini(&self);
 }
 
@@ -226,8 +227,8 @@ Test(worker_metrics, one_that_drains_or_has_left_is_not_ready)
     fixture_t self;
     begin(&self);
     cadre_worker_core_drain(self.core, "for a test", self.now_ms);
-    expect_unready(&self, true, "it is draining");
+    expect_unready(&self, "it is draining");
     cadre_worker_core_abandon(self.core, "for a test", self.now_ms);
-    expect_unready(&self, true, "it has left the job");
+    expect_unready(&self, "it has left the job");
     fixture_fini(&self);
 }
