@@ -33,8 +33,8 @@ cadre_cluster_sources_from_environment(cadre_cluster_sources_t *sources)
     sources->tf_config = getenv("TF_CONFIG");
 }
 
-int
-cadre_role_parse(const char *text, cadre_role_t *role)
+static int
+parse_role(const char *text, cadre_role_t *role)
 {
     static const struct {
         const char *text;
@@ -154,7 +154,7 @@ static int
 read_role_list(reader_t *reader, const char *key, json_t *list)
 {
     cadre_role_t role = CADRE_ROLE_COORDINATOR;
-    int status = cadre_role_parse(key, &role);
+    int status = parse_role(key, &role);
     if (status < 0) {
         return cadre_fail_within(status, "%s: cluster", reader->source);
     }
@@ -169,7 +169,7 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
     case CADRE_ROLE_EVALUATOR:
         return read_endpoints(reader, key, list, &reader->config.evaluators);
     case CADRE_ROLE_CLIENT:
-        break; /* cadre_role_parse knows none */
+        break; /* parse_role knows none */
     }
 
     return 0;
@@ -272,7 +272,7 @@ read_task(reader_t *reader)
                           reader->source);
     }
 
-    int status = cadre_role_parse(type, &reader->config.role);
+    int status = parse_role(type, &reader->config.role);
     if (status < 0) {
         return cadre_fail_within(status, "%s: task.type", reader->source);
     }
@@ -331,7 +331,7 @@ static int
 apply_role(reader_t *reader, const char *text)
 {
     cadre_role_t role = CADRE_ROLE_COORDINATOR;
-    int status = cadre_role_parse(text, &role);
+    int status = parse_role(text, &role);
     if (status < 0) {
         return status;
     }

@@ -64,7 +64,4 @@ int cadre_cluster_config_read(const cadre_cluster_sources_t *sources,
 /* Frees the lists and zeroes the struct. Harmless on a zeroed one. */
 void cadre_cluster_config_fini(cadre_cluster_config_t *self);
 
-/* "ps", "worker", "evaluator", "coordinator" or "chief" to a role; CADRE_ECONFIG otherwise. */
-int cadre_role_parse(const char *text, cadre_role_t *role);
-
 #endif

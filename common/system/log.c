@@ -394,14 +394,3 @@ cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
 
     write_line(level, &line);
 }
-
-void
-cadre_log_event(cadre_log_level_t level, const char *event)
-{
-    if (!cadre_log_enabled(level)) {
-        return;
-    }
-    cadre_log_line_t line;
-    begin_line(&line, level, event);
-    write_line(level, &line);
-}

@@ -90,7 +90,4 @@ void cadre_log(cadre_log_level_t level, const char *event, const char *format, .
  * such as a cadre_audit_t. A value in quotes ends at the next quote. */
 void cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs);
 
-/* Logs an event that has no pairs. */
-void cadre_log_event(cadre_log_level_t level, const char *event);
-
 #endif

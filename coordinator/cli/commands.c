@@ -17,6 +17,43 @@
 #include "coordinator/cli/train/suggest.h"
 #include "coordinator/cli/verb.h"
 
+static int
+print_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("cadre %s, protocol %d\n", CADRE_VERSION, CADRE_PROTOCOL_VERSION);
+    return CADRE_EXIT_OK;
+}
+
+/* Replaces this process with the daemon `name`, which lies beside this executable. */
+static int
+become(const char *name, char **argv)
+{
+    cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
+    if (!folder) {
+        return cadre_verb_fail(CADRE_EUNAVAILABLE);
+    }
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
+    argv[0] = path;
+    execv(path, argv);
+    return cadre_verb_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
+}
+
+static int
+become_ps(int argc, char **argv)
+{
+    (void)argc;
+    return become("cadre-ps", argv);
+}
+
+static int
+become_worker(int argc, char **argv)
+{
+    (void)argc;
+    return become("cadre-worker", argv);
+}
+
 static const struct {
     const char *verb;
     int (*run)(int argc, char **argv);
@@ -26,8 +63,8 @@ static const struct {
      "JOB.json, or -- PROGRAM ARGS: start ps and workers on this machine and\n"
      "              train the job, or run the program on them"},
     {"train", cadre_command_train, "JOB.json: train the job on a cluster that exists"},
-    {"ps", cadre_command_ps, "one parameter server (cadre-ps)"},
-    {"worker", cadre_command_worker, "one worker (cadre-worker)"},
+    {"ps", become_ps, "one parameter server (cadre-ps)"},
+    {"worker", become_worker, "one worker (cadre-worker)"},
     {"evaluate", cadre_command_evaluate,
      "JOB.json: test the newest checkpoint on the rows held out, also while it trains"},
     {"status", cadre_command_status,
@@ -36,7 +73,7 @@ static const struct {
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
     {"keygen", cadre_command_keygen,
      "DIR: make the keys of a job, by which its tasks authenticate each other"},
-    {"version", cadre_command_version, "what this is"},
+    {"version", print_version, "what this is"},
 };
 
 static void
@@ -55,43 +92,6 @@ print_help(FILE *to)
 #define X(name, number, text) fprintf(to, "  %3d  %s\n", number, text);
     CADRE_EXIT_LIST(X)
 #undef X
-}
-
-int
-cadre_command_version(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    printf("cadre %s, protocol %d\n", CADRE_VERSION, CADRE_PROTOCOL_VERSION);
-    return CADRE_EXIT_OK;
-}
-
-/* Becomes the daemon called `name` beside this executable. */
-static int
-become(const char *name, char **argv)
-{
-    cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
-    if (!folder) {
-        return cadre_verb_fail(CADRE_EUNAVAILABLE);
-    }
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
-    argv[0] = path;
-    execv(path, argv);
-    return cadre_verb_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
-}
-
-int
-cadre_command_ps(int argc, char **argv)
-{
-    (void)argc;
-    return become("cadre-ps", argv);
-}
-
-int
-cadre_command_worker(int argc, char **argv)
-{
-    (void)argc;
-    return become("cadre-worker", argv);
 }
 
 static int
@@ -146,7 +146,7 @@ cadre_command(int argc, char **argv)
     }
 
     if (strcmp(verb, "--version") == 0 || strcmp(verb, "-V") == 0) {
-        return cadre_command_version(argc - 1, argv + 1);
+        return print_version(argc - 1, argv + 1);
     }
 
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {

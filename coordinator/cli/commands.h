@@ -16,10 +16,6 @@ int cadre_command_run(int argc, char **argv);
 /* A job on a cluster that exists: `train job.json`. */
 int cadre_command_train(int argc, char **argv);
 
-/* The daemons beside this executable, in place of this process. */
-int cadre_command_ps(int argc, char **argv);
-int cadre_command_worker(int argc, char **argv);
-
 /* A job's checkpoints on the rows held out, on a cluster of its own: `evaluate job.json`. */
 int cadre_command_evaluate(int argc, char **argv);
 
@@ -27,7 +23,6 @@ int cadre_command_checkpoint(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
 int cadre_command_status(int argc, char **argv);
 int cadre_command_keygen(int argc, char **argv);
-int cadre_command_version(int argc, char **argv);
 
 /* The whole command line: finds the verb and runs it. */
 int cadre_command(int argc, char **argv);

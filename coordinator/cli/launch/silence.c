@@ -5,8 +5,10 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
-bool
-cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task)
+/* Returns whether `status` (cadre_coordinator_status_json) has this task, as the process that runs.
+ * */
+static bool
+hears(const json_t *status, const cadre_launcher_task_t *task)
 {
     size_t i;
     const json_t *heard;
@@ -36,7 +38,7 @@ compare(const json_t *status, cadre_launcher_t *launcher, int64_t elapsed_ms)
     cadre_launcher_task_t task;
     for (size_t i = 0; status && cadre_launcher_task(launcher, i, &task); i++) {
         if (task.pid && task.role != CADRE_LAUNCH_PROGRAM) {
-            cadre_launcher_look(launcher, i, cadre_silence_hears(status, &task), elapsed_ms);
+            cadre_launcher_look(launcher, i, hears(status, &task), elapsed_ms);
         }
     }
 }

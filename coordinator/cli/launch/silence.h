@@ -36,7 +36,4 @@ void cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
 /* Whether, by `status`, a checkpoint needs a worker: all but one whose closures have ended. */
 bool cadre_silence_needs_worker(const json_t *status);
 
-/* Whether `status` (cadre_coordinator_status_json) has this task, as the process that runs. */
-bool cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task);
-
 #endif

@@ -53,8 +53,9 @@ cadre_exit_code(int status)
     return CADRE_EXIT_FAILED; /* the closure itself: function, device, not finite, poison */
 }
 
-const char *
-cadre_exit_code_text(int code)
+/* Returns the text of an exit code; "" for one that is not ours. */
+static const char *
+code_text(int code)
 {
     switch (code) {
 #define X(name, number, text)                                                                      \
@@ -118,7 +119,7 @@ cadre_process_end_text(cadre_process_end_t end, bool program, char *text, size_t
                  name ? name : "", signal_cause(end.number, program));
         return text;
     }
-    const char *meaning = cadre_exit_code_text(end.number);
+    const char *meaning = code_text(end.number);
     snprintf(text, size_bytes, "exited with %d%s%s", end.number, *meaning ? ", " : "", meaning);
     return text;
 }

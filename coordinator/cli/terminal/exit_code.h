@@ -38,9 +38,6 @@ enum {
 /* The exit code for a status: 0 for 0. */
 int cadre_exit_code(int status);
 
-/* The text of an exit code; "" for one that is not ours. */
-const char *cadre_exit_code_text(int code);
-
 /* How a process ended. */
 typedef struct {
     bool signalled;

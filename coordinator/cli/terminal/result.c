@@ -19,8 +19,9 @@ cadre_result_fini(cadre_result_t *self)
     *self = (cadre_result_t){0};
 }
 
-double
-cadre_result_speed(const cadre_result_t *self)
+/* Returns the rows that this run trained on per second; not a number for a run that never began. */
+static double
+rows_per_second(const cadre_result_t *self)
 {
     return self->seconds > 0 ? (double)(self->examples - self->resumed_examples) / self->seconds
                              : NAN;
@@ -53,7 +54,7 @@ cadre_result_object(const cadre_result_t *self)
     return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
                      number(self->loss), "examples", (json_int_t)self->examples, "seconds",
-                     number(self->seconds), "examples_per_s", number(cadre_result_speed(self)),
+                     number(self->seconds), "examples_per_s", number(rows_per_second(self)),
                      "closures", "scheduled", (json_int_t)self->scheduled, "finished",
                      (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates",
                      updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
@@ -85,7 +86,7 @@ cadre_result_text(const cadre_result_t *self)
         self->resumed_examples > 0
             ? cadre_asprintf(", %lld of them", (long long)(self->examples - self->resumed_examples))
             : cadre_strdup("");
-    double speed = self->seconds > 0 ? cadre_result_speed(self) : 0;
+    double speed = self->seconds > 0 ? rows_per_second(self) : 0;
 
     return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
                           "%llu attempts, %llu worker failures%s",

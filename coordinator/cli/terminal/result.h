@@ -42,9 +42,6 @@ void cadre_result_fini(cadre_result_t *self);
 /* The object; the caller ends it. Numbers that are not known are null. */
 json_t *cadre_result_object(const cadre_result_t *self);
 
-/* Rows that this run trained on per second; not a number for a run that never began. */
-double cadre_result_speed(const cadre_result_t *self);
-
 /* The object on one line, freed by the caller. */
 char *cadre_result_json(const cadre_result_t *self);
 

@@ -72,7 +72,7 @@ Test(log, writes_time_level_task_event_and_pairs_as_text)
               "connection closed");
     cr_assert_str_eq(sink.line + strlen("12:34:56.789"),
                      " W worker/3 worker_lost worker=3 closures=7 reason=\"connection closed\"\n");
-    cadre_log_event(CADRE_LOG_INFO, "ready");
+    cadre_log_pairs(CADRE_LOG_INFO, "ready", "");
     cr_assert_str_eq(sink.line + strlen("12:34:56.789"), " I worker/3 ready\n");
     cadre_log(CADRE_LOG_INFO, "said", "a=%s b=%s c=%s d=%s e=\"x %s\"", "", "q\"q", "k=v\\",
               "\x1b[1m", "y z=1");
@@ -115,13 +115,13 @@ Test(log, names_the_task_by_its_index_once_that_is_known)
         uint32_t index;
         const char *name;
     } cases[] = {{0, "ps/0"}, {7, "ps/7"}, {UINT32_MAX, "ps/4294967295"}};
-    cadre_log_event(CADRE_LOG_INFO, "listening");
+    cadre_log_pairs(CADRE_LOG_INFO, "listening", "");
     json_t *object = parse(&sink);
     cr_expect_str_eq(string_of(object, "task"), "ps");
     json_decref(object);
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_log_set_index(cases[i].index);
-        cadre_log_event(CADRE_LOG_INFO, "joined");
+        cadre_log_pairs(CADRE_LOG_INFO, "joined", "");
         object = parse(&sink);
         cr_expect_str_eq(string_of(object, "task"), cases[i].name);
         json_decref(object);
@@ -221,9 +221,9 @@ Test(log, drops_events_below_its_level)
     setup(&sink, CADRE_LOG_TEXT);
     cr_assert_not(cadre_log_enabled(CADRE_LOG_DEBUG));
     cr_assert(cadre_log_enabled(CADRE_LOG_INFO));
-    cadre_log_event(CADRE_LOG_DEBUG, "dropped");
+    cadre_log_pairs(CADRE_LOG_DEBUG, "dropped", "");
     cr_assert_eq(sink.lines, 0);
-    cadre_log_event(CADRE_LOG_INFO, "kept");
+    cadre_log_pairs(CADRE_LOG_INFO, "kept", "");
     cr_assert_eq(sink.lines, 1);
     cadre_log_level_t level = CADRE_LOG_INFO;
     cr_assert_eq(cadre_log_level_parse("error", &level), 0);
