@@ -390,7 +390,7 @@ tell_keys(actor_t *self, uint64_t now_ms)
 {
     cadre_core_t *core = &self->coordinator->core;
     cadre_keyring_t *keyring = cadre_context_keyring(self->coordinator->context);
-    core->keys_unreadable = cadre_keyring_unreadable(keyring);
+    cadre_core_note_keys(core, cadre_keyring_unreadable(keyring));
     if (keyring && cadre_keyring_withdrawals(keyring) != self->told_withdrawals) {
         cadre_auto(cadre_free) uint64_t *ids = cadre_calloc(CADRE_ALLOWED_KEYS_MAX, sizeof(*ids));
         self->told_withdrawals = cadre_keyring_withdrawals(keyring);

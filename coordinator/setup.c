@@ -485,14 +485,15 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     }
     cadre_effects_fini(&before);
     cadre_gate_unlock(self->gate);
-    self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
-    self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
+    if (self->checkpoint_dir) {
+        cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms);
+    }
     if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, resumed->id, self->resumed_cut,
                           &resumed->totals);
         for (size_t i = 0; i < self->resumed_sequences.count; i++) {
             const cadre_sequence_range_t *range = &self->resumed_sequences.ranges[i];
-            cadre_sequences_add(&self->core.checkpoint.held, range->first, range->last);
+            cadre_checkpoint_hold(&self->core.checkpoint, range);
         }
         for (size_t i = 0; i < self->resumed_variable_count; i++) {
             cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);

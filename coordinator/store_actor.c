@@ -92,7 +92,7 @@ retain(store_t *self, uint64_t oldest)
         self->directory, (size_t)self->coordinator->checkpoint_keep, oldest, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
-        self->coordinator->core.totals.retentions_failed++;
+        cadre_core_note_retention_failed(&self->coordinator->core);
         cadre_effects_log(&self->coordinator->core.effects, 'E', "retention_failed",
                           "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
                           self->id, cadre_error_text());

@@ -91,8 +91,7 @@ cadre_checkpoint_on_progress(cadre_coordinator_t *self, cadre_progress_callback_
                              void *context)
 {
     cadre_gate_lock(self->gate);
-    self->core.checkpoint.on_progress = callback;
-    self->core.checkpoint.progress_context = context;
+    cadre_checkpoint_ask_progress(&self->core.checkpoint, callback, context);
     cadre_gate_unlock(self->gate);
 }
 

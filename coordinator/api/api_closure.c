@@ -444,7 +444,7 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
         status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
     }
     if (status == 0) {
-        self->core.totals.scheduled++;
+        cadre_core_note_scheduled(&self->core);
         if (future) {
             *future = cadre_future_new(self, closure);
         }

@@ -17,6 +17,26 @@ cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *
 }
 
 void
+cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms)
+{
+    self->enabled = true;
+    self->every_ms = every_ms;
+}
+
+void
+cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress, void *context)
+{
+    self->on_progress = on_progress;
+    self->progress_context = context;
+}
+
+void
+cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_t *range)
+{
+    cadre_sequences_add(&self->held, range->first, range->last);
+}
+
+void
 cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path)
 {
     free(self->last_path);

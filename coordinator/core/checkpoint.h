@@ -133,6 +133,16 @@ typedef struct {
 
 void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links);
 
+/* Checkpoints can be taken from now on: when asked, and every `every_ms` unless that is 0. */
+void cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms);
+
+/* Asks `on_progress` for the progress record of every checkpoint that was not given one. */
+void cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress,
+                                   void *context);
+
+/* The checkpoint that was resumed holds closures with these numbers. */
+void cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_t *range);
+
 /* The newest one is that at `path`, which is copied: the session began with it. */
 void cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/core/replay_bounds.h"
@@ -280,12 +281,6 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 
 /* --- time --- */
 
-static uint64_t
-earlier(uint64_t left_ms, uint64_t right_ms)
-{
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 /* Has others do what the recovery cannot: by now a shard may be READY, or the job at its end. */
 static void
 carry_out_recovery(cadre_core_t *self)
@@ -317,7 +312,8 @@ tick_recovery(cadre_core_t *self)
                                             cadre_checkpoint_decides(&self->checkpoint)};
     uint64_t due_ms = cadre_recovery_tick(&self->recovery, &turn);
     carry_out_recovery(self);
-    cadre_replay_bounds_tick(self);
+    cadre_replay_bounds_tick(&self->replay, self->begun.next_id, &self->recovery, &self->checkpoint,
+                             &self->effects);
     return due_ms;
 }
 
@@ -338,11 +334,11 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
     cadre_effects_set_time(&self->effects, now_ms);
     cadre_effects_tell_held_lines(&self->effects);
-    uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
+    uint64_t due_ms = cadre_min_u64(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
-        due_ms = earlier(due_ms, cadre_windows_tick(&self->windows));
-        due_ms = earlier(due_ms, tick_recovery(self));
-        due_ms = earlier(due_ms, tick_checkpoint(self));
+        due_ms = cadre_min_u64(due_ms, cadre_windows_tick(&self->windows));
+        due_ms = cadre_min_u64(due_ms, tick_recovery(self));
+        due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_drops_tick(self);
         cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
@@ -352,13 +348,13 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_trials_tick(self);
         due_ms = cadre_dispatch(self) ? now_ms : due_ms;
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
-            due_ms = earlier(due_ms, self->watch_due_ms);
+            due_ms = cadre_min_u64(due_ms, self->watch_due_ms);
         }
     }
     cadre_dispatch_acknowledge(self);
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_admission_chase(self) || asks || self->queue.cancelling;
-    self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    self->tick_due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;
     return self->tick_due_ms;
 }
 
@@ -369,4 +365,24 @@ cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64
     cadre_checkpoint_on_stored(&self->checkpoint, answer);
     cadre_checkpoint_count(&self->checkpoint, &self->totals);
     cadre_effects_note_progress(&self->effects);
+}
+
+/* --- what others count --- */
+
+void
+cadre_core_note_retention_failed(cadre_core_t *self)
+{
+    self->totals.retentions_failed++;
+}
+
+void
+cadre_core_note_scheduled(cadre_core_t *self)
+{
+    self->totals.scheduled++;
+}
+
+void
+cadre_core_note_keys(cadre_core_t *self, bool are_unreadable)
+{
+    self->keys_unreadable = are_unreadable;
 }

@@ -98,7 +98,7 @@ struct cadre_core {
     uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
     uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
     uint64_t dropped_due_ms;  /* when the log may tell of them again */
-    bool keys_unreadable;     /* as cadre_keyring_unreadable says; the actor keeps it */
+    bool keys_unreadable;     /* as cadre_keyring_unreadable says */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -154,6 +154,12 @@ uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 /* The store's answer to an order. */
 void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
 
+/* The store could not remove older checkpoints after a commit. */
+void cadre_core_note_retention_failed(cadre_core_t *self);
+
+/* Whether the files of keys can be read. */
+void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);
+
 /* Tells every task to stop. */
 void cadre_core_stop(cadre_core_t *self, const char *reason);
 
@@ -162,6 +168,9 @@ void cadre_core_stop(cadre_core_t *self, const char *reason);
 void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 
 /* --- what the API calls --- */
+
+/* Counts a closure that was put into the queue. */
+void cadre_core_note_scheduled(cadre_core_t *self);
 
 /* Asks the shards to create every part of `variable`; `operation`, which may be of several
  * variables and was zeroed before the first, ends when all have. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -720,12 +721,6 @@ end_pass(cadre_shard_recovery_t *self)
 
 /* --- time --- */
 
-static uint64_t
-earlier(uint64_t left_ms, uint64_t right_ms)
-{
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 /* Nobody serves the shard: the job ends when that lasts. Returns when it does. */
 static uint64_t
 watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
@@ -773,8 +768,8 @@ cadre_recovery_tick(cadre_shard_recovery_t *self, const cadre_recovery_turn_t *t
     self->turn = *turn;
     for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
         advance(self, shard);
-        due_ms = earlier(due_ms, watch_deadline(self, shard));
-        due_ms = earlier(due_ms, watch_silence(self, shard));
+        due_ms = cadre_min_u64(due_ms, watch_deadline(self, shard));
+        due_ms = cadre_min_u64(due_ms, watch_silence(self, shard));
     }
     repeat_assigns(self);
     if (cadre_replay_ends(self->links.replay)) {

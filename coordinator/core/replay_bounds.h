@@ -12,9 +12,13 @@
 #ifndef CADRE_COORDINATOR_CORE_REPLAY_BOUNDS_H
 #define CADRE_COORDINATOR_CORE_REPLAY_BOUNDS_H
 
-struct cadre_core;
+#include "coordinator/core/checkpoint.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/replay.h"
 
-/* Looks at the bounds; called every turn. */
-void cadre_replay_bounds_tick(struct cadre_core *core);
+/* Looks at the bounds; called every turn. `next_id`: of the next closure to be begun. */
+void cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
+                              const cadre_shard_recovery_t *recovery,
+                              cadre_checkpoint_t *checkpoint, cadre_effects_t *effects);
 
 #endif

@@ -154,7 +154,7 @@ schedule(sim_script_t *self)
         if (cadre_closure_queue_put(&core->queue, self->closure) < 0) {
             return false;
         }
-        core->totals.scheduled++;
+        cadre_core_note_scheduled(core);
         sim_check_life(self->check)->scheduled++;
         call->scheduled = true;
         self->closure = NULL;
