@@ -131,7 +131,8 @@ def rule_paths():
 def program_words():
     """(verbs of cadre, words that may be flags) as the sources of the programs have them."""
     text = "\n".join(map(source.read, source.files((".c", ".h"), PROGRAM_FOLDERS)))
-    return (set(re.findall(r"\bcadre_command_([a-z]+)\(", text)),
+    verbs = re.findall(r'\{"([a-z]+)", \w+,', source.read("coordinator/cli/commands.c"))
+    return (set(verbs),
             set(re.findall(r'"(?:--)?([a-z][a-z0-9-]*)"', text)))
 
 
