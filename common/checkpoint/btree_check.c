@@ -129,10 +129,12 @@ read_newest(check_t *self, uint8_t *newest)
     if (status != 0) {
         return status;
     }
+
     self->page_size = number(newest + AT_FREE_TREE, 4);
     if (!page_size_valid(self->page_size)) {
         return refuse(self, 0, "has an odd page size");
     }
+
     status = read_meta(self, 1, other);
     if (status != 0) {
         return status;
@@ -143,6 +145,7 @@ read_newest(check_t *self, uint8_t *newest)
     if (number(other + AT_TRANSACTION, 8) > number(newest + AT_TRANSACTION, 8)) {
         memcpy(newest, other, META_END);
     }
+
     return 0;
 }
 
@@ -154,11 +157,13 @@ check_meta(check_t *self, uint64_t *root)
     if (status != 0) {
         return status;
     }
+
     uint64_t flags = number(meta + AT_FREE_TREE + AT_TREE_FLAGS, 2);
     if ((flags & ~(uint64_t)FILE_NOSUBDIR) != FILE_INTEGER_KEYS ||
         number(meta + AT_MAIN_TREE + AT_TREE_FLAGS, 2) != 0) {
         return refuse(self, 0, "has flags that our files do not have");
     }
+
     uint64_t last = number(meta + AT_LAST_PAGE, 8);
     uint64_t in_file = self->size_bytes / self->page_size;
     /* Pages that a transaction took and gave back again may be missing at the end of a file. */
@@ -168,6 +173,7 @@ check_meta(check_t *self, uint64_t *root)
     if (*root != NO_PAGE && (self->depth == 0 || self->depth > DEPTH_MAX)) {
         return refuse(self, 0, "has an odd depth");
     }
+
     return 0;
 }
 
@@ -180,6 +186,7 @@ take(check_t *self, uint64_t first, uint64_t count)
     if (first < FIRST_PAGE || first >= self->page_count || count > self->page_count - first) {
         return refuse(self, first, "lies outside the file");
     }
+
     for (uint64_t page = first; page < first + count; page++) {
         uint8_t bit = (uint8_t)(1U << (page % 8));
         if (self->seen[page / 8] & bit) {
@@ -187,6 +194,7 @@ take(check_t *self, uint64_t first, uint64_t count)
         }
         self->seen[page / 8] |= bit;
     }
+
     return 0;
 }
 
@@ -198,16 +206,19 @@ check_overflow(check_t *self, uint64_t first, uint64_t size_bytes)
     if (first < FIRST_PAGE || first >= self->page_count) {
         return refuse(self, first, "lies outside the file");
     }
+
     int status = read_bytes(self, first, first * self->page_size, header, sizeof(header));
     if (status != 0) {
         return status;
     }
+
     uint64_t count = number(header + AT_LOWER, 4);
     if (number(header + AT_PAGE_NUMBER, 8) != first ||
         (number(header + AT_FLAGS, 2) & PAGE_KINDS) != PAGE_OVERFLOW ||
         size_bytes > count * self->page_size - PAGE_HEADER_SIZE || count == 0) {
         return refuse(self, first, "does not hold the value that it should");
     }
+
     return take(self, first, count);
 }
 
@@ -227,11 +238,13 @@ check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsign
     if (level < self->depth) { /* the flags are the child's upper digits */
         return check_page(self, number(node, 4) | flags << 32, level + 1);
     }
+
     uint64_t value_size = number(node, 4);
     bool big = flags == NODE_BIG;
     if ((flags != 0 && !big) || (big ? 8 : value_size) > room - key_size) {
         return refuse(self, page, "has a value that leaves it, or is none of ours");
     }
+
     return big ? check_overflow(self, number(node + NODE_HEADER_SIZE + key_size, 8), value_size)
                : 0;
 }
@@ -244,6 +257,7 @@ check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
     if (lower < PAGE_HEADER_SIZE + 2 * count_min || lower > self->page_size || lower % 2 != 0) {
         return refuse(self, page, "has an odd number of nodes");
     }
+
     for (size_t i = PAGE_HEADER_SIZE; i < lower; i += 2) {
         size_t at = number(bytes + i, 2);
         if (at < lower || at % 2 != 0 || at + NODE_HEADER_SIZE > self->page_size) {
@@ -254,6 +268,7 @@ check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
             return status;
         }
     }
+
     return 0;
 }
 
@@ -265,16 +280,19 @@ check_page(check_t *self, uint64_t page, unsigned level)
     if (status != 0) {
         return status;
     }
+
     cadre_auto(cadre_free) uint8_t *bytes = cadre_calloc(1, self->page_size);
     status = read_bytes(self, page, page * self->page_size, bytes, self->page_size);
     if (status != 0) {
         return status;
     }
+
     uint64_t kind = level < self->depth ? PAGE_BRANCH : PAGE_LEAF;
     if (number(bytes + AT_PAGE_NUMBER, 8) != page ||
         (number(bytes + AT_FLAGS, 2) & PAGE_KINDS) != kind) {
         return refuse(self, page, "is not the page that it should be");
     }
+
     return check_nodes(self, page, bytes, level);
 }
 

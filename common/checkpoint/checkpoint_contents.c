@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
@@ -42,6 +43,7 @@ new_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_sh
         self->kind_capacity = 2 * self->kind_capacity + 16;
         self->kinds = cadre_realloc(self->kinds, self->kind_capacity, sizeof(*self->kinds));
     }
+
     size_t *newest = &self->newest[variable - self->reader->manifest.variables];
     kind_t *kind = &self->kinds[self->kind_count];
     *kind = (kind_t){.before = *newest};
@@ -104,13 +106,16 @@ check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind
             return fail_chunk(self, chunk, "is in no partition of this shard");
         }
     }
+
     if (kind == self->last && chunk->first_element < self->last_end) {
         return fail_chunk(self, chunk, "overlaps the chunk before");
     }
+
     if (kind == self->last && index == self->last_partition &&
         chunk->version != self->last_version) {
         return fail_chunk(self, chunk, "has another version than its partition");
     }
+
     self->last = kind;
     self->last_end = end;
     self->last_partition = index;
@@ -127,17 +132,22 @@ visit(void *context, const cadre_shard_chunk_t *chunk)
     if (!variable) {
         return 0; /* it was being created when the snapshots were taken: nobody will read it */
     }
+
     size_t kind = find_kind(self, variable, chunk);
     cadre_checkpoint_content_t *content = &self->kinds[kind].content;
     int status = check_type(self, variable, content, chunk);
-    if (status == 0) {
-        status = check_place(self, variable, kind, chunk);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        content->count += cadre_shard_chunk_count(chunk);
-        content->version = chunk->version > content->version ? chunk->version : content->version;
+
+    status = check_place(self, variable, kind, chunk);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    content->count += cadre_shard_chunk_count(chunk);
+    content->version = cadre_max_u64(content->version, chunk->version);
+    return 0;
 }
 
 static int
@@ -149,6 +159,7 @@ check_state(const walk_t *self, cadre_shard_reader_t *shard)
     if (status != 0) {
         return status;
     }
+
     bool same =
         state.window_base == said->state.window_base && state.generation == said->state.generation;
 #define SAME_COUNTER(name) same = same && state.name == said->state.name;
@@ -168,16 +179,21 @@ read_shards(walk_t *self, cadre_checkpoint_reader_t *reader)
         self->shard = (uint32_t)k;
         self->last = NONE;
         int status = cadre_checkpoint_reader_shard(reader, k, NULL, &shard);
-        if (status == 0) {
-            status = check_state(self, shard);
+        if (status != 0) {
+            return status;
         }
-        if (status == 0) {
-            status = cadre_shard_reader_each(shard, visit, self);
+
+        status = check_state(self, shard);
+        if (status != 0) {
+            return status;
         }
+
+        status = cadre_shard_reader_each(shard, visit, self);
         if (status != 0) {
             return status;
         }
     }
+
     return 0;
 }
 
@@ -191,6 +207,7 @@ check_complete(const walk_t *self, const cadre_manifest_variable_t *variable)
         last--;
         total = last->first_element + last->count;
     }
+
     bool has_values = total == 0;
     size_t index = self->newest[variable - self->reader->manifest.variables];
     for (; index != NONE; index = self->kinds[index].before) {
@@ -203,6 +220,7 @@ check_complete(const walk_t *self, const cadre_manifest_variable_t *variable)
         }
         has_values = has_values || strcmp(content->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
     }
+
     return has_values ? 0
                       : cadre_fail(CADRE_ECORRUPT, "%s: the values of %s are missing",
                                    self->reader->path, variable->name);
@@ -223,25 +241,41 @@ in_order(const walk_t *self)
     return contents;
 }
 
+static void
+walk_fini(walk_t *self)
+{
+    free(self->kinds);
+    free(self->newest);
+}
+
 int
 cadre_checkpoint_reader_contents(cadre_checkpoint_reader_t *self,
                                  cadre_checkpoint_content_t **contents, size_t *count)
 {
     const cadre_manifest_t *manifest = &self->manifest;
-    walk_t walk = {.reader = self};
+    cadre_auto(walk_fini) walk_t walk = {.reader = self};
+
     walk.newest = cadre_calloc(manifest->variable_count, sizeof(*walk.newest));
     for (size_t i = 0; i < manifest->variable_count; i++) {
         walk.newest[i] = NONE;
     }
+
     int status = read_shards(&walk, self);
-    for (size_t i = 0; status == 0 && i < manifest->variable_count; i++) {
-        status = check_complete(&walk, &manifest->variables[i]);
+    if (status != 0) {
+        return status;
     }
-    if (status == 0 && contents) {
+
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        status = check_complete(&walk, &manifest->variables[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    if (contents) {
         *contents = in_order(&walk);
         *count = walk.kind_count;
     }
-    free(walk.kinds);
-    free(walk.newest);
-    return status;
+
+    return 0;
 }

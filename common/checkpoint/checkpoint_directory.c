@@ -67,10 +67,12 @@ cadre_checkpoint_directory_open(const char *path, bool create, cadre_checkpoint_
     if (status != 0) {
         return status;
     }
+
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return cadre_disk_fail(errno, "cannot open %s", path);
     }
+
     cadre_checkpoint_directory_t *self = cadre_calloc(1, sizeof(*self));
     self->path = cadre_strdup(path);
     self->fd = fd;
@@ -124,6 +126,7 @@ read_names(int fd, const char *path, char ***out)
         cadre_disk_close(&again);
         return cadre_disk_fail(error, "cannot open %s", path);
     }
+
     cadre_auto(free_names) char **names = cadre_calloc(1, sizeof(*names));
     size_t count = 0;
     struct dirent *entry;
@@ -141,15 +144,19 @@ read_names(int fd, const char *path, char ***out)
         names[count++] = cadre_strdup(entry->d_name);
         names[count] = NULL;
     }
+
     if (status == 0 && errno != 0) {
         status = cadre_disk_fail(errno, "cannot list %s", path);
     }
+
     closedir(stream);
-    if (status == 0) {
-        *out = names;
-        names = NULL;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = names;
+    names = NULL;
+    return 0;
 }
 
 /* Whether everything in a subdirectory is a file of ours. */
@@ -166,6 +173,7 @@ check_ours(int fd, const char *path, char **names)
                               path, *name);
         }
     }
+
     return 0;
 }
 
@@ -177,23 +185,29 @@ cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char
     if (status != 0) {
         return status;
     }
+
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
     cadre_auto(free_names) char **names = NULL;
     status = read_names(fd, path, &names);
-    if (status == 0) {
-        status = check_ours(fd, path, names);
-    }
     if (status != 0) {
         return status;
     }
+
+    status = check_ours(fd, path, names);
+    if (status != 0) {
+        return status;
+    }
+
     for (char **content = names; *content; content++) {
         if (unlinkat(fd, *content, 0) != 0) {
             return cadre_disk_fail(errno, "cannot remove %s/%s", path, *content);
         }
     }
+
     if (unlinkat(self->fd, name, AT_REMOVEDIR) != 0) {
         return cadre_disk_fail(errno, "cannot remove %s", path);
     }
+
     return 0;
 }
 
@@ -212,6 +226,7 @@ check_sizes(int fd, const char *path, const cadre_manifest_t *manifest)
                               (unsigned long long)shard->size_bytes);
         }
     }
+
     return 0;
 }
 
@@ -234,24 +249,31 @@ look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entr
     if (status != 0) {
         return status;
     }
+
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
     cadre_auto(cadre_manifest_fini) cadre_manifest_t manifest = {0};
     status = cadre_manifest_read(fd, path, &manifest);
-    if (status == 0) {
-        status = check_id(path, entry->id, &manifest);
-    }
-    if (status == 0) {
-        status = check_sizes(fd, path, &manifest);
-    }
     if (status != 0) {
         return status;
     }
+
+    status = check_id(path, entry->id, &manifest);
+    if (status != 0) {
+        return status;
+    }
+
+    status = check_sizes(fd, path, &manifest);
+    if (status != 0) {
+        return status;
+    }
+
     entry->cut = manifest.cut;
     entry->created = cadre_strdup(manifest.created);
     entry->shard_count = manifest.shard_count;
     for (size_t k = 0; k < manifest.shard_count; k++) {
         entry->size_bytes += manifest.shards[k].size_bytes;
     }
+
     return 0;
 }
 
@@ -272,10 +294,12 @@ cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
     if (status != 0) {
         return status;
     }
+
     size_t name_count = 0;
     while (names[name_count]) {
         name_count++;
     }
+
     cadre_checkpoint_entry_t *found = cadre_calloc(name_count, sizeof(*found));
     size_t found_count = 0;
     for (char **name = names; *name; name++) {
@@ -287,6 +311,7 @@ cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
         entry->reason = entry->valid ? NULL : cadre_strdup(cadre_error_text());
         found_count++;
     }
+
     qsort(found, found_count, sizeof(*found), newer_first);
     *entries = found;
     *count = found_count;
@@ -321,10 +346,12 @@ open_reader(cadre_checkpoint_directory_t *self, uint64_t id, cadre_checkpoint_re
     if (status != 0) {
         return status;
     }
+
     status = check_id(path, id, cadre_checkpoint_reader_manifest(reader));
     if (status != 0) {
         return status;
     }
+
     *out = reader;
     reader = NULL;
     return 0;
@@ -357,6 +384,7 @@ cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
     if (status != 0) {
         return status;
     }
+
     status = CADRE_ENOTFOUND;
     for (size_t i = 0; status != 0 && i < count; i++) {
         const char *reason = entries[i].reason;
@@ -370,6 +398,7 @@ cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
             damaged(context, entries[i].id, reason);
         }
     }
+
     cadre_checkpoint_entries_free(&entries, count);
     return status == 0 ? 0
                        : cadre_fail(CADRE_ENOTFOUND, "%s holds no valid checkpoint", self->path);
@@ -390,6 +419,7 @@ make_room(const cadre_checkpoint_directory_t *self, uint64_t id, char *temporary
             return cadre_disk_fail(errno, "cannot create %s/%s", self->path, temporary);
         }
     }
+
     return cadre_fail(CADRE_EEXISTS, "%s/%s: too many temporaries", self->path, temporary);
 }
 
@@ -399,30 +429,37 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
 {
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     char temporary[CADRE_CHECKPOINT_TEMPORARY_SIZE];
+
     cadre_checkpoint_name(id, name);
     cadre_auto(cadre_disk_close) int fd = -1;
     int status = cadre_checkpoint_directory_enter(self, name, &fd);
     if (status != 0) {
         return status;
     }
+
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
     cadre_auto(free_names) char **names = NULL;
     status = read_names(fd, path, &names);
-    if (status == 0) {
-        status = check_ours(fd, path, names);
-    }
     if (status != 0) {
         return status;
     }
+
+    status = check_ours(fd, path, names);
+    if (status != 0) {
+        return status;
+    }
+
     status = make_room(self, id, temporary);
     if (status != 0) {
         return status;
     }
+
     if (renameat(self->fd, name, self->fd, temporary) != 0) {
         int error = errno;
         unlinkat(self->fd, temporary, AT_REMOVEDIR);
         return cadre_disk_fail(error, "cannot rename %s", path);
     }
+
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
@@ -435,14 +472,17 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
     int first_failure = 0;
     size_t kept = 0;
     char *text = NULL;
+
     for (size_t i = 0; i < count; i++) {
         if (kept < keep) {
             kept += entries[i].valid ? 1 : 0;
             continue;
         }
+
         if (entries[i].id >= oldest) {
             continue;
         }
+
         int status = retire(self, entries[i].id);
         if (status == 0) {
             (*removed)++;
@@ -451,10 +491,12 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
             text = cadre_strdup(cadre_error_text());
         }
     }
+
     if (first_failure != 0) {
         cadre_fail(first_failure, "%s", text);
         free(text);
     }
+
     return first_failure;
 }
 
@@ -469,16 +511,19 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     if (status != 0) {
         return status;
     }
+
     size_t removed_count = 0;
     /* What is kept has names on disk before what they replace goes. */
     status = count > keep ? cadre_disk_sync_directory(self->fd, self->path) : 0;
     if (status == 0) {
         status = retire_older(self, entries, count, keep, oldest, &removed_count);
     }
+
     cadre_checkpoint_entries_free(&entries, count);
     if (removed) {
         *removed = removed_count;
     }
+
     return status;
 }
 
@@ -489,6 +534,7 @@ cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *rem
     int status = read_names(self->fd, self->path, &names);
     size_t removed_count = 0;
     cadre_auto(cadre_free) char *text = NULL;
+
     for (char **name = names; name && *name; name++) {
         if (!is_temporary(*name)) {
             continue;
@@ -500,8 +546,10 @@ cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *rem
             text = cadre_strdup(cadre_error_text());
         }
     }
+
     if (removed) {
         *removed = removed_count;
     }
+
     return text ? cadre_fail(status, "%s", text) : status;
 }

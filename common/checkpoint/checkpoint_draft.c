@@ -50,6 +50,7 @@ make_temporary(cadre_checkpoint_draft_t *self)
             break;
         }
     }
+
     return cadre_disk_fail(errno, "cannot create %s/%s", self->directory->path, self->name);
 }
 
@@ -60,10 +61,12 @@ cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t i
     if (id > INT64_MAX) {
         return cadre_fail(CADRE_EINVALID, "a checkpoint's id does not fit 63 bits");
     }
+
     int status = refuse_existing(directory, id);
     if (status != 0) {
         return status;
     }
+
     cadre_checkpoint_draft_t *self = cadre_calloc(1, sizeof(*self));
     self->directory = directory;
     self->id = id;
@@ -72,6 +75,7 @@ cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t i
         free(self);
         return status;
     }
+
     self->path = cadre_asprintf("%s/%s", directory->path, self->name);
     *out = self;
     return 0;
@@ -90,6 +94,7 @@ cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     if (self->name[0]) {
         /* What cannot be removed now, clean removes later; the caller's own error text stays. */
@@ -97,6 +102,7 @@ cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
         cadre_checkpoint_directory_remove(self->directory, self->name);
         cadre_fail(CADRE_ECANCELLED, "%s", text);
     }
+
     free(self->path);
     free(self);
 }
@@ -109,16 +115,19 @@ check_file(const cadre_checkpoint_draft_t *self, int fd, const cadre_manifest_sh
     cadre_auto(cadre_disk_close) int file_fd = -1;
     int status = cadre_disk_open(fd, shard->file, path, &file_fd);
     struct stat about;
+
     if (status != 0) {
         return status;
     }
     if (fstat(file_fd, &about) != 0) {
         return cadre_disk_fail(errno, "cannot look at %s", path);
     }
+
     if ((uint64_t)about.st_size != shard->size_bytes) {
         return cadre_fail(CADRE_ECORRUPT, "%s has %lld bytes instead of %llu", path,
                           (long long)about.st_size, (unsigned long long)shard->size_bytes);
     }
+
     return cadre_disk_sync(file_fd, path);
 }
 
@@ -130,6 +139,7 @@ check_manifest(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *man
         return cadre_fail(CADRE_EINVALID, "%s: the manifest is of checkpoint %llu", self->path,
                           (unsigned long long)manifest->id);
     }
+
     for (size_t k = 0; k < manifest->shard_count; k++) {
         const char *file = manifest->shards[k].file;
         if (!file || strcmp(file, cadre_checkpoint_shard_name((uint32_t)k, name)) != 0) {
@@ -137,6 +147,7 @@ check_manifest(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *man
                               name);
         }
     }
+
     return 0;
 }
 
@@ -146,13 +157,23 @@ finish(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
 {
     cadre_auto(cadre_disk_close) int fd = -1;
     int status = check_manifest(self, manifest);
-    if (status == 0) {
-        status = cadre_checkpoint_directory_enter(self->directory, self->name, &fd);
+    if (status < 0) {
+        return status;
     }
-    for (size_t k = 0; status == 0 && k < manifest->shard_count; k++) {
+
+    status = cadre_checkpoint_directory_enter(self->directory, self->name, &fd);
+    if (status < 0) {
+        return status;
+    }
+
+    for (size_t k = 0; k < manifest->shard_count; k++) {
         status = check_file(self, fd, &manifest->shards[k]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status == 0 ? cadre_manifest_write(manifest, fd, self->path) : status;
+
+    return cadre_manifest_write(manifest, fd, self->path);
 }
 
 int
@@ -164,16 +185,19 @@ cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_man
     if (status != 0) {
         return status;
     }
+
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     cadre_checkpoint_name(self->id, name);
     int fd = self->directory->fd;
     if (renameat(fd, self->name, fd, name) != 0) {
         return cadre_disk_fail(errno, "cannot rename %s to %s", self->path, name);
     }
+
     status = cadre_disk_sync_directory(fd, self->directory->path);
     /* A name that may not be on disk must not count among those that are kept. */
     if (status == 0 || renameat(fd, name, fd, self->name) != 0) {
         self->name[0] = '\0';
     }
+
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
@@ -50,6 +51,7 @@ cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
     for (size_t i = 0; i < manifest->variable_count; i++) {
         self->by_name[i] = &manifest->variables[i];
     }
+
     qsort(self->by_name, manifest->variable_count, sizeof(*self->by_name), compare_variables);
     *out = self;
     self = NULL;
@@ -63,10 +65,12 @@ cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     for (size_t k = 0; k < self->manifest.shard_count; k++) {
         cadre_shard_reader_destroy(&self->shards[k]);
     }
+
     cadre_disk_close(&self->directory_fd);
     cadre_manifest_fini(&self->manifest);
     free(self->by_name);
@@ -99,6 +103,7 @@ cadre_checkpoint_reader_shard(cadre_checkpoint_reader_t *self, size_t k,
             return status;
         }
     }
+
     *out = self->shards[k];
     return 0;
 }
@@ -128,6 +133,7 @@ cadre_checkpoint_partition_at(const cadre_manifest_variable_t *variable, int64_t
             high = middle;
         }
     }
+
     return low;
 }
 
@@ -140,6 +146,7 @@ check_range(const cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_
     if (!*variable) {
         return cadre_fail(CADRE_ENOTFOUND, "%s holds no variable %s", self->path, range->variable);
     }
+
     int64_t total = 0;
     int status =
         cadre_shape_size((*variable)->dtype, (*variable)->shape, (*variable)->rank, &total, NULL);
@@ -150,9 +157,11 @@ check_range(const cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_
                           range->variable, (long long)total, (long long)range->count,
                           (long long)range->first_element);
     }
+
     if (!cadre_checkpoint_name_valid(range->kind, CADRE_CHECKPOINT_KIND_SIZE_MAX)) {
         return cadre_fail(CADRE_EINVALID, "%s: the kind has a bad name", range->variable);
     }
+
     return 0;
 }
 
@@ -166,7 +175,7 @@ part_of(const cadre_checkpoint_range_t *range, const cadre_manifest_partition_t 
     if (part.first_element < partition->first_element) {
         part.first_element = partition->first_element;
     }
-    part.count = (end < partition_end ? end : partition_end) - part.first_element;
+    part.count = cadre_min_i64(end, partition_end) - part.first_element;
     return part;
 }
 
@@ -178,16 +187,23 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
     cadre_shard_reader_t *shard = NULL;
     int status = cadre_checkpoint_reader_shard(self, shard_index, NULL, &shard);
     uint64_t part_version = 0;
+
     if (status == CADRE_ENOTFOUND) { /* the file; below, the same status speaks of the kind */
         return CADRE_ECORRUPT;
     }
-    if (status == 0) {
-        status = cadre_shard_reader_read(shard, part, out, &part_version);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && part_version > *version) {
+
+    status = cadre_shard_reader_read(shard, part, out, &part_version);
+    if (status < 0) {
+        return status;
+    }
+    if (part_version > *version) {
         *version = part_version;
     }
-    return status;
+
+    return 0;
 }
 
 int
@@ -199,10 +215,12 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
     if (status != 0) {
         return status;
     }
+
     uint64_t newest = 0;
     int64_t next = range->first_element;
     int64_t missing = 0; /* elements in partitions whose shard has nothing of this kind */
     uint8_t *to = out;
+
     for (size_t i = cadre_checkpoint_partition_at(variable, next);
          next < range->first_element + range->count; i++) {
         cadre_checkpoint_range_t part = part_of(range, &variable->partitions[i]);
@@ -216,6 +234,7 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
         next += part.count;
         to += (size_t)part.count * cadre_dtype_size(range->dtype);
     }
+
     if (missing > 0) {
         bool never_there =
             missing == range->count && strcmp(range->kind, CADRE_CHECKPOINT_KIND_VALUE) != 0;
@@ -224,9 +243,11 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
                           range->variable, range->kind, (long long)missing,
                           (long long)range->count);
     }
+
     if (version) {
         *version = newest;
     }
+
     return 0;
 }
 
@@ -247,6 +268,7 @@ cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
         }
         status = cadre_checkpoint_reader_shard(self, partition->shard, give_up, &shard);
     }
+
     return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status; /* a file is missing */
 }
 

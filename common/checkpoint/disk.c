@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/system/parallel.h"
 
@@ -19,7 +20,7 @@
 
 enum {
     BLOCK_SIZE = 1 << 20,
-    STRETCHES_AT_ONCE = 64,
+    SPANS_AT_ONCE = 64,
 };
 
 static int
@@ -58,16 +59,19 @@ cadre_disk_open(int directory_fd, const char *name, const char *path, int *out)
     if (fd < 0) {
         return cadre_disk_fail(errno, "cannot open %s", path);
     }
+
     struct stat about;
     if (fstat(fd, &about) != 0) {
         int error = errno;
         close(fd);
         return cadre_disk_fail(error, "cannot look at %s", path);
     }
+
     if (!S_ISREG(about.st_mode)) {
         close(fd);
         return cadre_fail(CADRE_ECORRUPT, "%s is not a regular file", path);
     }
+
     *out = fd;
     return 0;
 }
@@ -111,27 +115,28 @@ free_state(XXH3_state_t **state_p)
     XXH3_freeState(*state_p);
 }
 
-/* The stretches of one file that are hashed at once. */
+/* The spans of one file that are hashed at once. */
 typedef struct {
     int fd;
     uint64_t size_bytes; /* of the file */
     size_t first;        /* of them */
-    uint64_t *hashes;    /* [stretches of the file] */
-    int *errors;         /* [stretches at once]: errno, or 0 */
+    uint64_t *hashes;    /* [spans of the file] */
+    int *errors;         /* [spans at once]: errno, or 0 */
 } hashing_t;
 
 /* A file that has become shorter is read as far as it goes: its hash is another one then. */
 static void
-hash_stretch(void *context, size_t index)
+hash_span(void *context, size_t index)
 {
     const hashing_t *self = context;
     cadre_auto(cadre_free) uint8_t *block = cadre_aligned_alloc(BLOCK_SIZE);
     cadre_auto(free_state) XXH3_state_t *state = XXH3_createState();
+
     cadre_assert(state);
     XXH3_64bits_reset(state);
-    uint64_t at = (self->first + index) * CADRE_DISK_STRETCH_SIZE;
-    uint64_t end = at + CADRE_DISK_STRETCH_SIZE;
-    end = end < self->size_bytes ? end : self->size_bytes;
+    uint64_t at = (self->first + index) * CADRE_DISK_SPAN_SIZE;
+    uint64_t end = at + CADRE_DISK_SPAN_SIZE;
+    end = cadre_min_u64(end, self->size_bytes);
     while (at < end) {
         size_t length = end - at < BLOCK_SIZE ? (size_t)(end - at) : BLOCK_SIZE;
         ssize_t count = read_at(self->fd, block, length, at);
@@ -145,6 +150,7 @@ hash_stretch(void *context, size_t index)
         XXH3_64bits_update(state, block, (size_t)count);
         at += (uint64_t)count;
     }
+
     self->hashes[self->first + index] = htole64(XXH3_64bits_digest(state));
 }
 
@@ -156,31 +162,36 @@ cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *
     if (fstat(fd, &about) != 0) {
         return cadre_disk_fail(errno, "cannot look at %s", path);
     }
+
     hashing_t hashing = {.fd = fd, .size_bytes = (uint64_t)about.st_size};
-    size_t count = (size_t)(hashing.size_bytes / CADRE_DISK_STRETCH_SIZE +
-                            (hashing.size_bytes % CADRE_DISK_STRETCH_SIZE > 0));
+    size_t count = (size_t)(hashing.size_bytes / CADRE_DISK_SPAN_SIZE +
+                            (hashing.size_bytes % CADRE_DISK_SPAN_SIZE > 0));
     cadre_auto(cadre_free) uint64_t *hashes = cadre_calloc(count, sizeof(*hashes));
-    int errors[STRETCHES_AT_ONCE] = {0};
+    int errors[SPANS_AT_ONCE] = {0};
+
     hashing.hashes = hashes;
     hashing.errors = errors;
-    const size_t at_once = parallel ? STRETCHES_AT_ONCE : 1;
+    const size_t at_once = parallel ? SPANS_AT_ONCE : 1;
     for (; hashing.first < count; hashing.first += at_once) {
         size_t left = count - hashing.first;
-        left = left < at_once ? left : at_once;
+        left = cadre_min_u64(left, at_once);
         if (cadre_give_up(give_up)) {
             return cadre_fail(CADRE_ECANCELLED, "%s: reading it was given up", path);
         }
+
         if (left > 1) {
-            cadre_parallel_for(left, hash_stretch, &hashing);
+            cadre_parallel_for(left, hash_span, &hashing);
         } else {
-            hash_stretch(&hashing, 0);
+            hash_span(&hashing, 0);
         }
+
         for (size_t i = 0; i < left; i++) {
             if (errors[i]) {
                 return cadre_disk_fail(errors[i], "cannot read %s", path);
             }
         }
     }
+
     *size_bytes = hashing.size_bytes;
     *hash = XXH3_64bits(hashes, count * sizeof(*hashes));
     return 0;
@@ -189,15 +200,16 @@ cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *
 uint64_t
 cadre_disk_hash_bytes(const void *bytes, size_t size_bytes)
 {
-    size_t count =
-        size_bytes / CADRE_DISK_STRETCH_SIZE + (size_bytes % CADRE_DISK_STRETCH_SIZE > 0);
+    size_t count = size_bytes / CADRE_DISK_SPAN_SIZE + (size_bytes % CADRE_DISK_SPAN_SIZE > 0);
     cadre_auto(cadre_free) uint64_t *hashes = cadre_calloc(count, sizeof(*hashes));
+
     for (size_t i = 0; i < count; i++) {
-        size_t at = i * CADRE_DISK_STRETCH_SIZE;
+        size_t at = i * CADRE_DISK_SPAN_SIZE;
         size_t left = size_bytes - at;
-        size_t length = left < CADRE_DISK_STRETCH_SIZE ? left : CADRE_DISK_STRETCH_SIZE;
+        size_t length = cadre_min_u64(left, CADRE_DISK_SPAN_SIZE);
         hashes[i] = htole64(XXH3_64bits((const uint8_t *)bytes + at, length));
     }
+
     return XXH3_64bits(hashes, count * sizeof(*hashes));
 }
 
@@ -210,14 +222,17 @@ cadre_disk_read(int directory_fd, const char *name, const char *path, size_t siz
     if (status != 0) {
         return status;
     }
+
     struct stat about;
     if (fstat(fd, &about) != 0) {
         return cadre_disk_fail(errno, "cannot look at %s", path);
     }
+
     if ((uint64_t)about.st_size > size_max) {
         return cadre_fail(CADRE_ETOOLARGE, "%s has %lld bytes, more than %zu", path,
                           (long long)about.st_size, size_max);
     }
+
     size_t size = (size_t)about.st_size;
     cadre_auto(cadre_free) char *text = cadre_calloc(size + 1, 1);
     size_t at = 0;
@@ -231,6 +246,7 @@ cadre_disk_read(int directory_fd, const char *name, const char *path, size_t siz
         }
         at += (size_t)count;
     }
+
     *bytes = text;
     text = NULL;
     *size_bytes = at;
@@ -260,6 +276,7 @@ cadre_disk_create(int directory_fd, const char *name, const char *path, const vo
     if (fd < 0) {
         return cadre_disk_fail(errno, "cannot create %s", path);
     }
+
     int status = write_all(fd, path, bytes, size_bytes);
     if (status == 0) {
         status = cadre_disk_sync(fd, path);
@@ -267,6 +284,7 @@ cadre_disk_create(int directory_fd, const char *name, const char *path, const vo
     if (status != 0) {
         unlinkat(directory_fd, name, 0);
     }
+
     return status;
 }
 

@@ -48,10 +48,10 @@ typedef struct {
 
 bool cadre_give_up(const cadre_give_up_t *self);
 
-enum { CADRE_DISK_STRETCH_SIZE = 16 << 20 };
+enum { CADRE_DISK_SPAN_SIZE = 16 << 20 };
 
 /* Reads the file from its start for its size and its hash: the XXH3-64 of the XXH3-64s
- * (little-endian) of its stretches of CADRE_DISK_STRETCH_SIZE bytes. With `parallel` several at
+ * (little-endian) of its spans of CADRE_DISK_SPAN_SIZE bytes. With `parallel` several at
  * once where there are CPUs for it, else on the caller's thread alone, which leaves the CPUs to
  * whatever else runs. CADRE_EIO. */
 int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,

@@ -15,9 +15,11 @@ cadre_manifest_fini(cadre_manifest_t *self)
         json_decref(variable->optimizer);
         free(variable->partitions);
     }
+
     for (size_t k = 0; k < self->shard_count; k++) {
         free(self->shards[k].file);
     }
+
     cadre_name_map_fini(&self->variable_names);
     free(self->variables);
     free(self->shards);

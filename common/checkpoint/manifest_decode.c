@@ -73,6 +73,7 @@ type_text(json_type type)
     case JSON_NULL:
         break;
     }
+
     return "something else";
 }
 
@@ -130,6 +131,7 @@ get_wide(decoder_t *self, const json_t *object, const char *key, bool hexadecima
     if (!field) {
         return 0;
     }
+
     const char *text = json_string_value(field);
     uint64_t number = strtoull(text, NULL, hexadecimal ? 16 : 10);
     char again[24];
@@ -137,6 +139,7 @@ get_wide(decoder_t *self, const json_t *object, const char *key, bool hexadecima
     if (strcmp(again, text) != 0) {
         fail(self, key, "must be %s", hexadecimal ? "16 hex digits" : "a number of 64 bits");
     }
+
     return number;
 }
 
@@ -148,16 +151,19 @@ get_text(decoder_t *self, const json_t *object, const char *key)
     if (!field) {
         return NULL;
     }
+
     const unsigned char *text = (const unsigned char *)json_string_value(field);
     size_t size = json_string_length(field);
     if (size == 0 || size > CADRE_MANIFEST_TEXT_SIZE_MAX) {
         fail(self, key, "has %zu bytes, not 1 to %d", size, CADRE_MANIFEST_TEXT_SIZE_MAX);
     }
+
     for (size_t i = 0; i < size; i++) {
         if (text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && text[i + 1] < 0xa0)) {
             fail(self, key, "holds a control character");
         }
     }
+
     return self->status == 0 ? cadre_strdup((const char *)text) : NULL;
 }
 
@@ -176,11 +182,13 @@ get_list(decoder_t *self, const json_t *object, const char *key, size_t max)
     if (list && json_array_size(list) > max) {
         fail(self, key, "has %zu items, more than %zu", json_array_size(list), max);
     }
+
     for (size_t i = 0; self->status == 0 && i < json_array_size(list); i++) {
         if (!json_is_object(json_array_get(list, i))) {
             fail(self, key, "item %zu must be an object", i);
         }
     }
+
     return self->status == 0 ? list : NULL;
 }
 
@@ -207,6 +215,7 @@ decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *va
     if (!json_object_get(object, "wire")) {
         return;
     }
+
     const json_t *field = get(self, object, "wire", JSON_STRING);
     const char *text = field ? json_string_value(field) : "";
     bool narrow = strcmp(text, cadre_dtype_text(CADRE_BF16)) == 0;
@@ -225,20 +234,24 @@ decode_shape(decoder_t *self, const json_t *object, cadre_manifest_variable_t *v
         fail(self, "shape", "has %zu dimensions, more than %d", json_array_size(shape),
              CADRE_RANK_MAX);
     }
+
     if (self->status != 0) {
         return 0;
     }
+
     variable->rank = (int)json_array_size(shape);
     for (int axis = 0; axis < variable->rank; axis++) {
         const json_t *dimension = json_array_get(shape, (size_t)axis);
         variable->shape[axis] = json_is_integer(dimension) ? json_integer_value(dimension) : -1;
     }
+
     int64_t count = 0;
     if (cadre_shape_size(variable->dtype, variable->shape, variable->rank, &count, NULL) != 0) {
         char text[192];
         snprintf(text, sizeof(text), "%s", cadre_error_text());
         fail(self, "shape", "%s", text);
     }
+
     return count;
 }
 
@@ -252,6 +265,7 @@ decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable
     if (!list) {
         return;
     }
+
     variable->partition_count = json_array_size(list);
     variable->partitions = cadre_calloc(variable->partition_count, sizeof(*variable->partitions));
     int64_t next = 0;
@@ -267,6 +281,7 @@ decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable
         }
         next += partition->count;
     }
+
     if (next != count) {
         fail(self, "partitions", "hold %lld of %lld elements", (long long)next, (long long)count);
     }
@@ -283,6 +298,7 @@ decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *vari
     if (variable->name && !cadre_checkpoint_name_valid(variable->name, CADRE_NAME_SIZE_MAX)) {
         fail(self, "name", "is no valid name");
     }
+
     decode_dtype(self, object, variable);
     decode_wire(self, object, variable);
     int64_t count = decode_shape(self, object, variable);
@@ -363,9 +379,11 @@ decode_lines(decoder_t *self, cadre_manifest_t *manifest)
     size_t count = 0;
     size_t size_bytes = 0;
     const char *line = NULL;
+
     for (const char *at = self->lines; next_line(&at, self->lines_end, &size_bytes);) {
         count++;
     }
+
     manifest->variables = cadre_calloc(count, sizeof(*manifest->variables));
     const char *at = self->lines;
     while (self->status == 0 && (line = next_line(&at, self->lines_end, &size_bytes))) {
@@ -375,11 +393,13 @@ decode_lines(decoder_t *self, cadre_manifest_t *manifest)
         if (comma == (at < self->lines_end)) {
             object = json_loadb(line, size_bytes - comma, JSON_REJECT_DUPLICATES, &error);
         }
+
         if (!object) {
             enter(self, "variables[%zu]", manifest->variable_count);
             fail(self, "", "%s", error.text);
             return;
         }
+
         decode_item(self, object, manifest);
         json_decref(object);
     }
@@ -408,6 +428,7 @@ decode_counters(decoder_t *self, size_t index, const json_t *shard, cadre_shard_
     if (!counters) {
         return;
     }
+
     enter(self, "shards[%zu].counters.", index);
     only(self, counters, KEYS, CADRE_COUNT_OF(KEYS));
 #define COUNTER_GET(name) state->name = get_number(self, counters, #name, INT64_MAX);
@@ -427,6 +448,7 @@ decode_shard(decoder_t *self, size_t index, json_t *object, cadre_manifest_shard
         strcmp(shard->file, cadre_checkpoint_shard_name((uint32_t)index, name)) != 0) {
         fail(self, "file", "must be %s", name);
     }
+
     shard->size_bytes = get_number(self, object, "size_bytes", INT64_MAX);
     shard->hash = get_wide(self, object, "hash", true);
     shard->state.window_base = get_number(self, object, "window_base", INT64_MAX);
@@ -444,12 +466,14 @@ decode_shards(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
     if (self->status != 0) {
         return;
     }
+
     manifest->shard_count = json_array_size(list);
     manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
     for (size_t k = 0; self->status == 0 && k < manifest->shard_count; k++) {
         enter(self, "shards[%zu].", k);
         decode_shard(self, k, json_array_get(list, k), &manifest->shards[k]);
     }
+
     enter(self, "%s", "");
 }
 
@@ -485,6 +509,7 @@ check_hash(const char *file, const char *text, size_t size_bytes)
             return 0;
         }
     }
+
     return cadre_fail(CADRE_ECORRUPT,
                       "%s: hash: does not match, the file was changed after it was written", file);
 }
@@ -506,12 +531,14 @@ find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
     if (!begin || check_hash("", text, size_bytes) < 0) {
         return false;
     }
+
     const char *lines = begin + begin_size;
     const char *end = text + size_bytes - end_size;
     if (end < lines || memcmp(end, CADRE_MANIFEST_VARIABLES_END, end_size) != 0 ||
         (end > lines && *lines != '\n')) {
         return false;
     }
+
     decoder->lines = lines;
     decoder->lines_end = end;
     return true;
@@ -534,6 +561,7 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
         return cadre_fail(CADRE_ETOOLARGE, "%s has %zu bytes, more than %d", file, size_bytes,
                           CADRE_MANIFEST_SIZE_MAX);
     }
+
     json_error_t error;
     decoder_t decoder = {.file = file};
     bool by_lines = find_lines(text, size_bytes, &decoder);
@@ -544,6 +572,7 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
         return cadre_fail(CADRE_EMALFORMED, "%s:%d:%d: %s", file, error.line, error.column,
                           error.text);
     }
+
     const json_t *schema = get(&decoder, root, "schema", JSON_STRING);
     decoder.has_wire = schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA_WIRE) == 0;
     if (schema && !decoder.has_wire &&
@@ -551,16 +580,19 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
         return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is neither %s nor %s", file,
                           CADRE_MANIFEST_SCHEMA, CADRE_MANIFEST_SCHEMA_WIRE);
     }
+
     int status = decoder.status == 0 ? check_hash(file, text, size_bytes) : decoder.status;
     if (status != 0) {
         return status;
     }
+
     cadre_manifest_t manifest = {0};
     decode_root(&decoder, root, &manifest);
     if (decoder.status != 0) {
         cadre_manifest_fini(&manifest);
         return decoder.status;
     }
+
     *out = manifest;
     return 0;
 }

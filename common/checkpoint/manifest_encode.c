@@ -46,6 +46,7 @@ encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
     for (int axis = 0; axis < variable->rank; axis++) {
         json_array_append_new(shape, json_integer(variable->shape[axis]));
     }
+
     json_t *object = json_pack_ex(error, 0, "{s:s, s:s, s:o, s:O, s:O, s:o}", "name",
                                   variable->name, "dtype", cadre_dtype_text(variable->dtype),
                                   "shape", shape, "initializer", variable->initializer, "optimizer",
@@ -53,6 +54,7 @@ encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
     if (object && has_wire(variable)) {
         json_object_set_new(object, "wire", json_string(cadre_dtype_text(variable->wire)));
     }
+
     return object;
 }
 
@@ -115,14 +117,17 @@ add_variables(text_t *self, const cadre_manifest_t *manifest)
         if (!variable) {
             return cadre_fail(CADRE_EINVALID, "manifest: %s", error.text);
         }
+
         cadre_auto(cadre_free) char *line =
             json_dumps(variable, JSON_REAL_PRECISION(17)); /* without line breaks */
         if (!line) {
             return fail_utf8();
         }
+
         add_text(self, i > 0 ? ",\n    " : "\n    ");
         add_text(self, line);
     }
+
     add_text(self, CADRE_MANIFEST_VARIABLES_END);
     return 0;
 }
@@ -142,12 +147,14 @@ encode_root(const cadre_manifest_t *self, json_error_t *error)
     for (size_t i = 0; i < self->variable_count; i++) {
         schema = has_wire(&self->variables[i]) ? CADRE_MANIFEST_SCHEMA_WIRE : schema;
     }
+
     cadre_auto(release) json_t *shards = json_array();
     for (size_t k = 0; k < self->shard_count; k++) {
         if (!append(shards, encode_shard(&self->shards[k], error))) {
             return NULL;
         }
     }
+
     /* Numbers that use all 64 bits travel as text: JSON readers keep 53 of them, jansson 63. */
     char epoch[24], seed[24];
     snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
@@ -186,10 +193,12 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     if (!root) {
         return cadre_fail(CADRE_EINVALID, "manifest: %s", error.text);
     }
+
     cadre_auto(cadre_free) char *plain = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!plain) {
         return fail_utf8();
     }
+
     size_t plain_size = strlen(plain);
     cadre_assert(strncmp(plain, "{\n", 2) == 0 && strcmp(plain + plain_size - 2, "\n}") == 0);
     cadre_auto(fini_text) text_t whole = {.bytes = NULL};
@@ -199,6 +208,7 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     if (status != 0) {
         return status;
     }
+
     write_hash(&whole);
 
     cadre_manifest_t again = {0};
@@ -207,6 +217,7 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     if (status != 0) {
         return CADRE_EINVALID;
     }
+
     *text = whole.bytes;
     *size_bytes = whole.size_bytes;
     whole.bytes = NULL;
@@ -222,6 +233,7 @@ cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char 
     if (status != 0) {
         return status;
     }
+
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
     status = cadre_disk_create(directory_fd, CADRE_MANIFEST_FILE_NAME, path, text, size_bytes);

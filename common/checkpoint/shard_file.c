@@ -65,11 +65,13 @@ cadre_checkpoint_name_valid(const char *name, size_t size_max)
     if (size == 0 || size > size_max || !strchr(LETTERS, name[0])) {
         return false;
     }
+
     for (size_t i = 1; i < size; i++) {
         if (!strchr(LETTERS, name[i]) && !strchr("._-", name[i])) {
             return false;
         }
     }
+
     return true;
 }
 
@@ -92,16 +94,19 @@ cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk)
     if (status != 0) {
         return status;
     }
+
     int64_t total = 0;
     status = cadre_shape_size(chunk->dtype, chunk->shape, chunk->rank, &total, NULL);
     if (status != 0) {
         return cadre_fail_within(CADRE_EINVALID, "%s %s", chunk->variable, chunk->kind);
     }
+
     if (chunk->size_bytes > CADRE_CHECKPOINT_CHUNK_SIZE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%s %s: a chunk of %zu bytes is larger than %d",
                           chunk->variable, chunk->kind, chunk->size_bytes,
                           CADRE_CHECKPOINT_CHUNK_SIZE_MAX);
     }
+
     int64_t count = cadre_shard_chunk_count(chunk);
     if (chunk->size_bytes % cadre_dtype_size(chunk->dtype) != 0 || chunk->first_element < 0 ||
         chunk->first_element > total || count > total - chunk->first_element ||
@@ -112,6 +117,7 @@ cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk)
             chunk->variable, chunk->kind, chunk->size_bytes, (long long)chunk->first_element,
             (long long)total);
     }
+
     return 0;
 }
 
@@ -127,6 +133,7 @@ cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_ele
 {
     size_t variable_size = strlen(variable) + 1;
     size_t kind_size = strlen(kind) + 1;
+
     cadre_assert(variable_size + kind_size + 8 <= CADRE_SHARD_KEY_SIZE_MAX);
     memcpy(key, variable, variable_size);
     memcpy(key + variable_size, kind, kind_size);
@@ -134,6 +141,7 @@ cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_ele
     for (int i = 0; i < 8; i++) {
         at[i] = (uint8_t)((uint64_t)first_element >> (8 * (7 - i)));
     }
+
     return variable_size + kind_size + 8;
 }
 
@@ -167,6 +175,7 @@ cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, siz
     for (int axis = 0; axis < chunk->rank; axis++) {
         put(header + AT_SHAPE + 8 * axis, (uint64_t)chunk->shape[axis], 8);
     }
+
     put(header + AT_FIRST, (uint64_t)chunk->first_element, 8);
     put(header + AT_COUNT, (uint64_t)cadre_shard_chunk_count(chunk), 8);
     put(header + AT_VERSION, chunk->version, 8);
@@ -186,10 +195,12 @@ decode_key(const uint8_t *key, size_t key_size, cadre_shard_chunk_t *chunk)
     if (!kind_end || kind_end + 1 != key + names_size) {
         return cadre_fail(CADRE_ECORRUPT, "a key is malformed");
     }
+
     uint64_t first = 0;
     for (size_t i = names_size; i < key_size; i++) {
         first = first << 8 | key[i];
     }
+
     chunk->variable = (const char *)key;
     chunk->kind = (const char *)kind;
     chunk->first_element = (int64_t)first;
@@ -213,19 +224,24 @@ decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chu
         !cadre_dtype_valid(get(header + AT_DTYPE, 4))) {
         return cadre_fail(CADRE_ECORRUPT, "the header is damaged");
     }
+
     chunk->dtype = (cadre_dtype_t)get(header + AT_DTYPE, 4);
     chunk->rank = small(get(header + AT_RANK, 4));
     for (int axis = 0; axis < CADRE_RANK_MAX; axis++) {
         chunk->shape[axis] = (int64_t)get(header + AT_SHAPE + 8 * axis, 8);
     }
+
     chunk->version = get(header + AT_VERSION, 8);
     chunk->bytes = header + CADRE_SHARD_HEADER_SIZE;
     chunk->size_bytes = value_size - CADRE_SHARD_HEADER_SIZE;
-    int status = cadre_shard_chunk_check(chunk);
-    if (status == 0 && get(header + AT_COUNT, 8) != (uint64_t)cadre_shard_chunk_count(chunk)) {
-        status = cadre_fail(CADRE_ECORRUPT, "the header is damaged");
+    if (cadre_shard_chunk_check(chunk) < 0) {
+        return CADRE_ECORRUPT;
     }
-    return status == 0 ? 0 : CADRE_ECORRUPT;
+    if (get(header + AT_COUNT, 8) != (uint64_t)cadre_shard_chunk_count(chunk)) {
+        return cadre_fail(CADRE_ECORRUPT, "the header is damaged");
+    }
+
+    return 0;
 }
 
 int
@@ -237,19 +253,23 @@ cadre_shard_record_peek(const void *key, size_t key_size, const void *value, siz
     if (status != 0) {
         return status;
     }
+
     status = check_names(&found);
     if (status != 0) {
         return CADRE_ECORRUPT;
     }
+
     if (value_size < CADRE_SHARD_HEADER_SIZE) {
         status = cadre_fail(CADRE_ECORRUPT, "the record is cut short");
     } else {
         status = decode_header(value, value_size, &found);
     }
+
     if (status != 0) {
         return cadre_fail_within(status, "%s %s from element %lld", found.variable, found.kind,
                                  (long long)found.first_element);
     }
+
     *chunk = found;
     return 0;
 }
@@ -263,12 +283,14 @@ cadre_shard_record_decode(const void *key, size_t key_size, const void *value, s
     if (status != 0) {
         return status;
     }
+
     const uint8_t *header = value;
     if (record_hash(key, key_size, header, found.bytes, found.size_bytes) !=
         get(header + AT_HASH, 8)) {
         return cadre_fail(CADRE_ECORRUPT, "%s %s from element %lld: the hash does not match",
                           found.variable, found.kind, (long long)found.first_element);
     }
+
     *chunk = found;
     return 0;
 }
@@ -296,6 +318,7 @@ cadre_shard_state_decode(const void *value, size_t value_size, cadre_shard_state
         get(bytes + AT_STATE_HASH, 8) != XXH3_64bits(bytes, AT_STATE_HASH)) {
         return cadre_fail(CADRE_ECORRUPT, "the shard's state is damaged");
     }
+
     const uint8_t *at = bytes + AT_STATE_FIELDS;
     state->window_base = get(at, 8);
     state->generation = get(at += 8, 8);

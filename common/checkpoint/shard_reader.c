@@ -10,6 +10,7 @@
 #include <lmdb.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/checkpoint/btree_check.h"
 #include "common/checkpoint/disk.h"
@@ -46,9 +47,11 @@ verify_file(int fd, const cadre_shard_reader_file_t *file, const cadre_give_up_t
         return cadre_fail(CADRE_ECORRUPT, "%s has %llu bytes instead of %llu", file->path,
                           (unsigned long long)found_size, (unsigned long long)file->size_bytes);
     }
+
     if (found_hash != file->hash) {
         return cadre_fail(CADRE_ECORRUPT, "%s: the hash does not match", file->path);
     }
+
     return cadre_btree_check(fd, file->path, file->size_bytes);
 }
 
@@ -61,6 +64,7 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
         self->env = NULL;
         return cadre_lmdb_fail(code, self->path, "open");
     }
+
     code = mdb_env_set_mapsize(self->env, size_bytes);
     if (code == 0) {
         char path[CADRE_DISK_FD_PATH_SIZE];
@@ -68,6 +72,7 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
         code = mdb_env_open(self->env, cadre_disk_fd_path(verified_fd, path),
                             MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
     }
+
     if (code != 0) {
         return cadre_lmdb_fail(code, self->path, "open");
     }
@@ -79,6 +84,7 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
     if (code == 0) {
         code = mdb_cursor_open(self->transaction, self->dbi, &self->cursor);
     }
+
     return code == 0 ? 0 : cadre_lmdb_fail(code, self->path, "open");
 }
 
@@ -91,6 +97,7 @@ cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_
     if (status != 0) {
         return status;
     }
+
     status = verify_file(fd, file, give_up);
     if (status != 0) {
         return status;
@@ -104,6 +111,7 @@ cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_
     if (status != 0) {
         return status;
     }
+
     *out = self;
     self = NULL;
     return 0;
@@ -116,6 +124,7 @@ cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     if (self->cursor) {
         mdb_cursor_close(self->cursor);
@@ -126,6 +135,7 @@ cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
     if (self->env) {
         mdb_env_close(self->env);
     }
+
     pthread_mutex_destroy(&self->lock);
     free(self->path);
     free(self);
@@ -144,6 +154,7 @@ cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out)
     if (code != 0) {
         return cadre_lmdb_fail(code, self->path, "read");
     }
+
     int status = cadre_shard_state_decode(value.mv_data, value.mv_size, out);
     return status == 0 ? 0 : cadre_fail_within(status, "%s", self->path);
 }
@@ -180,11 +191,13 @@ peek(const cadre_shard_reader_t *self, const place_t *place, const cadre_checkpo
     if (place->end || is_state(place)) {
         return 0;
     }
+
     int status = cadre_shard_record_peek(place->key.mv_data, place->key.mv_size,
                                          place->value.mv_data, place->value.mv_size, chunk);
     if (status != 0) {
         return cadre_fail_within(status, "%s", self->path);
     }
+
     *mine = strcmp(chunk->variable, range->variable) == 0 && strcmp(chunk->kind, range->kind) == 0;
     return 0;
 }
@@ -207,18 +220,23 @@ seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t 
     if (status != 0 || (mine && chunk.first_element == range->first_element)) {
         return status;
     }
+
     place_t before;
     status = move(self, place->end ? MDB_LAST : MDB_PREV, &before);
-    if (status == 0) {
-        status = peek(self, &before, range, &chunk, &mine);
-    }
     if (status != 0) {
         return status;
     }
+
+    status = peek(self, &before, range, &chunk, &mine);
+    if (status != 0) {
+        return status;
+    }
+
     if (mine && chunk.first_element + cadre_shard_chunk_count(&chunk) > range->first_element) {
         *place = before;
         return 0;
     }
+
     return before.end ? move(self, MDB_FIRST, place) : move(self, MDB_NEXT, place);
 }
 
@@ -234,14 +252,16 @@ copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next,
     if (status != 0) {
         return status;
     }
+
     if (chunk.dtype != range->dtype) {
         return cadre_fail(CADRE_EDTYPE, "%s %s was written as %s, not %s", chunk.variable,
                           chunk.kind, cadre_dtype_text(chunk.dtype),
                           cadre_dtype_text(range->dtype));
     }
+
     int64_t end = range->first_element + range->count;
     int64_t chunk_end = chunk.first_element + cadre_shard_chunk_count(&chunk);
-    int64_t count = (chunk_end < end ? chunk_end : end) - *next;
+    int64_t count = cadre_min_i64(chunk_end, end) - *next;
     size_t element_size = cadre_dtype_size(chunk.dtype);
     const uint8_t *from =
         (const uint8_t *)chunk.bytes + (size_t)(*next - chunk.first_element) * element_size;
@@ -262,16 +282,21 @@ fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, 
     int status = seek(self, &all, &place);
     cadre_shard_chunk_t chunk;
     bool mine = false;
-    if (status == 0) {
-        status = peek(self, &place, &all, &chunk, &mine);
-    }
+
     if (status != 0) {
         return status;
     }
+
+    status = peek(self, &place, &all, &chunk, &mine);
+    if (status != 0) {
+        return status;
+    }
+
     if (!mine) {
         return cadre_fail(CADRE_ENOTFOUND, "%s holds no %s of %s", self->path, range->kind,
                           range->variable);
     }
+
     return cadre_fail(CADRE_ECORRUPT, "%s: %s %s: element %lld is missing", self->path,
                       range->variable, range->kind, (long long)next);
 }
@@ -287,12 +312,15 @@ locate(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_
     cadre_shard_chunk_t chunk;
     bool mine = false;
     int status = seek(self, &rest, place);
-    if (status == 0) {
-        status = peek(self, place, range, &chunk, &mine);
-    }
     if (status != 0) {
         return status;
     }
+
+    status = peek(self, place, range, &chunk, &mine);
+    if (status != 0) {
+        return status;
+    }
+
     bool holds = mine && chunk.first_element <= next &&
                  chunk.first_element + cadre_shard_chunk_count(&chunk) > next;
     return holds ? 0 : fail_missing(self, range, next);
@@ -307,6 +335,7 @@ cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range
     int64_t next = range->first_element;
     int64_t end = range->first_element + range->count;
     uint64_t newest = 0;
+
     while (next < end) {
         place_t place;
         pthread_mutex_lock(&self->lock);
@@ -320,9 +349,11 @@ cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range
             return cadre_fail_within(status, "%s", self->path);
         }
     }
+
     if (version) {
         *version = newest;
     }
+
     return 0;
 }
 
@@ -343,9 +374,11 @@ cadre_shard_reader_each(cadre_shard_reader_t *self,
             }
             status = visit(context, &chunk);
         }
+
         if (status == 0) {
             status = move(self, MDB_NEXT, &place);
         }
     }
+
     return status;
 }

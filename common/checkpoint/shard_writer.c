@@ -46,10 +46,12 @@ drop(cadre_shard_writer_t *self, int status)
         mdb_txn_abort(self->transaction);
         self->transaction = NULL;
     }
+
     if (self->env) {
         mdb_env_close(self->env);
         self->env = NULL;
     }
+
     unlinkat(self->directory_fd, self->name, 0);
     self->status = status;
     self->error_text = cadre_strdup(cadre_error_text());
@@ -71,10 +73,12 @@ reserve_map(cadre_shard_writer_t *self)
     if (code != 0) {
         return drop_lmdb(self, code, "look at the file");
     }
+
     size_t needed = (info.me_last_pgno + 1) * self->page_size + TRANSACTION_MAP_SIZE;
     if (needed <= self->map_size) {
         return 0;
     }
+
     self->map_size = needed + needed / 2;
     self->map_size -= self->map_size % self->page_size;
     code = mdb_env_set_mapsize(self->env, self->map_size);
@@ -88,11 +92,13 @@ begin(cadre_shard_writer_t *self)
     if (status != 0) {
         return status;
     }
+
     int code = mdb_txn_begin(self->env, NULL, 0, &self->transaction);
     if (code != 0) {
         self->transaction = NULL;
         return drop_lmdb(self, code, "begin a transaction");
     }
+
     self->transaction_size = 0;
     return 0;
 }
@@ -114,19 +120,23 @@ open_env(cadre_shard_writer_t *self)
         self->env = NULL;
         return drop_lmdb(self, code, "open");
     }
+
     code = mdb_env_set_mapsize(self->env, self->map_size);
     if (code == 0) {
         char path[CADRE_DISK_FD_PATH_SIZE];
         code = mdb_env_open(self->env, cadre_disk_fd_path(self->fd, path),
                             MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0666);
     }
+
     if (code != 0) {
         return drop_lmdb(self, code, "open");
     }
+
     int status = begin(self);
     if (status != 0) {
         return status;
     }
+
     code = mdb_dbi_open(self->transaction, NULL, 0, &self->dbi);
     return code == 0 ? 0 : drop_lmdb(self, code, "open");
 }
@@ -152,6 +162,7 @@ cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
     if (expected_size_bytes > EXPECTED_SIZE_MAX) {
         expected_size_bytes = EXPECTED_SIZE_MAX;
     }
+
     self->map_size = expected_size_bytes + expected_size_bytes / 8 + TRANSACTION_MAP_SIZE;
     self->map_size -= self->map_size % self->page_size;
 
@@ -159,6 +170,7 @@ cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
     if (status != 0) {
         return status;
     }
+
     *out = self;
     self = NULL;
     return 0;
@@ -172,15 +184,18 @@ reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t val
     if (self->status != 0) {
         return cadre_fail(self->status, "%s", self->error_text);
     }
+
     if (self->transaction_size + value_size > CADRE_SHARD_TRANSACTION_SIZE_MAX) {
         int status = commit(self);
-        if (status == 0) {
-            status = begin(self);
+        if (status != 0) {
+            return status;
         }
+        status = begin(self);
         if (status != 0) {
             return status;
         }
     }
+
     MDB_val lmdb_key = {.mv_size = key_size, .mv_data = (void *)key};
     MDB_val lmdb_value = {.mv_size = value_size};
     int code = mdb_put(self->transaction, self->dbi, &lmdb_key, &lmdb_value,
@@ -191,6 +206,7 @@ reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t val
     if (code != 0) {
         return drop_lmdb(self, code, "put a record");
     }
+
     /* A page for the key and what it splits, and the value in whole pages. */
     self->transaction_size += 2 * self->page_size + value_size;
     *value = lmdb_value.mv_data;
@@ -204,6 +220,7 @@ cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk
     if (status != 0) {
         return status;
     }
+
     uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
     size_t key_size =
         cadre_shard_key_encode(chunk->variable, chunk->kind, chunk->first_element, key);
@@ -212,10 +229,12 @@ cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk
     if (status != 0) {
         return status;
     }
+
     cadre_shard_header_encode(chunk, key, key_size, value);
     if (chunk->size_bytes > 0) {
         memcpy((uint8_t *)value + CADRE_SHARD_HEADER_SIZE, chunk->bytes, chunk->size_bytes);
     }
+
     return 0;
 }
 
@@ -229,6 +248,7 @@ cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state
     if (status != 0) {
         return status;
     }
+
     cadre_shard_state_encode(state, value);
     self->has_state = true;
     return 0;
@@ -258,16 +278,19 @@ cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *g
     if (!self->has_state) {
         return cadre_fail(CADRE_ESTATE, "%s: the shard's state was not put", self->path);
     }
+
     int status = commit(self);
     if (status != 0) {
         return status;
     }
+
     mdb_env_close(self->env);
     self->env = NULL;
     status = sync_and_hash(self, give_up, size_bytes, hash);
     if (status != 0) {
         return drop(self, status);
     }
+
     free(self->name); /* finished: destroy has nothing left to remove */
     self->name = NULL;
     return 0;
@@ -280,10 +303,12 @@ cadre_shard_writer_destroy(cadre_shard_writer_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     if (self->name && self->status == 0) {
         drop(self, CADRE_ECANCELLED);
     }
+
     cadre_disk_close(&self->fd);
     free(self->name);
     free(self->path);
