@@ -77,7 +77,7 @@ void
 cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run)
 {
     cadre_load_t *load = take_spare(self);
-    cadre_load_begin(load, &run->message.closure);
+    cadre_load_begin(load, &run->call.message.closure);
     forget(self, cadre_u64_map_put(&self->loads, load->closure, load));
     self->out++;
     cadre_pipe_send(self->pipe, CADRE_READER_LOAD, load);

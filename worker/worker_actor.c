@@ -129,7 +129,7 @@ static void
 resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
 {
     bool was_dropped = false;
-    const cadre_closure_message_t *closure = &request->work->run->message.closure;
+    const cadre_closure_message_t *closure = &request->work->call->message.closure;
     request->variable = cadre_directory_variable_by_name(
         cadre_worker_core_directory(self->core), request->name, closure->drops, &was_dropped);
     if (!request->variable) {

@@ -20,12 +20,12 @@ static void
 run_one(cadre_kept_values_t *kept, cadre_message_t *message)
 {
     cadre_run_t *run = cadre_run_new(message, 0);
-    size_t names = run->message.closure.names.count;
+    size_t names = run->call.message.closure.names.count;
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
     cadre_worker_counters_t counters = {.items = {0}};
-    if (cadre_run_take_values(run, kept, &counters) &&
-        cadre_run_tensors(run, &tensors, &count) == 0) {
+    if (cadre_closure_call_take_values(&run->call, kept, &counters) &&
+        cadre_closure_call_tensors(&run->call, &tensors, &count) == 0) {
         cadre_assert(count == names);
         cadre_tensors_fini(&tensors, count);
     }
@@ -49,7 +49,7 @@ take(cadre_kept_values_t *kept, const uint8_t *data, size_t size)
     }
     if (cadre_message_decode(data + 1 + 2 * count, size - 1 - 2 * count, chunks, count, &message) ==
         0) {
-        if (message.type == CADRE_MESSAGE_CLOSURE && cadre_run_accepts(&message.closure)) {
+        if (message.type == CADRE_MESSAGE_CLOSURE && cadre_closure_call_accepts(&message.closure)) {
             run_one(kept, &message);
         }
     } else {

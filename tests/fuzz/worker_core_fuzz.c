@@ -44,7 +44,7 @@ start(target_t *self, cadre_run_t *run)
     size_t count = 0;
     cadre_assert(self->slot_count < RUNS_MAX);
     self->slots[self->slot_count++] = (slot_t){.run = run};
-    if (cadre_run_tensors(run, &tensors, &count) == 0) {
+    if (cadre_closure_call_tensors(&run->call, &tensors, &count) == 0) {
         cadre_tensors_fini(&tensors, count);
     }
 }
@@ -60,7 +60,7 @@ take(target_t *self)
             start(self, event.run);
             break;
         case CADRE_WORKER_LOAD:
-            cadre_worker_core_loaded(self->core, event.run->message.closure.id,
+            cadre_worker_core_loaded(self->core, event.run->call.message.closure.id,
                                      fuzz_byte(&self->fuzz) % 4 ? 0 : CADRE_EDATA, "no data",
                                      self->now_ms);
             break;

@@ -409,7 +409,7 @@ ADMISSION = [
      swap("is_native(self, heartbeat->lacks.items[i])", "false")),
     ("lacking-runs", "a worker runs a function that it has not",
      "worker/core examine",
-     swap("run->function->lacking", "run->function->lacking && run->builds")),
+     swap("function->lacking", "function->lacking && run->call.builds")),
 ]
 
 # --- variables that are dropped ---

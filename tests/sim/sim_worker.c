@@ -90,7 +90,7 @@ find_entry(const sim_worker_t *self, const cadre_run_t *run, uint32_t variable)
     bool was_dropped = false;
     return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core),
                                             self->check->variables[variable].name,
-                                            run->message.closure.drops, &was_dropped);
+                                            run->call.message.closure.drops, &was_dropped);
 }
 
 /* The entries of the variables in a set, by their names; their number. */
@@ -153,13 +153,13 @@ static void
 begin_build(sim_worker_t *self, sim_slot_t *slot)
 {
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
-    if (slot->run->message.closure.variables > 0 && slot->step == 0) {
+    if (slot->run->call.message.closure.variables > 0 && slot->step == 0) {
         slot->step = 1;
         size_t count = entries(self, slot->run, 1, variables);
         cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
         return;
     }
-    bool is_slow = slot->run->builds->message.resource.id == SIM_RESOURCE_SLOW;
+    bool is_slow = slot->run->call.builds->message.resource.id == SIM_RESOURCE_SLOW;
     uint64_t delay_ms = is_slow ? SLOW_BUILD_MS : sim_between(self->random, 0, BUILD_MS_MAX);
     sim_network_at(self->network, delay_ms, SIM_COMPUTED, self->node,
                    (uint64_t)(slot - self->slots));
@@ -168,7 +168,7 @@ begin_build(sim_worker_t *self, sim_slot_t *slot)
 static void
 end_build(sim_worker_t *self, sim_slot_t *slot)
 {
-    const cadre_resource_message_t *resource = &slot->run->builds->message.resource;
+    const cadre_resource_message_t *resource = &slot->run->call.builds->message.resource;
     if (sim_chance(self->random, BUILD_LOST)) {
         fail(self, slot, CADRE_EDEVICE, CADRE_FAILURE_DEVICE, "a device of the simulation");
     } else if (resource->id == SIM_RESOURCE_BROKEN) {
@@ -183,9 +183,9 @@ end_build(sim_worker_t *self, sim_slot_t *slot)
 static void
 check_holdings(sim_worker_t *self, const cadre_run_t *run)
 {
-    const cadre_u64s_t *ids = &run->message.closure.resources;
+    const cadre_u64s_t *ids = &run->call.message.closure.resources;
     for (size_t i = 0; i < ids->count; i++) {
-        if (!run->holdings || run->holdings[i]->pointer != token(self, ids->items[i])) {
+        if (!run->call.holdings || run->call.holdings[i]->pointer != token(self, ids->items[i])) {
             sim_check_fail(self->check, "worker %u starts a closure without resource %" PRIu64,
                            self->node, ids->items[i]);
         }
@@ -197,7 +197,7 @@ check_values(sim_worker_t *self, const sim_call_t *call, const cadre_run_t *run)
 {
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
-    if (cadre_run_tensors(run, &tensors, &count) < 0) {
+    if (cadre_closure_call_tensors(&run->call, &tensors, &count) < 0) {
         sim_check_fail(self->check, "arguments of call %u: %s", call->index, cadre_error_text());
     }
     if (count == 0 || *(const int64_t *)tensors[0].data != (int64_t)call->index) {
@@ -205,8 +205,8 @@ check_values(sim_worker_t *self, const sim_call_t *call, const cadre_run_t *run)
     }
     sim_check_values(self->check, call, tensors + 1, count - 1);
     cadre_tensors_fini(&tensors, count);
-    for (size_t i = 0; i < cadre_run_value_count(run); i++) {
-        self->check->found += run->values[i] != NULL;
+    for (size_t i = 0; i < cadre_closure_call_value_count(&run->call); i++) {
+        self->check->found += run->call.values[i] != NULL;
     }
 }
 
@@ -219,16 +219,16 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     }
     sim_slot_t *slot = &self->slots[event->index];
     slot->run = event->run;
-    if (event->run->builds) {
+    if (event->run->call.builds) {
         begin_build(self, slot);
         return;
     }
     check_holdings(self, event->run);
-    sim_lacks_check_start(&self->lacks, self->node, self->check, event->run->message.epoch,
-                          &event->run->message.closure);
-    slot->call =
-        sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
-    if (event->run->message.epoch == sim_check_life(self->check)->epoch &&
+    sim_lacks_check_start(&self->lacks, self->node, self->check, event->run->call.message.epoch,
+                          &event->run->call.message.closure);
+    slot->call = sim_check_started(self->check, event->run->call.message.epoch,
+                                   &event->run->call.message.closure);
+    if (event->run->call.message.epoch == sim_check_life(self->check)->epoch &&
         !self->check->is_deposed) {
         check_values(self, slot->call, event->run);
         check_dropped(self, event->run, slot->call->dropped);
@@ -239,11 +239,11 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
 static void
 on_computed(sim_worker_t *self, sim_slot_t *slot)
 {
-    if (atomic_load(&slot->run->cancelled)) {
+    if (cadre_closure_call_is_cancelled(&slot->run->call)) {
         fail(self, slot, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
         return;
     }
-    if (slot->run->builds) {
+    if (slot->run->call.builds) {
         end_build(self, slot);
         return;
     }
@@ -274,7 +274,7 @@ check_value(sim_worker_t *self, const cadre_run_t *run, const cadre_value_t *val
             .version = cadre_run_pulled_version(run, value->variable->id, i),
             .chunks = value->chunks + at,
             .chunk_count = cadre_variable_entry_layout(value->variable, i).count};
-        sim_check_pulled(self->check, run->message.epoch, &pulled);
+        sim_check_pulled(self->check, run->call.message.epoch, &pulled);
         at += pulled.chunk_count;
     }
     if (at != value->chunk_count) {
@@ -295,7 +295,7 @@ on_values(sim_worker_t *self, cadre_worker_event_t *event)
         check_value(self, event->run, &event->values[i]);
     }
     cadre_values_fini(&event->values, event->value_count);
-    if (slot->run->builds) {
+    if (slot->run->call.builds) {
         begin_build(self, slot);
         return;
     }

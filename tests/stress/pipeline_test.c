@@ -179,7 +179,7 @@ new_work(rig_t *self, int number)
                                   .tensors = cadre_tensor_list_items(&closure->tensors)};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
     cadre_run_t *run = cadre_run_new(&message, 0);
-    run->function = &self->functions[closure->program];
+    run->call.function = &self->functions[closure->program];
     return cadre_work_new(run);
 }
 
@@ -218,7 +218,7 @@ make_value(rig_t *self, size_t variable, uint64_t content, cadre_value_t *value)
 static void
 answer_pull(rig_t *self, cadre_slot_request_t *request)
 {
-    closure_t *closure = &self->closures[cadre_run_id(request->work->run) - 1];
+    closure_t *closure = &self->closures[cadre_closure_call_id(request->work->call) - 1];
     request->values = cadre_calloc(request->count, sizeof(*request->values));
     request->value_count = request->count;
     for (size_t i = 0; i < request->count; i++) {
@@ -250,7 +250,7 @@ let_go(rig_t *self, int i)
 static void
 answer_push(rig_t *self, const cadre_slot_request_t *request)
 {
-    closure_t *closure = &self->closures[cadre_run_id(request->work->run) - 1];
+    closure_t *closure = &self->closures[cadre_closure_call_id(request->work->call) - 1];
     expect(closure->pushed++ == 0 && request->count == VARIABLES, "one push of both variables");
     for (size_t i = 0; i < request->count; i++) {
         cadre_chunk_t *gradient = request->gradients[i].gradient;
@@ -291,7 +291,7 @@ compare_results(const cadre_work_t *work, const cadre_tensor_t *wanted)
 static void
 compare(rig_t *self, const cadre_work_t *work)
 {
-    closure_t *closure = &self->closures[cadre_run_id(work->run) - 1];
+    closure_t *closure = &self->closures[cadre_closure_call_id(work->call) - 1];
     const cadre_program_t *program = self->programs[closure->program];
     expect(work->status == 0, work->text ? work->text : "a closure ends well");
     expect(closure->pushed == 1, "a closure has pushed");
@@ -313,7 +313,7 @@ compare(rig_t *self, const cadre_work_t *work)
                                   .arguments = &x,
                                   .argument_count = 1,
                                   .variables = variables,
-                                  .seed = work->run->message.closure.seed,
+                                  .seed = work->call->message.closure.seed,
                                   .gradients = outputs,
                                   .results = results};
     expect(cadre_slot_run(self->cpu_slot, &run) == 0, cadre_error_text());

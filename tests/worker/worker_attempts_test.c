@@ -18,7 +18,7 @@ begin_stale(fixture_t *self)
     fixture_shard(self, 1, NEW_PS, 2);
     fixture_closure(self, 1, 2);
     cr_expect_null(started(self), "its place is taken");
-    cr_expect(atomic_load(&run->cancelled), "nobody wants what it does");
+    cr_expect(cadre_closure_call_is_cancelled(&run->call), "nobody wants what it does");
     return run;
 }
 
@@ -45,7 +45,7 @@ Test(worker_attempts, runs_the_later_attempt_afresh_when_a_stale_run_has_ended)
         run = started(&self);
         cr_assert_not_null(run);
         cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "what was done is lost");
-        cr_expect_not(atomic_load(&run->cancelled));
+        cr_expect_not(cadre_closure_call_is_cancelled(&run->call));
         push_well(&self, run);
         finish(&self, run, 0);
         expect_done(&self, 1, 2);
@@ -86,7 +86,7 @@ Test(worker_attempts, a_run_that_is_not_known_to_be_stale_goes_on_under_its_own_
     cadre_run_t *run = begin(&self);
     push_well(&self, run);
     fixture_closure(&self, 1, 2); /* and the news of a restored shard may have been lost */
-    cr_expect_not(atomic_load(&run->cancelled));
+    cr_expect_not(cadre_closure_call_is_cancelled(&run->call));
     drop_everything(&self);
     finish(&self, run, 0);
     expect_done(&self, 1, 1);

@@ -142,7 +142,7 @@ Test(worker_contact, one_that_drains_leaves_its_closures_to_others)
     push(&self, run);
     drop_everything(&self);
     fixture_pass(&self, TRUST_MS);
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     cadre_worker_event_t event;
     cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event), "its slot does not wait");
     cr_expect_eq(event.status, CADRE_ECANCELLED);
@@ -165,7 +165,7 @@ Test(worker_contact, leaves_at_once_what_does_not_end)
     drop_everything(&self);
     cadre_worker_core_abandon(self.core, "it did not end", self.now_ms);
     cr_expect(sent(&self, CADRE_MESSAGE_GOODBYE));
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     cadre_worker_event_t event;
     cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
     cr_assert(take_event(&self, CADRE_WORKER_LEFT, &event));
@@ -185,7 +185,7 @@ Test(worker_contact, told_to_drain_before_it_is_welcomed_again_cancels_what_runs
     cadre_worker_core_connected(self.core, self.now_ms);
     drop_everything(&self);
     cadre_worker_core_drain(self.core, "SIGTERM", self.now_ms);
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     cr_expect(happened(&self, CADRE_WORKER_PUSHED), "or its slot would wait for ever");
     fixture_fini(&self);
 }

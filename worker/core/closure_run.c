@@ -13,38 +13,12 @@
 #include "common/wire/record_list.h"
 #include "common/wire/tensor_list.h"
 
-/* Whether every dataset is named by a number that one can have. */
-static bool
-names_datasets(const cadre_closure_message_t *closure)
-{
-    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&closure->batches);
-    for (size_t i = 0; i < batches.count; i++) {
-        if (batches.items[i].dataset > UINT32_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool
-cadre_run_accepts(const cadre_closure_message_t *closure)
-{
-    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&closure->batches);
-    const cadre_taken_value_list_t values = cadre_taken_value_list_view(&closure->values);
-    return names_datasets(closure) && closure->id < CADRE_BUILD_IDS &&
-           cadre_batch_rows_list(batches.items, batches.count).count == closure->batches.count &&
-           cadre_taken_value_list(values.items, values.count).count == closure->values.count &&
-           values.count <= closure->names.count;
-}
-
 cadre_run_t *
 cadre_run_new(cadre_message_t *message, uint64_t now_ms)
 {
     cadre_run_t *self = cadre_calloc(1, sizeof(*self));
-    self->message = *message;
-    *message = (cadre_message_t){0};
-    atomic_init(&self->cancelled, false);
-    self->attempt = self->message.closure.attempt;
+    cadre_closure_call_init(&self->call, message);
+    self->attempt = self->call.message.closure.attempt;
     self->totals.arrived_ms = now_ms;
     return self;
 }
@@ -63,174 +37,16 @@ cadre_run_destroy(cadre_run_t **self_p)
         free(versions);
     }
     cadre_u64_map_fini(&self->pulled);
-    free((void *)self->holdings);
-    for (size_t i = 0; self->values && i < cadre_run_value_count(self); i++) {
-        cadre_kept_value_unref(&self->values[i]);
-    }
-    free(self->values);
     cadre_outbox_entry_fini(&self->report);
     cadre_message_fini(&self->newer);
-    cadre_message_fini(&self->message);
+    cadre_closure_call_fini(&self->call);
     free(self);
 }
 
 uint64_t
 cadre_run_id(const cadre_run_t *self)
 {
-    return self->message.closure.id;
-}
-
-const cadre_holding_t *
-cadre_run_holding(const cadre_run_t *self, const char *resource)
-{
-    for (size_t i = 0; self->holdings && i < self->message.closure.resources.count; i++) {
-        if (strcmp(self->holdings[i]->name, resource) == 0) {
-            return self->holdings[i];
-        }
-    }
-    return NULL;
-}
-
-const cadre_tensor_t *
-cadre_run_resource_value(const cadre_run_t *self, const char *argument)
-{
-    const cadre_tensor_t *found = NULL;
-    for (size_t i = 0; self->holdings && i < self->message.closure.resources.count && !found; i++) {
-        found = cadre_holding_value(self->holdings[i], argument);
-    }
-    return found;
-}
-
-size_t
-cadre_run_value_count(const cadre_run_t *self)
-{
-    return cadre_taken_value_list_view(&self->message.closure.values).count;
-}
-
-/* The tensors of a message as a list; borrowed. */
-static cadre_tensor_list_t
-told_by(const cadre_message_t *message)
-{
-    const cadre_u64s_t *items = &message->closure.tensors;
-    return (cadre_tensor_list_t){.items = (uint64_t *)(uintptr_t)items->items,
-                                 .count = items->count,
-                                 .chunks = message->chunks,
-                                 .chunk_count = message->chunk_count};
-}
-
-bool
-cadre_run_take_values(cadre_run_t *self, cadre_kept_values_t *kept,
-                      cadre_worker_counters_t *counters)
-{
-    const cadre_taken_value_list_t arguments =
-        cadre_taken_value_list_view(&self->message.closure.values);
-    const cadre_tensor_list_t list = told_by(&self->message);
-    bool found = true;
-    if (arguments.count == 0) {
-        return true;
-    }
-    self->values = cadre_calloc(arguments.count, sizeof(*self->values));
-    for (size_t i = 0; i < arguments.count; i++) {
-        const cadre_taken_value_t *value = &arguments.items[i];
-        const uint64_t key[3] = {value->closure, value->attempt, value->result};
-        if (!value->is_told) {
-            self->values[i] = cadre_kept_values_take(kept, key);
-            found = found && self->values[i];
-            cadre_worker_counters_note(counters, self->values[i]
-                                                     ? CADRE_WORKER_COUNTER_values_found
-                                                     : CADRE_WORKER_COUNTER_values_missed);
-        }
-    }
-
-    /* Not before the others are taken, which these may drive out. */
-    size_t position = self->message.closure.names.count - arguments.count; /* after its own */
-    for (size_t i = 0; i < arguments.count; i++) {
-        const cadre_taken_value_t *value = &arguments.items[i];
-        const uint64_t key[3] = {value->closure, value->attempt, value->result};
-        if (value->is_told) {
-            cadre_kept_values_put(kept, key, &list, position++);
-        }
-    }
-    return found;
-}
-
-void
-cadre_run_give_holdings(cadre_run_t *self, const cadre_holding_t **holdings)
-{
-    free((void *)self->holdings);
-    self->holdings = holdings;
-}
-
-/* A copy of a value that is here. */
-static int
-copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
-{
-    const cadre_message_t message = {.chunks = value->tensor.chunks,
-                                     .chunk_count = value->tensor.chunk_count};
-    cadre_tensor_t *tensors = NULL;
-    size_t count = 0;
-    int status = cadre_tensor_list_decode(cadre_tensor_list_items(&value->tensor), &message,
-                                          SIZE_MAX, &tensors, &count);
-    if (status == 0) {
-        *out = tensors[0];
-        tensors[0] = (cadre_tensor_t){.data = NULL};
-        cadre_tensors_fini(&tensors, count);
-    }
-    return status;
-}
-
-/* Puts the values that are here between those that were told. */
-static int
-insert_values(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count)
-{
-    size_t names = self->message.closure.names.count;
-    size_t values = cadre_run_value_count(self);
-    cadre_tensor_t *all = cadre_calloc(names, sizeof(*all));
-    size_t told = 0;
-    int status = 0;
-    for (size_t i = 0; i < names && status == 0; i++) {
-        const cadre_kept_value_t *value =
-            i >= names - values ? self->values[i - (names - values)] : NULL;
-        if (value) {
-            status = copy_value(value, &all[i]);
-        } else if (told < *count) {
-            all[i] = (*tensors)[told];
-            (*tensors)[told++] = (cadre_tensor_t){.data = NULL};
-        } else {
-            status = cadre_fail(CADRE_EMALFORMED, "argument %zu was not told", i);
-        }
-    }
-    if (status == 0 && told < *count) {
-        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have no name", *count - told);
-    }
-    cadre_tensors_fini(tensors, *count);
-    *tensors = all;
-    *count = names;
-    return status;
-}
-
-int
-cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count)
-{
-    const cadre_message_t *message = &self->message;
-    *tensors = NULL;
-    *count = 0;
-    if (message->closure.names.count == 0) {
-        return 0;
-    }
-    int status =
-        cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, tensors, count);
-    if (status == 0 && self->values) {
-        status = insert_values(self, tensors, count);
-    } else if (status == 0 && *count != message->closure.names.count) {
-        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have %zu names", *count,
-                            message->closure.names.count);
-    }
-    if (status < 0) {
-        cadre_tensors_fini(tensors, *count);
-        *count = 0;
-    }
-    return status;
+    return cadre_closure_call_id(&self->call);
 }
 
 void
@@ -265,12 +81,6 @@ cadre_run_take_newer(cadre_run_t *self)
 }
 
 void
-cadre_run_set_function(cadre_run_t *self, const cadre_function_entry_t *function)
-{
-    self->function = function;
-}
-
-void
 cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores)
 {
     self->attempt = attempt;
@@ -284,27 +94,15 @@ cadre_run_set_slot(cadre_run_t *self, uint32_t slot)
 }
 
 void
-cadre_run_set_builds(cadre_run_t *self, const cadre_resource_entry_t *resource)
-{
-    self->builds = resource;
-}
-
-void
 cadre_run_load(cadre_run_t *self)
 {
     self->loading = true;
 }
 
 void
-cadre_run_cancel(cadre_run_t *self)
-{
-    atomic_store(&self->cancelled, true);
-}
-
-void
 cadre_run_cancel_all(cadre_run_t *self)
 {
-    cadre_run_cancel(self);
+    cadre_closure_call_cancel(&self->call);
     self->newer_cancelled = cadre_run_has_newer(self);
 }
 

@@ -1,10 +1,7 @@
 /*
  * closure_run - one closure on this worker: from arrival to the coordinator's acknowledgement.
  *
- * Owner:   the worker core. Thread: the network actor, but for the fields marked "slot": those a
- * slot thread reads between START and its last request, during which nobody writes them.
- * `cancelled` is atomic because the slot polls it while the network actor may set it; it only ever
- * goes from false to true, so a late look is harmless.
+ * Owner:   the worker core. Thread: the network actor's; a slot has its call (closure_call.h).
  *
  * States:
  *     WAITING    a definition is missing, or its batch is being read
@@ -17,15 +14,12 @@
 #ifndef CADRE_WORKER_CORE_CLOSURE_RUN_H
 #define CADRE_WORKER_CORE_CLOSURE_RUN_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
-#include "worker/core/directory.h"
-#include "worker/core/kept_values.h"
-#include "worker/core/worker_counters.h"
+#include "worker/core/closure_call.h"
 
 typedef enum {
     CADRE_RUN_WAITING,
@@ -73,15 +67,7 @@ typedef struct {
 } cadre_run_totals_t;
 
 typedef struct cadre_run {
-    cadre_message_t message;                /* slot: the CLOSURE */
-    const cadre_function_entry_t *function; /* slot */
-    atomic_bool cancelled;                  /* slot */
-    const cadre_resource_entry_t *builds;   /* slot: the resource, when this is no closure but its
-                                               build; else NULL */
-    const cadre_holding_t *
-        *holdings; /* slot: [closure.resources], of the resources that it names */
-    cadre_kept_value_t *
-        *values; /* slot: [closure.values / 4], NULL where it was told; NULL: none */
+    cadre_closure_call_t call;
     cadre_run_state_t state;
     bool loading;  /* its batch is being read */
     uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
@@ -113,50 +99,20 @@ typedef struct cadre_run {
     uint64_t report_after;       /* number of the last HELLO or HEARTBEAT before it went out */
 } cadre_run_t;
 
-/* Ids of runs that build resources, who are no closures: above those of closures. */
-#define CADRE_BUILD_IDS (UINT64_C(1) << 62)
-
-/* Whether the lists of a CLOSURE agree, so that a run may be made of it. */
-bool cadre_run_accepts(const cadre_closure_message_t *closure);
-
 /* Takes the message (zeroed afterwards). */
 cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);
 
 uint64_t cadre_run_id(const cadre_run_t *self);
 
-/* Of the resources that the closure names: what the one called `resource` holds; the result that is
- * called `argument`. NULL when there is none. For slots. */
-const cadre_holding_t *cadre_run_holding(const cadre_run_t *self, const char *resource);
-const cadre_tensor_t *cadre_run_resource_value(const cadre_run_t *self, const char *argument);
-
-/* The closure's own tensors and the values that it takes, one for each of its names, to be ended
- * with cadre_tensors_fini. CADRE_EMALFORMED. For slots. */
-int cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count);
-
-/* Keeps the values that came with the closure, and gives it those that it was not told: false when
- * one of these is not here. */
-bool cadre_run_take_values(cadre_run_t *self, cadre_kept_values_t *kept,
-                           cadre_worker_counters_t *counters);
-
-/* Gives the run what the resources that it names hold, [closure.resources]; takes the list. */
-void cadre_run_give_holdings(cadre_run_t *self, const cadre_holding_t **holdings);
-
-/* How many of its arguments are results of others. */
-size_t cadre_run_value_count(const cadre_run_t *self);
-
-/* Says what the run runs, which of the directory's restores its attempt knows, in which slot, and
- * what it builds. */
-void cadre_run_set_function(cadre_run_t *self, const cadre_function_entry_t *function);
+/* Says which of the directory's restores its attempt knows, and in which slot it is. */
 void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
 void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);
-void cadre_run_set_builds(cadre_run_t *self, const cadre_resource_entry_t *resource);
 
 /* Its batch is being read: the shell says when it is there. */
 void cadre_run_load(cadre_run_t *self);
 
-/* Nobody wants what it does any more; what it runs next is cancelled too. */
-void cadre_run_cancel(cadre_run_t *self);
+/* Cancels what the run does, and what it runs next. */
 void cadre_run_cancel_all(cadre_run_t *self);
 
 /* Makes the run's report, REPORTING; notes after which HELLO or HEARTBEAT it was sent. */

@@ -68,7 +68,7 @@ cadre_worker_builds_next(cadre_directory_t *directory, uint64_t now_ms, size_t *
 static cadre_resource_entry_t *
 resource_of(const cadre_directory_t *directory, const cadre_run_t *run)
 {
-    return cadre_directory_resource(directory, run->builds->message.resource.id);
+    return cadre_directory_resource(directory, run->call.builds->message.resource.id);
 }
 
 void
@@ -82,7 +82,7 @@ static bool
 failed_for_good(cadre_resource_entry_t *entry, const cadre_run_t *run,
                 const cadre_run_outcome_t *outcome)
 {
-    if (atomic_load(&run->cancelled)) {
+    if (cadre_closure_call_is_cancelled(&run->call)) {
         return false;
     }
     if (outcome->failure == CADRE_FAILURE_DEVICE) {
@@ -107,7 +107,7 @@ cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
         snprintf(text, sizeof(text),
                  "resource %.100s was not built on worker %" PRIu32 " by function %.100s: %s", name,
                  cadre_session_task(effects->session)->index,
-                 run->function ? run->function->name : "",
+                 run->call.function ? run->call.function->name : "",
                  outcome->text[0] ? outcome->text : cadre_status_text(outcome->status));
         cadre_directory_build_failed(directory, entry, text);
     } else {
@@ -119,7 +119,7 @@ cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
 int
 cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run, const char **text)
 {
-    const cadre_u64s_t *ids = &run->message.closure.resources;
+    const cadre_u64s_t *ids = &run->call.message.closure.resources;
     for (size_t i = 0; i < ids->count; i++) {
         const cadre_resource_entry_t *entry = cadre_directory_resource(directory, ids->items[i]);
         if (entry && entry->state == CADRE_RESOURCE_FAILED) {
@@ -130,14 +130,14 @@ cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run, c
             return CADRE_EAGAIN;
         }
     }
-    if (ids->count == 0 || run->holdings) {
+    if (ids->count == 0 || run->call.holdings) {
         return 0;
     }
     const cadre_holding_t **holdings = cadre_calloc(ids->count, sizeof(*holdings));
     for (size_t i = 0; i < ids->count; i++) {
         holdings[i] = cadre_directory_resource(directory, ids->items[i])->holding;
     }
-    cadre_run_give_holdings(run, holdings);
+    cadre_closure_call_give_holdings(&run->call, holdings);
     return 0;
 }
 

@@ -43,7 +43,7 @@ cadre_worker_reports_clear(cadre_worker_reports_t *self)
 void
 cadre_worker_reports_forget_batches(cadre_worker_reports_t *self, const cadre_run_t *run)
 {
-    if (run->message.closure.batches.count > 0) {
+    if (run->call.message.closure.batches.count > 0) {
         cadre_worker_effects_emit(
             self->effects,
             &(cadre_worker_event_t){.kind = CADRE_WORKER_FORGET, .closure = cadre_run_id(run)});
@@ -111,7 +111,7 @@ cadre_worker_reports_done(cadre_worker_reports_t *self, cadre_run_t *run,
                                        .staleness = run->totals.staleness,
                                        .compute_us = outcome->compute_us,
                                        .total_us = 1000 * (now_ms - run->totals.arrived_ms)};
-    if (outcome->results && run->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS) {
+    if (outcome->results && run->call.message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS) {
         size_t names = 0;
         while (outcome->names[names]) {
             names++;

@@ -86,7 +86,7 @@ list_runs(const cadre_worker_runs_t *self, bool builds_too)
     size_t count = 0;
     const cadre_run_t *run = NULL;
     for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
-        if (!run->builds || builds_too) {
+        if (!run->call.builds || builds_too) {
             ids[count++] = cadre_run_id(run);
         }
     }
@@ -143,7 +143,7 @@ static int
 datasets_status(const cadre_worker_runs_t *self, const cadre_run_t *run, const char **name)
 {
     const cadre_batch_rows_list_t batches =
-        cadre_batch_rows_list_view(&run->message.closure.batches);
+        cadre_batch_rows_list_view(&run->call.message.closure.batches);
     for (size_t i = 0; i < batches.count; i++) {
         const cadre_dataset_entry_t *entry =
             cadre_directory_dataset(self->directory, (uint32_t)batches.items[i].dataset);
@@ -175,9 +175,10 @@ enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
     cadre_run_set_state(run, CADRE_RUN_QUEUED);
     self->waiting--;
     cadre_run_t **at = self->queue_last_p;
-    if (run->builds) { /* closures here and elsewhere wait for it; those that came first go first */
+    if (run->call
+            .builds) { /* closures here and elsewhere wait for it; those that came first go first */
         at = &self->queue_first;
-        while (*at && (*at)->builds) {
+        while (*at && (*at)->call.builds) {
             at = &(*at)->next;
         }
     }
@@ -192,21 +193,21 @@ enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
 static void
 examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
 {
-    const cadre_closure_message_t *closure = &run->message.closure;
+    const cadre_closure_message_t *closure = &run->call.message.closure;
     char text[CADRE_TEXT_SIZE_MAX];
     const char *why = text;
-    cadre_run_set_function(run,
-                           cadre_directory_function(self->directory, (uint32_t)closure->function));
-    if (run->function && run->function->lacking) {
+    cadre_closure_call_set_function(
+        &run->call, cadre_directory_function(self->directory, (uint32_t)closure->function));
+    if (run->call.function && run->call.function->lacking) {
         snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)",
-                 run->function->name);
+                 run->call.function->name);
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_UNABLE, CADRE_ENOTFOUND, text, now_ms);
         return;
     }
     if (run->loading || cadre_directory_generations(self->directory) < closure->generations) {
         return;
     }
-    if (!run->function || self->directory->variables_complete < closure->variables ||
+    if (!run->call.function || self->directory->variables_complete < closure->variables ||
         self->directory->drops < closure->drops || !shards_known(self)) {
         return;
     }
@@ -308,12 +309,12 @@ later_attempt(cadre_worker_runs_t *self, cadre_run_t *run, cadre_message_t *mess
 {
     uint64_t attempt = message->closure.attempt;
     bool lags = cadre_directory_generations(self->directory) < message->closure.generations;
-    if (!run->touched && !atomic_load(&run->cancelled) && !lags) {
+    if (!run->touched && !cadre_closure_call_is_cancelled(&run->call) && !lags) {
         cadre_run_set_attempt(run, attempt, restores_of(self, &message->closure));
     } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
         cadre_run_keep_newer(run, message, restores_of(self, &message->closure));
         if (is_stale(self, run)) {
-            cadre_run_cancel(run);
+            cadre_closure_call_cancel(&run->call);
         }
     }
 }
@@ -338,7 +339,7 @@ cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
     while ((entry = cadre_worker_builds_next(self->directory, now_ms, &cursor, &due_ms))) {
         cadre_message_t message = cadre_worker_builds_call(self->directory, entry);
         cadre_run_t *run = add(self, &message, self->directory->restores, now_ms);
-        cadre_run_set_builds(run, entry);
+        cadre_closure_call_set_builds(&run->call, entry);
         examine(self, run, now_ms);
         fill_slots(self);
     }
@@ -356,7 +357,7 @@ begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bo
     } else if (cancelled) {
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled",
                                   now_ms);
-    } else if (!cadre_run_take_values(run, &self->kept, self->counters)) {
+    } else if (!cadre_closure_call_take_values(&run->call, &self->kept, self->counters)) {
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ENOTFOUND,
                                   "a value that it takes is not here", now_ms);
     } else {
@@ -389,7 +390,7 @@ cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message
 {
     const cadre_closure_message_t *closure = &message->closure;
     cadre_run_t *run = cadre_u64_map_get(&self->runs, closure->id);
-    if (!cadre_run_accepts(closure)) {
+    if (!cadre_closure_call_accepts(closure)) {
         return false;
     }
     if (run && run->state == CADRE_RUN_REPORTING && closure->attempt > run->attempt) {
@@ -464,7 +465,7 @@ cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_fai
                           int status, const char *text, uint64_t now_ms)
 {
     detach(self, run);
-    if (run->builds) {
+    if (run->call.builds) {
         cadre_run_outcome_t outcome = {.status = status, .text = text, .failure = failure};
         cadre_worker_builds_end(self->directory, run, &outcome, self->effects, now_ms);
         forget(self, run);
@@ -479,7 +480,7 @@ cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_messag
 {
     for (size_t i = 0; i < cancel->ids.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, cancel->ids.items[i]);
-        if (run && run->builds) {
+        if (run && run->call.builds) {
             continue; /* that is no closure */
         }
         if (run && held_by_slot(run)) {
@@ -513,7 +514,7 @@ cadre_worker_runs_drop(cadre_worker_runs_t *self)
     for (size_t i = 0; i < held.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (held_by_slot(run)) {
-            cadre_run_cancel(run);
+            cadre_closure_call_cancel(&run->call);
             cadre_run_drop_newer(run);
             cadre_worker_values_abandon(self->values, run);
             continue;
@@ -521,7 +522,7 @@ cadre_worker_runs_drop(cadre_worker_runs_t *self)
         if (run->state != CADRE_RUN_REPORTING) {
             detach(self, run);
         }
-        if (run->builds) {
+        if (run->call.builds) {
             cadre_worker_builds_again(self->directory, run, 0);
         }
         forget(self, run);
@@ -551,7 +552,7 @@ cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
     cadre_assert(run->state == CADRE_RUN_COMPUTING);
     self->slot_in_use[run->slot] = false;
     self->running--;
-    if (run->builds) {
+    if (run->call.builds) {
         end_build(self, run, outcome, now_ms);
     } else if (self->is_disowned) {
         forget(self, run);
@@ -561,7 +562,7 @@ cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
         cadre_worker_reports_done(self->reports, run, outcome, now_ms);
     } else {
         cadre_failure_t failure = outcome->failure;
-        if (outcome->status == CADRE_ECANCELLED && atomic_load(&run->cancelled)) {
+        if (outcome->status == CADRE_ECANCELLED && cadre_closure_call_is_cancelled(&run->call)) {
             failure = CADRE_FAILURE_RETURNED;
         }
         cadre_worker_reports_failed(self->reports, run, failure, outcome->status, outcome->text);

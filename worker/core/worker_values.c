@@ -278,8 +278,8 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
         message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
                                               .attempt = run->attempt,
                                               .generation = entry->generation,
-                                              .checkpoint = run->message.closure.checkpoint,
-                                              .cut = run->message.closure.cut};
+                                              .checkpoint = run->call.message.closure.checkpoint,
+                                              .cut = run->call.message.closure.cut};
         request.update = message.push.update;
         cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
                                   request.size_bytes);
@@ -422,7 +422,7 @@ cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
                          uint64_t now_ms)
 {
     cadre_run_begin_operation(run, CADRE_RUN_PULLING);
-    if (atomic_load(&run->cancelled)) {
+    if (cadre_closure_call_is_cancelled(&run->call)) {
         cadre_run_cancel_operation(run);
     } else {
         cadre_run_begin_pull(run, variables, count);
@@ -599,12 +599,12 @@ cadre_worker_values_push(cadre_worker_values_t *self, cadre_run_t *run,
 {
     cadre_run_begin_operation(run, CADRE_RUN_PUSHING);
     int status = 0;
-    if (atomic_load(&run->cancelled)) {
+    if (cadre_closure_call_is_cancelled(&run->call)) {
         cadre_run_cancel_operation(run);
-    } else if (run->step >= run->message.closure.steps) {
+    } else if (run->step >= run->call.message.closure.steps) {
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EFULL,
-                       run->builds ? "a function that builds a resource pushes nothing"
-                                   : "more steps than the closure was scheduled with");
+                       run->call.builds ? "a function that builds a resource pushes nothing"
+                                        : "more steps than the closure was scheduled with");
     } else if ((status = cadre_run_begin_push(run, gradients, count)) < 0) {
         cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
     } else {

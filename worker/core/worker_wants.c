@@ -14,7 +14,7 @@ static void
 want_for(const cadre_directory_t *directory, const cadre_run_t *run,
          cadre_worker_effects_t *effects)
 {
-    const cadre_closure_message_t *closure = &run->message.closure;
+    const cadre_closure_message_t *closure = &run->call.message.closure;
     if (!cadre_directory_function(directory, (uint32_t)closure->function)) {
         want(effects, CADRE_WANT_FUNCTION, closure->function);
     }

@@ -113,19 +113,19 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
 bool
 cadre_invocation_is_cancelled(cadre_invocation_t *self)
 {
-    return atomic_load(&self->work->run->cancelled);
+    return cadre_closure_call_is_cancelled(self->work->call);
 }
 
 uint64_t
 cadre_invocation_closure_id(const cadre_invocation_t *self)
 {
-    return cadre_run_id(self->work->run);
+    return cadre_closure_call_id(self->work->call);
 }
 
 uint64_t
 cadre_invocation_seed(const cadre_invocation_t *self)
 {
-    return self->work->run->message.closure.seed;
+    return self->work->call->message.closure.seed;
 }
 
 uint32_t
@@ -138,7 +138,7 @@ uint32_t
 cadre_invocation_worker_count(const cadre_invocation_t *self)
 {
     uint32_t index = self->work->worker_index;
-    uint32_t count = (uint32_t)self->work->run->message.closure.workers;
+    uint32_t count = (uint32_t)self->work->call->message.closure.workers;
     return count > index ? count : index + 1;
 }
 
@@ -155,13 +155,13 @@ cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                               cadre_destructor_t destructor)
 {
     cadre_work_t *work = self->work;
-    if (!work->run->builds) {
+    if (!work->call->builds) {
         return note(self, cadre_fail(CADRE_ESTATE, "a closure puts no resource: only a function "
                                                    "that builds one does"));
     }
 
     if (!work->holding) {
-        work->holding = cadre_holding_new(work->run->builds->message.resource.name);
+        work->holding = cadre_holding_new(work->call->builds->message.resource.name);
     }
 
     cadre_holding_put(work->holding, pointer, destructor);
@@ -171,7 +171,8 @@ cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
 void *
 cadre_invocation_resource(cadre_invocation_t *self, const char *name)
 {
-    const cadre_holding_t *holding = name ? cadre_run_holding(self->work->run, name) : NULL;
+    const cadre_holding_t *holding =
+        name ? cadre_closure_call_holding(self->work->call, name) : NULL;
     return holding ? holding->pointer : NULL;
 }
 
@@ -472,7 +473,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
                      cadre_slot_states_t *states)
 {
     cadre_work_t *work = link->work;
-    const cadre_native_entry_t *entry = cadre_registry_find(registry, work->run->function->name);
+    const cadre_native_entry_t *entry = cadre_registry_find(registry, work->call->function->name);
 
     cadre_assert(entry); /* the core hands back what is not here */
     cadre_invocation_t self;
@@ -486,7 +487,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
     self.states = states;
     self.entry = entry;
     self.work = work;
-    int status = cadre_run_tensors(work->run, &self.tensors, &self.tensor_count);
+    int status = cadre_closure_call_tensors(work->call, &self.tensors, &self.tensor_count);
     if (status < 0) {
         cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
         return;

@@ -173,7 +173,7 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
 static int
 prepare(cadre_program_runner_t *self, prepared_t **out)
 {
-    const cadre_function_entry_t *function = self->link->work->run->function;
+    const cadre_function_entry_t *function = self->link->work->call->function;
     prepared_t *prepared = cadre_u64_map_get(&self->prepared, function->id);
     if (!prepared) {
         prepared = cadre_calloc(1, sizeof(*prepared));
@@ -314,7 +314,7 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
                             .variables = prepared->values,
                             .variable_dtypes = prepared->variable_dtypes,
                             .versions = prepared->contents,
-                            .seed = work->run->message.closure.seed,
+                            .seed = work->call->message.closure.seed,
                             .gradients = prepared->gradient_data,
                             .gradient_dtypes = prepared->gradient_dtypes,
                             .not_finite = prepared->not_finite,
@@ -425,7 +425,7 @@ run_closure(cadre_program_runner_t *self)
         return status;
     }
 
-    status = cadre_run_tensors(work->run, &arguments.tensors, &arguments.count);
+    status = cadre_closure_call_tensors(work->call, &arguments.tensors, &arguments.count);
     if (status < 0) {
         return status;
     }

@@ -31,8 +31,8 @@ trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t 
     if (work->load) {
         const cadre_trace_event_t batch = {.kind = CADRE_TRACE_BATCH,
                                            .worker = work->worker_index,
-                                           .closure = cadre_run_id(work->run),
-                                           .attempt = work->run->message.closure.attempt,
+                                           .closure = cadre_closure_call_id(work->call),
+                                           .attempt = work->call->message.closure.attempt,
                                            .size_bytes = cadre_load_size_bytes(work->load),
                                            .begin_us = work->load->begin_us,
                                            .end_us = work->load->end_us};
@@ -52,15 +52,15 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
         work->examples = work->load->items[3]; /* rows of the first batch */
     }
 
-    if (atomic_load(&work->run->cancelled)) {
+    if (cadre_closure_call_is_cancelled(work->call)) {
         cadre_work_end(work, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
-    } else if (work->run->function->kind == CADRE_FUNCTION_PROGRAM) {
+    } else if (work->call->function->kind == CADRE_FUNCTION_PROGRAM) {
         cadre_program_runner_run(self->runner);
     } else {
         cadre_invocation_run(&self->link, self->options.registry, self->slot, &self->states);
     }
 
-    if (work->run->builds) {
+    if (work->call->builds) {
         cadre_work_end_build(work);
     }
 }

@@ -27,16 +27,16 @@ bool
 cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
 {
     self->work = work;
-    if (work->run->message.closure.drops != self->drops) {
-        self->drops = work->run->message.closure.drops;
+    if (work->call->message.closure.drops != self->drops) {
+        self->drops = work->call->message.closure.drops;
         self->known_count = 0;
     }
 
-    if (work->run->message.incarnation == self->session) {
+    if (work->call->message.incarnation == self->session) {
         return false;
     }
 
-    self->session = work->run->message.incarnation;
+    self->session = work->call->message.incarnation;
     self->known_count = 0;
     return true;
 }
@@ -49,11 +49,11 @@ cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, in
         return;
     }
 
-    const cadre_run_t *run = self->work->run;
+    const cadre_closure_call_t *call = self->work->call;
     const cadre_trace_event_t event = {.kind = kind,
                                        .worker = self->work->worker_index,
-                                       .closure = cadre_run_id(run),
-                                       .attempt = run->message.closure.attempt,
+                                       .closure = cadre_closure_call_id(call),
+                                       .attempt = call->message.closure.attempt,
                                        .size_bytes = size_bytes,
                                        .begin_us = begin_us,
                                        .end_us = cadre_clock_now_us()};

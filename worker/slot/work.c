@@ -11,6 +11,7 @@ cadre_work_new(cadre_run_t *run)
 {
     cadre_work_t *self = cadre_calloc(1, sizeof(*self));
     self->run = run;
+    self->call = run ? &run->call : NULL;
     return self;
 }
 
@@ -49,11 +50,11 @@ const cadre_tensor_t *
 cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, const char *name)
 {
     const cadre_tensor_t *found = self->load ? cadre_load_tensor(self->load, name) : NULL;
-    const cadre_strs_t *names = &self->run->message.closure.names;
+    const cadre_strs_t *names = &self->call->message.closure.names;
     for (size_t i = 0; i < names->count && !found; i++) {
         found = strcmp(names->items[i], name) == 0 ? &tensors[i] : NULL;
     }
-    return found ? found : cadre_run_resource_value(self->run, name);
+    return found ? found : cadre_closure_call_resource_value(self->call, name);
 }
 
 static int
@@ -78,7 +79,7 @@ void
 cadre_work_end_build(cadre_work_t *self)
 {
     if (!self->holding) {
-        self->holding = cadre_holding_new(self->run->builds->message.resource.name);
+        self->holding = cadre_holding_new(self->call->builds->message.resource.name);
     }
     if (self->status == 0 && self->names && hold_results(self) < 0) {
         cadre_work_end(self, CADRE_EMALFORMED, CADRE_FAILURE_USER, cadre_error_text());
@@ -91,7 +92,7 @@ cadre_work_end_build(cadre_work_t *self)
 bool
 cadre_work_wants_results(const cadre_work_t *self)
 {
-    return self->run->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS;
+    return self->call->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS;
 }
 
 int

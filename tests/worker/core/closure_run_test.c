@@ -72,7 +72,8 @@ expect_started_with(fixture_t *self, int64_t number)
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
     cr_assert_not_null(run);
-    cr_assert_eq(cadre_run_tensors(run, &tensors, &count), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_closure_call_tensors(&run->call, &tensors, &count), 0, "%s",
+                 cadre_error_text());
     cr_assert_eq(count, 1);
     cr_expect_eq(((const int64_t *)tensors[0].data)[NUMBERS - 1], number);
     cadre_tensors_fini(&tensors, count);

@@ -40,9 +40,9 @@ closure(fixture_t *self, uint64_t id, uint64_t first, uint64_t second)
 static void
 end_build(fixture_t *self, cadre_run_t *run, int status, cadre_failure_t failure)
 {
-    cr_assert_not_null(run->builds);
+    cr_assert_not_null(run->call.builds);
     cadre_holding_t *holding =
-        status == 0 ? cadre_holding_new(run->builds->message.resource.name) : NULL;
+        status == 0 ? cadre_holding_new(run->call.builds->message.resource.name) : NULL;
     cadre_run_outcome_t outcome = {
         .status = status, .text = "why", .failure = failure, .holding = holding};
     cadre_worker_core_finish(self->core, run, &outcome, self->now_ms);
@@ -73,12 +73,12 @@ Test(worker_builds, a_resource_is_built_at_once_and_told)
     resource(&self, 1);
     resource(&self, 1); /* said again */
     cadre_run_t *run = started(&self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     cr_expect_null(started(&self), "once");
-    cr_expect_eq(run->message.closure.workers, 5);
-    cr_expect_eq(run->message.closure.names.count, 1);
-    cr_expect_eq(run->message.chunk_count, 1);
-    cr_expect_eq(run->message.incarnation, FIXTURE_SESSION);
+    cr_expect_eq(run->call.message.closure.workers, 5);
+    cr_expect_eq(run->call.message.closure.names.count, 1);
+    cr_expect_eq(run->call.message.chunk_count, 1);
+    cr_expect_eq(run->call.message.incarnation, FIXTURE_SESSION);
     end_build(&self, run, 0, 0);
     cr_expect_null(started(&self));
     expect_told(&self, 1, 1);
@@ -96,13 +96,13 @@ Test(worker_builds, closures_wait_for_what_they_name_and_for_nothing_else)
     closure(&self, 2, 1, 0);
     fixture_closure(&self, 3, 1);
     cadre_run_t *third = started(&self);
-    cr_assert(third && cadre_run_id(third) == 3 && !third->holdings);
+    cr_assert(third && cadre_run_id(third) == 3 && !third->call.holdings);
     end_build(&self, build, 0, 0);
     cadre_run_t *second = started(&self);
     cr_assert(second && cadre_run_id(second) == 2);
-    cr_expect_str_eq(second->holdings[0]->name, "r");
-    cr_expect_not_null(cadre_run_holding(second, "r"));
-    cr_expect_null(cadre_run_holding(second, "other"));
+    cr_expect_str_eq(second->call.holdings[0]->name, "r");
+    cr_expect_not_null(cadre_closure_call_holding(&second->call, "r"));
+    cr_expect_null(cadre_closure_call_holding(&second->call, "other"));
     finish(&self, third, 0);
     resource(&self, 2);
     build = started(&self);
@@ -125,7 +125,7 @@ Test(worker_builds, a_build_goes_before_closures_that_wait_for_a_slot)
     resource(&self, 1);
     finish(&self, run, 0);
     run = started(&self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     end_build(&self, run, 0, 0);
     run = started(&self);
     cr_assert(run && cadre_run_id(run) == 2);
@@ -165,7 +165,7 @@ Test(worker_builds, a_build_that_is_not_to_blame_is_tried_again)
     cr_expect_null(started(&self), "not at once");
     fixture_pass(&self, 1000);
     cadre_run_t *run = started(&self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     drop_everything(&self);
     end_build(&self, run, 0, 0);
     expect_told(&self, 1, 1);
@@ -177,7 +177,7 @@ static void
 try_in_vain(fixture_t *self, cadre_failure_t failure)
 {
     cadre_run_t *run = started(self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     drop_everything(self);
     end_build(self, run, CADRE_ENOMEMORY, failure);
     expect_told(self, 1, 0);
@@ -196,7 +196,7 @@ Test(worker_builds, a_build_on_which_the_device_fails_too_often_has_failed)
         try_in_vain(&self, CADRE_FAILURE_SHARD); /* is not counted */
     }
     cadre_run_t *run = started(&self);
-    cr_assert(run && run->builds, "below the limit");
+    cr_assert(run && run->call.builds, "below the limit");
     closure(&self, 7, 1, 0);
     drop_everything(&self);
     end_build(&self, run, CADRE_ENOMEMORY, CADRE_FAILURE_DEVICE);
@@ -242,7 +242,7 @@ Test(worker_builds, no_number_of_shards_away_fails_a_build)
         try_in_vain(&self, CADRE_FAILURE_SHARD);
     }
     cadre_run_t *run = started(&self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     end_build(&self, run, 0, 0);
     fixture_fini(&self);
 }
@@ -257,7 +257,7 @@ Test(worker_builds, a_build_that_hangs_holds_up_its_slot_and_nothing_else)
     resource(&self, 2);
     cadre_run_t *first = started(&self);
     cadre_run_t *second = started(&self);
-    cr_assert(first && first->builds && second && second->builds);
+    cr_assert(first && first->call.builds && second && second->call.builds);
     end_build(&self, second, 0, 0);
     expect_told(&self, 3, 2);
     closure(&self, 7, 2, 0);
@@ -282,8 +282,8 @@ Test(worker_builds, builds_that_wait_for_a_slot_go_in_the_order_they_came)
     finish(&self, run, 0);
     for (uint64_t id = 1; id <= 3; id++) {
         run = started(&self);
-        cr_assert(run && run->builds);
-        cr_expect_eq(run->builds->message.resource.id, id);
+        cr_assert(run && run->call.builds);
+        cr_expect_eq(run->call.builds->message.resource.id, id);
         end_build(&self, run, 0, 0);
     }
     run = started(&self);
@@ -326,7 +326,7 @@ Test(worker_builds, a_build_pushes_nothing_and_is_cancelled_by_nobody)
     resource(&self, 1);
     cadre_run_t *run = started(&self);
     fixture_cancel(&self, cadre_run_id(run));
-    cr_expect_not(atomic_load(&run->cancelled));
+    cr_expect_not(cadre_closure_call_is_cancelled(&run->call));
     push(&self, run);
     cadre_worker_event_t event;
     cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
@@ -347,11 +347,11 @@ Test(worker_builds, what_was_held_is_released_when_another_session_begins)
     end_build(&self, started(&self), 0, 0);
     resource(&self, 2);
     cadre_run_t *run = started(&self);
-    cr_assert(run && run->builds);
+    cr_assert(run && run->call.builds);
     self.session++;
     cadre_worker_core_connected(self.core, self.now_ms);
     fixture_welcome(&self);
-    cr_expect(atomic_load(&run->cancelled), "the session is over");
+    cr_expect(cadre_closure_call_is_cancelled(&run->call), "the session is over");
     end_build(&self, run, 0, 0);
     cadre_worker_event_t event;
     cr_assert(take_event(&self, CADRE_WORKER_RELEASE, &event), "of the build under way");

@@ -76,7 +76,7 @@ Test(worker_core, drops_what_another_coordinator_knows_nothing_of)
     self.session++;
     fixture_welcome(&self);
     cr_expect_not(happened(&self, CADRE_WORKER_RESET), "a slot still holds a run");
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     finish(&self, run, CADRE_ECANCELLED);
     cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_FAILED), "nobody to report it to");
     fixture_welcome(&self);
@@ -143,7 +143,7 @@ Test(worker_core, leaves_when_it_is_told_to_stop)
     cadre_worker_event_t event;
     cr_assert(take_event(&self, CADRE_WORKER_LEFT, &event));
     cr_expect_str_eq(event.text, "done");
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     cr_expect_eq(cadre_worker_core_tick(self.core, self.now_ms), UINT64_MAX);
     fixture_fini(&self);
 }

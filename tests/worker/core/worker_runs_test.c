@@ -213,7 +213,7 @@ Test(worker_runs, cancels_in_every_state)
     expect_returned(&self, 4);
     fixture_cancel(&self, 1);
     cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_FAILED), "its slot holds it");
-    cr_expect(atomic_load(&run->cancelled));
+    cr_expect(cadre_closure_call_is_cancelled(&run->call));
     finish(&self, run, CADRE_ECANCELLED);
     expect_returned(&self, 1);
     run = started(&self);
