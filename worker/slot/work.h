@@ -19,7 +19,7 @@ typedef struct cadre_work {
     const cadre_load_t *load;         /* its batches; NULL when it has none */
     uint32_t worker_index;
 
-    /* The network actor's: the run, and the slot that asks, and what, while it waits for an answer. */
+    /* The network actor's: the run; the slot that asks, and what, while it waits for an answer. */
     cadre_run_t *run;
     uint32_t slot;
     struct cadre_slot_request *request;
@@ -41,8 +41,9 @@ void cadre_work_destroy(cadre_work_t **self_p);
 /* Ends the work with `status` and a copy of `text`; 0 with NULL. The first failure stays. */
 void cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text);
 
-/* Argument `name`: of the batches, of `tensors` (cadre_closure_call_tensors), or of the resources that it
- * names; NULL when there is none. A name is one of these: the coordinator refuses other calls. */
+/* Argument `name`: of the batches, of `tensors` (cadre_closure_call_tensors), or of the resources
+ * that it names; NULL when there is none. A name is one of these: the coordinator refuses other
+ * calls. */
 const cadre_tensor_t *cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors,
                                           const char *name);
 
