@@ -24,7 +24,7 @@
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/core/checkpoint_manifest.h"
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "coordinator/lock_file.h"
 #include "coordinator/private_directory.h"
 

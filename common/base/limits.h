@@ -123,7 +123,7 @@ enum {
     CADRE_ALONE_MS = 300000,
 
     /* Deaths after which an isolated closure fails as poison, where chance does not explain so many
-     * (coordinator/core/suspicion.h). */
+     * (coordinator/core/closures/suspicion.h). */
     CADRE_POISON_DEATHS = 10,
 
     /* How long a closure waits while no present worker has its function or its data; then it fails.

@@ -2,8 +2,8 @@
  * future - what becomes of a closure, for whoever asked.
  *
  * A future is shared by its owner and, until the closure has ended, the closure (closure->future).
- * Both sides touch it under the gate's lock only. Results (coordinator/core/results.h) stay encoded
- * until they are fetched.
+ * Both sides touch it under the gate's lock only. Results (coordinator/core/closures/results.h)
+ * stay encoded until they are fetched.
  */
 #include "coordinator/api/future.h"
 

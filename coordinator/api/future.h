@@ -4,7 +4,7 @@
 
 #include <cadre/coordinator.h>
 
-#include "coordinator/core/closure.h"
+#include "coordinator/core/closures/closure.h"
 
 /* Under the lock: a future for a closure that has not ended. */
 cadre_future_t *cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure);

@@ -22,7 +22,7 @@
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
 #include "common/wire/shard_set.h"
-#include "coordinator/core/closure.h"
+#include "coordinator/core/closures/closure.h"
 #include "coordinator/core/partitioner.h"
 
 struct cadre_variable {

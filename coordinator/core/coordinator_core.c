@@ -10,7 +10,7 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "coordinator/core/replay_bounds.h"
+#include "coordinator/core/checkpoint/replay_bounds.h"
 
 /* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
 static void

@@ -15,20 +15,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/begun.h"
 #include "coordinator/core/catalogue.h"
-#include "coordinator/core/checkpoint.h"
-#include "coordinator/core/closure_queue.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/begun.h"
+#include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/contests.h"
 #include "coordinator/core/core_options.h"
 #include "coordinator/core/definitions.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/membership.h"
-#include "coordinator/core/recovery.h"
-#include "coordinator/core/replay.h"
-#include "coordinator/core/shard_requests.h"
-#include "coordinator/core/windows.h"
+#include "coordinator/core/shards/recovery.h"
+#include "coordinator/core/shards/replay.h"
+#include "coordinator/core/shards/shard_requests.h"
+#include "coordinator/core/shards/windows.h"
 
 /* An operation of the API under way: a create, read, assign or count over several shards. It lives
  * with its caller. */

@@ -13,7 +13,7 @@
 
 #include <cadre/coordinator.h>
 
-#include "coordinator/core/closure_queue.h"
+#include "coordinator/core/closures/closure_queue.h"
 
 typedef struct {
     uint64_t incarnation;  /* random, of this process */

@@ -20,7 +20,7 @@
 #include "common/wire/resource_set.h"
 #include "common/wire/shard_set.h"
 #include "common/wire/task.h"
-#include "coordinator/core/closure.h"
+#include "coordinator/core/closures/closure.h"
 
 typedef struct cadre_member {
     cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */

@@ -4,8 +4,8 @@
  * Closures of a worker that is lost go back to the front of the queue under the same ids; the first
  * attempt to report ends a closure, whichever it is - unless the attempt began before a shard was
  * restored (closure->stale): what it pushed may be lost, so the closure runs again. Closures that
- * have ended and are kept for a replay (coordinator/core/replay.h) take the same way, but their end
- * is not told again.
+ * have ended and are kept for a replay (coordinator/core/shards/replay.h) take the same way, but
+ * their end is not told again.
  */
 #include <inttypes.h>
 #include <stdio.h>

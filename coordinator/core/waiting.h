@@ -6,7 +6,7 @@
 #ifndef CADRE_COORDINATOR_CORE_WAITING_H
 #define CADRE_COORDINATOR_CORE_WAITING_H
 
-#include "coordinator/core/closure_words.h"
+#include "coordinator/core/closures/closure_words.h"
 
 struct cadre_core;
 

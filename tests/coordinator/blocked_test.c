@@ -1,5 +1,5 @@
 /* Closures that take results of others as arguments: how the queue blocks and frees them. */
-#include "coordinator/core/closure_queue.h"
+#include "coordinator/core/closures/closure_queue.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

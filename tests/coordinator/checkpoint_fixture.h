@@ -4,8 +4,8 @@
 #ifndef CADRE_TESTS_COORDINATOR_CHECKPOINT_FIXTURE_H
 #define CADRE_TESTS_COORDINATOR_CHECKPOINT_FIXTURE_H
 
-#include "coordinator/core/checkpoint.h"
-#include "coordinator/core/checkpoint_manifest.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "tests/coordinator/core_fixture.h"
 
 enum { PS = 2, WORKERS = 2 };

@@ -1,5 +1,5 @@
 /* Through the core: when a checkpoint begins and cuts, and when it is left out. */
-#include "coordinator/core/checkpoint.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
 
 #include "tests/coordinator/core_fixture.h"
 

@@ -1,5 +1,5 @@
 /* Through the core: where shards begin that are restored, and what is lost or made up for then */
-#include "coordinator/core/recovery.h"
+#include "coordinator/core/shards/recovery.h"
 
 #include "tests/coordinator/recovery_fixture.h"
 

@@ -5,8 +5,8 @@
  * Input: what is drawn (fuzz_message.h), one step after another.
  */
 #include "common/checkpoint/manifest.h"
+#include "coordinator/core/closures/results.h"
 #include "coordinator/core/coordinator_core.h"
-#include "coordinator/core/results.h"
 #include "tests/fuzz/fuzz_message.h"
 
 enum { SELF = 77, EPOCH = 5, OPERATIONS = 4, CLOSURES_MAX = 150, NAMES = 8 };

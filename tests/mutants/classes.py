@@ -49,7 +49,7 @@ CLASSES = [
     ("confused-intact", "a ps that served another shard comes back as whole",
      "coordinator/core cadre_recovery_on_confused", drop("place->holder =")),
     ("assign-of-the-cut", "the last assignment before a cut is repeated on who began with it",
-     "coordinator/core/recovery is_needless",
+     "coordinator/core/shards/recovery is_needless",
      swap("cadre_replay_assign_number(self->links.replay) <= cadre_recovery_point",
           "cadre_replay_assign_number(self->links.replay) < cadre_recovery_point")),
     ("open-page-kept", "a page of definitions is kept as it was when it was sent first",

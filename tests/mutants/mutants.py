@@ -175,7 +175,7 @@ RECOVERY = [
      swap("!passing && !cadre_replay_has_work(self->links.replay, newest->cut, newest->assigns)",
           "newest->cut > 0 || passing || self->links.replay->keeping")),
     ("read-too-soon", "a read is answered while closures run again",
-     "coordinator/core/recovery pump", without("self->places[shard].replaying")),
+     "coordinator/core/shards/recovery pump", without("self->places[shard].replaying")),
     ("same-generation", "a shard is restored under the generation that it had",
      "coordinator/core next_generation", swap("last + 1", "last > 0 ? last : 1")),
     ("window-too-high", "a restored shard takes what is to run again for settled",
@@ -300,7 +300,7 @@ CHECKPOINTS = [
      swap("self->links.catalogue->variable_count == 0 || is_resuming(self)",
           "(is_resuming(self) && self->links.catalogue->variable_count == 0)")),
     ("later-forgotten", "numbers of closures that end above an open cut are in no later manifest",
-     "coordinator/core/checkpoint end",
+     "coordinator/core/checkpoint/checkpoint end",
      swap("cadre_sequences_merge(&self->held, &self->later)",
           "cadre_sequences_fini(&self->later)")),
 ]
@@ -446,7 +446,7 @@ DROPS = [
     ("drop-untold", "a worker begins a closure before it has heard of a drop before it",
      "worker/core examine", without("self->directory->drops < closure->drops")),
     ("drop-assigned-again", "an assignment to a variable that is gone is repeated",
-     "coordinator/core/recovery is_needless",
+     "coordinator/core/shards/recovery is_needless",
      swap("cadre_catalogue_is_vacant(self->links.catalogue, assign->variable)",
           "assign->variable == 0")),
 ]

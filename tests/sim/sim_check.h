@@ -29,7 +29,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/wire/message.h"
 #include "coordinator/core/catalogue.h"
-#include "coordinator/core/closure_queue.h"
+#include "coordinator/core/closures/closure_queue.h"
 #include "ps/core/partition.h"
 #include "tests/sim/sim_state.h"
 

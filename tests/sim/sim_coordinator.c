@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
-#include "coordinator/core/checkpoint_manifest.h"
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "tests/sim/sim_lacks.h"
 
 enum { ANSWER_MS_MAX = 20 };

@@ -1,5 +1,5 @@
 /* The dispatcher, through the core: closures to workers, and what becomes of their reports. */
-#include "coordinator/core/windows.h"
+#include "coordinator/core/shards/windows.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(dispatcher, .timeout = 240);

@@ -1,5 +1,5 @@
 /* Through the core: a message that is not its sender's to send changes nothing and is counted */
-#include "coordinator/core/checkpoint.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(rights, .timeout = 240);

@@ -1,0 +1,746 @@
+#include "coordinator/core/checkpoint/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
+
+void
+cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links)
+{
+    *self = (cadre_checkpoint_t){.links = *links, .last_ms = links->effects->now_ms};
+}
+
+void
+cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms)
+{
+    self->enabled = true;
+    self->every_ms = every_ms;
+}
+
+void
+cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress, void *context)
+{
+    self->on_progress = on_progress;
+    self->progress_context = context;
+}
+
+void
+cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_t *range)
+{
+    cadre_sequences_add(&self->held, range->first, range->last);
+}
+
+void
+cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path)
+{
+    free(self->last_path);
+    self->last_path = cadre_strdup(path);
+}
+
+void
+cadre_checkpoint_count(cadre_checkpoint_t *self, cadre_totals_t *totals)
+{
+    totals->checkpoints += self->committed_count;
+    totals->checkpoints_failed += self->failed_count;
+    self->committed_count = 0;
+    self->failed_count = 0;
+}
+
+void
+cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
+{
+    self->awaited = cadre_realloc(self->awaited, self->awaited_count + 1, sizeof(*self->awaited));
+    self->awaited[self->awaited_count++] = cadre_strdup(variable);
+}
+
+void
+cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
+{
+    for (size_t i = 0; i < self->awaited_count; i++) {
+        if (strcmp(self->awaited[i], variable) == 0) {
+            free(self->awaited[i]);
+            self->awaited[i] = self->awaited[--self->awaited_count];
+            return;
+        }
+    }
+}
+
+/* How much has been done that a checkpoint would hold: a number that only goes up. */
+static uint64_t
+done(const cadre_checkpoint_t *self)
+{
+    uint64_t count = self->links.begun->next_id +
+                     cadre_catalogue_whole_count(self->links.catalogue) +
+                     self->links.drops->retired;
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        count += self->links.recovery->places[i].assigned;
+    }
+    return count;
+}
+
+/* A variable that was resumed and is not there, NULL when there is none. */
+static const char *
+missing(cadre_checkpoint_t *self)
+{
+    while (self->awaited_count > 0) {
+        char *name = self->awaited[self->awaited_count - 1];
+        const cadre_variable_t *variable = cadre_catalogue_variable(self->links.catalogue, name);
+        if (!variable || !variable->created) {
+            return name;
+        }
+        free(name);
+        self->awaited_count--;
+    }
+    return NULL;
+}
+
+static void
+await_nothing(cadre_checkpoint_t *self)
+{
+    while (self->awaited_count > 0) {
+        free(self->awaited[--self->awaited_count]);
+    }
+}
+
+static void
+set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
+{
+    static const uint8_t allowed[] = {
+        [CADRE_CHECKPOINT_IDLE] = 1 << CADRE_CHECKPOINT_OPENING,
+        [CADRE_CHECKPOINT_OPENING] = 1 << CADRE_CHECKPOINT_CUT | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_CUT] = 1 << CADRE_CHECKPOINT_WRITING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_WRITING] = 1 << CADRE_CHECKPOINT_COMMITTING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_COMMITTING] = 1 << CADRE_CHECKPOINT_IDLE,
+    };
+    cadre_assert(allowed[self->state] & 1 << state);
+    self->state = state;
+    self->state_ms = self->links.effects->now_ms;
+    self->told_ms = self->links.effects->now_ms;
+}
+
+static void
+order(cadre_checkpoint_t *self, cadre_store_order_kind_t kind, uint64_t checkpoint,
+      cadre_manifest_t *manifest)
+{
+    cadre_effect_t event = {.kind = CADRE_EFFECT_STORE};
+    event.store =
+        (cadre_store_order_t){.kind = kind, .checkpoint = checkpoint, .manifest = manifest};
+    cadre_effects_emit(self->links.effects, &event);
+}
+
+int
+cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
+{
+    if (!self->enabled) {
+        return cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
+    }
+    cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
+    set_state(self, CADRE_CHECKPOINT_OPENING);
+    free(self->progress);
+    self->progress = progress ? cadre_strdup(progress) : NULL;
+    self->id = 0;
+    self->begun_ms = self->links.effects->now_ms;
+    self->overdue = false;
+    if (!self->shards) {
+        self->shards = cadre_calloc(self->links.options->ps_count, sizeof(*self->shards));
+    }
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        self->shards[i] = (cadre_written_shard_t){.taken = false};
+    }
+    self->opens++;
+    order(self, CADRE_STORE_OPEN, 0, NULL);
+    return 0;
+}
+
+/* --- closures and the open cut --- */
+
+bool
+cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id)
+{
+    return self->state == CADRE_CHECKPOINT_CUT && id < self->cut;
+}
+
+void
+cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *checkpoint,
+                       uint64_t *cut)
+{
+    bool open = self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING;
+    bool after = open && id >= self->cut;
+    *checkpoint = after ? self->id : 0;
+    *cut = after ? self->cut : 0;
+}
+
+void
+cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id)
+{
+    self->totals.attempts += cadre_checkpoint_is_below(self, id);
+}
+
+void
+cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved)
+{
+    if (cadre_checkpoint_is_below(self, id)) {
+        cadre_assert(self->below > 0);
+        self->below--;
+        self->totals.finished += status == 0;
+        self->totals.failed += status < 0 && status != CADRE_ECANCELLED;
+        self->unsaved += unsaved;
+    }
+}
+
+void
+cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self)
+{
+    self->saved = 0;
+}
+
+bool
+cadre_checkpoint_decides(const cadre_checkpoint_t *self)
+{
+    return self->state == CADRE_CHECKPOINT_COMMITTING && !self->overdue;
+}
+
+/* --- the end --- */
+
+static void
+end(cadre_checkpoint_t *self, int status, const char *text)
+{
+    set_state(self, CADRE_CHECKPOINT_IDLE);
+    cadre_shard_requests_forget(self->links.requests, self);
+    cadre_free(&self->committed);
+    self->ended = self->id > self->ended ? self->id : self->ended;
+    self->attempts++;
+    self->last_status = status;
+    self->ps_lost = false;
+    snprintf(self->last_text, sizeof(self->last_text), "%s", text);
+    self->due_ms = self->links.effects->now_ms + self->every_ms;
+    self->retry_ms = self->links.effects->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
+    free(self->draft);
+    self->draft = NULL;
+    cadre_sequences_merge(&self->held, &self->later);
+    cadre_effects_note_progress(self->links.effects);
+}
+
+static void
+tell_end(cadre_checkpoint_t *self, uint32_t shard, uint64_t checkpoint, bool committed)
+{
+    if (self->links.members->ps[shard] && checkpoint > 0) {
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end =
+            (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = committed};
+        cadre_effects_send(self->links.effects, &self->links.members->ps[shard]->task, &message);
+    }
+}
+
+static void
+on_end_told(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)shard, (void)reply, (void)status;
+}
+
+/* Asks for it until it is answered: an image that nobody ends would keep its memory. */
+static void
+ask_shards_to_drop(cadre_checkpoint_t *self)
+{
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end = (cadre_checkpoint_end_message_t){.checkpoint = self->id};
+        cadre_shard_requests_ask(self->links.requests, i, &message, on_end_told, NULL, i);
+    }
+}
+
+static void
+give_up(cadre_checkpoint_t *self, int status, const char *text)
+{
+    if (self->state != CADRE_CHECKPOINT_COMMITTING) {
+        order(self, CADRE_STORE_ABORT, self->id, NULL);
+    }
+    if (self->state != CADRE_CHECKPOINT_OPENING) {
+        ask_shards_to_drop(self);
+    }
+    self->failed_count++;
+    cadre_effects_log(
+        self->links.effects, 'W', "checkpoint_failed",
+        "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"", self->id, text,
+        self->links.replay->holds ? "; nothing new begins until one is committed" : "");
+    end(self, status, text);
+}
+
+void
+cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text)
+{
+    cadre_checkpoint_state_t state = self->state;
+    if (state != CADRE_CHECKPOINT_IDLE && state != CADRE_CHECKPOINT_COMMITTING) {
+        give_up(self, status, text);
+    }
+}
+
+void
+cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
+{
+    if (self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING) {
+        give_up(self, CADRE_EUNAVAILABLE, "a ps is lost");
+        self->ps_lost = true;
+        if (self->retry_ms < self->due_ms) {
+            self->due_ms = self->retry_ms; /* its reason is gone when the shard is back */
+        }
+    }
+}
+
+/* --- cut, snapshot, write --- */
+
+static void
+on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_checkpoint_t *self = context;
+    if (self->state != CADRE_CHECKPOINT_CUT) {
+        return;
+    }
+    if (!reply || reply->type != CADRE_MESSAGE_SNAPSHOT_TAKEN) {
+        cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED,
+                               "a shard answered out of turn");
+    } else if (reply->snapshot_taken.checkpoint != self->id) {
+        return;
+    } else if (reply->snapshot_taken.status != 0) {
+        cadre_checkpoint_abort(self, -(int)reply->snapshot_taken.status,
+                               reply->snapshot_taken.text);
+    } else {
+        self->shards[shard].taken = true;
+    }
+}
+
+static void
+note_what_is_below(cadre_checkpoint_t *self)
+{
+    self->cut = self->links.begun->next_id;
+    self->below = self->links.begun->closures.count;
+    self->totals = *self->links.totals;
+    self->totals.scheduled = self->links.begun->total; /* what was not is not below the cut */
+    self->totals.failed -= self->links.begun->refused;
+    self->assigns = cadre_replay_assigns(self->links.replay);
+    self->done = done(self);
+    self->unsaved = self->links.replay->unsaved;
+    self->variable_count = cadre_catalogue_whole_count(self->links.catalogue);
+    self->drops = self->links.drops->retired;
+}
+
+/* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
+ * it. */
+static void
+cut(cadre_checkpoint_t *self)
+{
+    const char *lost = missing(self);
+    if (lost) {
+        cadre_effects_log(self->links.effects, 'W', "variables_left_out",
+                          "checkpoint=%" PRIu64
+                          " variable=%s count=%zu next=\"the checkpoint that was "
+                          "resumed holds them, this one does not\"",
+                          self->id, lost, self->awaited_count);
+    }
+    set_state(self, CADRE_CHECKPOINT_CUT);
+    note_what_is_below(self);
+    if (!self->progress && self->on_progress) {
+        self->progress = self->on_progress(self->progress_context, self->cut);
+    }
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        self->shards[i].assigned = self->links.recovery->places[i].assigned;
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_SNAPSHOT);
+        message.snapshot =
+            (cadre_snapshot_message_t){.checkpoint = self->id,
+                                       .cut = self->cut,
+                                       .generation = self->links.recovery->places[i].generation,
+                                       .shard = i};
+        cadre_shard_requests_ask(self->links.requests, i, &message, on_taken, self, i);
+    }
+}
+
+static void
+on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_checkpoint_t *self = context;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (self->state != CADRE_CHECKPOINT_WRITING || (answered && reply->reply.status == 0)) {
+        return;
+    }
+    char text[CADRE_TEXT_SIZE_MAX];
+    snprintf(text, sizeof(text), "ps %" PRIu64 ": %.200s", shard,
+             answered ? reply->reply.text : "it answered out of turn");
+    status = answered ? -(int)reply->reply.status : status;
+    cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED, text);
+}
+
+/* Nothing comes from below the cut any more: the shards write what they have of it. */
+static void
+close_cut(cadre_checkpoint_t *self)
+{
+    cadre_effects_log(self->links.effects, 'D', "checkpoint_snapshot",
+                      "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id,
+                      self->cut, self->links.effects->now_ms - self->state_ms);
+    set_state(self, CADRE_CHECKPOINT_WRITING);
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_CLOSE_CUT);
+        message.close_cut =
+            (cadre_close_cut_message_t){.checkpoint = self->id,
+                                        .cut = self->cut,
+                                        .directory = self->draft,
+                                        .generation = self->links.recovery->places[i].generation,
+                                        .shard = i};
+        cadre_shard_requests_ask(self->links.requests, i, &message, on_closed, self, i);
+    }
+}
+
+void
+cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
+                            const cadre_snapshot_written_message_t *written)
+{
+    cadre_assert(shard < self->links.options->ps_count);
+    if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
+        /* It says so until it hears of the end. */
+        tell_end(self, shard, written->checkpoint, written->checkpoint == self->last_id);
+        return;
+    }
+    if (self->state != CADRE_CHECKPOINT_WRITING) {
+        return;
+    }
+    if (written->status != 0) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        snprintf(text, sizeof(text), "ps %u: %.200s", shard, written->text);
+        cadre_checkpoint_abort(self, -(int)written->status, text);
+        return;
+    }
+    cadre_written_shard_t *entry = &self->shards[shard];
+    entry->written = true;
+    snprintf(entry->file, sizeof(entry->file), "%s", written->file);
+    entry->size_bytes = written->size_bytes;
+    entry->hash = written->hash;
+    entry->counter_count = written->counters.count;
+    for (size_t i = 0; i < written->counters.count && i < 64; i++) {
+        entry->counters[i] = written->counters.items[i];
+    }
+}
+
+void
+cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure)
+{
+    bool has_cut = self->state != CADRE_CHECKPOINT_IDLE && self->state != CADRE_CHECKPOINT_OPENING;
+    bool is_later = has_cut && closure->id >= self->cut;
+    cadre_sequences_add(is_later ? &self->later : &self->held, closure->sequence,
+                        closure->sequence);
+}
+
+/* --- moving on --- */
+
+static bool
+all_shards(const cadre_checkpoint_t *self, bool written)
+{
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        const cadre_written_shard_t *shard = &self->shards[i];
+        if (written ? !shard->written : !shard->taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A variable that was resumed is being created again. A cut now would leave it out, with its values
+ * on some shards already, and the commit would be one without it. */
+static bool
+is_creating_awaited(const cadre_checkpoint_t *self)
+{
+    for (size_t i = 0; self->links.catalogue->creating > 0 && i < self->awaited_count; i++) {
+        const cadre_variable_t *variable =
+            cadre_catalogue_variable(self->links.catalogue, self->awaited[i]);
+        if (variable && !variable->created) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+commit(cadre_checkpoint_t *self)
+{
+    cadre_manifest_t *manifest = NULL;
+    int status = cadre_checkpoint_manifest(self, &manifest);
+    if (status < 0) {
+        cadre_checkpoint_abort(self, status, cadre_error_text());
+        return;
+    }
+    set_state(self, CADRE_CHECKPOINT_COMMITTING);
+    order(self, CADRE_STORE_COMMIT, self->id, manifest);
+}
+
+static void
+give_restore_point(cadre_checkpoint_t *self, const char *path)
+{
+    cadre_restore_point_t point = {.path = cadre_strdup(path),
+                                   .id = self->id,
+                                   .cut = self->cut,
+                                   .assigns = self->assigns,
+                                   .unsaved = self->unsaved,
+                                   .variable_count = self->variable_count,
+                                   .drops = self->drops};
+    point.assigned = cadre_calloc(self->links.options->ps_count, sizeof(*point.assigned));
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        point.assigned[i] = self->shards[i].assigned;
+    }
+    cadre_recovery_on_commit(self->links.recovery, &point);
+}
+
+/* Lets go what no shard can be told to begin with any more. Not before the commit was taken: one
+ * that came while a shard is restored from the point before keeps both, and one whose last sync
+ * failed is on disk and counts for nothing. */
+static void
+retain(cadre_checkpoint_t *self)
+{
+    uint64_t newest = self->links.recovery->points.at[0].id;
+    uint64_t before = self->links.recovery->points.at[1].id;
+    order(self, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
+}
+
+/* The newest checkpoint is this one, for whoever resumes and for shards that are restored. */
+static void
+take_commit(cadre_checkpoint_t *self, const char *path)
+{
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        tell_end(self, i, self->id, true);
+    }
+    free(self->last_path);
+    self->last_path = cadre_strdup(path);
+    self->last_id = self->id;
+    self->last_ms = self->links.effects->now_ms;
+    self->last_took_ms = self->links.effects->now_ms - self->begun_ms;
+    self->last_bytes = 0;
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        self->last_bytes += self->shards[i].size_bytes;
+    }
+    self->saved = self->done;
+    cadre_windows_raise(self->links.windows, self->cut);
+    give_restore_point(self, path);
+    retain(self);
+    self->committed_count++;
+    await_nothing(self);
+    cadre_effects_log(self->links.effects, 'I', "checkpoint",
+                      "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"", self->id,
+                      self->cut, self->links.effects->now_ms - self->begun_ms, self->last_path);
+    end(self, 0, "");
+}
+
+static void
+on_opened(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
+{
+    if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
+        return; /* of one that was given up before the store came to it */
+    }
+    if (answer->status < 0) {
+        give_up(self, answer->status, answer->text);
+        return;
+    }
+    self->id = answer->checkpoint;
+    self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
+}
+
+void
+cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
+{
+    if (answer->kind == CADRE_STORE_OPEN) {
+        on_opened(self, answer);
+    } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
+        if (answer->status < 0) {
+            give_up(self, answer->status, answer->text);
+        } else if (cadre_recovery_is_under_way(self->links.recovery)) {
+            self->committed = cadre_strdup(answer->text); /* taken when that is over */
+        } else {
+            take_commit(self, answer->text);
+        }
+    }
+}
+
+/* A resumed program may still be creating its variables again, a checkpoint could only lose those
+ * that it has not come to. One whose checkpoint held none has until it runs something. */
+static bool
+is_resuming(cadre_checkpoint_t *self)
+{
+    if (self->links.begun->next_id == self->links.begun->resumed_at) {
+        return true;
+    }
+    const char *awaited = missing(self);
+    if (awaited && !self->awaited_told) {
+        self->awaited_told = true;
+        cadre_effects_log(self->links.effects, 'W', "checkpoints_wait",
+                          "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
+                          "resumed is created again, or after one that the program saves\"",
+                          awaited, self->awaited_count);
+    }
+    return awaited != NULL;
+}
+
+/* When the next automatic one begins; UINT64_MAX for never. */
+static uint64_t
+automatic_due_ms(cadre_checkpoint_t *self, bool may_begin)
+{
+    bool automatic = self->enabled && self->every_ms > 0;
+    if (!automatic || !may_begin || self->links.catalogue->variable_count == 0 ||
+        is_resuming(self)) {
+        return UINT64_MAX;
+    }
+    /* Where nothing was done it would only push out an older one that differs; but what is dropped
+     * may stay in memory for closures that run again from that one. */
+    bool is_same =
+        done(self) == self->saved && self->links.drops->done == self->links.drops->retired;
+    if (self->due_ms == 0 || (self->links.effects->now_ms >= self->due_ms && is_same)) {
+        self->due_ms = self->links.effects->now_ms + self->every_ms;
+    }
+    return self->due_ms;
+}
+
+/* --- what it waits for --- */
+
+/* The oldest closure below the cut, by what it is and where. */
+static void
+describe_oldest(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    char closure[CADRE_WAITING_TEXT_SIZE];
+    const cadre_closure_t *oldest = cadre_begun_oldest(self->links.begun);
+    cadre_assert(oldest);
+    snprintf(
+        text, CADRE_CHECKPOINT_WAITS_SIZE, "%s, the oldest of %zu that were begun before the cut",
+        cadre_closure_words(oldest, self->links.catalogue, self->links.effects->now_ms, closure),
+        self->below);
+}
+
+/* The first shard that has not done its part. */
+static uint32_t
+laggard(const cadre_checkpoint_t *self, bool written)
+{
+    uint32_t shard = 0;
+    const cadre_written_shard_t *shards = self->shards;
+    while (shard + 1 < self->links.options->ps_count &&
+           (written ? shards[shard].written : shards[shard].taken)) {
+        shard++;
+    }
+    return shard;
+}
+
+void
+cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    char words[CADRE_WAITING_TEXT_SIZE];
+    const char *recovery = cadre_recovery_words(self->links.recovery, words);
+    text[0] = '\0';
+    switch (self->state) {
+    case CADRE_CHECKPOINT_IDLE:
+        break;
+    case CADRE_CHECKPOINT_OPENING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 !self->draft ? "the store to make a directory for it"
+                 : recovery   ? recovery
+                              : "a resumed variable to be created");
+        break;
+    case CADRE_CHECKPOINT_CUT:
+        if (self->below > 0) {
+            describe_oldest(self, text);
+        } else {
+            snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to open the cut",
+                     laggard(self, false));
+        }
+        break;
+    case CADRE_CHECKPOINT_WRITING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to write its file", laggard(self, true));
+        break;
+    case CADRE_CHECKPOINT_COMMITTING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 !self->committed ? "the store to commit it"
+                 : recovery       ? recovery
+                                  : "shards to be restored from the one before");
+        break;
+    }
+}
+
+/* Tells the log of a state that lasts. Returns when it would again. */
+static uint64_t
+report(cadre_checkpoint_t *self)
+{
+    if (self->links.effects->now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
+        char text[CADRE_CHECKPOINT_WAITS_SIZE];
+        bool served = self->links.members->worker_count > 0;
+        cadre_checkpoint_waits(self, text);
+        self->told_ms = self->links.effects->now_ms;
+        cadre_effects_log(self->links.effects, 'W', "checkpoint_waits",
+                          "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"",
+                          self->id, text, self->links.effects->now_ms - self->state_ms,
+                          served ? "training goes on, and so does the checkpoint"
+                                 : "no worker is heard: training waits for one, too");
+    }
+    return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
+}
+
+/* A store that does not answer must not keep a shard from being restored. */
+static void
+watch_commit(cadre_checkpoint_t *self)
+{
+    if (!self->overdue &&
+        self->links.effects->now_ms >= self->state_ms + CADRE_CHECKPOINT_COMMIT_MS) {
+        self->overdue = true;
+        cadre_effects_log(self->links.effects, 'E', "commit_overdue",
+                          "checkpoint=%" PRIu64 " ms=%" PRIu64
+                          " next=\"it may be there or not; a ps "
+                          "that is lost meanwhile begins with the one before\"",
+                          self->id, self->links.effects->now_ms - self->state_ms);
+    }
+    if (self->committed && !cadre_recovery_is_under_way(self->links.recovery)) {
+        cadre_auto(cadre_free) char *path = self->committed;
+        self->committed = NULL;
+        take_commit(self, path);
+    }
+}
+
+uint64_t
+cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
+{
+    if (self->state == CADRE_CHECKPOINT_IDLE) {
+        if (self->links.effects->now_ms < automatic_due_ms(self, may_begin)) {
+            return automatic_due_ms(self, may_begin);
+        }
+        cadre_checkpoint_begin(self, NULL);
+    }
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
+        cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self)) {
+        cut(self);
+    }
+    if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(self, false)) {
+        close_cut(self);
+    }
+    if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(self, true)) {
+        commit(self);
+    }
+    if (self->state == CADRE_CHECKPOINT_COMMITTING) {
+        watch_commit(self);
+    }
+    return self->state == CADRE_CHECKPOINT_IDLE ? automatic_due_ms(self, may_begin) : report(self);
+}
+
+void
+cadre_checkpoint_fini(cadre_checkpoint_t *self)
+{
+    free(self->draft);
+    free(self->committed);
+    free(self->progress);
+    await_nothing(self);
+    free(self->awaited);
+    free(self->shards);
+    cadre_sequences_fini(&self->held);
+    cadre_sequences_fini(&self->later);
+    free(self->last_path);
+    *self = (cadre_checkpoint_t){.enabled = false};
+}

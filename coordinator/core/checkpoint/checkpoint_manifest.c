@@ -1,0 +1,180 @@
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/tensor/split.h"
+
+static json_t *
+parameters_json(const cadre_parameter_t *table, const double *values, size_t count)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(object, table[i].name, json_real(values[i]));
+    }
+    return object;
+}
+
+static void
+fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
+{
+    const cadre_parameter_t *table = NULL;
+    entry->name = cadre_strdup(variable->name);
+    entry->dtype = variable->dtype;
+    entry->wire = variable->wire;
+    entry->rank = variable->rank;
+    memcpy(entry->shape, variable->shape, sizeof(entry->shape));
+    size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
+    entry->initializer = json_pack("{s:s, s:I, s:o}", "kind",
+                                   cadre_initializer_kind_text(variable->initializer.kind), "seed",
+                                   (json_int_t)(variable->initializer.seed >> 1), "parameters",
+                                   parameters_json(table, variable->initializer.parameters, count));
+    count = cadre_optimizer_parameters(variable->optimizer.kind, &table);
+    entry->optimizer =
+        json_pack("{s:s, s:o}", "kind", cadre_optimizer_kind_text(variable->optimizer.kind),
+                  "parameters", parameters_json(table, variable->optimizer.parameters, count));
+    int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
+    entry->partition_count = variable->partitions;
+    entry->partitions = cadre_calloc(variable->partitions, sizeof(*entry->partitions));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        entry->partitions[i] = (cadre_manifest_partition_t){
+            .shard = variable->shards[i],
+            .first_element =
+                row_elements * cadre_split_first(variable->rows, variable->partitions, i),
+            .count = row_elements * cadre_split_rows(variable->rows, variable->partitions, i)};
+    }
+}
+
+static void
+fill_shard(cadre_manifest_shard_t *entry, const cadre_checkpoint_t *self, uint32_t shard)
+{
+    const cadre_written_shard_t *written = &self->shards[shard];
+    entry->file = cadre_strdup(written->file);
+    entry->size_bytes = written->size_bytes;
+    entry->hash = written->hash;
+    entry->state =
+        (cadre_shard_state_t){.window_base = self->cut,
+                              .generation = self->links.recovery->places[shard].generation,
+                              .applied = written->counters[CADRE_PS_COUNTER_applied],
+                              .duplicate = written->counters[CADRE_PS_COUNTER_duplicate],
+                              .refused = written->counters[CADRE_PS_COUNTER_refused]};
+}
+
+/* What cadre_coordinator_totals counts since the job began. */
+#define CADRE_TOTALS_LIST(X)                                                                       \
+    X(scheduled)                                                                                   \
+    X(finished)                                                                                    \
+    X(failed)                                                                                      \
+    X(attempts)                                                                                    \
+    X(workers_lost)                                                                                \
+    X(ps_lost)                                                                                     \
+    X(ps_restored)                                                                                 \
+    X(replayed)                                                                                    \
+    X(closures_at_risk)                                                                            \
+    X(checkpoints)                                                                                 \
+    X(checkpoints_failed)                                                                          \
+    X(retentions_failed)                                                                           \
+    X(deadlines_missed)                                                                            \
+    X(reports_refused)
+
+static json_t *
+totals_json(const cadre_checkpoint_t *self)
+{
+    cadre_totals_t totals = self->totals;
+    json_t *object = json_object();
+    totals.checkpoints++; /* where this manifest is read it was committed */
+#define PACK(name) json_object_set_new(object, #name, json_integer((json_int_t)totals.name));
+    CADRE_TOTALS_LIST(PACK)
+#undef PACK
+    return object;
+}
+
+/* The user's record and our own counts, side by side. */
+static json_t *
+progress_json(const cadre_checkpoint_t *self)
+{
+    json_t *user = json_null();
+    if (self->progress) {
+        json_error_t error;
+        user = json_loads(self->progress, JSON_REJECT_DUPLICATES, &error);
+        if (!json_is_object(user)) {
+            json_decref(user);
+            cadre_fail(CADRE_EINVALID, "the progress record is no JSON object: %s", error.text);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o, s:o, s:o}", "user", user, "totals", totals_json(self), "sequences",
+                     cadre_sequences_json(&self->held));
+}
+
+int
+cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out)
+{
+    json_t *progress = progress_json(self);
+    if (!progress) {
+        return CADRE_EINVALID;
+    }
+    cadre_manifest_t *manifest = cadre_calloc(1, sizeof(*manifest));
+    manifest->job = cadre_strdup(self->links.options->job);
+    manifest->id = self->id;
+    manifest->cut = self->cut;
+    manifest->epoch = self->links.options->epoch;
+    manifest->seed = self->links.options->seed;
+    manifest->progress = progress;
+    manifest->variables = cadre_calloc(self->variable_count, sizeof(*manifest->variables));
+    for (uint32_t i = 0; i < self->variable_count; i++) {
+        const cadre_variable_t *variable = self->links.catalogue->variables[i];
+        bool is_dropped = variable->dropped > 0 && variable->dropped <= self->drops;
+        if (variable->created && !is_dropped) {
+            fill_variable(&manifest->variables[manifest->variable_count++], variable);
+        }
+    }
+    manifest->shard_count = self->links.options->ps_count;
+    manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        fill_shard(&manifest->shards[i], self, i);
+    }
+    *out = manifest;
+    return 0;
+}
+
+static bool
+take_total(const json_t *totals, const char *name, uint64_t *total)
+{
+    const json_t *value = json_object_get(totals, name);
+    bool good = json_is_integer(value) && json_integer_value(value) >= 0;
+    *total = good ? (uint64_t)json_integer_value(value) : 0;
+    return good;
+}
+
+int
+cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals, char **progress)
+{
+    json_t *user = NULL;
+    const json_t *counted = NULL;
+    json_error_t error;
+    if (json_unpack_ex(manifest->progress, &error, 0, "{s:o, s:o}", "user", &user, "totals",
+                       &counted) < 0) {
+        return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: %s", error.text);
+    }
+    cadre_totals_t read = {.scheduled = 0};
+#define UNPACK(name)                                                                               \
+    if (!take_total(counted, #name, &read.name)) {                                                 \
+        return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: no total %s", #name); \
+    }
+    CADRE_TOTALS_LIST(UNPACK)
+#undef UNPACK
+    *totals = read;
+    *progress = json_is_object(user) ? json_dumps(user, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    return 0;
+}
+
+int
+cadre_checkpoint_sequences(const cadre_manifest_t *manifest, cadre_sequences_t *sequences)
+{
+    int status = cadre_sequences_read(sequences, json_object_get(manifest->progress, "sequences"));
+    return status < 0 ? cadre_fail_within(status, "the manifest's progress record") : 0;
+}

@@ -1,0 +1,79 @@
+#include "coordinator/core/closures/begun.h"
+
+#include "common/base/assert.h"
+
+void
+cadre_begun_init(cadre_begun_t *self)
+{
+    *self = (cadre_begun_t){.next_id = 1};
+}
+
+void
+cadre_begun_fini(cadre_begun_t *self)
+{
+    cadre_u64_map_fini(&self->closures);
+}
+
+void
+cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total)
+{
+    cadre_assert(self->closures.count == 0);
+    self->next_id = next_id;
+    self->resumed_at = next_id;
+    self->total = total;
+}
+
+void
+cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->id == 0);
+    closure->id = self->next_id;
+    self->next_id += closure->steps;
+    closure->number = ++self->total;
+    cadre_u64_map_put(&self->closures, closure->id, closure);
+}
+
+void
+cadre_begun_note_refused(cadre_begun_t *self)
+{
+    self->refused++;
+}
+
+void
+cadre_begun_end(cadre_begun_t *self, uint64_t id)
+{
+    cadre_u64_map_take(&self->closures, id);
+}
+
+cadre_closure_t *
+cadre_begun_find(const cadre_begun_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->closures, id);
+}
+
+const cadre_closure_t *
+cadre_begun_oldest(const cadre_begun_t *self)
+{
+    const cadre_closure_t *oldest = NULL;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
+        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
+    }
+    return oldest;
+}
+
+uint64_t
+cadre_begun_lowest(const cadre_begun_t *self)
+{
+    const cadre_closure_t *oldest = cadre_begun_oldest(self);
+    return oldest ? oldest->id : self->next_id;
+}
+
+void
+cadre_begun_mark_stale(cadre_begun_t *self)
+{
+    cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
+        closure->stale = closure->attempt;
+    }
+}

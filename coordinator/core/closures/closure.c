@@ -1,0 +1,220 @@
+#include "coordinator/core/closures/closure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+cadre_closure_t *
+cadre_closure_new(uint32_t function)
+{
+    cadre_closure_t *self = cadre_calloc(1, sizeof(*self));
+    self->function = function;
+    self->steps = 1;
+    self->tag = CADRE_TAG_NONE;
+    return self;
+}
+
+void
+cadre_closure_destroy(cadre_closure_t **self_p)
+{
+    cadre_closure_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    free(self->batches);
+    free(self->resources);
+    cadre_suspicion_fini(&self->suspicion);
+    free(self->handed);
+    for (size_t i = 0; i < self->name_count; i++) {
+        free(self->names[i]);
+    }
+    free(self->names);
+    cadre_tensor_list_fini(&self->tensors);
+    for (size_t i = 0; i < self->argument_count; i++) {
+        cadre_closure_argument_fini(&self->arguments[i]);
+    }
+    free(self->arguments);
+    cadre_results_unref(&self->results);
+    free(self);
+}
+
+void
+cadre_closure_add_argument(cadre_closure_t *self, const char *name, const char *result,
+                           cadre_results_t *from)
+{
+    self->arguments =
+        cadre_realloc(self->arguments, self->argument_count + 1, sizeof(*self->arguments));
+    self->arguments[self->argument_count++] =
+        (cadre_closure_argument_t){.closure = self,
+                                   .name = cadre_strdup(name),
+                                   .result = result ? cadre_strdup(result) : NULL,
+                                   .from = cadre_results_ref(from)};
+}
+
+int
+cadre_closure_take_values(cadre_closure_t *self)
+{
+    size_t size_bytes = self->tensors.size_bytes;
+    size_t chunks = self->tensors.chunk_count;
+    for (size_t i = 0; i < self->argument_count; i++) {
+        cadre_closure_argument_t *argument = &self->arguments[i];
+        int status = cadre_closure_argument_take(argument);
+        if (status < 0) {
+            return status;
+        }
+        size_bytes += argument->value.size_bytes;
+        chunks += argument->value.chunk_count;
+        if (size_bytes > CADRE_ARGUMENTS_SIZE_MAX || chunks > CADRE_MESSAGE_CHUNKS_MAX) {
+            return cadre_fail(CADRE_ETOOLARGE,
+                              "argument %s: with it the arguments are %zu bytes in %zu chunks, at "
+                              "most %d and %d can be sent",
+                              argument->name, size_bytes, chunks, CADRE_ARGUMENTS_SIZE_MAX,
+                              CADRE_MESSAGE_CHUNKS_MAX);
+        }
+    }
+    return 0;
+}
+
+void
+cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation)
+{
+    if (self->attempt > 0 && !self->handed) {
+        self->handed = cadre_calloc(CADRE_HANDED_MAX, sizeof(*self->handed));
+    }
+    if (self->attempt > 0) {
+        self->handed[self->attempt % CADRE_HANDED_MAX] = self->handed_to;
+    }
+    self->attempt++;
+    self->handed_to = incarnation;
+}
+
+bool
+cadre_closure_is_apart(const cadre_closure_t *self)
+{
+    return self->overruns > 0 || cadre_suspicion_is_strong(&self->suspicion);
+}
+
+bool
+cadre_closure_is_kept_back(const cadre_closure_t *self, const cadre_closure_filter_t *filter)
+{
+    return filter && filter->keeps_back(filter->context, self);
+}
+
+bool
+cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint64_t incarnation)
+{
+    if (attempt == 0 || attempt > self->attempt || self->attempt - attempt >= CADRE_HANDED_MAX) {
+        return false;
+    }
+    uint64_t handed_to =
+        attempt == self->attempt ? self->handed_to : self->handed[attempt % CADRE_HANDED_MAX];
+    return handed_to == incarnation;
+}
+
+cadre_needs_t
+cadre_closure_needs(const cadre_closure_t *self)
+{
+    return (cadre_needs_t){.function = self->function,
+                           .resources = self->resources,
+                           .resource_count = self->resource_count,
+                           .batches = self->batches,
+                           .batch_items = self->batch_items};
+}
+
+size_t
+cadre_closure_size_bytes(const cadre_closure_t *self)
+{
+    size_t size_bytes = sizeof(*self) + self->batch_items * sizeof(self->batches[0]) +
+                        self->resource_count * sizeof(self->resources[0]) +
+                        self->argument_count * sizeof(self->arguments[0]);
+    for (size_t i = 0; i < self->name_count; i++) {
+        size_bytes += sizeof(self->names[0]) + strlen(self->names[i]) + 1;
+    }
+    return size_bytes + self->tensors.size_bytes;
+}
+
+void
+cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    closure->next = NULL;
+    closure->previous = self->last;
+    if (self->last) {
+        self->last->next = closure;
+    } else {
+        self->first = closure;
+    }
+    self->last = closure;
+    self->count++;
+}
+
+void
+cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    closure->previous = NULL;
+    closure->next = self->first;
+    if (self->first) {
+        self->first->previous = closure;
+    } else {
+        self->last = closure;
+    }
+    self->first = closure;
+    self->count++;
+}
+
+void
+cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    if (closure->previous) {
+        closure->previous->next = closure->next;
+    } else {
+        self->first = closure->next;
+    }
+    if (closure->next) {
+        closure->next->previous = closure->previous;
+    } else {
+        self->last = closure->previous;
+    }
+    closure->next = NULL;
+    closure->previous = NULL;
+    self->count--;
+}
+
+/* Between `before` and `after`, neighbours of which one may be NULL. */
+static void
+link_between(cadre_closure_list_t *self, cadre_closure_t *before, cadre_closure_t *closure,
+             cadre_closure_t *after)
+{
+    closure->previous = before;
+    closure->next = after;
+    if (before) {
+        before->next = closure;
+    } else {
+        self->first = closure;
+    }
+    if (after) {
+        after->previous = closure;
+    } else {
+        self->last = closure;
+    }
+    self->count++;
+}
+
+void
+cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_t *from_front = self->first;
+    cadre_closure_t *from_back = self->last;
+    while (from_front && from_front->id <= closure->id && from_back->id > closure->id) {
+        from_front = from_front->next;
+        from_back = from_back->previous;
+    }
+    if (!from_front || from_front->id > closure->id) {
+        link_between(self, from_front ? from_front->previous : NULL, closure, from_front);
+    } else {
+        link_between(self, from_back, closure, from_back->next);
+    }
+}

@@ -1,0 +1,290 @@
+#include "coordinator/core/closures/closure_lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+
+static uint64_t *
+copy(const uint64_t *items, size_t count)
+{
+    uint64_t *out = cadre_calloc(count, sizeof(*out));
+    if (count > 0) {
+        memcpy(out, items, count * sizeof(*items));
+    }
+    return out;
+}
+
+static cadre_closure_lane_t *
+add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
+{
+    cadre_closure_lane_t *lane = cadre_calloc(1, sizeof(*lane));
+    lane->resources = copy(needs->resources, needs->resource_count);
+    lane->batches = copy(needs->batches, needs->batch_items);
+    lane->needs = *needs;
+    lane->needs.resources = lane->resources;
+    lane->needs.batches = lane->batches;
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 4;
+        self->lanes = cadre_realloc(self->lanes, self->capacity, sizeof(cadre_closure_lane_t *));
+    }
+    self->lanes[self->count++] = lane;
+    return lane;
+}
+
+/* Any closure of it, NULL: it is empty. */
+static cadre_closure_t *
+first_of(const cadre_closure_lane_t *lane)
+{
+    cadre_assert(lane);
+    cadre_closure_t *closure = lane->ready.first ? lane->ready.first : lane->common.first;
+    return closure ? closure : lane->tagged.first;
+}
+
+static cadre_closure_lane_t *
+find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (cadre_needs_equal(&self->lanes[i]->needs, needs)) {
+            return self->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
+{
+    size_t at = 0;
+    while (self->lanes[at] != lane) {
+        at++;
+    }
+    self->lanes[at] = self->lanes[--self->count];
+    free(lane->resources);
+    free(lane->batches);
+    free(lane);
+}
+
+static cadre_closure_list_t *
+list_of(cadre_closure_lane_t *lane, const cadre_closure_t *closure)
+{
+    if (closure->tag != CADRE_TAG_NONE) {
+        return &lane->tagged;
+    }
+    return closure->id == 0 && closure->argument_count > 0 ? &lane->ready : &lane->common;
+}
+
+static size_t *
+count_of(cadre_closure_lanes_t *self, const cadre_closure_t *closure)
+{
+    return closure->tag == CADRE_TAG_NONE ? &self->common : &self->tagged;
+}
+
+void
+cadre_closure_lanes_fini(cadre_closure_lanes_t *self)
+{
+    cadre_assert(self->common + self->tagged == 0);
+    while (self->count > 0) {
+        drop_lane(self, self->lanes[0]);
+    }
+    free(self->lanes);
+    *self = (cadre_closure_lanes_t){.common = 0};
+}
+
+/* The list that the closure is to stand in. */
+static cadre_closure_list_t *
+enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    const cadre_needs_t needs = cadre_closure_needs(closure);
+    cadre_closure_lane_t *lane = find_lane(self, &needs);
+    if (!lane && self->count == 1 && !first_of(self->lanes[0])) {
+        drop_lane(self, self->lanes[0]);
+    }
+    if (!lane) {
+        lane = add_lane(self, &needs);
+    }
+    closure->state = CADRE_CLOSURE_QUEUED;
+    closure->lane = lane;
+    (*count_of(self, closure))++;
+    return list_of(lane, closure);
+}
+
+void
+cadre_closure_lanes_push(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    closure->order = ++self->last_order;
+    cadre_closure_list_push(enter(self, closure), closure);
+}
+
+void
+cadre_closure_lanes_push_front(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    closure->order = --self->first_order;
+    cadre_closure_list_push_front(enter(self, closure), closure);
+}
+
+void
+cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_QUEUED);
+    cadre_closure_lane_t *lane = closure->lane;
+    cadre_closure_list_remove(list_of(lane, closure), closure);
+    (*count_of(self, closure))--;
+    closure->lane = NULL;
+    if (self->count > 1 && !first_of(lane)) {
+        drop_lane(self, lane);
+    }
+}
+
+static bool
+may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filter_t *filter)
+{
+    return !cadre_closure_is_apart(closure) && !cadre_closure_is_kept_back(closure, filter) &&
+           (below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below));
+}
+
+static cadre_closure_t *
+first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below,
+             const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *closure = lane->tagged.first;
+    while (closure && (closure->tag != worker || !may_go(closure, below, filter))) {
+        closure = closure->next;
+    }
+    return closure;
+}
+
+/* It, unless the filter keeps it back, and with it all of its lane: they are of one function. */
+static cadre_closure_t *
+unless_kept_back(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
+{
+    return closure && cadre_closure_is_kept_back(closure, filter) ? NULL : closure;
+}
+
+/* The first that may go: those that were begun before stand in front, some are handed out apart,
+ * then come those that are ready. */
+static cadre_closure_t *
+first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *closure = lane->common.first;
+    while (closure && closure->id != 0 && !may_go(closure, below, filter)) {
+        closure = closure->next;
+    }
+    if (closure && closure->id != 0) {
+        return closure;
+    }
+    if (below != CADRE_QUEUE_NEW_TOO) {
+        return NULL;
+    }
+    cadre_closure_t *ready = unless_kept_back(lane->ready.first, filter);
+    return ready ? ready : unless_kept_back(closure, filter);
+}
+
+static int
+kind_of(const cadre_closure_t *closure)
+{
+    if (closure->tag != CADRE_TAG_NONE) {
+        return 0;
+    }
+    if (closure->id != 0) {
+        return 1;
+    }
+    return closure->argument_count > 0 ? 2 : 3;
+}
+
+/* Which comes first of two closures of different lanes, of which one may be NULL: what is tagged,
+ * what was begun, what is ready, what is new. */
+static cadre_closure_t *
+earlier(cadre_closure_t *left, cadre_closure_t *right)
+{
+    if (!left || !right) {
+        return left ? left : right;
+    }
+    int left_kind = kind_of(left);
+    int right_kind = kind_of(right);
+    if (left_kind != right_kind) {
+        return left_kind < right_kind ? left : right;
+    }
+    return left->order < right->order ? left : right;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uint64_t below,
+                         const cadre_abilities_t *abilities, const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *next = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_closure_lane_t *lane = self->lanes[i];
+        if (cadre_abilities_meet(abilities, &lane->needs)) {
+            cadre_closure_t *closure = first_tagged(lane, worker, below, filter);
+            next = earlier(next, closure ? closure : first_common(lane, below, filter));
+        }
+    }
+    return next;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
+{
+    /* Empty only where it is the one lane. */
+    return self->count > 0 ? first_of(self->lanes[self->count - 1]) : NULL;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_needs_t *needs = &self->lanes[i]->needs;
+        for (size_t k = 0; k < needs->resource_count; k++) {
+            if (needs->resources[k] == resource) {
+                return first_of(self->lanes[i]);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* --- what no worker can run --- */
+
+bool
+cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms)
+{
+    if (!self->waits) {
+        *self = (cadre_unserved_t){.waits = true, .since_ms = now_ms};
+    }
+    return now_ms - self->since_ms >= limit_ms;
+}
+
+static const cadre_closure_t *
+first_unserved_tagged(const cadre_closure_lane_t *lane, cadre_is_unserved_t *is_unserved,
+                      const void *context)
+{
+    const cadre_closure_t *closure = lane->tagged.first;
+    while (closure && !is_unserved(context, &lane->needs, closure->tag)) {
+        closure = closure->next;
+    }
+    return closure;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *is_unserved,
+                             const void *context, uint64_t now_ms, uint64_t limit_ms)
+{
+    const cadre_closure_t *found = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_closure_lane_t *lane = self->lanes[i];
+        const cadre_closure_t *common = lane->ready.first ? lane->ready.first : lane->common.first;
+        const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
+        common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;
+        lane->common_unserved.waits = lane->common_unserved.waits && common;
+        lane->tagged_unserved.waits = lane->tagged_unserved.waits && tagged;
+        if (common && cadre_unserved_for_long(&lane->common_unserved, now_ms, limit_ms)) {
+            found = common;
+        }
+        if (tagged && cadre_unserved_for_long(&lane->tagged_unserved, now_ms, limit_ms)) {
+            found = tagged;
+        }
+    }
+    return (cadre_closure_t *)(uintptr_t)found; /* it is in a list of ours */
+}

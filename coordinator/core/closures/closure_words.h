@@ -1,0 +1,21 @@
+/*
+ * closure_words - a closure that is waited for, in words.
+ *
+ * Owner:   none: it only looks. Thread: under the coordinator's lock.
+ */
+#ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_WORDS_H
+#define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_WORDS_H
+
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "coordinator/core/catalogue.h"
+#include "coordinator/core/closures/closure.h"
+
+enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 }; /* of whatever is waited for */
+
+/* Says of a closure that has not ended what it is and where; gives `text`. */
+const char *cadre_closure_words(const cadre_closure_t *closure, const cadre_catalogue_t *catalogue,
+                                uint64_t now_ms, char text[CADRE_WAITING_TEXT_SIZE]);
+
+#endif

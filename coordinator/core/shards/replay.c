@@ -1,0 +1,472 @@
+#include "coordinator/core/shards/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+
+void
+cadre_replay_init(cadre_replay_t *self, bool keeping)
+{
+    *self = (cadre_replay_t){.keeping = keeping};
+}
+
+/* Bytes of a closure and, counting each once, of the results that it keeps from others. */
+static size_t
+begin_keeping(const cadre_closure_t *closure)
+{
+    size_t size_bytes = cadre_closure_size_bytes(closure);
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += from->kept++ == 0 ? from->tensors.size_bytes : 0;
+    }
+    return size_bytes;
+}
+
+static size_t
+end_keeping(const cadre_closure_t *closure)
+{
+    size_t size_bytes = cadre_closure_size_bytes(closure);
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += --from->kept == 0 ? from->tensors.size_bytes : 0;
+    }
+    return size_bytes;
+}
+
+/* Those of a closure's results that are not marked as counted are counted, and marked. */
+static size_t
+count_values(const cadre_closure_t *closure)
+{
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += from->counted ? 0 : from->tensors.size_bytes;
+        from->counted = true;
+    }
+    return size_bytes;
+}
+
+static void
+unmark_values(const cadre_closure_t *closure)
+{
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        closure->arguments[i].from->counted = false;
+    }
+}
+
+static void
+forget(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_u64_map_take(&self->kept, closure->id);
+    self->size_bytes -= end_keeping(closure);
+    self->forgotten++;
+    cadre_closure_destroy(&closure);
+}
+
+static size_t
+assign_size_bytes(const cadre_replay_assign_t *assign)
+{
+    size_t size_bytes = sizeof(*assign) + cadre_chunk_size_bytes(assign->entry.header);
+    for (size_t i = 0; i < assign->entry.chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(assign->entry.chunks[i]);
+    }
+    return size_bytes;
+}
+
+static void
+drop_assigns(cadre_replay_t *self, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        self->size_bytes -= assign_size_bytes(&self->assigns[i]);
+        cadre_outbox_entry_fini(&self->assigns[i].entry);
+    }
+    self->assign_count -= count;
+    self->assign_dropped += count;
+    if (self->assign_count > 0) {
+        memmove(self->assigns, self->assigns + count, self->assign_count * sizeof(*self->assigns));
+    }
+}
+
+static void
+drop_closures(cadre_replay_t *self, cadre_closure_log_t *log, uint64_t below)
+{
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_log_first(log)) && closure->id < below) {
+        cadre_closure_log_take(log, closure);
+        forget(self, closure);
+    }
+}
+
+void
+cadre_replay_fini(cadre_replay_t *self)
+{
+    drop_closures(self, &self->log, UINT64_MAX);
+    drop_closures(self, &self->redo, UINT64_MAX);
+    drop_closures(self, &self->aside, UINT64_MAX);
+    cadre_closure_log_fini(&self->log);
+    cadre_closure_log_fini(&self->redo);
+    cadre_closure_log_fini(&self->aside);
+    drop_assigns(self, self->assign_count);
+    cadre_assert(self->kept.count == 0);
+    cadre_u64_map_fini(&self->kept);
+    free(self->assigns);
+    *self = (cadre_replay_t){.keeping = false};
+}
+
+/* --- keeping --- */
+
+void
+cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(self->keeping && !closure->kept);
+    closure->kept = true;
+    closure->wants_results = false;
+    closure->future = NULL;
+    cadre_results_unref(&closure->results);
+    closure->worker = NULL;
+    cadre_u64_map_put(&self->kept, closure->id, closure);
+    self->size_bytes += begin_keeping(closure);
+    cadre_closure_log_put(&self->log, closure);
+}
+
+void
+cadre_replay_note_unsaved(cadre_replay_t *self)
+{
+    self->unsaved++;
+}
+
+void
+cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
+                         const cadre_message_t *message)
+{
+    if (!self->keeping) {
+        return;
+    }
+    if (self->assign_count == self->assign_capacity) {
+        self->assign_capacity = self->assign_capacity ? 2 * self->assign_capacity : 16;
+        self->assigns = cadre_realloc(self->assigns, self->assign_capacity, sizeof(*self->assigns));
+    }
+    cadre_message_t copy = *message;
+    copy.chunks = cadre_calloc(message->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
+    }
+    cadre_replay_assign_t *assign = &self->assigns[self->assign_count++];
+    *assign = (cadre_replay_assign_t){
+        .position = position, .shard = shard, .variable = (uint32_t)message->assign.variable};
+    cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
+    cadre_outbox_entry_init(&assign->entry, &nobody, &copy);
+    self->size_bytes += assign_size_bytes(assign);
+}
+
+uint64_t
+cadre_replay_assigns(const cadre_replay_t *self)
+{
+    return self->assign_dropped + self->assign_count;
+}
+
+void
+cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
+                    uint64_t assigns_before)
+{
+    cadre_assert(!self->active && self->in_flight == 0);
+    drop_closures(self, &self->log, cut_before);
+    if (assigns_before > self->assign_dropped) {
+        drop_assigns(self, (size_t)(assigns_before - self->assign_dropped));
+    }
+    self->cut = cut;
+    self->old_count = 0;
+    self->old_bytes = 0;
+    const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
+    const cadre_closure_t *closure = oldest;
+    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
+        self->old_count++;
+        self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
+    }
+    closure = oldest;
+    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
+        unmark_values(closure);
+    }
+}
+
+uint64_t
+cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
+{
+    uint64_t lowest = UINT64_MAX;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        lowest = closure->id >= from && closure->id < lowest ? closure->id : lowest;
+    }
+    return lowest;
+}
+
+uint64_t
+cadre_replay_fewest_drops(const cadre_replay_t *self)
+{
+    uint64_t fewest = UINT64_MAX;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        fewest = closure->drops < fewest ? closure->drops : fewest;
+    }
+    return fewest;
+}
+
+int
+cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
+{
+    /* What was kept for an older cut may have been dropped, where it failed. */
+    size_t count = self->kept.count > self->old_count ? self->kept.count - self->old_count : 0;
+    size_t size_bytes = self->size_bytes > self->old_bytes ? self->size_bytes - self->old_bytes : 0;
+    uint64_t times = count / CADRE_REPLAY_CLOSURES_MAX;
+    uint64_t by_size = size_bytes / CADRE_REPLAY_SIZE_MAX;
+    times = by_size > times ? by_size : times;
+    const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
+    if (times == 0 && oldest) {
+        /* The window of a shard that begins with the checkpoint before must reach to here. */
+        times = (next_id - oldest->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
+    }
+    return times > 2 ? 2 : (int)times;
+}
+
+void
+cadre_replay_hold(cadre_replay_t *self, bool holds)
+{
+    self->holds = holds;
+}
+
+void
+cadre_replay_stop(cadre_replay_t *self)
+{
+    cadre_assert(!self->active && self->in_flight == 0);
+    self->unsaved += self->kept.count;
+    drop_closures(self, &self->log, UINT64_MAX);
+    drop_assigns(self, self->assign_count);
+    self->old_count = 0;
+    self->old_bytes = 0;
+    self->keeping = false;
+}
+
+bool
+cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns)
+{
+    bool under_way = self->redo.count + self->aside.count + self->in_flight > 0;
+    const cadre_closure_t *youngest = cadre_closure_log_last(&self->log);
+    return under_way || (youngest && youngest->id >= cut) || cadre_replay_assigns(self) > assigns;
+}
+
+cadre_closure_t *
+cadre_replay_find(const cadre_replay_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->kept, id);
+}
+
+/* --- a pass --- */
+
+/* Moves everything of `from` to the closures to be run again. */
+static void
+move_to_redo(cadre_replay_t *self, cadre_closure_log_t *from)
+{
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_log_first(from))) {
+        cadre_closure_log_take(from, closure);
+        closure->state = CADRE_CLOSURE_QUEUED;
+        cadre_closure_log_put(&self->redo, closure);
+    }
+}
+
+/* Where the first assignment of the pass stands among those that are noted. */
+static size_t
+first_assign(const cadre_replay_t *self)
+{
+    return self->assigns_from > self->assign_dropped
+               ? (size_t)(self->assigns_from - self->assign_dropped)
+               : 0;
+}
+
+/* Moves the closures with ids from `from` on out of the log, to be run again. */
+static void
+redo_from(cadre_replay_t *self, uint64_t from)
+{
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = cadre_closure_log_first(&self->log); closure; closure = next) {
+        next = cadre_closure_log_next(&self->log, closure);
+        if (closure->id >= from) {
+            cadre_closure_log_take(&self->log, closure);
+            closure->state = CADRE_CLOSURE_QUEUED;
+            cadre_closure_log_put(&self->redo, closure);
+        }
+    }
+}
+
+void
+cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
+{
+    self->from = self->active && self->from < cut ? self->from : cut;
+    self->assigns_from =
+        self->active && self->assigns_from < assigns ? self->assigns_from : assigns;
+    self->active = true;
+    self->assign_next = first_assign(self);
+    cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        closure->stale = closure->attempt;
+    }
+    redo_from(self, self->from);
+    move_to_redo(self, &self->aside);
+    self->pass_count = self->redo.count + self->in_flight;
+}
+
+size_t
+cadre_replay_pass_assigns(const cadre_replay_t *self)
+{
+    size_t first = first_assign(self);
+    return first < self->assign_count ? self->assign_count - first : 0;
+}
+
+uint64_t
+cadre_replay_limit(const cadre_replay_t *self)
+{
+    uint64_t limit = self->assign_next < self->assign_count
+                         ? self->assigns[self->assign_next].position
+                         : UINT64_MAX;
+    /* One that the pass before asked for may be pending still, and be a later one. */
+    return self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;
+}
+
+cadre_closure_t *
+cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abilities_t *abilities,
+                  const cadre_closure_filter_t *filter,
+                  bool (*present)(const void *context, uint32_t tag), const void *context)
+{
+    uint64_t limit = cadre_replay_limit(self);
+    cadre_closure_t *closure = cadre_closure_log_first(&self->redo);
+    for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
+        bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
+                      !present(context, closure->tag);
+        const cadre_needs_t needs = cadre_closure_needs(closure);
+        if (is_for && !cadre_closure_is_apart(closure) &&
+            !cadre_closure_is_kept_back(closure, filter) &&
+            cadre_abilities_meet(abilities, &needs)) {
+            return closure;
+        }
+        closure = cadre_closure_log_next(&self->redo, closure);
+    }
+    return NULL;
+}
+
+void
+cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_log_take(&self->redo, closure);
+    closure->state = CADRE_CLOSURE_IN_FLIGHT;
+    self->in_flight++;
+}
+
+cadre_closure_t *
+cadre_replay_take(cadre_replay_t *self, uint32_t worker,
+                  bool (*present)(const void *context, uint32_t tag), const void *context)
+{
+    const cadre_abilities_t none = {.built = {.words = {0}}};
+    cadre_closure_t *closure = cadre_replay_next(self, worker, &none, NULL, present, context);
+    if (closure) {
+        cadre_replay_take_out(self, closure);
+    }
+    return closure;
+}
+
+static void
+leave_flight(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->kept && closure->state == CADRE_CLOSURE_IN_FLIGHT);
+    self->in_flight--;
+    closure->worker = NULL;
+}
+
+void
+cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_ENDED;
+    cadre_closure_log_put(&self->log, closure);
+}
+
+void
+cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_QUEUED;
+    cadre_closure_log_put(&self->redo, closure);
+}
+
+void
+cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_ASIDE;
+    cadre_closure_log_put(&self->aside, closure);
+}
+
+void
+cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    forget(self, closure);
+}
+
+void
+cadre_replay_release(cadre_replay_t *self)
+{
+    move_to_redo(self, &self->aside);
+}
+
+uint64_t
+cadre_replay_assign_number(const cadre_replay_t *self)
+{
+    return self->assign_dropped + self->assign_next;
+}
+
+static bool
+has_below(const cadre_closure_log_t *log, uint64_t id)
+{
+    const cadre_closure_t *oldest = cadre_closure_log_first(log);
+    return oldest && oldest->id < id;
+}
+
+const cadre_replay_assign_t *
+cadre_replay_next_assign(cadre_replay_t *self)
+{
+    if (!self->active || self->assign_next == self->assign_count) {
+        return NULL;
+    }
+    const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
+    bool older_left =
+        has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position);
+    if (self->in_flight > 0 || older_left ||
+        (self->assign_pending > 0 && self->assign_at != assign->position)) {
+        return NULL;
+    }
+    self->assign_next++;
+    self->assign_pending++;
+    self->assign_at = assign->position;
+    return assign;
+}
+
+void
+cadre_replay_assigned(cadre_replay_t *self)
+{
+    cadre_assert(self->assign_pending > 0);
+    self->assign_pending--;
+}
+
+bool
+cadre_replay_ends(cadre_replay_t *self)
+{
+    if (!self->active || self->redo.count > 0 || self->aside.count > 0 || self->in_flight > 0 ||
+        self->assign_next < self->assign_count || self->assign_pending > 0) {
+        return false;
+    }
+    self->active = false;
+    return true;
+}

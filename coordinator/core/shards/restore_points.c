@@ -1,0 +1,81 @@
+#include "coordinator/core/shards/restore_points.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+
+static void
+point_fini(cadre_restore_point_t *self)
+{
+    free(self->path);
+    free(self->assigned);
+    *self = (cadre_restore_point_t){.path = NULL};
+}
+
+void
+cadre_restore_points_init(cadre_restore_points_t *self)
+{
+    *self = (cadre_restore_points_t){.at = {{.path = cadre_strdup(""), .cut = 1}}};
+}
+
+void
+cadre_restore_points_fini(cadre_restore_points_t *self)
+{
+    point_fini(&self->at[0]);
+    point_fini(&self->at[1]);
+}
+
+void
+cadre_restore_points_resume(cadre_restore_points_t *self, const char *path, uint64_t id,
+                            uint64_t cut)
+{
+    point_fini(&self->at[0]);
+    self->at[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
+}
+
+void
+cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point)
+{
+    /* A shard that was restored since the cut, from the point before, has put some at risk. */
+    uint64_t told = self->at[0].unsaved + self->at[0].risked;
+    uint64_t risked = told > point->unsaved ? told - point->unsaved : 0;
+    point_fini(&self->at[1]);
+    self->at[1] = self->at[0];
+    self->at[0] = *point;
+    self->at[0].risked = risked;
+}
+
+/* Each closure counts once, for however many shards and points that may be: what came since the
+ * newest came since the other one too. */
+uint64_t
+cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved)
+{
+    cadre_restore_point_t *newest = &self->at[0];
+    cadre_restore_point_t *before = &self->at[1];
+    const cadre_restore_point_t *point = &self->at[at];
+    uint64_t count = unsaved - point->unsaved - point->risked;
+    before->risked += count;
+    newest->risked = unsaved - newest->unsaved;
+    return count;
+}
+
+/* Whether the point, a checkpoint of this session, holds this very variable. */
+static bool
+holds(const cadre_restore_point_t *self, const cadre_variable_t *variable)
+{
+    return variable->id <= self->variable_count &&
+           (variable->dropped == 0 || variable->dropped > self->drops);
+}
+
+bool
+cadre_restore_point_lacks(const cadre_restore_point_t *self, const cadre_variable_t *variable)
+{
+    bool is_of_session = self->variable_count > 0;
+    return is_of_session ? !holds(self, variable) : variable->again;
+}
+
+bool
+cadre_restore_point_is_past(const cadre_restore_point_t *self, const cadre_variable_t *variable)
+{
+    return variable->dropped > 0 && variable->dropped <= self->drops;
+}

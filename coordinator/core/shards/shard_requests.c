@@ -1,0 +1,453 @@
+#include "coordinator/core/shards/shard_requests.h"
+
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/wire/codec.h"
+
+struct cadre_shard_request {
+    cadre_shard_request_t *next;
+    uint64_t id;
+    cadre_outbox_entry_t entry;
+    bool fenced; /* the message says for which generation it is: */
+    uint64_t generation;
+    bool sent;
+    uint64_t first_ms; /* sent for the first time to who serves the shard now */
+    bool again;        /* it was lost, or refused: it goes out again */
+    uint64_t sent_ms;  /* a refused one waits from then on, a lost one does not */
+    uint64_t after;    /* the last PROBE before it */
+    uint64_t sequence; /* of an ASSIGN */
+    size_t size_bytes; /* of values in the question, or in the answer */
+    cadre_answered_t answered;
+    void *context;
+    uint64_t detail;
+};
+
+void
+cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count, uint64_t last)
+{
+    *self = (cadre_shard_requests_t){.shard_count = shard_count, .last = last};
+    self->lanes = cadre_calloc(shard_count, sizeof(*self->lanes));
+    for (uint32_t i = 0; i < shard_count; i++) {
+        self->lanes[i].last_p = &self->lanes[i].first;
+    }
+}
+
+static void
+destroy(cadre_shard_request_t *request)
+{
+    cadre_outbox_entry_fini(&request->entry);
+    free(request);
+}
+
+/* Takes *at out of its lane. */
+static cadre_shard_request_t *
+take(cadre_shard_requests_t *self, cadre_shard_lane_t *lane, cadre_shard_request_t **at)
+{
+    cadre_shard_request_t *request = *at;
+    *at = request->next;
+    if (lane->last_p == &request->next) {
+        lane->last_p = at;
+    }
+    lane->sent -= request->sent ? 1 : 0;
+    self->count--;
+    return request;
+}
+
+void
+cadre_shard_requests_fini(cadre_shard_requests_t *self)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        while (self->lanes[i].first) {
+            destroy(take(self, &self->lanes[i], &self->lanes[i].first));
+        }
+    }
+    free(self->lanes);
+    *self = (cadre_shard_requests_t){0};
+}
+
+/* Where the message says for which generation of the shard it is; NULL where it does not, or where
+ * it is the one that begins a generation. */
+static uint64_t *
+generation_of(cadre_message_t *message)
+{
+    if (message->type == CADRE_MESSAGE_CREATE) {
+        return &message->create.generation;
+    }
+    if (message->type == CADRE_MESSAGE_SETTLE) {
+        return &message->settle.generation;
+    }
+    if (message->type == CADRE_MESSAGE_SNAPSHOT) {
+        return &message->snapshot.generation;
+    }
+    if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
+        return &message->close_cut.generation;
+    }
+    if (message->type == CADRE_MESSAGE_DROP) {
+        return &message->drop.generation;
+    }
+    if (message->type == CADRE_MESSAGE_RETIRE) {
+        return &message->retire.generation;
+    }
+    if (message->type == CADRE_MESSAGE_PULL) {
+        return &message->pull.generation;
+    }
+    return message->type == CADRE_MESSAGE_ASSIGN ? &message->assign.generation : NULL;
+}
+
+/* The shard was restored since the request was made. */
+static void
+bring_up_to_date(cadre_shard_request_t *request, uint64_t generation)
+{
+    if (!request->fenced || request->generation == generation) {
+        return;
+    }
+    cadre_outbox_entry_t *entry = &request->entry;
+    cadre_message_t message;
+    int status =
+        cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
+                             entry->chunks, entry->chunk_count, &message);
+    cadre_assert(status == 0);
+    *generation_of(&message) = generation;
+    request->generation = generation;
+    cadre_task_t destination = entry->destination;
+    entry->chunk_count = 0;
+    cadre_outbox_entry_fini(entry);
+    cadre_outbox_entry_init(entry, &destination, &message);
+    cadre_message_fini(&message);
+}
+
+void
+cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
+                         cadre_answered_t answered, void *context, uint64_t detail)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    cadre_shard_request_t *request = cadre_calloc(1, sizeof(*request));
+    request->id = ++self->last;
+    request->answered = answered;
+    request->context = context;
+    request->detail = detail;
+    message->request = request->id;
+    const uint64_t *generation = generation_of(message);
+    request->fenced = generation != NULL;
+    request->sequence = message->type == CADRE_MESSAGE_ASSIGN ? message->assign.sequence : 0;
+    request->generation = generation ? *generation : 0;
+    cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        request->size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    self->incarnation = message->incarnation;
+    self->epoch = message->epoch;
+    cadre_outbox_entry_init(&request->entry, &nobody, message);
+    *lane->last_p = request;
+    lane->last_p = &request->next;
+    self->count++;
+}
+
+void
+cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes)
+{
+    cadre_shard_request_t *request = self->lanes[shard].first;
+    while (request->next) {
+        request = request->next;
+    }
+    request->size_bytes = size_bytes;
+}
+
+static cadre_shard_watch_t *
+watch_of(cadre_shard_lane_t *lane, const cadre_shard_request_t *request)
+{
+    return &lane->watches[request->entry.plane];
+}
+
+/* Control goes to the name that the ps joined with, in which the index may have been left open;
+ * data goes over the connection that was made to the shard. */
+static cadre_task_t
+destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
+{
+    cadre_task_t destination = *task;
+    destination.index = plane == CADRE_PLANE_DATA ? shard : task->index;
+    return destination;
+}
+
+/* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
+ * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what was
+ * retired before, and what follows a DROP finds its room free. */
+static bool
+is_ordered(cadre_message_type_t type)
+{
+    return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN ||
+           type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_RETIRE ||
+           type == CADRE_MESSAGE_DROP;
+}
+
+/* Puts the next PROBE off: the oldest request has just been answered. */
+static void
+rest(cadre_shard_watch_t *watch, uint64_t now_ms)
+{
+    watch->probe_wait_ms = CADRE_PROBE_MS;
+    watch->probe_due_ms = now_ms + CADRE_PROBE_MS;
+}
+
+static void
+send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
+     const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
+{
+    cadre_shard_watch_t *watch = watch_of(lane, request);
+    lane->sent += request->sent ? 0 : 1;
+    if (request->again && watch->probe_due_ms > now_ms + CADRE_PROBE_MS) {
+        rest(watch, now_ms); /* soon asked after, as if it were new */
+    }
+    request->first_ms = request->sent ? request->first_ms : now_ms;
+    request->sent = true;
+    request->sent_ms = now_ms;
+    request->after = watch->probe;
+    request->again = false;
+    request->entry.destination = destination_of(request->entry.plane, shard, target->task);
+    bring_up_to_date(request, target->generation);
+    cadre_outbox_repeat(outbox, &request->entry);
+}
+
+static void
+send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *target,
+         uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
+{
+    bool creating = false; /* what uses a part travels on another connection than its CREATE */
+    for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
+        if (!target->task) {
+            lane->sent -= request->sent ? 1 : 0;
+            request->sent = false;
+            continue;
+        }
+        if (creating && request->entry.type != CADRE_MESSAGE_CREATE) {
+            return;
+        }
+        creating = request->entry.type == CADRE_MESSAGE_CREATE;
+        if (!request->sent && lane->sent >= CADRE_SHARD_WINDOW) {
+            return;
+        }
+        if (!request->sent || (request->again && now_ms >= request->sent_ms + resend_ms)) {
+            send(lane, request, shard, target, now_ms, outbox);
+        }
+        if (is_ordered(request->entry.type)) {
+            return;
+        }
+    }
+}
+
+/* What is unanswered on a plane, as PROBE names it; its number. */
+static size_t
+outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
+            uint64_t triples[3 * CADRE_SHARD_WINDOW])
+{
+    size_t count = 0;
+    uint32_t left = lane->sent; /* what waits behind them may be much */
+    for (const cadre_shard_request_t *request = lane->first; left > 0 && count < CADRE_SHARD_WINDOW;
+         request = request->next) {
+        left -= request->sent ? 1 : 0;
+        if (request->sent && request->entry.plane == plane) {
+            triples[3 * count] = request->id;
+            triples[3 * count + 1] = 0;
+            triples[3 * count + 2] = request->sequence;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void
+probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
+      const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
+{
+    cadre_shard_watch_t *watch = &self->lanes[shard].watches[plane];
+    uint64_t triples[3 * CADRE_SHARD_WINDOW];
+    size_t count = target->task ? outstanding(&self->lanes[shard], plane, triples) : 0;
+    if (watch->heard || watch->probed) {
+        watch->heard_ms = now_ms;
+    }
+    if (watch->moved || count == 0) {
+        rest(watch, now_ms);
+    }
+    watch->probed = false;
+    watch->heard = false;
+    watch->moved = false;
+    if (count == 0 || now_ms < watch->probe_due_ms) {
+        return;
+    }
+    watch->probe = ++self->last;
+    uint64_t wait_ms = 2 * watch->probe_wait_ms;
+    watch->probe_wait_ms = wait_ms < CADRE_PROBE_MAX_MS ? wait_ms : CADRE_PROBE_MAX_MS;
+    watch->probe_due_ms = now_ms + watch->probe_wait_ms;
+    cadre_message_t message = {.type = CADRE_MESSAGE_PROBE,
+                               .request = watch->probe,
+                               .incarnation = self->incarnation,
+                               .epoch = self->epoch};
+    message.probe =
+        (cadre_probe_message_t){.generation = target->generation, .requests = {triples, 3 * count}};
+    cadre_task_t destination = destination_of(plane, shard, target->task);
+    cadre_outbox_send_on(outbox, plane, &destination, &message);
+}
+
+void
+cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
+                          const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,
+                          cadre_outbox_t *outbox)
+{
+    probe(self, shard, CADRE_PLANE_CONTROL, target, now_ms, outbox);
+    probe(self, shard, CADRE_PLANE_DATA, target, now_ms, outbox);
+    send_all(&self->lanes[shard], shard, target, now_ms, resend_ms, outbox);
+}
+
+static bool
+was_fenced(const cadre_message_t *reply)
+{
+    uint64_t status = reply->type == CADRE_MESSAGE_REPLY    ? reply->reply.status
+                      : reply->type == CADRE_MESSAGE_VALUES ? reply->values.status
+                                                            : 0;
+    return status == (uint64_t)-CADRE_EFENCED;
+}
+
+bool
+cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
+                            const cadre_message_t *reply)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    bool has_older[CADRE_PLANE_DATA + 1] = {false};
+    for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
+        bool *is_behind = &has_older[(*at)->entry.plane];
+        if ((*at)->id == reply->request) {
+            cadre_shard_watch_t *watch = watch_of(lane, *at);
+            watch->heard = true;
+            watch->moved = watch->moved || !*is_behind;
+            if ((*at)->fenced && was_fenced(reply)) {
+                (*at)->again = true;
+                return true; /* it went out before the shard was restored, and goes out again */
+            }
+            cadre_shard_request_t *request = take(self, lane, at);
+            request->answered(request->context, request->detail, reply, 0);
+            destroy(request);
+            return true;
+        }
+        *is_behind = *is_behind || (*at)->sent;
+    }
+    return false;
+}
+
+/* An ASSIGN is in, and only its REPLY was lost. */
+static void
+end_applied(cadre_shard_requests_t *self, uint32_t shard, uint64_t id)
+{
+    const cadre_message_t reply = {
+        .type = CADRE_MESSAGE_REPLY, .request = id, .reply = {.status = 0, .text = ""}};
+    cadre_shard_requests_answer(self, shard, &reply);
+}
+
+void
+cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
+                            const cadre_message_t *message)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    const cadre_u64s_t *states = &message->probed.states;
+    for (size_t i = 0; i + 1 < states->count; i += 2) {
+        cadre_shard_request_t *request = lane->first;
+        while (request && request->id != states->items[i]) {
+            request = request->next;
+        }
+        if (!request || !request->sent || request->after >= message->request) {
+            continue;
+        }
+        watch_of(lane, request)->probed = true;
+        if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
+            end_applied(self, shard, request->id);
+        } else if (states->items[i + 1] == CADRE_PROBED_UNKNOWN) {
+            request->again = true;
+            request->sent_ms = 0;
+        }
+    }
+}
+
+void
+cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard)
+{
+    for (cadre_shard_request_t *request = self->lanes[shard].first; request;
+         request = request->next) {
+        if (request->entry.plane == CADRE_PLANE_DATA) {
+            request->again = true;
+            request->sent_ms = 0;
+        }
+    }
+}
+
+void
+cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard)
+{
+    self->lanes[shard].watches[CADRE_PLANE_CONTROL].probe_due_ms = 0;
+}
+
+uint64_t
+cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
+                               size_t *size_bytes)
+{
+    const cadre_shard_lane_t *lane = &self->lanes[shard];
+    uint64_t since_ms = UINT64_MAX;
+    uint32_t left = lane->sent;
+    *size_bytes = 0;
+    for (const cadre_shard_request_t *request = lane->first; left > 0; request = request->next) {
+        left -= request->sent ? 1 : 0;
+        if (request->sent && request->entry.plane == CADRE_PLANE_DATA) {
+            since_ms = request->first_ms < since_ms ? request->first_ms : since_ms;
+            *size_bytes += request->size_bytes;
+        }
+    }
+    uint64_t heard_ms = lane->watches[CADRE_PLANE_DATA].heard_ms;
+    return since_ms > heard_ms ? since_ms : heard_ms;
+}
+
+void
+cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    while (lane->first) {
+        cadre_shard_request_t *request = take(self, lane, &lane->first);
+        request->answered(request->context, request->detail, NULL, CADRE_ECANCELLED);
+        destroy(request);
+    }
+}
+
+static void
+tell_nobody(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)detail, (void)reply, (void)status;
+}
+
+uint32_t
+cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        if (self->lanes[i].first && self->lanes[i].first->context == context) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+void
+cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        cadre_shard_lane_t *lane = &self->lanes[i];
+        for (cadre_shard_request_t **at = &lane->first; *at;) {
+            if ((*at)->context != context) {
+                at = &(*at)->next;
+            } else if ((*at)->entry.type == CADRE_MESSAGE_ASSIGN) {
+                (*at)->answered = tell_nobody;
+                (*at)->context = NULL;
+                at = &(*at)->next;
+            } else {
+                destroy(take(self, lane, at));
+            }
+        }
+    }
+}

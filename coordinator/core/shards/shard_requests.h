@@ -1,0 +1,113 @@
+/*
+ * shard_requests - what the coordinator has asked its ps tasks and not yet been answered.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * Every request can be repeated: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
+ * and CHECKPOINT_END by their nature, ASSIGN by its sequence. None is because time has passed: a
+ * shard that is busy, or reads a checkpoint, would only get a longer queue. While requests of a
+ * plane are unanswered a PROBE goes out on it now and then, ever more seldom, and what its PROBED
+ * does not know goes out again (proto-schemas/README.md, rule 11); so does everything that another
+ * ps is to answer, or that goes over a new connection. A request waits while its ps is away or
+ * being repaired. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at a
+ * time. A request goes out with the generation that its shard has then, not with the one it had
+ * when the request was made; one that was refused for it goes out again after resend_ms.
+ */
+#ifndef CADRE_COORDINATOR_CORE_SHARDS_SHARD_REQUESTS_H
+#define CADRE_COORDINATOR_CORE_SHARDS_SHARD_REQUESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/wire/outbox.h"
+
+enum { CADRE_SHARD_WINDOW = 64 };
+
+/* Told of each answer; with `reply` NULL when the request was given up (status says why). It may
+ * ask again, and forget. */
+typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_message_t *reply,
+                                 int status);
+
+typedef struct cadre_shard_request cadre_shard_request_t;
+
+/* Who serves a shard now. */
+typedef struct {
+    const cadre_task_t *task; /* NULL: nobody, or it is not to be asked yet */
+    uint64_t generation;
+} cadre_shard_target_t;
+
+/* What has been asked of a shard over one plane. */
+typedef struct {
+    bool heard;  /* a request was answered since the last pump, */
+    bool moved;  /* the oldest one, */
+    bool probed; /* a PROBE was answered */
+    uint64_t heard_ms;
+    uint64_t probe;         /* number of the last PROBE */
+    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
+    uint64_t probe_wait_ms; /* between that one and the one after it */
+} cadre_shard_watch_t;
+
+typedef struct {
+    cadre_shard_request_t *first;
+    cadre_shard_request_t **last_p;
+    uint32_t sent;
+    cadre_shard_watch_t watches[CADRE_PLANE_DATA + 1]; /* by plane */
+} cadre_shard_lane_t;
+
+typedef struct {
+    cadre_shard_lane_t *lanes; /* [shard_count] */
+    uint32_t shard_count;
+    uint64_t last;        /* request ids only go up */
+    uint64_t incarnation; /* of the coordinator, and its epoch, as its requests say */
+    uint64_t epoch;
+    size_t count;
+} cadre_shard_requests_t;
+
+/* Request ids begin above `last`: those of two such objects of one coordinator must differ. */
+void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count, uint64_t last);
+void cadre_shard_requests_fini(cadre_shard_requests_t *self);
+
+/* Queues `message` (its chunks move) for shard `shard`; its request id is set here. */
+void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
+                              cadre_message_t *message, cadre_answered_t answered, void *context,
+                              uint64_t detail);
+
+/* The values that answer what was asked last have so many bytes. */
+void cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes);
+
+/* Sends what the window allows, again what was lost or refused, and a PROBE on each plane, to the
+ * task that serves `shard` now; where there is none everything counts as unsent. */
+void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
+                               const cadre_shard_target_t *target, uint64_t now_ms,
+                               uint64_t resend_ms, cadre_outbox_t *outbox);
+
+/* Ends the request that `reply` answers; false when there is none. */
+bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
+                                 const cadre_message_t *reply);
+
+/* Takes the answer to a PROBE: what it does not know goes out again, what is in is answered. */
+void cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
+                                 const cadre_message_t *message);
+
+/* The data connection to this shard is a new one: what is unanswered goes out again over it. */
+void cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard);
+
+/* The ps may not have taken what was sent to it on the control plane: asks after it at once. */
+void cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard);
+
+/* Since when values are unanswered and nothing has come over the data connection; UINT64_MAX when
+ * none are. `size_bytes`: how much is under way. */
+uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
+                                        size_t *size_bytes);
+
+/* The first shard whose oldest unanswered request is of this context; UINT32_MAX: of none. */
+uint32_t cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context);
+
+/* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
+void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
+
+/* Tells this context nothing any more: its requests are dropped, all but ASSIGNs. One part of an
+ * assignment may have been made, and a replay would repeat all of them: the rest follows. */
+void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);
+
+#endif

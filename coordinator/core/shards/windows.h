@@ -1,0 +1,59 @@
+/*
+ * windows - how far the shards' applied windows have moved, and whether dispatch has room in them.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A shard remembers CADRE_APPLIED_WINDOW_MAX update ids above its base. Commits move the base; past
+ * half of the window the shards are told to settle below the lowest closure that has not ended.
+ * Nothing new is begun beyond the window: one closure that does not end, or a shard that does not
+ * answer, holds dispatch then. Who that is, is logged when it begins and every
+ * CADRE_WINDOW_REPORT_MS.
+ */
+#ifndef CADRE_COORDINATOR_CORE_SHARDS_WINDOWS_H
+#define CADRE_COORDINATOR_CORE_SHARDS_WINDOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/core/closures/begun.h"
+#include "coordinator/core/closures/closure_queue.h"
+#include "coordinator/core/closures/closure_words.h"
+#include "coordinator/core/shards/recovery.h"
+
+enum { CADRE_WINDOW_REPORT_MS = 30000 };
+
+/* All borrowed for their life. */
+typedef struct {
+    const cadre_catalogue_t *catalogue;
+    const cadre_closure_queue_t *queue;
+    const cadre_begun_t *begun;
+    const cadre_replay_t *replay;
+    const cadre_shard_recovery_t *recovery;
+    cadre_shard_requests_t *requests;
+    cadre_effects_t *effects;
+} cadre_windows_links_t;
+
+typedef struct {
+    cadre_windows_links_t links;
+    uint64_t settled;  /* base that every shard has; dispatch stays within the window above it */
+    uint64_t settling; /* the base that they were last asked to take */
+    uint32_t pending;  /* shards that have not answered */
+    uint64_t told_ms;  /* when the log may say again that the window is full */
+} cadre_windows_t;
+
+void cadre_windows_init(cadre_windows_t *self, const cadre_windows_links_t *links);
+
+/* Every shard has this base, or begins with a checkpoint that has. */
+void cadre_windows_raise(cadre_windows_t *self, uint64_t base);
+
+/* Returns whether there is room for one more closure, of as many steps as there can be. */
+bool cadre_windows_have_room(const cadre_windows_t *self);
+
+/* Says who keeps the windows full; gives `text`. */
+const char *cadre_windows_words(const cadre_windows_t *self, char text[CADRE_WAITING_TEXT_SIZE]);
+
+/* Has the shards settle where that is due, and reports who holds dispatch. Called every turn;
+ * returns when it must be called again at the latest. */
+uint64_t cadre_windows_tick(cadre_windows_t *self);
+
+#endif

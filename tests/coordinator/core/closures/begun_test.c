@@ -1,0 +1,61 @@
+#include "coordinator/core/closures/begun.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(begun, .timeout = 240);
+
+static cadre_closure_t *
+add(cadre_begun_t *self, uint32_t steps)
+{
+    cadre_closure_t *closure = cadre_closure_new(1);
+    closure->steps = steps;
+    cadre_begun_add(self, closure);
+    return closure;
+}
+
+Test(begun, gives_a_closure_as_many_ids_as_it_has_steps)
+{
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    cadre_closure_t *first = add(&self, 3);
+    cadre_closure_t *second = add(&self, 1);
+    cr_assert_eq(first->id, 1);
+    cr_assert_eq(second->id, 4);
+    cr_assert_eq(self.next_id, 5);
+    cr_assert_eq(second->number, 2);
+    cr_assert_eq(cadre_begun_find(&self, 4), second);
+    cadre_begun_fini(&self);
+    cadre_closure_destroy(&first);
+    cadre_closure_destroy(&second);
+}
+
+Test(begun, knows_the_lowest_id_that_has_not_ended)
+{
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    cr_assert_null(cadre_begun_oldest(&self));
+    cr_assert_eq(cadre_begun_lowest(&self), 1);
+    cadre_closure_t *first = add(&self, 1);
+    cadre_closure_t *second = add(&self, 1);
+    cr_assert_eq(cadre_begun_oldest(&self), first);
+    cadre_begun_end(&self, first->id);
+    cr_assert_eq(cadre_begun_lowest(&self), 2);
+    cr_assert_null(cadre_begun_find(&self, 1));
+    cadre_begun_end(&self, second->id);
+    cr_assert_eq(cadre_begun_lowest(&self), 3, "the next one");
+    cadre_begun_fini(&self);
+    cadre_closure_destroy(&first);
+    cadre_closure_destroy(&second);
+}
+
+Test(begun, goes_on_where_a_checkpoint_was_cut)
+{
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    cadre_begun_resume(&self, 100, 40);
+    cadre_closure_t *closure = add(&self, 1);
+    cr_assert_eq(closure->id, 100);
+    cr_assert_eq(closure->number, 41);
+    cadre_begun_fini(&self);
+    cadre_closure_destroy(&closure);
+}

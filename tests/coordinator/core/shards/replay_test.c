@@ -1,0 +1,119 @@
+#include "coordinator/core/shards/replay.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(replay, .timeout = 240);
+
+static void
+note(cadre_replay_t *self, uint32_t shard, uint64_t position)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_ASSIGN};
+    cadre_replay_note_assign(self, shard, position, &message);
+}
+
+static void
+keep(cadre_replay_t *self, uint64_t id)
+{
+    cadre_closure_t *closure = cadre_closure_new(1);
+    closure->id = id;
+    closure->number = id;
+    closure->attempt = 1;
+    closure->state = CADRE_CLOSURE_ENDED;
+    cadre_replay_keep(self, closure);
+}
+
+static bool
+is_present(const void *context, uint32_t tag)
+{
+    (void)context, (void)tag;
+    return true;
+}
+
+static uint64_t
+take(cadre_replay_t *self)
+{
+    cadre_closure_t *closure = cadre_replay_take(self, 0, is_present, NULL);
+    uint64_t id = closure ? closure->id : 0;
+    if (closure) {
+        cadre_replay_done(self, closure);
+    }
+    return id;
+}
+
+Test(replay, a_pass_that_begins_anew_waits_for_its_first_assignment_again)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true);
+    for (uint64_t id = 1; id <= 3; id++) {
+        keep(&self, id);
+    }
+    note(&self, 0, 2);
+    note(&self, 1, 3);
+    cadre_replay_begin(&self, 1, 0);
+    cr_assert_eq(take(&self), 1);
+    cr_assert_eq(cadre_replay_next_assign(&self)->position, 2);
+    cadre_replay_assigned(&self);
+    cr_assert_eq(take(&self), 2);
+    cr_assert_eq(cadre_replay_next_assign(&self)->position, 3);
+    cadre_replay_begin(&self, 1, 0); /* and the later one has not been answered */
+    cr_assert_eq(cadre_replay_limit(&self), 2);
+    cr_assert_eq(take(&self), 1);
+    cr_assert_eq(take(&self), 0, "2 comes after the first assignment");
+    cr_assert_null(cadre_replay_next_assign(&self), "one place at a time");
+    cadre_replay_assigned(&self);
+    cr_assert_eq(cadre_replay_next_assign(&self)->position, 2);
+    cadre_replay_assigned(&self);
+    cr_assert_eq(take(&self), 2);
+    cr_assert_eq(cadre_replay_next_assign(&self)->position, 3);
+    cadre_replay_assigned(&self);
+    cr_assert_not(cadre_replay_ends(&self));
+    cr_assert_eq(take(&self), 3);
+    cr_assert(cadre_replay_ends(&self));
+    cadre_replay_fini(&self);
+}
+
+Test(replay, what_the_commit_before_covers_goes_and_the_rest_is_in_order)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true);
+    const uint64_t ids[] = {5, 1, 4, 2, 3}; /* as they end */
+    for (size_t i = 0; i < 5; i++) {
+        keep(&self, ids[i]);
+    }
+    cadre_replay_commit(&self, 4, 1, 0);
+    cr_assert_eq(self.kept.count, 5);
+    cr_assert_eq(self.old_count, 3);
+    cadre_replay_commit(&self, 6, 4, 0);
+    cr_assert_eq(self.kept.count, 2);
+    cr_assert_eq(cadre_replay_lowest(&self, 1), 4);
+    cr_assert_eq(cadre_replay_lowest(&self, 5), 5);
+    cr_assert_eq(cadre_replay_lowest(&self, 6), UINT64_MAX);
+    cr_assert(cadre_replay_has_work(&self, 5, 0));
+    cr_assert_not(cadre_replay_has_work(&self, 6, 0));
+    cadre_replay_begin(&self, 4, 0);
+    cr_assert_eq(take(&self), 4);
+    cr_assert_eq(take(&self), 5);
+    cr_assert(cadre_replay_ends(&self));
+    cadre_replay_fini(&self);
+}
+
+Test(replay, a_pass_counts_what_it_runs_again_and_not_what_is_kept_for_an_older_cut)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true);
+    for (uint64_t id = 1; id <= 5; id++) {
+        keep(&self, id);
+    }
+    note(&self, 0, 2);
+    note(&self, 0, 6);
+    cadre_replay_begin(&self, 4, 1);
+    cr_assert_eq(self.pass_count, 2);
+    cr_assert_eq(cadre_replay_pass_assigns(&self), 1);
+    cr_assert_eq(take(&self), 4);
+    cadre_closure_t *held = cadre_replay_take(&self, 0, is_present, NULL);
+    cadre_replay_begin(&self, 3, 0); /* another shard begins further back */
+    cr_assert_eq(self.pass_count, 3, "the one in flight runs again too");
+    cr_assert_eq(cadre_replay_pass_assigns(&self), 2);
+    cadre_replay_done(&self, held);
+    cadre_replay_fini(&self);
+}
