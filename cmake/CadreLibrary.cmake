@@ -4,8 +4,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_coordinator_core)
-set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::czmq PkgConfig::msgpack PkgConfig::lmdb
-    PkgConfig::jansson PkgConfig::xxhash ${CADRE_HTTP_LINK} Threads::Threads m)
+set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::msgpack PkgConfig::lmdb PkgConfig::jansson
+    PkgConfig::xxhash ${CADRE_HTTP_LINK} Threads::Threads m)
 
 set(cadre_objects "")
 foreach(folder IN LISTS CADRE_PUBLIC_FOLDERS)

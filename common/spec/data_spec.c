@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,10 +81,9 @@ refuse_choice(const char *key, const char *choices)
             continue;
         }
         const char *between = strchr(from + 1, '|') ? "\", \"" : "\" or \"";
-        memcpy(wanted + at, between, strlen(between));
-        at += strlen(between);
+        at += (size_t)snprintf(wanted + at, sizeof(wanted) - at, "%s", between);
     }
-    wanted[at] = '"';
+    snprintf(wanted + at, sizeof(wanted) - at, "\"");
     return refuse(key, wanted);
 }
 

@@ -334,7 +334,9 @@ window_base(const cadre_shard_recovery_t *self, const cadre_restore_point_t *poi
 static uint64_t
 next_generation(const cadre_shard_recovery_t *self, uint32_t shard)
 {
-    bool is_open = self->links.members->ps[shard]->task.index == CADRE_INDEX_ANY;
+    const cadre_member_t *ps = self->links.members->ps[shard];
+    cadre_assert(ps); /* a place whose ps is lost is away: cadre_recovery_on_lost */
+    bool is_open = ps->task.index == CADRE_INDEX_ANY;
     uint64_t last = self->places[shard].generation;
     for (uint32_t i = 0; is_open && i < self->links.options->ps_count; i++) {
         const cadre_place_t *place = &self->places[i];
