@@ -90,7 +90,7 @@ run(const cadre_program_t *program, const cadre_plan_t *plan)
     cadre_slot_close(&slot);
     cadre_device_close(&device);
     for (int i = 0; i < argument_count; i++) {
-        cadre_tensor_fini(&arguments[i]);
+        free(arguments[i].data);
     }
     for (int i = 0; i < variable_count; i++) {
         free(variables[i]);
