@@ -228,7 +228,7 @@ tell_shard(cadre_control_loop_t *self, uint32_t kind, void *pointer)
 {
     if (cadre_pipe_send(cadre_actor_socket(self->shard), kind, pointer) < 0) {
         cadre_pipe_message_t lost = {kind, pointer};
-        cadre_shard_actor_drop(&lost);
+        cadre_shard_actor_free_message(&lost);
     }
 }
 
@@ -399,7 +399,7 @@ hear_shard(cadre_control_loop_t *self)
         } else if (message.kind == CADRE_SHARD_COUNTED) {
             take_counts(self, message.pointer);
         }
-        cadre_shard_actor_drop(&message);
+        cadre_shard_actor_free_message(&message);
     }
 }
 
@@ -594,7 +594,7 @@ close_actors(cadre_control_loop_t *self)
         return status;
     }
     while (self->shard && cadre_pipe_receive(cadre_actor_socket(self->shard), &message) == 0) {
-        cadre_shard_actor_drop(&message);
+        cadre_shard_actor_free_message(&message);
     }
     while (self->store && cadre_pipe_receive(cadre_actor_socket(self->store), &message) == 0) {
         free(message.pointer);

@@ -47,7 +47,7 @@ typedef struct {
 } shard_actor_t;
 
 void
-cadre_shard_actor_drop(cadre_pipe_message_t *message)
+cadre_shard_actor_free_message(cadre_pipe_message_t *message)
 {
     if (message->kind == CADRE_SHARD_QUESTION) {
         cadre_shard_question_note_t *note = message->pointer;
@@ -68,7 +68,7 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
 {
     if (cadre_pipe_send(self->pipe, kind, pointer) < 0) {
         cadre_pipe_message_t lost = {kind, pointer};
-        cadre_shard_actor_drop(&lost);
+        cadre_shard_actor_free_message(&lost);
     }
 }
 
@@ -304,7 +304,7 @@ take_orders(shard_actor_t *self)
         } else {
             self->stopped = true;
         }
-        cadre_shard_actor_drop(&message);
+        cadre_shard_actor_free_message(&message);
     }
 }
 

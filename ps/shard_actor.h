@@ -69,6 +69,6 @@ int cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_opt
                            cadre_socket_t *data, cadre_monitor_t *monitor, cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
-void cadre_shard_actor_drop(cadre_pipe_message_t *message);
+void cadre_shard_actor_free_message(cadre_pipe_message_t *message);
 
 #endif

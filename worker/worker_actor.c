@@ -221,7 +221,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
                                   &directory->shards[event->index],
                                   event->status == CADRE_ETIMEOUT);
         break;
-    case CADRE_WORKER_UNREACHABLE:
+    case CADRE_WORKER_REACHABILITY:
         on_unreachable(event);
         break;
     case CADRE_WORKER_OPEN_DATASET:

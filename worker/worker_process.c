@@ -22,6 +22,7 @@
 enum {
     DESCRIPTORS_OWN = 16, /* that are opened from then on, beside those to ps */
     AHEAD = 64,           /* runs that wait for a slot in the work queue */
+    STUCK_CHECK_MS = 500,
     STUCK_LOG_MS = 5000,  /* after the session a closure goes on that long: says so */
     HOST_NAME_SIZE = 256, /* gethostname */
     STOP_MS = 5000,       /* for a thread that has nothing left to do */
@@ -227,7 +228,7 @@ wait_for_end(process_t *self)
     while (!self->gone) {
         zmq_pollitem_t items[] = {{.socket = socket, .events = ZMQ_POLLIN},
                                   {.fd = self->signals, .events = ZMQ_POLLIN}};
-        cadre_poll(items, 2, self->left ? STUCK_LOG_MS / 10 : -1);
+        cadre_poll(items, 2, self->left ? STUCK_CHECK_MS : -1);
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(socket, &message) == 0) {
             on_message(self, &message);

@@ -33,10 +33,10 @@ typedef struct {
 /* Which file, and what it must be. */
 typedef struct {
     int directory_fd; /* open while the file is being opened */
-    const char *name; /* in it; not followed where it is a symbolic link */
+    const char *name; /* of the file in the folder; a symbolic link is refused */
     const char *path; /* for messages */
     uint64_t size_bytes;
-    uint64_t hash; /* disk.h */
+    uint64_t hash; /* of its content, as cadre_disk_hash has it */
 } cadre_shard_reader_file_t;
 
 /* Opens the file when its size and hash are as given, which is read on as many threads as there are

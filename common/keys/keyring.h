@@ -57,8 +57,8 @@ size_t cadre_keyring_look(cadre_keyring_t *self, int64_t now_ms, cadre_audit_t a
 /* Whether the last look could not read the directory as a whole. Takes no lock; false for NULL. */
 bool cadre_keyring_unreadable(const cadre_keyring_t *self);
 
-/* Changes whenever keys were withdrawn: who is connected then asks whether the other's key still
- * stands. Takes no lock. */
+/* A counter that grows whenever keys are withdrawn: whoever holds connections then asks whether the
+ * keys of their peers are still allowed. Takes no lock. */
 uint64_t cadre_keyring_withdrawals(const cadre_keyring_t *self);
 
 /* The ids of all allowed keys (cadre_peer_key_t) into `ids` of CADRE_ALLOWED_KEYS_MAX, in no order;

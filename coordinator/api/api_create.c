@@ -294,8 +294,8 @@ await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *o
                       : 0;
 }
 
-/* They are there: closures may refer to them. The lock is let go now and then, because workers are
- * told of each. */
+/* Makes a batch of variables that every ps has created visible: closures may refer to them, and
+ * workers are told of each, which takes long. So the lock is released after every so many. */
 static void
 publish(cadre_coordinator_t *self, const batch_t *batch)
 {

@@ -82,7 +82,7 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     cadre_ps_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
     cadre_dtype_t wire = spec->dtype;
-    int64_t row_count = 0;
+    int64_t row_elements = 0;
     size_t row_size_bytes = 0;
     int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
                                         spec->rank);
@@ -97,8 +97,8 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     }
     if (status == 0) {
         int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
-        status =
-            cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_count, &row_size_bytes);
+        status = cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_elements,
+                                  &row_size_bytes);
     }
     if (status == 0) {
         status = cadre_chunk_layout_init(&layout, (uint64_t)spec->rows, row_size_bytes);
@@ -115,7 +115,7 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     self->layout = layout;
     self->pool = pool;
     self->initializer = initializer;
-    self->first_element = (uint64_t)spec->first_row * (uint64_t)row_count;
+    self->first_element = (uint64_t)spec->first_row * (uint64_t)row_elements;
     self->values = new_chunks(&self->layout);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         self->slots[slot] = new_chunks(&self->layout);

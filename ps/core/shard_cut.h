@@ -45,7 +45,7 @@ int cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message
 /* Drops the images of this checkpoint, which is over, and of those before it. */
 void cadre_shard_cut_end(cadre_shard_cut_t *self, uint64_t checkpoint);
 
-/* Drops the image of a part, whose variable is dropped. */
+/* Frees the image that an open cut holds of a partition, because its variable is dropped. */
 void cadre_shard_cut_drop(cadre_shard_cut_t *self, const cadre_shard_part_t *part);
 
 /* Whether a cut is open and the update, or what was assigned after the cut of `checkpoint`, belongs

@@ -78,7 +78,7 @@ take(target_t *self)
             cadre_holding_destroy(&event.holding);
             break;
         case CADRE_WORKER_SHARD_MOVED:
-        case CADRE_WORKER_UNREACHABLE:
+        case CADRE_WORKER_REACHABILITY:
         case CADRE_WORKER_FORGET:
         case CADRE_WORKER_LACKS:
         case CADRE_WORKER_RESET:

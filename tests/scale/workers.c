@@ -90,7 +90,7 @@ on_event(workers_t *self, worker_t *worker, cadre_worker_event_t *event)
         cadre_holding_destroy(&event->holding);
         break;
     case CADRE_WORKER_SHARD_MOVED:
-    case CADRE_WORKER_UNREACHABLE:
+    case CADRE_WORKER_REACHABILITY:
     case CADRE_WORKER_OPEN_DATASET:
     case CADRE_WORKER_LOAD:
     case CADRE_WORKER_VALUES:

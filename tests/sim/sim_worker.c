@@ -359,7 +359,7 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
             sim_network_disturb(self->network, self->node, self->network->now_ms);
         }
         break;
-    case CADRE_WORKER_UNREACHABLE:
+    case CADRE_WORKER_REACHABILITY:
     case CADRE_WORKER_FORGET:
     case CADRE_WORKER_LACKS:
     case CADRE_WORKER_RESET:

@@ -233,7 +233,7 @@ Test(worker_recovery, gives_a_closure_back_whose_shard_says_nothing_for_the_time
     cadre_run_t *run = lose_shard(&self);
     expect_unreachable(&self, 1 << 1);
     cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_UNREACHABLE, &event));
+    cr_assert(take_event(&self, CADRE_WORKER_REACHABILITY, &event));
     cr_expect_eq(event.index, 1);
     cr_expect_eq(event.status, CADRE_ETIMEOUT);
     expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETIMEOUT);
@@ -340,7 +340,7 @@ Test(worker_recovery, counts_its_own_stall_against_no_shard)
     for (int i = 0; i < 3; i++) {
         fixture_stall(&self, FIXTURE_SHARD_TIMEOUT_MS);
     }
-    cr_expect_not(happened(&self, CADRE_WORKER_UNREACHABLE));
+    cr_expect_not(happened(&self, CADRE_WORKER_REACHABILITY));
     fixture_fini(&self);
 }
 

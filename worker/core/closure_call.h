@@ -57,7 +57,8 @@ bool cadre_closure_call_is_cancelled(const cadre_closure_call_t *self);
 bool cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *kept,
                                     cadre_worker_counters_t *counters);
 
-/* Gives the call what the resources that it names hold, [closure.resources]; takes the list. */
+/* Sets the values of the resources that the closure names, in the order of `closure.resources`, as
+ * many; takes the array. */
 void cadre_closure_call_give_holdings(cadre_closure_call_t *self, const cadre_holding_t **holdings);
 
 /* Of the resources that the closure names: what the one called `resource` holds; the result that is

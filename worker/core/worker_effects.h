@@ -21,8 +21,8 @@ typedef enum {
     CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
                                   give the connection up; `status` CADRE_ETIMEOUT: nothing has come
                                   on it for CADRE_MUTE_MS, make another one */
-    CADRE_WORKER_UNREACHABLE,  /* `index`: the shard has said nothing for too long, what waited for
-                                  it was given up; `status` 0: it is heard again */
+    CADRE_WORKER_REACHABILITY, /* of shard `index`: `status` CADRE_ETIMEOUT, it was silent for too
+                                  long, and what waited for it was given up; 0: it is heard */
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
     CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
@@ -79,7 +79,8 @@ void cadre_worker_effects_emit(cadre_worker_effects_t *self, const cadre_worker_
 /* Takes the oldest event out; false when there is none. */
 bool cadre_worker_effects_take_event(cadre_worker_effects_t *self, cadre_worker_event_t *event);
 
-/* Has the next turn send a HEARTBEAT; whether it is to, which is said once. */
+/* Asks for a HEARTBEAT in this turn, before it is due, as the coordinator waits for what it says;
+ * whether that was asked for since the last call. */
 void cadre_worker_effects_hurry(cadre_worker_effects_t *self);
 bool cadre_worker_effects_take_hurry(cadre_worker_effects_t *self);
 

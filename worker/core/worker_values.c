@@ -480,6 +480,7 @@ take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *
 {
     const cadre_values_message_t *values = &message->values;
     const cadre_pulled_part_list_t pulled = cadre_pulled_part_list_view(&values->partitions);
+    /* As many numbers as the parts that were asked for take, or items[i] leaves the message. */
     if (cadre_pulled_part_list(pulled.items, note->count).count != values->partitions.count) {
         return CADRE_EMALFORMED;
     }
@@ -529,7 +530,7 @@ hear(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     if (link->unreachable) {
-        cadre_worker_event_t event = {.kind = CADRE_WORKER_UNREACHABLE, .index = shard};
+        cadre_worker_event_t event = {.kind = CADRE_WORKER_REACHABILITY, .index = shard};
         snprintf(event.text, sizeof(event.text), "ps %u is heard again", shard);
         cadre_worker_effects_emit(self->effects, &event);
         cadre_worker_effects_hurry(self->effects);
@@ -784,7 +785,7 @@ give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
              now_ms - cadre_shard_link_owed_ms(link));
     cadre_shard_link_give_up(link, now_ms);
     cadre_worker_event_t event = {
-        .kind = CADRE_WORKER_UNREACHABLE, .index = shard, .status = CADRE_ETIMEOUT};
+        .kind = CADRE_WORKER_REACHABILITY, .index = shard, .status = CADRE_ETIMEOUT};
     snprintf(event.text, sizeof(event.text), "%s", text);
     cadre_worker_effects_emit(self->effects, &event);
     cadre_worker_effects_hurry(self->effects);

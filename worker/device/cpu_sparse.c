@@ -132,7 +132,7 @@ bags_of(const cadre_operands_t *operands, const cadre_plan_value_t *table)
                     .out = operands->out_data};
 }
 
-/* Bags follow each other without a gap from the first entry on. */
+/* Checks the offsets of bags: the first begins at 0, and each where the one before ends. */
 static int
 check_bags(const char *what, const bags_t *bags)
 {

@@ -69,7 +69,8 @@ add_input(growth_t *growth, int32_t value)
     return true;
 }
 
-/* The same chain with the step in it, if it has room. */
+/* Adds a step to a chain (operations of elements that run as one kernel), if it has room. What the
+ * step makes is inside the chain then and none of its inputs; the step's own inputs become such. */
 static bool
 add_step(const cadre_plan_t *plan, growth_t *growth, int at)
 {

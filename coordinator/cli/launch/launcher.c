@@ -338,11 +338,12 @@ cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_
     }
 
     const cadre_launch_task_t *known = &self->core.tasks[number];
+    uint32_t running = self->pids[number] > 0 ? 1 : 0;
     *task = (cadre_launcher_task_t){
         .role = known->role,
         .index = known->index,
         .pid = self->pids[number],
-        .has_ended = known->starts > (self->pids[number] > 0),
+        .has_ended = known->starts > running, /* an earlier process of this task has */
         .end = self->ends[number],
         .log_from = self->log_from[number],
     };

@@ -37,7 +37,7 @@ typedef struct {
     json_t *test;
     int signals;              /* descriptor */
     cadre_notices_t *notices; /* from the trainer and the coordinator */
-    int commands[2];          /* [0] in the trainer, [1] here */
+    int commands[2];          /* socket pair: the trainer reads [0], this thread writes [1] */
     pthread_t trainer;
     bool trainer_started;
     bool trainer_done;

@@ -19,7 +19,8 @@ level_text(char level)
     return texts[level_rank(level)];
 }
 
-/* Whether people are to see an event: by its level, or because it ends what they were told of. */
+/* Whether the terminal shows an event: its level is high enough, or it says that a problem
+ * that was shown is over. */
 static bool
 is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
 {

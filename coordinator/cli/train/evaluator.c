@@ -27,10 +27,10 @@ typedef struct {
     cadre_model_t model;
     uint64_t seen; /* the newest checkpoint of the last look; 0: none yet */
     int64_t seen_ms;
-    uint64_t evaluated; /* the last one that was tested */
-    uint64_t noted;     /* the newest damaged one that was told of */
-    bool complete;      /* that one is the end of the job */
-    bool damaged;       /* the last look found a damaged one */
+    uint64_t evaluated; /* id of the checkpoint evaluated last */
+    uint64_t noted;     /* id of the newest damaged checkpoint that was reported */
+    bool complete;      /* the checkpoint evaluated last is the job's final one */
+    bool damaged;       /* the last look found a damaged checkpoint */
     char damage[CADRE_TRAINER_TEXT_SIZE];
     int64_t said_ms;
 } evaluator_t;

@@ -13,7 +13,8 @@
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
-/* name, environment, kind, low, high, choices, default, field */
+/* A row for each setting: its key in a job file, environment variable, kind, least and most,
+ * choices, default, and the member of the job that it sets. */
 #define INTEGER   CADRE_SETTING_INTEGER
 #define NUMBER    CADRE_SETTING_NUMBER
 #define SWITCH    CADRE_SETTING_SWITCH

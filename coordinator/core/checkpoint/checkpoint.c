@@ -497,9 +497,9 @@ give_restore_point(cadre_checkpoint_t *self, const char *path)
     cadre_recovery_on_commit(self->links.recovery, &point);
 }
 
-/* Lets go what no shard can be told to begin with any more. Not before the commit was taken: one
- * that came while a shard is restored from the point before keeps both, and one whose last sync
- * failed is on disk and counts for nothing. */
+/* Orders the deletion of checkpoints that no shard can be restored from any more. Only once the
+ * newest commit counts: while a shard is restored from the checkpoint before it, both are kept; and
+ * a checkpoint whose last fsync failed is on disk, but is not used. */
 static void
 retain(cadre_checkpoint_t *self)
 {
@@ -585,7 +585,8 @@ is_resuming(cadre_checkpoint_t *self)
     return awaited != NULL;
 }
 
-/* When the next automatic one begins; UINT64_MAX for never. */
+/* Puts off the next automatic checkpoint where nothing has changed, and returns when it begins;
+ * UINT64_MAX for never. */
 static uint64_t
 automatic_due_ms(cadre_checkpoint_t *self, bool may_begin)
 {
@@ -594,8 +595,9 @@ automatic_due_ms(cadre_checkpoint_t *self, bool may_begin)
         is_resuming(self)) {
         return UINT64_MAX;
     }
-    /* Where nothing was done it would only push out an older one that differs; but what is dropped
-     * may stay in memory for closures that run again from that one. */
+    /* If nothing has changed since the last checkpoint, the next would only evict an older one that
+     * differs. But deleted variables stay in memory for a replay from the checkpoint before, and a
+     * new one lets them be freed. */
     bool is_same =
         done(self) == self->saved && self->links.drops->done == self->links.drops->retired;
     if (self->due_ms == 0 || (self->links.effects->now_ms >= self->due_ms && is_same)) {

@@ -48,7 +48,7 @@ typedef enum {
 enum {
     CADRE_CHECKPOINT_REPORT_MS = 30000, /* in one state: what it waits for is logged, and again */
     CADRE_CHECKPOINT_COMMIT_MS = 30000, /* a lost shard waits for a commit no longer than this */
-    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* after one that failed, before the next that must be */
+    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* from one that failed to the next try */
     CADRE_CHECKPOINT_WAITS_SIZE = 512,  /* bytes of cadre_checkpoint_waits */
 };
 
@@ -194,8 +194,8 @@ void cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
                                  const cadre_snapshot_written_message_t *written);
 void cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer);
 
-/* Notes that a closure with a sequence number has ended well: a checkpoint holds it unless its cut
- * is below the closure. */
+/* Notes that a closure with a sequence number (one that restarts count by: cadre/coordinator.h) has
+ * succeeded. The checkpoint that is open holds it if its id is below the cut. */
 void cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure);
 
 /* Gives up the one under way, unless it is being committed. */

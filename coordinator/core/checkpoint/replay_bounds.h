@@ -1,13 +1,13 @@
 /*
- * replay_bounds - what happens when kept closures reach their bound: a checkpoint makes room, or
- * keeping ends.
+ * replay_bounds - what happens when the log of closures for a replay is full.
  *
  * Owner:   none: it looks at the replay and at the checkpoint.
  * Thread:  under the coordinator's lock.
  *
- * At the bound a checkpoint begins. At twice the bound nothing new is begun: checkpoints must have
- * failed for long, or take long, and somebody may have to make room for them. Without checkpoints
- * nothing is kept any more, and a lost ps costs updates.
+ * At the bound a checkpoint begins, after which the log can be truncated. At twice the bound no
+ * new closure is begun (backpressure): checkpoints have failed or taken long,
+ * and somebody may have to free disk space for them. Without checkpoints the log is given up at the
+ * bound, and a lost ps costs updates.
  */
 #ifndef CADRE_COORDINATOR_CORE_CHECKPOINT_REPLAY_BOUNDS_H
 #define CADRE_COORDINATOR_CORE_CHECKPOINT_REPLAY_BOUNDS_H

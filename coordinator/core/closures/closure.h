@@ -73,12 +73,12 @@ typedef struct cadre_closure {
     bool stays;           /* it is past the deadline and there is no other worker for it */
     uint64_t deadline_ms; /* of one attempt; 0: none */
     uint32_t overruns;    /* attempts that ran past it */
-    uint64_t
-        overran_on[CADRE_OVERRUNS_MAX]; /* incarnations of their workers; 0: it may try again */
-    uint32_t device_failures;           /* attempts that devices have ended */
-    cadre_suspicion_t suspicion;        /* whether it kills workers, */
-    uint64_t trial;                     /* and incarnation of the one that is to try; 0: none */
-    uint64_t sequence;                  /* the caller's number; 0: none */
+    uint64_t overran_on
+        [CADRE_OVERRUNS_MAX]; /* workers (incarnations) that do not get it again; 0: that one may */
+    uint32_t device_failures; /* attempts that devices have ended */
+    cadre_suspicion_t suspicion; /* whether it kills workers, */
+    uint64_t trial;              /* and incarnation of the one that is to try; 0: none */
+    uint64_t sequence;           /* the caller's number; 0: none */
     uint64_t
         interval; /* the queue's, between two barriers (coordinator/core/closures/barriers.h) */
     uint64_t drop_interval;      /* the same, of those that drops set */

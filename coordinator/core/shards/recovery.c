@@ -418,8 +418,8 @@ take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
     announce(self, shard); /* away until it is done */
 }
 
-/* Everyone else goes back to where `shard` begins. One that is away may come back as it was, with
- * more than that: it is to be restored too. */
+/* Restores every other shard from the point that `shard` is restored from, also those whose ps are
+ * away: they may return with what was applied after it. */
 static void
 roll_back_others(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -723,7 +723,8 @@ end_pass(cadre_shard_recovery_t *self)
 
 /* --- time --- */
 
-/* Nobody serves the shard: the job ends when that lasts. Returns when it does. */
+/* Ends the job if the shard has had no ps until its deadline. Returns the deadline; UINT64_MAX for
+ * none. */
 static uint64_t
 watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
 {
