@@ -29,9 +29,9 @@ enum {
     TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent; */
     TURN_DATA_ROOM = 64,     /* of them, that control leaves to data */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
-    /* After a disconnect, which libzmq does not say of whom, the core sends each peer a message to
-     * see whom the ROUTER still knows. It forgets a peer only after the event, so the first messages may
-     * still seem to be sent: this many times, this far apart. */
+    /* After a disconnect, which libzmq does not say of whom, the core sends each peer a message
+     * to see whom the ROUTER still knows. It forgets a peer only after the event, so the first
+     * messages may still seem to be sent: this many times, this far apart. */
     PROBES = 4,
     PROBE_AGAIN_MS = 30,
 };

@@ -6,8 +6,8 @@
  * A path that was checked and is then opened by its name may have become another one in between (a
  * race between check and use): whoever can write to a folder on the way replaces it by a link. So
  * the kernel checks and opens in one call (openat2, Linux 5.6). Where it, or a filter of system
- * calls, knows no such call, one folder after the other is opened below the one before, with O_NOFOLLOW:
- * that takes more calls and follows no link either.
+ * calls, knows no such call, one folder after the other is opened below the one before, with
+ * O_NOFOLLOW: that takes more calls and follows no link either.
  */
 #ifndef CADRE_COMMON_SYSTEM_BENEATH_H
 #define CADRE_COMMON_SYSTEM_BENEATH_H

@@ -23,8 +23,8 @@ typedef struct {
     bool plain; /* `data` is of malloc */
 } cadre_host_memory_t;
 
-/* Makes room for `size_bytes`, aligned to 64. True when the memory is another: what was in it is lost,
- * and pointers into it dangle. */
+/* Makes room for `size_bytes`, aligned to 64. True when the memory is another: what was in it is
+ * lost, and pointers into it dangle. */
 bool cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes);
 
 /* Frees it; can be used again. */
