@@ -1,7 +1,8 @@
 /*
  * abilities - what closures need, and which workers have it: native functions, data, resources.
  *
- * Owner:   a member of the job (membership.h); needs are borrowed from their closure or lane.
+ * Owner:   a member of the job (members/membership.h); needs are borrowed from their closure or
+ * lane.
  * Thread:  under the coordinator's lock.
  *
  * A function is there until the worker says that it is not: a closure that it cannot run comes back

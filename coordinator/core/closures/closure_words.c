@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 
 const char *
 cadre_closure_words(const cadre_closure_t *closure, const cadre_catalogue_t *catalogue,

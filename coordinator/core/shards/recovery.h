@@ -32,7 +32,7 @@
 #include "coordinator/core/core_options.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/restore_points.h"
 #include "coordinator/core/shards/shard_requests.h"

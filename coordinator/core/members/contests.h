@@ -7,8 +7,8 @@
  * by malice, end a healthy task. It is when its holder is gone or silent; until that is known, the
  * newcomer gets no answer and asks again.
  */
-#ifndef CADRE_COORDINATOR_CORE_CONTESTS_H
-#define CADRE_COORDINATOR_CORE_CONTESTS_H
+#ifndef CADRE_COORDINATOR_CORE_MEMBERS_CONTESTS_H
+#define CADRE_COORDINATOR_CORE_MEMBERS_CONTESTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 
 #include <inttypes.h>
 #include <stdio.h>

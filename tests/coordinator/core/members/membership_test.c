@@ -1,4 +1,4 @@
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * incarnation that is gone may come back only by HELLO; one that was replaced may not come back, or
  * two processes with one index would throw each other out for ever.
  */
-#ifndef CADRE_COORDINATOR_CORE_MEMBERSHIP_H
-#define CADRE_COORDINATOR_CORE_MEMBERSHIP_H
+#ifndef CADRE_COORDINATOR_CORE_MEMBERS_MEMBERSHIP_H
+#define CADRE_COORDINATOR_CORE_MEMBERS_MEMBERSHIP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/contests.h"
+#include "coordinator/core/members/contests.h"
 
 #include <string.h>
 
