@@ -78,9 +78,10 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
     if (oldest && oldest->is_running) {
         json_object_set_new(
             object, "runs",
-            json_pack("{s:I, s:s, s:I}", "closure", (json_int_t)oldest->id, "function",
-                      core->catalogue.functions[oldest->function - 1]->name, "ms",
-                      (json_int_t)(core->effects.now_ms - core->stalled_ms - oldest->running_ms)));
+            json_pack(
+                "{s:I, s:s, s:I}", "closure", (json_int_t)oldest->id, "function",
+                core->catalogue.functions[oldest->function - 1]->name, "ms",
+                (json_int_t)(core->effects.now_ms - core->leases.stalled_ms - oldest->running_ms)));
     }
     if (!is_ps) {
         json_object_set_new(object, "lacks", lacks_json(core, member));

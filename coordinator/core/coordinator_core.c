@@ -42,10 +42,12 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
-    *self = (cadre_core_t){
-        .options = *options, .tick_due_ms = UINT64_MAX, .unread_since_ms = UINT64_MAX};
+    *self = (cadre_core_t){.options = *options};
     cadre_effects_init(&self->effects, options->incarnation, options->epoch, now_ms);
     cadre_membership_init(&self->membership, options->ps_count);
+    cadre_leases_init(&self->leases, &(cadre_leases_links_t){.options = &self->options,
+                                                             .membership = &self->membership,
+                                                             .effects = &self->effects});
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_begun_init(&self->begun);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
@@ -329,12 +331,30 @@ tick_checkpoint(cadre_core_t *self)
     return due_ms;
 }
 
+/* Takes out whoever was silent for a lease. Returns when to look again. */
+static uint64_t
+tick_leases(cadre_core_t *self, bool unread)
+{
+    uint64_t stall_ms = cadre_leases_end_stall(&self->leases);
+    if (stall_ms > 0) {
+        cadre_contests_excuse(&self->contests, stall_ms, self->effects.now_ms);
+        cadre_recovery_excuse(&self->recovery, stall_ms);
+    }
+
+    uint64_t due_ms = UINT64_MAX;
+    cadre_member_t *expired = NULL;
+    while ((expired = cadre_leases_expired(&self->leases, unread, &due_ms))) {
+        cadre_core_lose(self, expired, "its lease ran out", false);
+    }
+    return due_ms;
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
     cadre_effects_set_time(&self->effects, now_ms);
     cadre_effects_tell_held_lines(&self->effects);
-    uint64_t due_ms = cadre_min_u64(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
+    uint64_t due_ms = cadre_min_u64(tick_leases(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         due_ms = cadre_min_u64(due_ms, cadre_windows_tick(&self->windows));
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
@@ -354,8 +374,9 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     cadre_dispatch_acknowledge(self);
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_admission_chase(self) || asks || self->queue.cancelling;
-    self->tick_due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;
-    return self->tick_due_ms;
+    due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    cadre_leases_promise(&self->leases, due_ms);
+    return due_ms;
 }
 
 void

@@ -24,6 +24,7 @@
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/contests.h"
+#include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
@@ -60,6 +61,7 @@ struct cadre_core {
     cadre_effects_t effects; /* of the turn, for the shell; and its time */
 
     cadre_membership_t membership;
+    cadre_leases_t leases;
     cadre_contests_t contests; /* who waits for a place that is held */
     cadre_catalogue_t catalogue;
     cadre_definitions_t definitions; /* what workers are told of variables */
@@ -88,17 +90,12 @@ struct cadre_core {
     bool unserved;        /* closures may wait that no worker can run; */
     cadre_unserved_t redo_unserved; /* one that is to run again does */
     uint64_t admission_due_ms;      /* when to look at that again */
-    uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t stalled_ms;      /* how long the shell did not listen, together */
-    uint64_t stall_end_ms;    /* of the last time */
-    uint64_t withdrawn_ms;    /* when keys were withdrawn last; 0: never */
-    uint64_t watch_due_ms;    /* when to look again at what runs */
-    cadre_longest_t longest;  /* when that was done last */
-    uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
-    uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
-    uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
-    uint64_t dropped_due_ms;  /* when the log may tell of them again */
-    bool keys_unreadable;     /* as cadre_keyring_unreadable says */
+    uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t watch_due_ms;   /* when to look again at what runs */
+    cadre_longest_t longest; /* when that was done last */
+    uint64_t dropped;        /* messages that were malformed, or not their sender's to send */
+    uint64_t dropped_due_ms; /* when the log may tell of them again */
+    bool keys_unreadable;    /* as cadre_keyring_unreadable says */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -135,7 +132,7 @@ void cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t
 void cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms);
 
 /* The connection to a task is gone: it is lost, but after an own stall of the coordinator or when
- * keys were withdrawn, when it has a lease to say HELLO again (leases.c). */
+ * keys were withdrawn, when it has a lease to say HELLO again (members/leases.h). */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
 /* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
@@ -148,7 +145,7 @@ void cadre_core_probe(cadre_core_t *self);
 /* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
  * and calls; `unread`: more messages wait than that batch took. Returns when it wants to be called
  * again, CADRE_TICK_MS_MAX from now at the latest: a shell that comes later has been stalled, and
- * no lease is judged over that (leases.c). */
+ * no lease is judged over that (members/leases.h). */
 uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 
 /* The store's answer to an order. */
@@ -227,15 +224,6 @@ void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
                          const cadre_message_t *message);
 void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
 void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason);
-
-/* leases.c: takes out whoever was silent for a lease; when to look again. */
-uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
-/* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
- * that closes tells of no death. */
-bool cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms);
-/* The connection to `member` has closed. True after an own stall, and when keys were withdrawn: it
- * lives, as far as is known, and its lease is long enough for it to say HELLO over another one. */
-bool cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms);
 
 /* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
 bool cadre_dispatch(cadre_core_t *self);

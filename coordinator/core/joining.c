@@ -384,7 +384,7 @@ void
 cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
 {
     cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
-    if (!member || !cadre_leases_keep(self, member, now_ms)) {
+    if (!member || !cadre_leases_keep(&self->leases, member, now_ms)) {
         lose_task(self, task, now_ms, "its connection closed", true);
     }
 }
@@ -416,7 +416,7 @@ cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint6
     cadre_member_t *member = NULL;
     size_t cursor = 0;
     cadre_effects_set_time(&self->effects, now_ms);
-    self->withdrawn_ms = now_ms;
+    cadre_leases_note_withdrawal(&self->leases);
     qsort(ids, count, sizeof(*ids), compare_ids);
     while ((member = find_withdrawn(self, ids, count, &cursor))) {
         cadre_core_lose(self, member, "its key is withdrawn", false);

@@ -160,7 +160,7 @@ name_long(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *clo
 static uint64_t
 ran(const cadre_core_t *self, const cadre_closure_t *closure)
 {
-    return self->effects.now_ms - self->stalled_ms - closure->running_ms;
+    return self->effects.now_ms - self->leases.stalled_ms - closure->running_ms;
 }
 
 /* Every slot has something that does not stop: what waits behind it goes elsewhere, the newest
@@ -185,7 +185,7 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
         next = closure->next;
         if (!closure->is_running) {
             closure->is_running = true;
-            closure->running_ms = self->effects.now_ms - self->stalled_ms;
+            closure->running_ms = self->effects.now_ms - self->leases.stalled_ms;
         }
         uint64_t ran_ms = ran(self, closure);
         if (ran_ms >= self->longest.ran_ms) {

@@ -166,7 +166,7 @@ fixture_collect(fixture_t *self)
 static inline void
 fixture_turn(fixture_t *self)
 {
-    self->core.tick_due_ms = self->now_ms;
+    cadre_leases_promise(&self->core.leases, self->now_ms);
     self->due_ms = cadre_core_tick(&self->core, self->now_ms, false);
     fixture_collect(self);
 }

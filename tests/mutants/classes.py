@@ -57,7 +57,7 @@ CLASSES = [
     ("drained-counts", "what a peer has taken counts as waiting for it",
      "coordinator drain", drop("size_bytes")),
     ("own-stall-runs", "a closure runs while the coordinator itself stands still",
-     "coordinator/core ran", swap("self->stalled_ms -", "")),
+     "coordinator/core ran", swap("self->leases.stalled_ms -", "")),
     ("briefed-once", "a worker whose connection broke is not told again what it may have missed",
      "coordinator/core cadre_core_on_hello", without("hello->round > member->round")),
     ("given-up-assign", "an assignment whose call gives up is made on some shards",

@@ -236,7 +236,8 @@ attend(fixture_t *self, uint64_t ms)
 {
     uint64_t until_ms = self->now_ms + ms;
     while (self->now_ms < until_ms) {
-        self->now_ms = self->core.tick_due_ms < until_ms ? self->core.tick_due_ms : until_ms;
+        self->now_ms =
+            self->core.leases.tick_due_ms < until_ms ? self->core.leases.tick_due_ms : until_ms;
         cadre_core_tick(&self->core, self->now_ms, false);
     }
     fixture_collect(self);
@@ -309,7 +310,7 @@ Test(joining, an_own_stall_shows_nobody_that_the_holder_of_a_place_lives)
     ask_for(self, &newcomer, &worker, 1000);
     self->now_ms += 12000;
     cadre_core_tick(&self->core, self->now_ms, false);
-    cr_assert_gt(self->core.stalled_ms, 0);
+    cr_assert_gt(self->core.leases.stalled_ms, 0);
     ask_for(self, &newcomer, &worker, CADRE_SUSPECT_MS);
     cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 0);
     cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1);

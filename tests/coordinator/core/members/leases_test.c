@@ -1,4 +1,6 @@
 /* Leases: who is presumed dead, and that the coordinator's own stalls are nobody's silence. */
+#include "coordinator/core/members/leases.h"
+
 #include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"
 
