@@ -330,9 +330,9 @@ static void
 answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
 {
     cadre_core_t *core = &self->coordinator->core;
-    if (cadre_core_check_sender(core, &received->from, &received->message) < 0) {
+    if (cadre_rights_check(&core->rights, &received->from, &received->message) < 0) {
         const cadre_sender_t sender = {received->from, true, received->message.key};
-        cadre_core_dropped(core, 1, &sender, cadre_error_text());
+        cadre_rights_note_dropped(&core->rights, 1, &sender, cadre_error_text());
         return;
     }
     if (now_ms < self->status_ms) {
@@ -414,7 +414,8 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
         receive_one(self, &self->received[i], now_ms);
     }
     if (self->malformed > 0) {
-        cadre_core_dropped(core, self->malformed, &self->malformed_from, self->malformed_text);
+        cadre_rights_note_dropped(&core->rights, self->malformed, &self->malformed_from,
+                                  self->malformed_text);
         self->malformed = 0;
     }
     for (size_t i = 0; i < self->gone_count; i++) {

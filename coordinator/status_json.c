@@ -191,7 +191,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "messages",
-                        json_pack("{s:I}", "dropped", (json_int_t)core->dropped));
+                        json_pack("{s:I}", "dropped", (json_int_t)core->rights.dropped));
     const char *transport = core->options.transport;
     json_object_set_new(status, "transport", json_string(transport ? transport : "plain"));
     json_object_set_new(status, "keys_unreadable", json_boolean(core->keys_unreadable));

@@ -296,7 +296,8 @@ cadre_admission_on_dataset(cadre_core_t *self, cadre_member_t *member,
     }
     if (ready->status == 0 && !cadre_dtype_valid(ready->label_dtype)) {
         const cadre_sender_t sender = {member->task, true, member->key};
-        cadre_core_dropped(self, 1, &sender, "DATASET_READY: its labels have no data type");
+        cadre_rights_note_dropped(&self->rights, 1, &sender,
+                                  "DATASET_READY: its labels have no data type");
         return;
     }
     cadre_dataset_t *dataset = self->catalogue.datasets[ready->id - 1];

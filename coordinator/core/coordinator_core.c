@@ -45,6 +45,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     *self = (cadre_core_t){.options = *options};
     cadre_effects_init(&self->effects, options->incarnation, options->epoch, now_ms);
     cadre_membership_init(&self->membership, options->ps_count);
+    cadre_rights_init(&self->rights, &self->membership, &self->effects);
     cadre_leases_init(&self->leases, &(cadre_leases_links_t){.options = &self->options,
                                                              .membership = &self->membership,
                                                              .effects = &self->effects});
@@ -256,9 +257,9 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
                    uint64_t now_ms)
 {
     cadre_effects_set_time(&self->effects, now_ms);
-    if (cadre_core_check_sender(self, from, message) < 0) {
+    if (cadre_rights_check(&self->rights, from, message) < 0) {
         const cadre_sender_t sender = {*from, true, message->key};
-        cadre_core_dropped(self, 1, &sender, cadre_error_text());
+        cadre_rights_note_dropped(&self->rights, 1, &sender, cadre_error_text());
         cadre_message_fini(message);
         return;
     }

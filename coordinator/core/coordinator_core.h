@@ -26,6 +26,7 @@
 #include "coordinator/core/members/contests.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/membership.h"
+#include "coordinator/core/members/rights.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
@@ -62,6 +63,7 @@ struct cadre_core {
 
     cadre_membership_t membership;
     cadre_leases_t leases;
+    cadre_rights_t rights;
     cadre_contests_t contests; /* who waits for a place that is held */
     cadre_catalogue_t catalogue;
     cadre_definitions_t definitions; /* what workers are told of variables */
@@ -93,8 +95,6 @@ struct cadre_core {
     uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t watch_due_ms;   /* when to look again at what runs */
     cadre_longest_t longest; /* when that was done last */
-    uint64_t dropped;        /* messages that were malformed, or not their sender's to send */
-    uint64_t dropped_due_ms; /* when the log may tell of them again */
     bool keys_unreadable;    /* as cadre_keyring_unreadable says */
 };
 
@@ -112,19 +112,6 @@ void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64
 /* A message from the task `from`; takes it. */
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                         uint64_t now_ms);
-
-/* Whose a message is, as its connection says. */
-typedef struct {
-    cadre_task_t task;
-    bool is_named; /* else the task is not known */
-    uint64_t key;  /* the id of its key (cadre_peer_key_t), 0: without keys */
-} cadre_sender_t;
-
-/* Counts messages that came and were dropped, because they were malformed or not their sender's to
- * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: of the last
- * one. */
-void cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *from,
-                        const char *why);
 
 /* Keys were withdrawn, and with them all connections to the coordinator end: who joined under a key
  * that is not among the `count` allowed ones is lost, and everybody else has a lease to say HELLO
@@ -210,11 +197,6 @@ void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_
 void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 
 /* --- between the files of the core --- */
-
-/* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
- * the name that the member with its incarnation joined with. */
-int cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
-                            const cadre_message_t *message);
 
 /* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
  * away. `died`: its process has ended, as far as can be told, so that what it ran may be to blame.

@@ -65,7 +65,8 @@ add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,
                                "Attempts that ran past the deadline of their closure.");
-    cadre_metrics_text_counter(text, "cadre_coordinator_messages_dropped_total", core->dropped,
+    cadre_metrics_text_counter(text, "cadre_coordinator_messages_dropped_total",
+                               core->rights.dropped,
                                "Messages that were malformed, or not their sender's to send.");
     cadre_metrics_text_counter(text, "cadre_coordinator_reports_refused_total",
                                totals->reports_refused,

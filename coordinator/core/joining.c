@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -389,38 +388,16 @@ cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
     }
 }
 
-static int
-compare_ids(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* The next member that joined under none of the allowed keys; NULL when there is none. */
-static cadre_member_t *
-find_withdrawn(cadre_core_t *self, const uint64_t *ids, size_t count, size_t *cursor)
-{
-    cadre_member_t *member = NULL;
-    while ((member = cadre_u64_map_next(&self->membership.members, cursor))) {
-        if (member->key != 0 && !bsearch(&member->key, ids, count, sizeof(*ids), compare_ids)) {
-            return member;
-        }
-    }
-    return NULL;
-}
-
 void
 cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms)
 {
-    cadre_member_t *member = NULL;
-    size_t cursor = 0;
     cadre_effects_set_time(&self->effects, now_ms);
     cadre_leases_note_withdrawal(&self->leases);
-    qsort(ids, count, sizeof(*ids), compare_ids);
-    while ((member = find_withdrawn(self, ids, count, &cursor))) {
+    cadre_rights_sort_keys(ids, count);
+
+    cadre_member_t *member = NULL;
+    while ((member = cadre_rights_find_withdrawn(&self->rights, ids, count))) {
         cadre_core_lose(self, member, "its key is withdrawn", false);
-        cursor = 0; /* others stand elsewhere now */
     }
 }
 

@@ -1,4 +1,6 @@
 /* Through the core: a message that is not its sender's to send changes nothing and is counted */
+#include "coordinator/core/members/rights.h"
+
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "tests/coordinator/core_fixture.h"
 
@@ -32,7 +34,7 @@ Test(rights, a_worker_that_speaks_as_a_ps_writes_no_shard_of_a_checkpoint)
     say_written(self, &as_ps, 4);
     say_written(self, &worker, 4);
     cr_assert_not(self->core.checkpoint.shards[0].written);
-    cr_assert_eq(self->core.dropped, 3);
+    cr_assert_eq(self->core.rights.dropped, 3);
     fixture_turn(self);
     cr_assert(fixture_logged(self, "messages_dropped"));
     fixture_destroy(&self);
@@ -63,7 +65,7 @@ Test(rights, nobody_speaks_for_a_member_under_another_name)
                 .role = from.role, .address = "tcp://127.0.0.1:6", .slots = 1};
         }
         fixture_say(self, &from, &message);
-        cr_assert_eq(self->core.dropped, i + 1, "case %zu", i);
+        cr_assert_eq(self->core.rights.dropped, i + 1, "case %zu", i);
     }
     cr_assert_eq(self->core.membership.worker_count, 2);
     cadre_message_t message = fixture_message(&member, CADRE_MESSAGE_GOODBYE);
@@ -83,7 +85,7 @@ Test(rights, a_member_keeps_its_name_whatever_index_it_was_given)
     fixture_hello(self, &ps);
     fixture_heartbeat(self, &ps, 1, (cadre_u64s_t){NULL, 0});
     fixture_heartbeat(self, &by_link, 2, (cadre_u64s_t){NULL, 0});
-    cr_assert_eq(self->core.dropped, 0);
+    cr_assert_eq(self->core.rights.dropped, 0);
     cr_assert_eq(self->core.membership.ps[0]->heartbeat, 2);
     fixture_destroy(&self);
 }
@@ -94,13 +96,13 @@ Test(rights, a_flood_of_dropped_messages_is_a_line_now_and_then)
     cadre_core_tick(&self->core, self->now_ms, false);
     const cadre_sender_t unknown = {.is_named = false};
     const cadre_sender_t worker = {{CADRE_ROLE_WORKER, 3, 0xab}, true, 0xcd};
-    cadre_core_dropped(&self->core, 3, &unknown, "first");
-    cadre_core_dropped(&self->core, 1000, &worker, "second");
+    cadre_rights_note_dropped(&self->core.rights, 3, &unknown, "first");
+    cadre_rights_note_dropped(&self->core.rights, 1000, &worker, "second");
     fixture_collect(self);
     cr_assert_eq(self->event_count, 1);
     self->now_ms += CADRE_DROPPED_LOG_MS;
     fixture_turn(self);
-    cadre_core_dropped(&self->core, 1, &worker, "third");
+    cadre_rights_note_dropped(&self->core.rights, 1, &worker, "third");
     fixture_collect(self);
     cr_assert_eq(self->event_count, 2);
     cr_assert_str_eq(self->events[0].text, "count=3 from=unknown key_id=none last=\"first\" "
@@ -121,7 +123,7 @@ Test(rights, data_whose_labels_have_no_type_are_not_believed)
     message.dataset_ready =
         (cadre_dataset_ready_message_t){.id = 1, .text = "", .rows = 5, .label_dtype = 255};
     fixture_say(self, &worker, &message);
-    cr_assert_eq(self->core.dropped, 1);
+    cr_assert_eq(self->core.rights.dropped, 1);
     cr_assert_not(dataset->opened);
     fixture_destroy(&self);
 }

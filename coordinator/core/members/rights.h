@@ -1,0 +1,56 @@
+/*
+ * rights - whether a message is one that its sender may send, and the count of those that are not.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * Default deny: the table of rights (proto-schemas/messages.h, `senders`) says which roles may send
+ * a type, and a member speaks under the name and the key that it joined with and no other. Without
+ * the second half a task that joined as a worker could open another connection, call itself a ps
+ * there, and have its own index taken for that of a shard.
+ */
+#ifndef CADRE_COORDINATOR_CORE_MEMBERS_RIGHTS_H
+#define CADRE_COORDINATOR_CORE_MEMBERS_RIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/core/effects.h"
+#include "coordinator/core/members/membership.h"
+
+/* Whose a message is, as its connection says. */
+typedef struct {
+    cadre_task_t task;
+    bool is_named; /* else the task is not known */
+    uint64_t key;  /* the id of its key (cadre_peer_key_t), 0: without keys */
+} cadre_sender_t;
+
+typedef struct {
+    const cadre_membership_t *membership; /* borrowed, like the next one */
+    cadre_effects_t *effects;
+    uint64_t dropped; /* messages that were malformed, or not their sender's to send */
+    uint64_t due_ms;  /* when the log may tell of them again */
+} cadre_rights_t;
+
+void cadre_rights_init(cadre_rights_t *self, const cadre_membership_t *membership,
+                       cadre_effects_t *effects);
+
+/* Returns 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
+ * the name and key that the member with its incarnation joined with. */
+int cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
+                       const cadre_message_t *message);
+
+/* Counts messages that came and were dropped, because they were malformed or not their sender's to
+ * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: of the last
+ * one. */
+void cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre_sender_t *from,
+                               const char *why);
+
+/* Returns a member that joined under none of the `count` allowed keys, whose ids are sorted; NULL
+ * when there is none. */
+cadre_member_t *cadre_rights_find_withdrawn(const cadre_rights_t *self, const uint64_t *ids,
+                                            size_t count);
+
+/* Sorts ids of keys for cadre_rights_find_withdrawn. */
+void cadre_rights_sort_keys(uint64_t *ids, size_t count);
+
+#endif
