@@ -166,7 +166,7 @@ cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms
         return cadre_fail(CADRE_ENOTFOUND, "there is no worker %" PRIu32, index);
     }
     uint64_t incarnation = worker->task.incarnation;
-    cadre_core_drain(&self->core, worker);
+    cadre_members_drain(&self->core.members, worker);
     while (status == 0 && cadre_membership_find(membership, incarnation)) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {

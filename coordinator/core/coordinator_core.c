@@ -45,6 +45,9 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     *self = (cadre_core_t){.options = *options};
     cadre_effects_init(&self->effects, options->incarnation, options->epoch, now_ms);
     cadre_membership_init(&self->membership, options->ps_count);
+    cadre_members_init(&self->members, &(cadre_members_links_t){.options = &self->options,
+                                                                .membership = &self->membership,
+                                                                .effects = &self->effects});
     cadre_rights_init(&self->rights, &self->membership, &self->effects);
     cadre_leases_init(&self->leases, &(cadre_leases_links_t){.options = &self->options,
                                                              .membership = &self->membership,
@@ -125,36 +128,224 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     cadre_checkpoint_resume(&self->checkpoint, path);
 }
 
-/* --- what members say --- */
+/* --- how tasks go --- */
+
+/* What it had in flight is queued again. `died`: its process has ended, as far as can be told, so
+ * that what it ran may be to blame. */
+static void
+take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
+{
+    cadre_resources_lost(self, worker, died);
+    cadre_dispatch_lost(self, worker, died);
+    cadre_membership_note_end(&self->membership, worker, self->effects.now_ms, died);
+}
 
 static void
-tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
+remove_member(cadre_core_t *self, cadre_member_t *member)
 {
-    if (member->drain_asked) {
-        cadre_message_t drain = cadre_effects_message(&self->effects, CADRE_MESSAGE_DRAIN);
-        cadre_effects_send(&self->effects, &member->task, &drain);
+    cadre_admission_lost(self, member);
+    cadre_members_remove(&self->members, member);
+}
+
+static void
+lose_worker(cadre_core_t *self, cadre_member_t *worker, const char *why, bool died)
+{
+    char name[32];
+    size_t in_flight = worker->in_flight.count;
+    self->totals.workers_lost++;
+    take_work_back(self, worker, died);
+    cadre_effects_log(&self->effects, 'W', "worker_lost",
+                      "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"",
+                      cadre_member_name(worker, name), worker->process, why, in_flight,
+                      "they run again on other workers");
+    remove_member(self, worker);
+}
+
+static void
+lose_ps(cadre_core_t *self, cadre_member_t *ps, const char *why)
+{
+    char name[32];
+    self->totals.ps_lost++;
+    cadre_checkpoint_on_lost(&self->checkpoint);
+    cadre_effects_log(&self->effects, 'W', "ps_lost",
+                      "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"",
+                      cadre_member_name(ps, name), ps->process, why, ps->in_flight.count,
+                      "its shard is restored on the process that takes its place");
+    cadre_recovery_on_lost(&self->recovery, ps, why);
+    remove_member(self, ps);
+}
+
+/* Takes a member out: what it had in flight goes back to the queue, or its shard is away. */
+static void
+lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died)
+{
+    if (member->task.role == CADRE_ROLE_PS) {
+        lose_ps(self, member, why);
+    } else {
+        lose_worker(self, member, why, died);
     }
 }
 
 static void
-tell_unknown(cadre_core_t *self, const cadre_task_t *task)
+lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const char *why, bool died)
 {
-    cadre_message_t unknown = cadre_effects_message(&self->effects, CADRE_MESSAGE_UNKNOWN_PEER);
-    cadre_effects_send(&self->effects, task, &unknown);
+    cadre_effects_set_time(&self->effects, now_ms);
+    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
+    if (member) {
+        lose(self, member, why, died);
+    }
 }
 
 void
-cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
+cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
+    if (!member || !cadre_leases_keep(&self->leases, member, now_ms)) {
+        lose_task(self, task, now_ms, "its connection closed", true);
+    }
+}
+
+void
+cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    char why[96];
+    snprintf(why, sizeof(why), "it does not read: over %d MiB wait for it",
+             CADRE_SEND_QUEUE_SIZE_MAX >> 20);
+    lose_task(self, task, now_ms, why, false);
+}
+
+void
+cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms)
+{
+    cadre_effects_set_time(&self->effects, now_ms);
+    cadre_leases_note_withdrawal(&self->leases);
+    cadre_rights_sort_keys(ids, count);
+
+    cadre_member_t *member = NULL;
+    while ((member = cadre_rights_find_withdrawn(&self->rights, ids, count))) {
+        lose(self, member, "its key is withdrawn", false);
+    }
+}
+
+static void
+on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
 {
     char name[32];
-    if (!worker->drain_asked) {
-        cadre_effects_log(&self->effects, 'I', "task_drained", "task=\"%s\"",
-                          cadre_member_name(worker, name));
+    cadre_effects_log(&self->effects, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
+                      cadre_member_name(member, name), reason);
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        take_work_back(self, member, false);
+        remove_member(self, member);
+    } else if (self->stopping) {
+        cadre_recovery_on_lost(&self->recovery, member,
+                               reason); /* a worker may still ask where it is */
+        remove_member(self, member);
+    } else {
+        lose(self, member, reason, false);
     }
-    worker->drain_asked = true;
-    worker->draining = true;
-    tell_to_drain(self, worker);
 }
+
+void
+cadre_core_stop(cadre_core_t *self, const char *reason)
+{
+    self->stopping = true;
+    cadre_checkpoint_abort(&self->checkpoint, CADRE_ECLOSED, reason);
+    cadre_checkpoint_count(&self->checkpoint, &self->totals);
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        cadre_members_tell_stop(&self->members, &member->task, reason);
+    }
+}
+
+/* --- how tasks come --- */
+
+/* `request`: of the HELLO that it answers, or 0. */
+static void
+welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
+{
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    uint64_t generation =
+        is_ps ? cadre_recovery_welcome_generation(&self->recovery, member->index) : 0;
+    cadre_members_welcome(&self->members, member, request, generation);
+}
+
+void
+cadre_core_probe(cadre_core_t *self)
+{
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        welcome(self, member, 0);
+    }
+}
+
+/* Judges a HELLO once those are lost whom it replaces: one fewer each time. */
+static cadre_hello_verdict_t
+judge_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    bool needs_folder = self->checkpoint.enabled || self->recovery.points.at[0].path[0];
+    cadre_hello_verdict_t verdict =
+        cadre_members_on_hello(&self->members, from, message, needs_folder);
+    while (verdict.outcome == CADRE_HELLO_REPLACES) {
+        bool is_confused = verdict.member->task.incarnation == from->incarnation;
+        lose(self, verdict.member, verdict.why, verdict.died);
+        if (is_confused) {
+            cadre_recovery_on_confused(&self->recovery, from->incarnation);
+        }
+        verdict = cadre_members_on_hello(&self->members, from, message, needs_folder);
+    }
+    return verdict;
+}
+
+/* Answers the HELLO of a worker. */
+static void
+greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *message,
+             bool is_new)
+{
+    const cadre_hello_message_t *hello = &message->hello;
+    welcome(self, worker, message->request);
+    if (is_new || hello->round > worker->round) {
+        cadre_core_brief(self, worker, hello);
+    }
+    cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
+    cadre_dispatch_compare(self, worker, hello->held, true);
+}
+
+/* Answers the HELLO of a ps. */
+static void
+greet_ps(cadre_core_t *self, const cadre_member_t *ps, const cadre_message_t *message, bool is_new)
+{
+    if (is_new) {
+        cadre_recovery_on_ps(&self->recovery, ps, &message->hello);
+    } else { /* what came before its WELCOME is dropped */
+        cadre_recovery_doubt(&self->recovery, ps->index);
+    }
+    welcome(self, ps, message->request);
+}
+
+static void
+on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    cadre_hello_verdict_t verdict = judge_hello(self, from, message);
+    if (verdict.outcome == CADRE_HELLO_CONTESTS) {
+        cadre_core_probe(self);
+    }
+    bool is_new = verdict.outcome == CADRE_HELLO_JOINS;
+    if (!is_new && verdict.outcome != CADRE_HELLO_STAYS) {
+        return;
+    }
+
+    if (is_new) {
+        cadre_resources_forgive(self, from->incarnation);
+    }
+    if (verdict.member->task.role == CADRE_ROLE_PS) {
+        greet_ps(self, verdict.member, message, is_new);
+    } else {
+        greet_worker(self, verdict.member, message, is_new);
+    }
+    cadre_effects_note_progress(&self->effects);
+}
+
+/* --- what members say --- */
 
 /* A ps whose shard stands still is told to stop, so that whoever starts it again gets one that
  * moves; one that serves something else is told to join anew. It is gone when this returns. */
@@ -166,28 +357,24 @@ judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t
     case CADRE_PS_GOES_ON:
         return;
     case CADRE_PS_STANDS_STILL:
-        cadre_core_say_stop(self, &ps->task, why);
+        cadre_members_tell_stop(&self->members, &ps->task, why);
         break;
     case CADRE_PS_SERVES_ANOTHER:
-        tell_unknown(self, &ps->task);
+        cadre_members_tell_unknown(&self->members, &ps->task);
         break;
     }
-    cadre_core_lose(self, ps, why, false);
+    lose(self, ps, why, false);
 }
 
 static void
 on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
              const cadre_heartbeat_message_t *heartbeat)
 {
-    if (heartbeat->sequence <= member->heartbeat) {
+    if (!cadre_membership_note_heartbeat(member, heartbeat)) {
         return; /* overtaken by a later one */
     }
-    member->heartbeat = heartbeat->sequence;
-    for (size_t i = 0; i < heartbeat->counters.count && i < 64; i++) {
-        member->counters[i] = heartbeat->counters.items[i];
-    }
     if (member->task.role == CADRE_ROLE_WORKER) {
-        tell_to_drain(self, member);
+        cadre_members_repeat_drain(&self->members, member);
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
         cadre_admission_on_heartbeat(self, member, heartbeat);
@@ -210,7 +397,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         on_heartbeat(self, member, message->request, &message->heartbeat);
         break;
     case CADRE_FOR_COORDINATOR_GOODBYE:
-        cadre_core_on_goodbye(self, member, message->goodbye.reason);
+        on_goodbye(self, member, message->goodbye.reason);
         break;
     case CADRE_FOR_COORDINATOR_DATASET_READY:
         cadre_admission_on_dataset(self, member, &message->dataset_ready);
@@ -266,14 +453,15 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
-        cadre_core_say_stop(self, from, "the job is ending"); /* nobody joins it now */
+        cadre_members_tell_stop(&self->members, from,
+                                "the job is ending"); /* nobody joins it now */
     } else if (self->stopping && is_farewell) {
         cadre_effects_log(&self->effects, 'D', "task_left", "role=%d index=%u", from->role,
                           from->index);
     } else if (message->type == CADRE_MESSAGE_HELLO) {
-        cadre_core_on_hello(self, from, message);
+        on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {
-        tell_unknown(self, from);
+        cadre_members_tell_unknown(&self->members, from);
     } else {
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
@@ -338,14 +526,14 @@ tick_leases(cadre_core_t *self, bool unread)
 {
     uint64_t stall_ms = cadre_leases_end_stall(&self->leases);
     if (stall_ms > 0) {
-        cadre_contests_excuse(&self->contests, stall_ms, self->effects.now_ms);
+        cadre_members_excuse(&self->members, stall_ms);
         cadre_recovery_excuse(&self->recovery, stall_ms);
     }
 
     uint64_t due_ms = UINT64_MAX;
     cadre_member_t *expired = NULL;
     while ((expired = cadre_leases_expired(&self->leases, unread, &due_ms))) {
-        cadre_core_lose(self, expired, "its lease ran out", false);
+        lose(self, expired, "its lease ran out", false);
     }
     return due_ms;
 }

@@ -23,8 +23,8 @@
 #include "coordinator/core/definitions.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
-#include "coordinator/core/members/contests.h"
 #include "coordinator/core/members/leases.h"
+#include "coordinator/core/members/members.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/members/rights.h"
 #include "coordinator/core/shards/recovery.h"
@@ -64,7 +64,7 @@ struct cadre_core {
     cadre_membership_t membership;
     cadre_leases_t leases;
     cadre_rights_t rights;
-    cadre_contests_t contests; /* who waits for a place that is held */
+    cadre_members_t members; /* how they come and go */
     cadre_catalogue_t catalogue;
     cadre_definitions_t definitions; /* what workers are told of variables */
     bool untold;                     /* some worker may lack some of them */
@@ -147,10 +147,6 @@ void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);
 /* Tells every task to stop. */
 void cadre_core_stop(cadre_core_t *self, const char *reason);
 
-/* Tells a worker to finish what it runs, hand the rest back and leave; repeated with each of its
- * heartbeats. */
-void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
-
 /* --- what the API calls --- */
 
 /* Counts a closure that was put into the queue. */
@@ -197,15 +193,6 @@ void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_
 void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 
 /* --- between the files of the core --- */
-
-/* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
- * away. `died`: its process has ended, as far as can be told, so that what it ran may be to blame.
- */
-void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died);
-void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
-                         const cadre_message_t *message);
-void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
-void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason);
 
 /* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
 bool cadre_dispatch(cadre_core_t *self);

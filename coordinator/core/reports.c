@@ -327,7 +327,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         cadre_dispatch_lacked(closure, member->task.incarnation);
     }
     if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ECLOSED) {
-        member->draining = true; /* it would hand back whatever it is given */
+        cadre_membership_drain(member, false); /* it would hand back whatever it is given */
     }
     if (failed->reason == CADRE_FAILURE_SHARD) {
         return_for_shard(self, member, closure, failed);

@@ -179,7 +179,7 @@ step(target_t *self)
         cadre_member_t *member =
             cadre_membership_find(&core->membership, INCARNATIONS[fuzz_byte(&self->fuzz) % NAMES]);
         if (member && member->task.role == CADRE_ROLE_WORKER) {
-            cadre_core_drain(core, member);
+            cadre_members_drain(&core->members, member);
         }
     }
     take(self);

@@ -131,10 +131,10 @@ CLOSURES = [
     ("aside-for-ever", "what waits for a shard is not released when it is back",
      "coordinator/core carry_out_recovery", drop("cadre_closure_queue_release")),
     ("goodbye-loses", "what a leaving worker held is ended as if it had finished",
-     "coordinator/core cadre_core_on_goodbye",
-     swap("cadre_dispatch_lost(self, member, false);",
+     "coordinator/core on_goodbye",
+     swap("take_work_back(self, member, false);",
           "while (member->in_flight.first) { cadre_closure_list_remove(&member->in_flight, "
-          "member->in_flight.first); }")),
+          "member->in_flight.first); } take_work_back(self, member, false);")),
     ("released-behind", "what waited for a shard is put behind new closures",
      "coordinator/core cadre_closure_queue_release",
      swap("cadre_closure_lanes_push_front", "cadre_closure_lanes_push")),
@@ -280,7 +280,7 @@ CHECKPOINTS = [
           "cadre_replay_commit(&core->replay, self->cut, self->cut, self->assigns); "
           "self->variable_count")),
     ("not-aborted", "a checkpoint goes on when a ps is lost",
-     "coordinator/core cadre_core_lose", drop("cadre_checkpoint_on_lost")),
+     "coordinator/core lose_ps", drop("cadre_checkpoint_on_lost")),
     ("manifest-of-now", "a manifest lists variables that were created after the snapshots",
      "coordinator/core cadre_checkpoint_manifest",
      swap("cadre_calloc(self->variable_count, sizeof(*manifest->variables))",

@@ -281,6 +281,40 @@ cadre_membership_heard(cadre_member_t *member, uint64_t now_ms)
 }
 
 void
+cadre_membership_note_terms(cadre_member_t *member, uint32_t protocol, uint64_t key)
+{
+    member->protocol = protocol;
+    member->key = key;
+}
+
+void
+cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_t now_ms)
+{
+    worker->round = round;
+    worker->hello_ms = now_ms;
+}
+
+bool
+cadre_membership_note_heartbeat(cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
+{
+    if (heartbeat->sequence <= member->heartbeat) {
+        return false;
+    }
+    member->heartbeat = heartbeat->sequence;
+    for (size_t i = 0; i < heartbeat->counters.count && i < CADRE_COUNT_OF(member->counters); i++) {
+        member->counters[i] = heartbeat->counters.items[i];
+    }
+    return true;
+}
+
+void
+cadre_membership_drain(cadre_member_t *worker, bool asked)
+{
+    worker->draining = true;
+    worker->drain_asked = worker->drain_asked || asked;
+}
+
+void
 cadre_membership_keep(cadre_member_t *member, uint64_t until_ms)
 {
     if (!member->kept && until_ms > member->heard_ms) {

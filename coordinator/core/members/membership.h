@@ -138,6 +138,19 @@ void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now
 /* Notes that a member was heard. */
 void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);
 
+/* Notes what a member that has joined was let in with. */
+void cadre_membership_note_terms(cadre_member_t *member, uint32_t protocol, uint64_t key);
+
+/* Notes that a HELLO of a worker was answered. */
+void cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_t now_ms);
+
+/* Takes what a HEARTBEAT counts; false for one that a later one has overtaken. */
+bool cadre_membership_note_heartbeat(cadre_member_t *member,
+                                     const cadre_heartbeat_message_t *heartbeat);
+
+/* Notes that a worker finishes what it has and leaves, be it `asked` by the API or not. */
+void cadre_membership_drain(cadre_member_t *worker, bool asked);
+
 /* Notes that a member's connection has closed, and that it is expected to be heard over another one
  * by `until_ms`; once, until it is. */
 void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);

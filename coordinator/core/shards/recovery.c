@@ -895,6 +895,13 @@ cadre_recovery_begin_creation(cadre_shard_recovery_t *self)
     self->creation_status = 0;
 }
 
+uint64_t
+cadre_recovery_welcome_generation(const cadre_shard_recovery_t *self, uint32_t shard)
+{
+    const cadre_place_t *place = &self->places[shard];
+    return place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
+}
+
 const char *
 cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING_TEXT_SIZE])
 {

@@ -197,6 +197,10 @@ const cadre_restore_point_t *cadre_recovery_point(const cadre_shard_recovery_t *
 bool cadre_recovery_is_fresh(const cadre_shard_recovery_t *self, uint32_t shard,
                              const cadre_variable_t *variable);
 
+/* Returns the generation that a ps in this place serves its shard in: the next one, while nobody
+ * does. */
+uint64_t cadre_recovery_welcome_generation(const cadre_shard_recovery_t *self, uint32_t shard);
+
 /* Says which shard is lost or being restored, or how much runs again for one; gives `text`, or NULL
  * when there is nothing of that. */
 const char *cadre_recovery_words(const cadre_shard_recovery_t *self,

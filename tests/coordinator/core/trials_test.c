@@ -44,7 +44,7 @@ Test(trials, a_suspect_runs_alone_when_its_worker_has_ended_what_it_had)
     fixture_hello(self, &worker);
     cadre_member_t *member = self->core.membership.workers[0];
     fixture_schedule(self, 2);
-    cadre_core_drain(&self->core, member);
+    cadre_members_drain(&self->core.members, member);
     fixture_turn(self);
     cr_assert_null(holder_of(closure), "who drains tries nothing");
     member->draining = false;

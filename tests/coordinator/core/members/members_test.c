@@ -1,10 +1,12 @@
 /* Through the core: which place a task gets, where it and the coordinator disagree */
+#include "coordinator/core/members/members.h"
+
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(joining, .timeout = 240);
+TestSuite(members, .timeout = 240);
 
 /* One whose WELCOME was said twice, by this coordinator and an earlier one, may believe either. */
-Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
+Test(members, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t ps = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 2000};
@@ -24,7 +26,7 @@ Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
 }
 
 /* What is on its way to the shard that it had must not be taken by the one that it has now. */
-Test(joining, a_ps_of_open_index_begins_above_the_generations_of_all_places)
+Test(members, a_ps_of_open_index_begins_above_the_generations_of_all_places)
 {
     fixture_t *self = fixture_new(2);
     for (uint32_t i = 0; i < 3; i++) {
@@ -47,7 +49,7 @@ Test(joining, a_ps_of_open_index_begins_above_the_generations_of_all_places)
 
 /* It held shard 1, was taken for shard 0 by a HELLO that came late, and a RESTORE of that one may
  * have reached it before it was taken for shard 1 again. */
-Test(joining, a_ps_that_was_taken_for_another_is_intact_nowhere)
+Test(members, a_ps_that_was_taken_for_another_is_intact_nowhere)
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t first = fixture_ps(0);
@@ -77,7 +79,7 @@ Test(joining, a_ps_that_was_taken_for_another_is_intact_nowhere)
     fixture_destroy(&self);
 }
 
-Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
+Test(members, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t ps = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 2000};
@@ -93,7 +95,7 @@ Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
 }
 
 /* Its folders may be wrong all the same: that shows when a path is named. */
-Test(joining, a_ps_that_may_use_no_folder_is_refused_where_the_job_has_checkpoints)
+Test(members, a_ps_that_may_use_no_folder_is_refused_where_the_job_has_checkpoints)
 {
     fixture_t *self = fixture_new(1);
     cadre_task_t ps = fixture_ps(0);
@@ -141,7 +143,7 @@ both_live(fixture_t *self, const cadre_task_t *holder, const cadre_task_t *newco
     }
 }
 
-Test(joining, a_place_whose_holder_is_heard_is_not_given_away)
+Test(members, a_place_whose_holder_is_heard_is_not_given_away)
 {
     fixture_t *self = fixture_new_cluster(1, 1);
     const cadre_task_t holders[] = {fixture_ps(0), fixture_worker(0)};
@@ -166,7 +168,7 @@ Test(joining, a_place_whose_holder_is_heard_is_not_given_away)
     fixture_destroy(&self);
 }
 
-Test(joining, a_place_whose_holder_is_silent_goes_to_who_asks_for_it)
+Test(members, a_place_whose_holder_is_silent_goes_to_who_asks_for_it)
 {
     fixture_t *self = fixture_new_cluster(1, 0);
     cadre_task_t newcomer = {CADRE_ROLE_PS, 0, 666};
@@ -182,7 +184,7 @@ Test(joining, a_place_whose_holder_is_silent_goes_to_who_asks_for_it)
 }
 
 /* It was killed, and the process that takes its place is quicker than the news of that. */
-Test(joining, who_waits_for_a_place_is_told_when_it_is_free)
+Test(members, who_waits_for_a_place_is_told_when_it_is_free)
 {
     fixture_t *self = fixture_new_cluster(1, 0);
     cadre_task_t holder = fixture_ps(0);
@@ -198,11 +200,11 @@ Test(joining, who_waits_for_a_place_is_told_when_it_is_free)
     fixture_hello(self, &newcomers[1]);
     fixture_turn(self);
     cr_assert_eq(self->core.membership.ps[0]->task.incarnation, 667);
-    cr_assert_eq(self->core.contests.count, 0);
+    cr_assert_eq(self->core.members.contests.count, 0);
     fixture_destroy(&self);
 }
 
-Test(joining, a_ps_too_many_is_refused_once_all_the_others_are_known_to_live)
+Test(members, a_ps_too_many_is_refused_once_all_the_others_are_known_to_live)
 {
     fixture_t *self = fixture_new_cluster(1, 0);
     cadre_task_t holder = fixture_ps(0);
@@ -271,7 +273,7 @@ stall_and_close(fixture_t *self, const cadre_task_t *task)
 }
 
 /* The launcher started it at once. Who dials anew is back when CADRE_MUTE_MS have passed. */
-Test(joining, the_successor_of_a_task_that_died_just_after_an_own_stall_gets_its_place)
+Test(members, the_successor_of_a_task_that_died_just_after_an_own_stall_gets_its_place)
 {
     const cadre_task_t tasks[] = {fixture_ps(0), fixture_worker(0)};
     for (size_t i = 0; i < CADRE_COUNT_OF(tasks); i++) {
@@ -287,7 +289,7 @@ Test(joining, the_successor_of_a_task_that_died_just_after_an_own_stall_gets_its
     }
 }
 
-Test(joining, a_ps_of_open_index_waits_for_the_place_of_one_that_died_just_after_an_own_stall)
+Test(members, a_ps_of_open_index_waits_for_the_place_of_one_that_died_just_after_an_own_stall)
 {
     fixture_t *self = fixture_new_cluster(1, 1);
     const cadre_task_t dead = fixture_ps(0);
@@ -302,7 +304,7 @@ Test(joining, a_ps_of_open_index_waits_for_the_place_of_one_that_died_just_after
 }
 
 /* Its host is gone, so nobody says that its connection has closed. */
-Test(joining, an_own_stall_shows_nobody_that_the_holder_of_a_place_lives)
+Test(members, an_own_stall_shows_nobody_that_the_holder_of_a_place_lives)
 {
     fixture_t *self = fixture_new_cluster(1, 1);
     const cadre_task_t worker = fixture_worker(0);
@@ -317,7 +319,7 @@ Test(joining, an_own_stall_shows_nobody_that_the_holder_of_a_place_lives)
     fixture_destroy(&self);
 }
 
-Test(joining, a_task_that_comes_back_after_an_own_stall_keeps_its_place)
+Test(members, a_task_that_comes_back_after_an_own_stall_keeps_its_place)
 {
     fixture_t *self = fixture_new_cluster(1, 1);
     const cadre_task_t ps = fixture_ps(0);
@@ -354,7 +356,7 @@ hello_of(fixture_t *self, uint64_t lowest, uint64_t highest, uint64_t schema)
     return refused ? refused : fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 0);
 }
 
-Test(joining, a_task_whose_protocols_are_others_is_refused_with_both_ranges)
+Test(members, a_task_whose_protocols_are_others_is_refused_with_both_ranges)
 {
     fixture_t *self = fixture_new(1);
     self->core.options.build = "1.0";
@@ -377,7 +379,7 @@ Test(joining, a_task_whose_protocols_are_others_is_refused_with_both_ranges)
     fixture_destroy(&self);
 }
 
-Test(joining, the_highest_protocol_that_both_speak_is_chosen)
+Test(members, the_highest_protocol_that_both_speak_is_chosen)
 {
     fixture_t *self = fixture_new(1);
     const cadre_message_t *answer =
@@ -388,7 +390,7 @@ Test(joining, the_highest_protocol_that_both_speak_is_chosen)
 }
 
 /* Those of the ps are kept for them, and who is there stays. */
-Test(joining, workers_beyond_the_descriptors_are_refused_in_words)
+Test(members, workers_beyond_the_descriptors_are_refused_in_words)
 {
     enum { LIMIT = 2 };
     fixture_t *self = fixture_new(1);
@@ -420,7 +422,7 @@ Test(joining, workers_beyond_the_descriptors_are_refused_in_words)
 }
 
 /* It was killed without a word from its host, say, and is started again. */
-Test(joining, a_worker_waits_for_the_room_of_one_that_is_silent)
+Test(members, a_worker_waits_for_the_room_of_one_that_is_silent)
 {
     enum { LIMIT = 2 };
     const bool closes[] = {false, true}; /* its connection, after an own stall */
@@ -463,7 +465,7 @@ say_hello(fixture_t *self, const cadre_task_t *worker, uint64_t round, uint64_t 
     fixture_turn(self);
 }
 
-Test(joining, a_worker_that_only_repeats_its_hello_is_told_nothing_twice)
+Test(members, a_worker_that_only_repeats_its_hello_is_told_nothing_twice)
 {
     fixture_t *self = fixture_new(1);
     cadre_task_t worker = fixture_worker(0);
@@ -489,7 +491,7 @@ Test(joining, a_worker_that_only_repeats_its_hello_is_told_nothing_twice)
     fixture_destroy(&self);
 }
 
-Test(joining, a_worker_on_another_connection_is_told_what_it_lacks)
+Test(members, a_worker_on_another_connection_is_told_what_it_lacks)
 {
     fixture_t *self = fixture_new(1);
     cadre_task_t worker = fixture_worker(0);
@@ -512,7 +514,7 @@ Test(joining, a_worker_on_another_connection_is_told_what_it_lacks)
     fixture_destroy(&self);
 }
 
-Test(joining, what_is_announced_between_two_turns_goes_in_one_message)
+Test(members, what_is_announced_between_two_turns_goes_in_one_message)
 {
     fixture_t *self = fixture_new(1);
     cadre_task_t worker = fixture_worker(0);
@@ -530,7 +532,7 @@ Test(joining, what_is_announced_between_two_turns_goes_in_one_message)
     fixture_destroy(&self);
 }
 
-Test(joining, what_a_worker_wants_again_is_told_later_each_time)
+Test(members, what_a_worker_wants_again_is_told_later_each_time)
 {
     fixture_t *self = fixture_new(1);
     cadre_task_t worker = fixture_worker(0);
@@ -571,7 +573,7 @@ status_of_ps(const char *transport, const char *address)
     return status;
 }
 
-Test(joining, a_ps_of_a_job_with_keys_serves_where_a_key_is_asked_for)
+Test(members, a_ps_of_a_job_with_keys_serves_where_a_key_is_asked_for)
 {
     cr_expect_eq(status_of_ps("curve", "ipc:///tmp/x"), (uint64_t)-CADRE_EREFUSED);
     cr_expect_eq(status_of_ps("curve", "inproc://x"), (uint64_t)-CADRE_EREFUSED);
@@ -580,7 +582,7 @@ Test(joining, a_ps_of_a_job_with_keys_serves_where_a_key_is_asked_for)
 }
 
 /* A peer that may connect must not fill the disk that the log is on. */
-Test(joining, a_flood_of_refused_hellos_is_told_in_a_line_now_and_then)
+Test(members, a_flood_of_refused_hellos_is_told_in_a_line_now_and_then)
 {
     fixture_t *self = fixture_new(1);
     size_t lines = 0;
@@ -596,4 +598,68 @@ Test(joining, a_flood_of_refused_hellos_is_told_in_a_line_now_and_then)
     fixture_turn(self);
     cr_expect(fixture_logged(self, "lines_left_out"));
     fixture_destroy(&self);
+}
+
+/* --- by themselves: the links are made by hand, and there is no coordinator --- */
+
+typedef struct {
+    cadre_core_options_t options;
+    cadre_membership_t membership;
+    cadre_effects_t effects;
+    cadre_members_t members;
+} alone_t;
+
+static void
+alone_init(alone_t *self)
+{
+    *self = (alone_t){.options = {.job = "test", .ps_count = 1, .lease_ms = 10000}};
+    cadre_effects_init(&self->effects, 77, 1, 100000);
+    cadre_membership_init(&self->membership, 1);
+    cadre_members_init(&self->members, &(cadre_members_links_t){.options = &self->options,
+                                                                .membership = &self->membership,
+                                                                .effects = &self->effects});
+}
+
+static void
+alone_fini(alone_t *self)
+{
+    cadre_membership_fini(&self->membership);
+    cadre_effects_fini(&self->effects);
+}
+
+static cadre_hello_verdict_t
+alone_hello(alone_t *self, uint64_t incarnation)
+{
+    cadre_task_t ps = {CADRE_ROLE_PS, 0, incarnation};
+    cadre_message_t message = {.type = CADRE_MESSAGE_HELLO, .incarnation = incarnation};
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
+                                            .host = "host",
+                                            .address = "tcp://127.0.0.1:5555",
+                                            .devices = "",
+                                            .build = "",
+                                            .lowest = CADRE_PROTOCOL_LOWEST,
+                                            .highest = CADRE_PROTOCOL_VERSION,
+                                            .schema = cadre_message_schema_hash()};
+    return cadre_members_on_hello(&self->members, &ps, &message, false);
+}
+
+Test(members, whom_a_hello_replaces_is_a_member_until_it_is_taken_out)
+{
+    alone_t self;
+    alone_init(&self);
+    cr_assert_eq(alone_hello(&self, 1).outcome, CADRE_HELLO_JOINS);
+    cr_assert_eq(alone_hello(&self, 1).outcome, CADRE_HELLO_STAYS);
+    cr_assert_eq(alone_hello(&self, 2).outcome, CADRE_HELLO_CONTESTS);
+    cr_assert_eq(alone_hello(&self, 2).outcome, CADRE_HELLO_WAITS);
+    cadre_effects_set_time(&self.effects, 100000 + CADRE_SUSPECT_MS);
+    cadre_hello_verdict_t verdict = alone_hello(&self, 2);
+    cr_assert_eq(verdict.outcome, CADRE_HELLO_REPLACES);
+    cr_assert(verdict.died);
+    cr_assert_eq(verdict.member, cadre_membership_find(&self.membership, 1));
+    cadre_members_remove(&self.members, verdict.member);
+    verdict = alone_hello(&self, 2);
+    cr_assert_eq(verdict.outcome, CADRE_HELLO_JOINS);
+    cr_assert_eq(verdict.member->task.incarnation, 2);
+    cr_assert_eq(alone_hello(&self, 1).outcome, CADRE_HELLO_REFUSED);
+    alone_fini(&self);
 }
