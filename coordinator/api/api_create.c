@@ -304,7 +304,7 @@ publish(cadre_coordinator_t *self, const batch_t *batch)
         variable->created = true;
         cadre_catalogue_end_creation(&self->core.catalogue);
         tell_other_optimizer(self, variable);
-        cadre_core_announce_variable(&self->core, variable);
+        cadre_announcements_add_variable(&self->core.announcements, variable);
         if (i % PARTS_AT_ONCE == PARTS_AT_ONCE - 1) {
             cadre_gate_unlock_and_wake(self->gate);
             cadre_gate_lock(self->gate);

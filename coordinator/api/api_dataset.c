@@ -23,7 +23,7 @@ cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *desc
     int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
     if (status == 0) {
         dataset->coordinator = self;
-        cadre_core_announce_dataset(&self->core, dataset);
+        cadre_announcements_tell_dataset(&self->core.announcements, dataset);
     }
     while (status == 0 && !dataset->opened) {
         status = cadre_coordinator_usable(self);

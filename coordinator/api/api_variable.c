@@ -210,7 +210,7 @@ add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_func
     cadre_function_t *function = NULL;
     int status = cadre_catalogue_add_function(&self->core.catalogue, like, &function, &is_new);
     if (status == 0 && is_new) {
-        cadre_core_announce_function(&self->core, function);
+        cadre_announcements_tell_function(&self->core.announcements, function);
     }
     if (status == 0 && out) {
         *out = function;

@@ -322,7 +322,7 @@ bool
 cadre_admission_chase(cadre_core_t *self)
 {
     bool missing = false;
-    bool due = self->effects.now_ms >= self->datasets_ms + self->options.resend_ms;
+    bool due = cadre_announcements_take_datasets_due(&self->announcements);
     for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
         cadre_dataset_t *dataset = self->catalogue.datasets[i];
         bool has_failed = dataset->opened && dataset->status < 0;
@@ -333,12 +333,9 @@ cadre_admission_chase(cadre_core_t *self)
         for (uint32_t k = 0; k < self->membership.worker_capacity && due; k++) {
             const cadre_member_t *member = self->membership.workers[k];
             if (member && !answer_of(dataset, member)) {
-                cadre_core_send_dataset(self, member, dataset);
+                cadre_announcements_send_dataset(&self->announcements, member, dataset);
             }
         }
-    }
-    if (due) {
-        self->datasets_ms = self->effects.now_ms;
     }
     return missing;
 }

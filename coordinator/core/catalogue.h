@@ -51,7 +51,7 @@ struct cadre_function {
     char *name;
     uint64_t hash;
     cadre_chunk_t *program;    /* encoded; NULL for a native function */
-    cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: briefing.c's */
+    cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: of announcements */
     cadre_shard_set_t needs;   /* shards that closures of it were given back for: reach.c's */
 };
 
@@ -69,7 +69,7 @@ struct cadre_dataset {
     uint32_t id;
     char *name;
     char *description;
-    cadre_outbox_entry_t told;    /* the DATASET, once it was sent: briefing.c's */
+    cadre_outbox_entry_t told;    /* the DATASET, once it was sent: of announcements */
     cadre_data_answer_t *answers; /* of the workers that are there, in the order they came */
     uint32_t answer_count;
     uint64_t answered_ms; /* when the first of all came; 0: none has */

@@ -65,6 +65,12 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                                    .replay = &self->replay,
                                                                    .requests = &self->requests,
                                                                    .effects = &self->effects});
+    cadre_announcements_init(&self->announcements,
+                             &(cadre_announcements_links_t){.options = &self->options,
+                                                            .members = &self->membership,
+                                                            .catalogue = &self->catalogue,
+                                                            .recovery = &self->recovery,
+                                                            .effects = &self->effects});
     cadre_windows_init(&self->windows, &(cadre_windows_links_t){.catalogue = &self->catalogue,
                                                                 .queue = &self->queue,
                                                                 .begun = &self->begun,
@@ -110,7 +116,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_recovery_fini(&self->recovery);
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
-    cadre_definitions_fini(&self->definitions);
+    cadre_announcements_fini(&self->announcements);
     cadre_drops_fini(&self->drops);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_effects_fini(&self->effects);
@@ -304,7 +310,8 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
     const cadre_hello_message_t *hello = &message->hello;
     welcome(self, worker, message->request);
     if (is_new || hello->round > worker->round) {
-        cadre_core_brief(self, worker, hello);
+        cadre_announcements_brief(&self->announcements, worker, hello);
+        cadre_resources_brief(self, worker);
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
     cadre_dispatch_compare(self, worker, hello->held, true);
@@ -403,7 +410,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         cadre_admission_on_dataset(self, member, &message->dataset_ready);
         break;
     case CADRE_FOR_COORDINATOR_WANT:
-        cadre_core_on_want(self, member, &message->want);
+        cadre_announcements_on_want(&self->announcements, member, &message->want);
         break;
     case CADRE_FOR_COORDINATOR_CLOSURE_DONE:
         cadre_dispatch_done(self, member, message);
@@ -549,7 +556,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_drops_tick(self);
-        cadre_core_tell_definitions(self); /* before what needs them */
+        cadre_announcements_tell_variables(&self->announcements); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_admission_tick(self);
         cadre_resources_tick(self);

@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/core/announcements.h"
 #include "coordinator/core/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/core_options.h"
-#include "coordinator/core/definitions.h"
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/leases.h"
@@ -66,9 +66,8 @@ struct cadre_core {
     cadre_rights_t rights;
     cadre_members_t members; /* how they come and go */
     cadre_catalogue_t catalogue;
-    cadre_definitions_t definitions; /* what workers are told of variables */
-    bool untold;                     /* some worker may lack some of them */
-    cadre_drops_t drops;             /* of variables */
+    cadre_announcements_t announcements; /* what workers are told of that */
+    cadre_drops_t drops;                 /* of variables */
     cadre_closure_queue_t queue;
     cadre_begun_t begun;
     cadre_replay_t replay;
@@ -87,9 +86,8 @@ struct cadre_core {
     int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
-    uint32_t lacks;       /* how often a worker has not what closures may need */
-    bool unserved;        /* closures may wait that no worker can run; */
+    uint32_t lacks;                 /* how often a worker has not what closures may need */
+    bool unserved;                  /* closures may wait that no worker can run; */
     cadre_unserved_t redo_unserved; /* one that is to run again does */
     uint64_t admission_due_ms;      /* when to look at that again */
     uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
@@ -164,15 +162,6 @@ void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* The same for one that no shard was asked for. */
 void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
-
-/* Tells the workers about a variable that was created, a function or a dataset. */
-void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
-void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
-void cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable);
-void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
-void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
-void cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member,
-                             cadre_dataset_t *dataset);
 
 /* A resource was added to the catalogue. */
 void cadre_core_announce_resource(cadre_core_t *self);
@@ -253,16 +242,6 @@ void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u6
 void cadre_dispatch_cancel(cadre_core_t *self);
 void cadre_dispatch_acknowledge(cadre_core_t *self);
 void cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member);
-
-/* briefing.c: tells a worker what it lacks by its HELLO. */
-void cadre_core_brief(cadre_core_t *self, cadre_member_t *member,
-                      const cadre_hello_message_t *hello);
-
-/* Tells every worker of the variables that were announced since the last turn. */
-void cadre_core_tell_definitions(cadre_core_t *self);
-
-void cadre_core_on_want(cadre_core_t *self, cadre_member_t *member,
-                        const cadre_want_message_t *want);
 
 /* reach.c: takes what a worker says of shards; notes that a worker gave a closure back because it
  * hears nothing of a shard; whether the worker reaches what the closure is known to need. */

@@ -25,7 +25,7 @@ cadre_drops_call(cadre_core_t *core, cadre_variable_t *variable)
     self->drops[count] = (cadre_drop_t){.variable = variable,
                                         .barrier = cadre_closure_queue_note_drop(&core->queue)};
     variable->dropped = ++self->called;
-    cadre_core_announce_drop(core, variable);
+    cadre_announcements_add_drop(&core->announcements, variable);
     return variable->dropped;
 }
 

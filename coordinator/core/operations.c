@@ -106,7 +106,7 @@ cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable)
 {
     uint32_t id = variable->id;
     cadre_catalogue_drop_variable(&self->catalogue, variable);
-    cadre_core_announce_vacancy(self, id);
+    cadre_announcements_add_vacancy(&self->announcements, id);
 }
 
 /* --- read --- */

@@ -405,7 +405,7 @@ fixture_add_variable(fixture_t *self, const char *name, int64_t rows, int parts)
         cadre_catalogue_add_variable(&self->core.catalogue, name, &like, &options, &variable), 0,
         "%s", cadre_error_text());
     variable->created = true;
-    cadre_core_announce_variable(&self->core, variable);
+    cadre_announcements_add_variable(&self->core.announcements, variable);
     return variable;
 }
 

@@ -124,7 +124,7 @@ open_data(sim_script_t *self)
     }
     snprintf(name, sizeof(name), "rows%u", count + 1);
     cadre_catalogue_add_dataset(catalogue, name, "{}", &dataset);
-    cadre_core_announce_dataset(core_of(self), dataset);
+    cadre_announcements_tell_dataset(&core_of(self)->announcements, dataset);
 }
 
 static bool

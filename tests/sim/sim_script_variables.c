@@ -250,7 +250,7 @@ end_creation(sim_script_t *self)
         sim_check_fail(self->check, "create: %s", self->pending.text);
     }
     self->new_variable->created = true;
-    cadre_core_announce_variable(core_of(self), self->new_variable);
+    cadre_announcements_add_variable(&core_of(self)->announcements, self->new_variable);
 }
 
 /* Its number is used up, so that those of later ones are what they were. */

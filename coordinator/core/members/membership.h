@@ -64,7 +64,7 @@ typedef struct cadre_member {
     uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
     size_t wait_items;
 
-    /* Workers: what they were told, kept by briefing.c. */
+    /* Workers: what they were told, kept by announcements. */
     bool briefed;
     uint64_t round;        /* of the last HELLO that was answered */
     uint64_t hello_ms;     /* when that was; 0: never */

@@ -61,7 +61,7 @@ add_dataset(fixture_t *self)
 {
     cadre_dataset_t *dataset = NULL;
     cr_assert_eq(cadre_catalogue_add_dataset(&self->core.catalogue, "train", "{}", &dataset), 0);
-    cadre_core_announce_dataset(&self->core, dataset);
+    cadre_announcements_tell_dataset(&self->core.announcements, dataset);
     return dataset;
 }
 

@@ -389,8 +389,8 @@ Test(coordinator_core, a_dataset_is_announced_until_a_worker_has_answered)
     fixture_hello(self, &worker);
     fixture_turn(self);
     cadre_dataset_t *dataset = add_dataset(self, "train");
-    self->core.datasets_ms = self->now_ms;
-    cadre_core_announce_dataset(&self->core, dataset);
+    self->core.announcements.datasets_ms = self->now_ms;
+    cadre_announcements_tell_dataset(&self->core.announcements, dataset);
     fixture_turn(self);
     cr_assert_leq(self->due_ms, self->now_ms + 1000);
     fixture_clear(self);

@@ -1,27 +1,33 @@
-/*
- * briefing - telling workers what closures refer to: shards, variables, functions, datasets;
- * resources.c does for resources.
- *
- * Everything is told when it comes to be, and a worker that joins is told what it lacks: its HELLO
- * says what it has. Variables are a log (definitions.h), of which the shell keeps what is on its
- * way to a slow worker, so nothing is told twice to one that only says HELLO again. A worker that
- * misses something all the same asks (WANT).
- */
+#include "coordinator/core/announcements.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/spec/wire_dtype.h"
-#include "coordinator/core/coordinator_core.h"
+#include "common/wire/codec.h"
 
 enum {
     WANT_REST_MS = 900,      /* between answers to the same WANT: a worker asks each second, */
     WANT_REST_MS_MAX = 8000, /* and what it asks for may wait in a slow connection */
 };
 
-/* A variable, in as many records as its partitions take. */
-static void
-define_variable(cadre_core_t *self, const cadre_variable_t *variable)
+void
+cadre_announcements_init(cadre_announcements_t *self, const cadre_announcements_links_t *links)
+{
+    *self = (cadre_announcements_t){.links = *links};
+}
+
+void
+cadre_announcements_fini(cadre_announcements_t *self)
+{
+    cadre_definitions_fini(&self->definitions);
+}
+
+/* A variable is told in as many records as its partitions take. */
+void
+cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variable_t *variable)
 {
     uint64_t shape[CADRE_RANK_MAX];
     uint64_t *shards = cadre_calloc(CADRE_VARIABLE_SHARDS_MAX, sizeof(*shards));
@@ -29,12 +35,13 @@ define_variable(cadre_core_t *self, const cadre_variable_t *variable)
         shape[i] = (uint64_t)variable->shape[i];
     }
     for (uint32_t first = 0; first < variable->partitions; first += CADRE_VARIABLE_SHARDS_MAX) {
-        uint32_t count = variable->partitions - first;
-        count = count < CADRE_VARIABLE_SHARDS_MAX ? count : CADRE_VARIABLE_SHARDS_MAX;
+        uint32_t count =
+            (uint32_t)cadre_min_u64(variable->partitions - first, CADRE_VARIABLE_SHARDS_MAX);
         for (uint32_t i = 0; i < count; i++) {
             shards[i] = variable->shards[first + i];
         }
-        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
         message.variable = (cadre_variable_message_t){
             .id = variable->id,
             .name = variable->name,
@@ -52,25 +59,25 @@ define_variable(cadre_core_t *self, const cadre_variable_t *variable)
 
 /* Sends the message that `entry` keeps: all workers get the same bytes. */
 static void
-send_kept(cadre_core_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
+send_kept(cadre_announcements_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
 {
     entry->destination = member->task;
-    cadre_outbox_repeat(&self->effects.outbox, entry);
+    cadre_outbox_repeat(&self->links.effects->outbox, entry);
 }
 
 static void
-send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t *function)
+send_function(cadre_announcements_t *self, const cadre_member_t *member, cadre_function_t *function)
 {
     if (!function->told.header) {
-        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_FUNCTION);
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_FUNCTION);
         message.function = (cadre_function_message_t){.id = function->id,
                                                       .kind = function->kind,
                                                       .name = function->name,
                                                       .hash = function->hash};
         size_t size_bytes = function->program ? cadre_chunk_size_bytes(function->program) : 0;
         for (size_t at = 0; at < size_bytes; at += CADRE_CHUNK_SIZE_MAX) {
-            size_t size =
-                size_bytes - at < CADRE_CHUNK_SIZE_MAX ? size_bytes - at : CADRE_CHUNK_SIZE_MAX;
+            size_t size = (size_t)cadre_min_u64(size_bytes - at, CADRE_CHUNK_SIZE_MAX);
             const char *bytes = cadre_chunk_data(function->program);
             cadre_message_add_chunk(&message, cadre_chunk_new_copy(bytes + at, size));
         }
@@ -80,10 +87,11 @@ send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t
 }
 
 void
-cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
+cadre_announcements_send_dataset(cadre_announcements_t *self, const cadre_member_t *member,
+                                 cadre_dataset_t *dataset)
 {
     if (!dataset->told.header) {
-        cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_DATASET);
+        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_DATASET);
         message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
         cadre_message_add_chunk(
             &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
@@ -93,61 +101,56 @@ cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_
 }
 
 static void
-send_definitions(cadre_core_t *self, cadre_member_t *member)
+send_definitions(cadre_announcements_t *self, cadre_member_t *member)
 {
-    cadre_message_t envelope = cadre_effects_message(&self->effects, CADRE_MESSAGE_DEFINITIONS);
+    cadre_message_t envelope =
+        cadre_effects_message(self->links.effects, CADRE_MESSAGE_DEFINITIONS);
     cadre_definitions_send(&self->definitions, &envelope, &member->task, member->definitions,
-                           &self->effects.outbox);
+                           &self->links.effects->outbox);
     member->definitions = self->definitions.count;
 }
 
 void
-cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
+cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
+                          const cadre_hello_message_t *hello)
 {
-    bool goes_on = hello->session == self->options.incarnation;
+    bool goes_on = hello->session == self->links.options->incarnation;
     uint64_t has = goes_on ? hello->definitions : 0;
-    for (uint32_t i = 0; i < self->options.ps_count; i++) {
-        cadre_recovery_tell(&self->recovery, member, i);
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        cadre_recovery_tell(self->links.recovery, member, i);
     }
-    member->definitions = has < self->definitions.count ? has : self->definitions.count;
+    member->definitions = cadre_min_u64(has, self->definitions.count);
     member->briefed = true;
     send_definitions(self, member);
     uint64_t functions = goes_on ? hello->functions : 0;
-    for (uint64_t i = functions; i < self->catalogue.function_count; i++) {
-        send_function(self, member, self->catalogue.functions[i]);
+    for (uint64_t i = functions; i < self->links.catalogue->function_count; i++) {
+        send_function(self, member, self->links.catalogue->functions[i]);
     }
-    for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
-        if (self->catalogue.datasets[i]->status == 0) { /* the others have failed */
-            cadre_core_send_dataset(self, member, self->catalogue.datasets[i]);
+    for (uint32_t i = 0; i < self->links.catalogue->dataset_count; i++) {
+        if (self->links.catalogue->datasets[i]->status == 0) { /* the others have failed */
+            cadre_announcements_send_dataset(self, member, self->links.catalogue->datasets[i]);
         }
     }
-    cadre_resources_brief(self, member);
 }
 
-/* Calls `send` for every worker there is. */
+/* Does what follows for every worker that is there. */
 #define FOR_EACH_WORKER(self, member)                                                              \
-    for (uint32_t worker_ = 0; worker_ < (self)->membership.worker_capacity; worker_++)            \
-        if (((member) = (self)->membership.workers[worker_]))
+    for (uint32_t worker_ = 0; worker_ < (self)->links.members->worker_capacity; worker_++)        \
+        if (((member) = (self)->links.members->workers[worker_]))
 
 void
-cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable)
+cadre_announcements_add_vacancy(cadre_announcements_t *self, uint32_t id)
 {
-    define_variable(self, variable);
-}
-
-void
-cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
-{
-    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
+    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
     message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id};
     cadre_definitions_add(&self->definitions, &message);
     self->untold = true;
 }
 
 void
-cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable)
+cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t *variable)
 {
-    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_VARIABLE);
+    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
     message.variable = (cadre_variable_message_t){
         .id = variable->id, .name = "", .last = variable->id, .drop = variable->dropped};
     cadre_definitions_add(&self->definitions, &message);
@@ -155,7 +158,7 @@ cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable)
 }
 
 void
-cadre_core_tell_definitions(cadre_core_t *self)
+cadre_announcements_tell_variables(cadre_announcements_t *self)
 {
     cadre_member_t *member = NULL;
     if (!self->untold) {
@@ -171,7 +174,7 @@ cadre_core_tell_definitions(cadre_core_t *self)
 }
 
 void
-cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function)
+cadre_announcements_tell_function(cadre_announcements_t *self, cadre_function_t *function)
 {
     const cadre_member_t *member = NULL;
     FOR_EACH_WORKER(self, member)
@@ -181,46 +184,57 @@ cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function)
 }
 
 void
-cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset)
+cadre_announcements_tell_dataset(cadre_announcements_t *self, cadre_dataset_t *dataset)
 {
     const cadre_member_t *member = NULL;
-    self->datasets_ms = self->effects.now_ms;
+    self->datasets_ms = self->links.effects->now_ms;
     FOR_EACH_WORKER(self, member)
     {
-        cadre_core_send_dataset(self, member, dataset);
+        cadre_announcements_send_dataset(self, member, dataset);
     }
+}
+
+bool
+cadre_announcements_take_datasets_due(cadre_announcements_t *self)
+{
+    uint64_t now_ms = self->links.effects->now_ms;
+    bool due = now_ms >= self->datasets_ms + self->links.options->resend_ms;
+    if (due) {
+        self->datasets_ms = now_ms;
+    }
+    return due;
 }
 
 /* It has `from` records and waits for more. The rest may be on its way, or lost: what it was sent
  * is sent again when it asks the same again, later each time. */
 static void
-want_definitions(cadre_core_t *self, cadre_member_t *member, uint64_t from)
+want_definitions(cadre_announcements_t *self, cadre_member_t *member, uint64_t from)
 {
     if (from >= member->definitions || !member->briefed) {
         return;
     }
     bool again = from == member->wanted && member->want_rest_ms > 0;
-    if (again && self->effects.now_ms < member->want_ms) {
+    if (again && self->links.effects->now_ms < member->want_ms) {
         return;
     }
-    uint64_t longer_ms = 2 * member->want_rest_ms;
-    longer_ms = longer_ms < WANT_REST_MS_MAX ? longer_ms : WANT_REST_MS_MAX;
+    uint64_t longer_ms = cadre_min_u64(2 * member->want_rest_ms, WANT_REST_MS_MAX);
     member->wanted = from;
     member->want_rest_ms = again ? longer_ms : WANT_REST_MS;
-    member->want_ms = self->effects.now_ms + member->want_rest_ms;
+    member->want_ms = self->links.effects->now_ms + member->want_rest_ms;
     member->definitions = from;
     send_definitions(self, member);
 }
 
 void
-cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_message_t *want)
+cadre_announcements_on_want(cadre_announcements_t *self, cadre_member_t *member,
+                            const cadre_want_message_t *want)
 {
-    const cadre_catalogue_t *catalogue = &self->catalogue;
+    const cadre_catalogue_t *catalogue = self->links.catalogue;
     uint64_t id = want->id;
     switch ((cadre_want_t)want->kind) {
     case CADRE_WANT_SHARD:
-        if (id < self->options.ps_count) {
-            cadre_recovery_tell(&self->recovery, member, (uint32_t)id);
+        if (id < self->links.options->ps_count) {
+            cadre_recovery_tell(self->links.recovery, member, (uint32_t)id);
         }
         break;
     case CADRE_WANT_DEFINITIONS:
@@ -233,7 +247,7 @@ cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_
         break;
     case CADRE_WANT_DATASET:
         if (id >= 1 && id <= catalogue->dataset_count) {
-            cadre_core_send_dataset(self, member, catalogue->datasets[id - 1]);
+            cadre_announcements_send_dataset(self, member, catalogue->datasets[id - 1]);
         }
         break;
     }
