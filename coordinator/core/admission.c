@@ -126,20 +126,11 @@ cadre_admission_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
 }
 
 void
-cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member,
-                          const cadre_closure_t *closure)
+cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member, uint32_t function)
 {
-    if (is_native(self, closure->function)) {
-        lack_function(self, member, closure->function);
+    if (is_native(self, function)) {
+        lack_function(self, member, function);
     }
-}
-
-bool
-cadre_admission_cannot_build(const cadre_core_t *self, const cadre_member_t *member,
-                             uint64_t resource)
-{
-    uint32_t function = self->catalogue.resources[resource - 1]->call->function;
-    return cadre_id_set_has(&member->abilities.lacked, function);
 }
 
 bool
@@ -392,7 +383,7 @@ never_runs(const cadre_core_t *self, const cadre_member_t *member, const cadre_n
     }
     for (size_t i = 0; i < needs->resource_count; i++) {
         const cadre_resource_t *resource = self->catalogue.resources[needs->resources[i] - 1];
-        if (cadre_admission_cannot_build(self, member, resource->id)) {
+        if (!cadre_resource_is_buildable(resource, &member->abilities)) {
             snprintf(why, CADRE_LACK_TEXT_SIZE,
                      "it has no native function %.100s (--native FILE), which builds resource %s",
                      function_name(self, resource->call->function), resource->name);

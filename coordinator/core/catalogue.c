@@ -389,3 +389,17 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
     };
     return message;
 }
+
+bool
+cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities)
+{
+    return !cadre_id_set_has(&abilities->lacked, self->call->function);
+}
+
+bool
+cadre_resource_is_under_way(const cadre_resource_t *self, const cadre_resource_set_t *told,
+                            const cadre_abilities_t *abilities)
+{
+    return cadre_resource_is_buildable(self, abilities) && cadre_resource_set_has(told, self->id) &&
+           !cadre_resource_set_has(&abilities->built, self->id);
+}

@@ -22,6 +22,7 @@
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
 #include "common/wire/shard_set.h"
+#include "coordinator/core/abilities.h"
 #include "coordinator/core/closures/closure.h"
 #include "coordinator/core/partitioner.h"
 
@@ -170,5 +171,13 @@ int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
 /* The CREATE of one part; lists are borrowed from the variable. `shape` is room for them. */
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
                                                uint64_t shape[CADRE_RANK_MAX]);
+
+/* Whether a worker with these abilities can build it: does not lack its function. */
+bool cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities);
+
+/* Whether a worker that was told to build `told`, and has these abilities, has not said yet that it
+ * has built this one; one that it cannot build does not count. */
+bool cadre_resource_is_under_way(const cadre_resource_t *self, const cadre_resource_set_t *told,
+                                 const cadre_abilities_t *abilities);
 
 #endif

@@ -397,6 +397,16 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
 }
 
 static void
+on_closure_failed(cadre_core_t *self, cadre_member_t *worker,
+                  const cadre_closure_failed_message_t *failed)
+{
+    uint32_t lacked = cadre_dispatch_failed(self, worker, failed);
+    if (lacked > 0) {
+        cadre_admission_on_unable(self, worker, lacked);
+    }
+}
+
+static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
     switch ((cadre_for_coordinator_t)message->type) {
@@ -416,7 +426,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         cadre_dispatch_done(self, member, message);
         break;
     case CADRE_FOR_COORDINATOR_CLOSURE_FAILED:
-        cadre_dispatch_failed(self, member, &message->closure_failed);
+        on_closure_failed(self, member, &message->closure_failed);
         break;
     case CADRE_FOR_COORDINATOR_REPLY:
     case CADRE_FOR_COORDINATOR_VALUES:

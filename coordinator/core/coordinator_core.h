@@ -209,8 +209,10 @@ void cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker);
 /* reports.c */
 void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
                          const cadre_message_t *message);
-void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
-                           const cadre_closure_failed_message_t *failed);
+
+/* Takes that an attempt failed. Returns the function that the worker turns out to lack; 0: none. */
+uint32_t cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
+                               const cadre_closure_failed_message_t *failed);
 
 /* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
  */
@@ -291,14 +293,13 @@ void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
 /* Closures that are handed out apart: suspect ones to workers of their own. */
 void cadre_trials_tick(cadre_core_t *self);
 
-/* admission.c: what a worker says of its data and native functions; that it cannot run a closure;
+/* admission.c: what a worker says of its data and native functions; that it lacks a function;
  * that it goes. */
 void cadre_admission_on_dataset(cadre_core_t *self, cadre_member_t *member,
                                 const cadre_dataset_ready_message_t *ready);
 void cadre_admission_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
                                   const cadre_heartbeat_message_t *heartbeat);
-void cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member,
-                               const cadre_closure_t *closure);
+void cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member, uint32_t function);
 void cadre_admission_lost(cadre_core_t *self, const cadre_member_t *member);
 
 /* Asks again who has not answered for a dataset; returns whether there is one. */
@@ -306,10 +307,6 @@ bool cadre_admission_chase(cadre_core_t *self);
 
 /* Decides what a dataset is; ends closures that no worker can run. */
 void cadre_admission_tick(cadre_core_t *self);
-
-/* Whether this worker cannot build the resource, because it lacks its function. */
-bool cadre_admission_cannot_build(const cadre_core_t *self, const cadre_member_t *member,
-                                  uint64_t resource);
 
 enum { CADRE_LACK_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 256 };
 
@@ -331,11 +328,6 @@ void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died)
 
 /* A worker says HELLO that was given up as dead: it was only cut off. */
 void cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation);
-
-/* Whether it was told to build this and has not said yet that it has; one that it cannot build does
- * not count. */
-bool cadre_resources_builds(const cadre_core_t *self, const cadre_member_t *member,
-                            const cadre_resource_t *resource);
 
 /* Suspect resources to workers that are free for them, and the end of closures whose resources have
  * failed. */

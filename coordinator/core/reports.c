@@ -310,7 +310,7 @@ return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *cl
     put_back(self, closure);
 }
 
-void
+uint32_t
 cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                       const cadre_closure_failed_message_t *failed)
 {
@@ -320,7 +320,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
     if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
         !may_report(self, member, closure, failed->attempt) ||
         !is_on(closure, member, failed->attempt)) {
-        return; /* an attempt that no longer counts */
+        return 0; /* an attempt that no longer counts */
     }
     member->ended++;
     if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ENOTFOUND) {
@@ -331,18 +331,16 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
     }
     if (failed->reason == CADRE_FAILURE_SHARD) {
         return_for_shard(self, member, closure, failed);
-        return;
+        return 0;
     }
     if (returns(closure, failed)) {
         if (failed->reason == CADRE_FAILURE_DEVICE) {
             closure->device_failures++;
             member->rest_until_ms = self->effects.now_ms + REST_MS;
         }
-        if (failed->reason == CADRE_FAILURE_UNABLE) {
-            cadre_admission_on_unable(self, member, closure);
-        }
+        uint32_t lacked = failed->reason == CADRE_FAILURE_UNABLE ? closure->function : 0;
         put_back(self, closure);
-        return;
+        return lacked;
     }
     char text[CADRE_CLOSURE_ERROR_SIZE];
     int status = failed->status ? -(int)failed->status : CADRE_EFUNCTION;
@@ -351,6 +349,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
              function_name(self, closure), closure->id, closure->attempt, member->index,
              failed->text[0] ? failed->text : cadre_status_text(status));
     fail_for_good(self, closure, member, &(cadre_closure_end_t){.status = status, .text = text});
+    return 0;
 }
 
 /* --- workers that go, and what they hold --- */

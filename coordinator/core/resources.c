@@ -75,20 +75,17 @@ cadre_core_announce_resource(cadre_core_t *self)
 }
 
 /* Whether it was told to build this and has not said yet that it has. */
-bool
-cadre_resources_builds(const cadre_core_t *self, const cadre_member_t *member,
-                       const cadre_resource_t *resource)
+static bool
+builds(const cadre_member_t *member, const cadre_resource_t *resource)
 {
-    return !cadre_admission_cannot_build(self, member, resource->id) &&
-           cadre_resource_set_has(&member->resources_told, resource->id) &&
-           !cadre_resource_set_has(&member->abilities.built, resource->id);
+    return cadre_resource_is_under_way(resource, &member->resources_told, &member->abilities);
 }
 
 void
 cadre_resources_brief(cadre_core_t *self, cadre_member_t *member)
 {
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
-        if (cadre_resources_builds(self, member, self->catalogue.resources[i])) {
+        if (builds(member, self->catalogue.resources[i])) {
             tell(self, member, self->catalogue.resources[i]); /* the first may not have arrived */
         }
     }
@@ -111,8 +108,12 @@ end_trial(cadre_core_t *self, cadre_resource_t *resource)
 void
 cadre_resources_on_lack(cadre_core_t *self, cadre_member_t *member)
 {
-    if (member->trial && cadre_admission_cannot_build(self, member, member->trial)) {
-        end_trial(self, self->catalogue.resources[member->trial - 1]);
+    if (member->trial == 0) {
+        return;
+    }
+    cadre_resource_t *resource = self->catalogue.resources[member->trial - 1];
+    if (!cadre_resource_is_buildable(resource, &member->abilities)) {
+        end_trial(self, resource);
     }
 }
 
@@ -171,7 +172,7 @@ void
 cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died)
 {
     for (uint32_t i = 0; i < self->catalogue.resource_count && died; i++) {
-        if (cadre_resources_builds(self, member, self->catalogue.resources[i])) {
+        if (builds(member, self->catalogue.resources[i])) {
             blame(self, self->catalogue.resources[i], member);
         }
     }

@@ -89,9 +89,10 @@ static bool
 may_build(const cadre_core_t *self, const cadre_member_t *member, const void *what)
 {
     const cadre_resource_t *resource = what;
-    bool busy = cadre_admission_cannot_build(self, member, resource->id);
+    bool busy = !cadre_resource_is_buildable(resource, &member->abilities);
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
-        busy = busy || cadre_resources_builds(self, member, self->catalogue.resources[i]);
+        busy = busy || cadre_resource_is_under_way(self->catalogue.resources[i],
+                                                   &member->resources_told, &member->abilities);
     }
     return !busy && cadre_shard_set_is_empty(&member->unreachable) &&
            !cadre_resource_set_has(&member->resources_told, resource->id);
