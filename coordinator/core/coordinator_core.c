@@ -314,6 +314,7 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
         cadre_resources_brief(self, worker);
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
+    cadre_overruns_heard(worker, hello->held);
     cadre_dispatch_compare(self, worker, hello->held, true);
 }
 
@@ -387,6 +388,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         cadre_admission_on_heartbeat(self, member, heartbeat);
         cadre_resources_on_heartbeat(self, member, heartbeat);
         cadre_reach_on_heartbeat(self, member, heartbeat);
+        cadre_overruns_heard(member, heartbeat->held);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);

@@ -272,14 +272,9 @@ void cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion,
 /* The worker that a suspect resource is on trial on, or is from now on if it is `wanted`; NULL. */
 cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
 
-/* overruns.c: looks at what runs; notes what a worker holds; whether it has not been too slow for
- * this closure; where nobody else is left, lets those try again that have stopped; and who is to
- * have one that was elsewhere, NULL: nobody now. */
+/* overruns.c: looks at what runs; notes what a worker says it holds. */
 void cadre_overruns_tick(cadre_core_t *self);
-void cadre_overruns_heard(cadre_member_t *member, const uint64_t *held, size_t count);
-bool cadre_overruns_may_try(const cadre_closure_t *closure, const cadre_member_t *member);
-void cadre_overruns_reconsider(const cadre_core_t *self, cadre_closure_t *closure);
-cadre_member_t *cadre_overruns_choose(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_overruns_heard(cadre_member_t *member, cadre_u64s_t held);
 
 /* A closure is handed out apart; its attempt on trial has ended; it is innocent, or has ended
  * itself. */

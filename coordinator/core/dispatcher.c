@@ -115,7 +115,7 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
     const cadre_needs_t needs = cadre_closure_needs(closure);
-    return is_for && cadre_overruns_may_try(closure, member) &&
+    return is_for && !cadre_closure_has_overrun_on(closure, member->task.incarnation) &&
            cadre_reach_may_run(self, member, closure) &&
            cadre_abilities_meet(&member->abilities, &needs);
 }

@@ -36,41 +36,19 @@ add_overdue(cadre_member_t *member, uint64_t id)
 }
 
 void
-cadre_overruns_heard(cadre_member_t *member, const uint64_t *held, size_t count)
+cadre_overruns_heard(cadre_member_t *member, cadre_u64s_t held)
 {
     uint32_t kept = 0;
     for (size_t i = 0; i < member->overdue_count; i++) {
         bool is_held = false;
-        for (size_t k = 0; k < count && !is_held; k++) {
-            is_held = held[k] == member->overdue[i];
+        for (size_t k = 0; k < held.count && !is_held; k++) {
+            is_held = held.items[k] == member->overdue[i];
         }
         if (is_held) {
             member->overdue[kept++] = member->overdue[i];
         }
     }
     member->overdue_count = kept;
-}
-
-static bool
-is_overdue_on(const cadre_member_t *member, uint64_t id)
-{
-    for (size_t i = 0; i < member->overdue_count; i++) {
-        if (member->overdue[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
-cadre_overruns_may_try(const cadre_closure_t *closure, const cadre_member_t *member)
-{
-    for (uint32_t i = 0; i < closure->overruns; i++) {
-        if (closure->overran_on[i] == member->task.incarnation) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* A worker that could run what overran on `member`, NULL when there is none. */
@@ -217,37 +195,4 @@ cadre_overruns_tick(cadre_core_t *self)
             watch_member(self, self->membership.workers[i]);
         }
     }
-}
-
-void
-cadre_overruns_reconsider(const cadre_core_t *self, cadre_closure_t *closure)
-{
-    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
-        const cadre_member_t *member = self->membership.workers[i];
-        if (member && cadre_dispatch_may_run(self, member, closure)) {
-            return;
-        }
-    }
-    for (uint32_t i = 0; i < closure->overruns; i++) {
-        const cadre_member_t *member =
-            cadre_membership_find(&self->membership, closure->overran_on[i]);
-        if (member && !is_overdue_on(member, closure->id)) {
-            closure->overran_on[i] = 0;
-        }
-    }
-}
-
-cadre_member_t *
-cadre_overruns_choose(cadre_core_t *self, cadre_closure_t *closure)
-{
-    cadre_member_t *best = NULL;
-    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
-        cadre_member_t *member = self->membership.workers[i];
-        if (cadre_dispatch_can_take(self, member) &&
-            cadre_dispatch_may_run(self, member, closure) &&
-            (!best || member->in_flight.count < best->in_flight.count)) {
-            best = member;
-        }
-    }
-    return best;
 }

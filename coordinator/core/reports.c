@@ -428,7 +428,6 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         }
     }
     qsort(ids, held.count, sizeof(*ids), compare_ids);
-    cadre_overruns_heard(member, ids, held.count);
     cadre_closure_t *next = NULL;
     for (cadre_closure_t *closure = member->in_flight.first; closure; closure = next) {
         next = closure->next;

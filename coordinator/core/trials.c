@@ -6,6 +6,9 @@
  * slow, or hang. Chosen is where nobody died of it yet, on another host if possible; then who has
  * been there for long, so that processes which come and die are not taken for victims; then who is
  * idle. Several suspects are tried on several workers at once. Whatever ends it, ends the trial.
+ *
+ * What ran past its deadline elsewhere is handed out here, too: to who is least busy of those that
+ * were not too slow for it.
  */
 #include <stdlib.h>
 
@@ -182,14 +185,61 @@ try_alone(cadre_core_t *self, cadre_closure_t *closure)
     }
 }
 
+static bool
+is_overdue_on(const cadre_member_t *member, uint64_t id)
+{
+    for (size_t i = 0; i < member->overdue_count; i++) {
+        if (member->overdue[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lets those try again that have been too slow for it and have stopped, where nobody else is left.
+ */
+static void
+reconsider(const cadre_core_t *self, cadre_closure_t *closure)
+{
+    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
+        const cadre_member_t *member = self->membership.workers[i];
+        if (member && cadre_dispatch_may_run(self, member, closure)) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < closure->overruns; i++) {
+        const cadre_member_t *member =
+            cadre_membership_find(&self->membership, closure->overran_on[i]);
+        if (member && !is_overdue_on(member, closure->id)) {
+            closure->overran_on[i] = 0;
+        }
+    }
+}
+
+/* Returns who is to have a closure that was too slow elsewhere; NULL: nobody now. */
+static cadre_member_t *
+choose_least_busy(cadre_core_t *self, cadre_closure_t *closure)
+{
+    cadre_member_t *best = NULL;
+    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
+        cadre_member_t *member = self->membership.workers[i];
+        if (cadre_dispatch_can_take(self, member) &&
+            cadre_dispatch_may_run(self, member, closure) &&
+            (!best || member->in_flight.count < best->in_flight.count)) {
+            best = member;
+        }
+    }
+    return best;
+}
+
 static void
 hand_out(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_member_t *member = NULL;
-    cadre_overruns_reconsider(self, closure);
+    reconsider(self, closure);
     if (cadre_suspicion_is_strong(&closure->suspicion)) {
         try_alone(self, closure);
-    } else if ((member = cadre_overruns_choose(self, closure))) {
+    } else if ((member = choose_least_busy(self, closure))) {
         cadre_dispatch_begin(self, member, closure);
     }
 }

@@ -123,7 +123,7 @@ CLOSURES = [
     ("overrun-for-ever", "what ran past its deadline is never handed out again",
      "coordinator/core/trials hand_out", drop("cadre_dispatch_begin")),
     ("overdue-for-ever", "the slot of what ran past its deadline is never free again",
-     "coordinator/core cadre_overruns_heard", swap("if (is_held)", "if (is_held || count == 0)")),
+     "coordinator/core cadre_overruns_heard", swap("if (is_held)", "if (is_held || held.count == 0)")),
     ("closure-trial-lost", "a suspect closure is never tried",
      "coordinator/core/trials hand_out", drop("try_alone")),
     ("held-unheeded", "a CLOSURE that was lost on its way is not sent again",

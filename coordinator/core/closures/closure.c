@@ -115,6 +115,17 @@ cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint6
     return handed_to == incarnation;
 }
 
+bool
+cadre_closure_has_overrun_on(const cadre_closure_t *self, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < self->overruns; i++) {
+        if (self->overran_on[i] == incarnation) {
+            return true;
+        }
+    }
+    return false;
+}
+
 cadre_needs_t
 cadre_closure_needs(const cadre_closure_t *self)
 {

@@ -113,6 +113,9 @@ bool cadre_closure_is_apart(const cadre_closure_t *self);
 bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
                                  uint64_t incarnation);
 
+/* Whether it ran past its deadline on this worker, which is not to try again. */
+bool cadre_closure_has_overrun_on(const cadre_closure_t *self, uint64_t incarnation);
+
 /* What a worker must have to run it; borrowed. */
 cadre_needs_t cadre_closure_needs(const cadre_closure_t *self);
 
