@@ -25,7 +25,7 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
         cadre_checkpoint_on_ended(&self->checkpoint, closure->id, end->status, unsaved);
     }
     self->options.ended(self->options.context, closure, end);
-    cadre_trials_forget(self, closure);
+    cadre_apart_forget(&self->apart, closure);
     if (end->status == 0 && closure->sequence > 0) {
         cadre_checkpoint_note_ended(&self->checkpoint, closure);
     }
@@ -57,6 +57,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
+    cadre_apart_init(&self->apart, &self->membership);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->membership,
                                                                    .catalogue = &self->catalogue,
@@ -110,7 +111,7 @@ cadre_core_fini(cadre_core_t *self)
     }
     cadre_closure_queue_fini(&self->queue);
     cadre_begun_fini(&self->begun);
-    cadre_u64_map_fini(&self->apart);
+    cadre_apart_fini(&self->apart);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
     cadre_recovery_fini(&self->recovery);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "coordinator/core/announcements.h"
+#include "coordinator/core/apart.h"
 #include "coordinator/core/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
@@ -81,9 +82,8 @@ struct cadre_core {
     uint32_t turn;     /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
-    cadre_u64_map_t
-        apart; /* by id: closures that are handed out apart from all others (trials.c) */
-    int fatal; /* the job cannot go on: every call answers this */
+    cadre_apart_t apart; /* closures that are handed out apart from all others */
+    int fatal;           /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
     uint32_t lacks;                 /* how often a worker has not what closures may need */
@@ -262,28 +262,13 @@ uint32_t cadre_reach_lost_shard(const cadre_core_t *self);
  * for how long; UINT32_MAX when it waits for none. */
 uint32_t cadre_reach_waits_for(const cadre_member_t *member, uint64_t closure, uint64_t *ms);
 
-/* trials.c: whether it is to do nothing but what is on trial there. */
-bool cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member);
-
-/* Counts against something that a worker died which had it since `since_ms`. */
-void cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion,
-                        const cadre_member_t *member, uint64_t since_ms);
-
-/* The worker that a suspect resource is on trial on, or is from now on if it is `wanted`; NULL. */
+/* trials.c: the worker that a suspect resource is on trial on, or is from now on if it is `wanted`;
+ * NULL. */
 cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
 
 /* overruns.c: looks at what runs; notes what a worker says it holds. */
 void cadre_overruns_tick(cadre_core_t *self);
 void cadre_overruns_heard(cadre_member_t *member, cadre_u64s_t held);
-
-/* A closure is handed out apart; its attempt on trial has ended; it is innocent, or has ended
- * itself. */
-void cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure);
-void cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure);
-void cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure);
-
-/* It is not suspect any more. */
-void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
 
 /* Closures that are handed out apart: suspect ones to workers of their own. */
 void cadre_trials_tick(cadre_core_t *self);

@@ -68,7 +68,7 @@ cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member)
     }
     measure_credit(self, member);
     return member->in_flight.count + 2 * (size_t)member->overdue_count < member->credit &&
-           !cadre_trials_alone(self, member);
+           !cadre_member_is_alone(member, self->effects.now_ms);
 }
 
 static void

@@ -107,7 +107,7 @@ overrun(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure, ui
         fail(self, closure, member);
     } else {
         cadre_dispatch_put_back(self, closure);
-        cadre_trials_add(self, closure);
+        cadre_apart_add(&self->apart, closure);
     }
 }
 

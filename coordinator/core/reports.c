@@ -125,7 +125,7 @@ leave_worker(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_closure_list_remove(&closure->worker->in_flight, closure);
     closure->worker = NULL;
-    cadre_trials_end(self, closure);
+    cadre_apart_end_trial(&self->apart, closure);
     cadre_effects_note_progress(&self->effects);
 }
 
@@ -178,7 +178,7 @@ finish_again(cadre_core_t *self, cadre_closure_t *closure)
 {
     if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
         leave_worker(self, closure);
-        cadre_trials_forget(self, closure);
+        cadre_apart_forget(&self->apart, closure);
         cadre_replay_done(&self->replay, closure);
         self->totals.replayed++;
     }
@@ -255,7 +255,7 @@ cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
     snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
     cadre_effects_log(&self->effects, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"",
                       closure->id, why);
-    cadre_trials_forget(self, closure);
+    cadre_apart_forget(&self->apart, closure);
     cadre_replay_drop(&self->replay, closure);
     cadre_closure_queue_report(&self->queue, status, text);
 }
@@ -360,7 +360,9 @@ static void
 lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
 {
     cadre_suspicion_t *suspicion = &closure->suspicion;
-    cadre_trials_blame(self, suspicion, member, closure->begun_ms);
+    const cadre_death_t death =
+        cadre_membership_death(&self->membership, member, closure->begun_ms, self->effects.now_ms);
+    cadre_suspicion_add(suspicion, &death);
     if (!cadre_suspicion_is_proved(suspicion)) {
         if (cadre_suspicion_is_strong(suspicion)) {
             cadre_effects_log(
@@ -369,7 +371,7 @@ lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t 
                 "expected=%.1f next=\"it runs alone, on another worker if there is one\"",
                 closure->id, function_name(self, closure), member->index, member->process,
                 suspicion->deaths, suspicion->expected);
-            cadre_trials_add(self, closure);
+            cadre_apart_add(&self->apart, closure);
         }
         put_back(self, closure);
         return;
@@ -418,7 +420,8 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         if (all && closure &&
             cadre_suspicion_forgive(&closure->suspicion, member->task.incarnation) &&
             !cadre_suspicion_is_strong(&closure->suspicion)) {
-            cadre_trials_acquit(self, closure); /* cut off, not dead: the closure did not kill it */
+            cadre_apart_acquit(&self->apart,
+                               closure); /* cut off, not dead: the closure did not kill it */
         }
         /* One that is queued again may go on: the first attempt to report counts. */
         bool elsewhere =

@@ -54,7 +54,7 @@ is_suspect(const cadre_resource_t *resource)
 static void
 tell_rest(cadre_core_t *self, cadre_member_t *member)
 {
-    bool alone = cadre_trials_alone(self, member);
+    bool alone = cadre_member_is_alone(member, self->effects.now_ms);
     for (uint32_t i = 0; i < self->catalogue.resource_count && !alone; i++) {
         const cadre_resource_t *resource = self->catalogue.resources[i];
         if (!resource->error && !is_suspect(resource) &&
@@ -157,7 +157,9 @@ blame(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *memb
     if (resource->error || (was_suspect && member->trial != resource->id)) {
         return;
     }
-    cadre_trials_blame(self, suspicion, member, member->resources_ms);
+    const cadre_death_t death = cadre_membership_death(&self->membership, member,
+                                                       member->resources_ms, self->effects.now_ms);
+    cadre_suspicion_add(suspicion, &death);
     self->resources_suspect += !was_suspect && is_suspect(resource);
     cadre_effects_log(&self->effects, 'W', "resource_suspect",
                       "resource=%s function=%s worker=%u process=%u deaths=%u expected=%.1f",

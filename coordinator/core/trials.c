@@ -17,42 +17,6 @@
 
 enum { SETTLED_MS = 10000 }; /* a worker that has been there for so long is no newcomer */
 
-bool
-cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member)
-{
-    return (member->trial || member->trial_closure) &&
-           self->effects.now_ms < member->alone_until_ms;
-}
-
-/* How long all workers that there were have lived, and how many died. */
-static cadre_record_t
-record_of_all(const cadre_core_t *self)
-{
-    cadre_record_t all = {.deaths = 0};
-    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
-        const cadre_member_t *member = self->membership.workers[i];
-        all.lived_ms += self->membership.records[i].lived_ms;
-        all.lived_ms += member ? self->effects.now_ms - member->joined_ms : 0;
-        all.deaths += self->membership.records[i].deaths;
-    }
-    return all;
-}
-
-void
-cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion, const cadre_member_t *member,
-                   uint64_t since_ms)
-{
-    cadre_death_t death = {.index = member->index,
-                           .process = member->process,
-                           .incarnation = member->task.incarnation,
-                           .host = member->host,
-                           .had_ms = self->effects.now_ms - since_ms,
-                           .place = self->membership.records[member->index],
-                           .all = record_of_all(self)};
-    death.place.lived_ms += self->effects.now_ms - member->joined_ms;
-    cadre_suspicion_add(suspicion, &death);
-}
-
 /* --- who tries --- */
 
 typedef bool may_try_t(const cadre_core_t *self, const cadre_member_t *member, const void *what);
@@ -116,42 +80,6 @@ cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wante
 
 /* --- closures --- */
 
-void
-cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure)
-{
-    if (!cadre_u64_map_get(&self->apart, closure->id)) {
-        cadre_u64_map_put(&self->apart, closure->id, closure);
-    }
-}
-
-void
-cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure)
-{
-    cadre_member_t *member =
-        closure->trial ? cadre_membership_find(&self->membership, closure->trial) : NULL;
-    if (member) {
-        member->trial_closure = 0;
-    }
-    closure->trial = 0;
-}
-
-void
-cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure)
-{
-    if (self->apart.count > 0 && closure->overruns == 0) {
-        cadre_u64_map_take(&self->apart, closure->id);
-    }
-    cadre_trials_end(self, closure);
-}
-
-void
-cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure)
-{
-    closure->overruns = 0;
-    cadre_trials_acquit(self, closure);
-    cadre_suspicion_clear(&closure->suspicion);
-}
-
 static bool
 may_run(const cadre_core_t *self, const cadre_member_t *member, const void *what)
 {
@@ -170,7 +98,7 @@ try_alone(cadre_core_t *self, cadre_closure_t *closure)
                                 : choose(self, &closure->suspicion, may_run, closure);
     if (!may || (other && rank(self, other, &closure->suspicion) <
                               rank(self, member, &closure->suspicion))) {
-        cadre_trials_end(self, closure);
+        cadre_apart_end_trial(&self->apart, closure);
         member = other;
     }
     if (!member) {
@@ -262,25 +190,26 @@ compare_suspects(const void *left, const void *right)
 void
 cadre_trials_tick(cadre_core_t *self)
 {
-    if (self->apart.count == 0 || self->fatal) {
+    if (self->apart.closures.count == 0 || self->fatal) {
         return;
     }
-    suspect_t *suspects = cadre_calloc(self->apart.count, sizeof(*suspects));
+    suspect_t *suspects = cadre_calloc(self->apart.closures.count, sizeof(*suspects));
     size_t count = 0;
     cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->apart, &cursor));) {
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->apart.closures, &cursor));) {
         suspects[count++] = (suspect_t){closure->suspicion.deaths, closure->id};
     }
     qsort(suspects, count, sizeof(*suspects), compare_suspects);
     for (size_t i = 0; i < count; i++) {
-        closure = cadre_u64_map_get(&self->apart, suspects[i].id);
+        closure = cadre_u64_map_get(&self->apart.closures, suspects[i].id);
         if (!closure || closure->state != CADRE_CLOSURE_QUEUED) {
             continue;
         }
         if (cadre_dispatch_may_go(self, closure)) {
             hand_out(self, closure);
         } else {
-            cadre_trials_end(self, closure); /* its worker may be who runs what goes before it */
+            cadre_apart_end_trial(&self->apart,
+                                  closure); /* its worker may be who runs what goes before it */
         }
     }
     free(suspects);

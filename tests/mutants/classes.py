@@ -136,7 +136,7 @@ CLASSES = [
      swap("json_integer_value(json_object_get(checkpoint, \"closures\")) > 0",
           "json_integer_value(json_object_get(checkpoint, \"closures\")) >= 0")),
     ("trial-kept-free", "a worker is kept free for a suspect that may not go",
-     "coordinator/core cadre_trials_tick", swap("cadre_trials_end(self, closure)", "")),
+     "coordinator/core cadre_trials_tick", swap("cadre_apart_end_trial(&self->apart, closure)", "")),
     ("staleness-of-itself", "an update counts itself among those that came before it",
      "worker/core staleness_of", swap("part->version - 1 :", "part->version :")),
     ("lost-push-uncounted", "a push to a shard that is lost is neither abandoned nor pending",

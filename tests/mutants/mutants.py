@@ -119,7 +119,7 @@ CLOSURES = [
     ("poison-early", "a closure is called poison after two dead workers",
      "coordinator/core cadre_suspicion_is_proved", swap("CADRE_POISON_DEATHS", "2")),
     ("closure-trial-for-ever", "the worker that tried a suspect closure gets nothing again",
-     "coordinator/core cadre_trials_end", drop("trial_closure")),
+     "coordinator/core cadre_apart_end_trial", drop("trial_closure")),
     ("overrun-for-ever", "what ran past its deadline is never handed out again",
      "coordinator/core/trials hand_out", drop("cadre_dispatch_begin")),
     ("overdue-for-ever", "the slot of what ran past its deadline is never free again",

@@ -366,6 +366,41 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
     return NULL;
 }
 
+/* How long all workers that there were have lived, and how many died. */
+static cadre_record_t
+record_of_all(const cadre_membership_t *self, uint64_t now_ms)
+{
+    cadre_record_t all = {.deaths = 0};
+    for (uint32_t i = 0; i < self->worker_capacity; i++) {
+        const cadre_member_t *member = self->workers[i];
+        all.lived_ms += self->records[i].lived_ms;
+        all.lived_ms += member ? now_ms - member->joined_ms : 0;
+        all.deaths += self->records[i].deaths;
+    }
+    return all;
+}
+
+cadre_death_t
+cadre_membership_death(const cadre_membership_t *self, const cadre_member_t *worker,
+                       uint64_t since_ms, uint64_t now_ms)
+{
+    cadre_death_t death = {.index = worker->index,
+                           .process = worker->process,
+                           .incarnation = worker->task.incarnation,
+                           .host = worker->host,
+                           .had_ms = now_ms - since_ms,
+                           .place = self->records[worker->index],
+                           .all = record_of_all(self, now_ms)};
+    death.place.lived_ms += now_ms - worker->joined_ms;
+    return death;
+}
+
+bool
+cadre_member_is_alone(const cadre_member_t *worker, uint64_t now_ms)
+{
+    return (worker->trial || worker->trial_closure) && now_ms < worker->alone_until_ms;
+}
+
 const char *
 cadre_member_name(const cadre_member_t *member, char text[32])
 {

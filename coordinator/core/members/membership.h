@@ -160,6 +160,13 @@ void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
 cadre_member_t *cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms,
                                          uint64_t lease_ms, uint64_t *due_ms);
 
+/* Returns the death of a worker, which had something to run or build since `since_ms`. */
+cadre_death_t cadre_membership_death(const cadre_membership_t *self, const cadre_member_t *worker,
+                                     uint64_t since_ms, uint64_t now_ms);
+
+/* Whether a worker is to do nothing but what is on trial there. */
+bool cadre_member_is_alone(const cadre_member_t *worker, uint64_t now_ms);
+
 /* "worker 3" or "ps 0" into `text` of 32 bytes; returns it. */
 const char *cadre_member_name(const cadre_member_t *member, char text[32]);
 

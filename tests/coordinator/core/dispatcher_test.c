@@ -394,7 +394,7 @@ Test(dispatcher, a_closure_that_takes_down_too_many_workers_fails_as_poison)
                   "%s", self->ended[i].text);
     }
     cr_assert_eq(self->core.begun.closures.count, 0);
-    cr_assert_eq(self->core.apart.count, 0);
+    cr_assert_eq(self->core.apart.closures.count, 0);
     fixture_destroy(&self);
 }
 

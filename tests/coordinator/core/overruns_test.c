@@ -136,7 +136,7 @@ Test(overruns, three_attempts_that_took_too_long_end_it_by_name)
     cr_assert(strstr(self->ended[0].text, "function work, closure 1: 3 attempts ran for longer "
                                           "than its deadline of 1000 ms, the last one on worker"),
               "%s", self->ended[0].text);
-    cr_assert_eq(self->core.apart.count, 0);
+    cr_assert_eq(self->core.apart.closures.count, 0);
     fixture_destroy(&self);
 }
 

@@ -61,7 +61,7 @@ Test(trials, a_suspect_runs_alone_when_its_worker_has_ended_what_it_had)
     fixture_turn(self);
     cr_assert_eq(member->in_flight.count, 2, "it may only be slow");
     fixture_done(self, &worker, closure->id, closure->attempt);
-    cr_assert_eq(self->core.apart.count, 0);
+    cr_assert_eq(self->core.apart.closures.count, 0);
     cr_assert_eq(member->trial_closure, 0);
     fixture_destroy(&self);
 }
@@ -72,14 +72,14 @@ Test(trials, a_busy_worker_ends_first_what_it_has)
     fixture_join_ps(self);
     cadre_closure_t *closure = fixture_schedule(self, 1);
     make_suspect(self, closure, 5);
-    self->core.apart.count = 0; /* hides it for a moment */
-    cadre_u64_map_fini(&self->core.apart);
+    self->core.apart.closures.count = 0; /* hides it for a moment */
+    cadre_u64_map_fini(&self->core.apart.closures);
     cadre_task_t worker = fixture_worker(0);
     fixture_hello(self, &worker);
     cadre_closure_t *other = fixture_schedule(self, 2);
     fixture_turn(self);
     cr_assert_not_null(holder_of(other));
-    cadre_trials_add(&self->core, closure);
+    cadre_apart_add(&self->core.apart, closure);
     fixture_schedule(self, 3);
     fixture_turn(self);
     cr_assert_null(holder_of(closure));
@@ -99,14 +99,14 @@ Test(trials, no_worker_is_kept_free_for_a_suspect_that_may_not_go)
     fixture_join_ps(self);
     cadre_closure_t *closure = fixture_schedule(self, 1);
     make_suspect(self, closure, 5);
-    self->core.apart.count = 0; /* hides it for a moment */
-    cadre_u64_map_fini(&self->core.apart);
+    self->core.apart.closures.count = 0; /* hides it for a moment */
+    cadre_u64_map_fini(&self->core.apart.closures);
     cadre_task_t worker = fixture_worker(0);
     fixture_hello(self, &worker);
     fixture_schedule(self, 2);
     fixture_turn(self);
     cadre_member_t *member = self->core.membership.workers[0];
-    cadre_trials_add(&self->core, closure);
+    cadre_apart_add(&self->core.apart, closure);
     fixture_turn(self);
     cr_assert_eq(member->trial_closure, closure->id, "when it has ended what it has");
     self->core.queue.cancelling = true;

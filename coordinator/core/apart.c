@@ -1,0 +1,49 @@
+#include "coordinator/core/apart.h"
+
+void
+cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *membership)
+{
+    *self = (cadre_apart_t){.membership = membership};
+}
+
+void
+cadre_apart_fini(cadre_apart_t *self)
+{
+    cadre_u64_map_fini(&self->closures);
+}
+
+void
+cadre_apart_add(cadre_apart_t *self, cadre_closure_t *closure)
+{
+    if (!cadre_u64_map_get(&self->closures, closure->id)) {
+        cadre_u64_map_put(&self->closures, closure->id, closure);
+    }
+}
+
+void
+cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure)
+{
+    cadre_member_t *member =
+        closure->trial ? cadre_membership_find(self->membership, closure->trial) : NULL;
+    if (member) {
+        member->trial_closure = 0;
+    }
+    closure->trial = 0;
+}
+
+void
+cadre_apart_acquit(cadre_apart_t *self, cadre_closure_t *closure)
+{
+    if (self->closures.count > 0 && closure->overruns == 0) {
+        cadre_u64_map_take(&self->closures, closure->id);
+    }
+    cadre_apart_end_trial(self, closure);
+}
+
+void
+cadre_apart_forget(cadre_apart_t *self, cadre_closure_t *closure)
+{
+    closure->overruns = 0;
+    cadre_apart_acquit(self, closure);
+    cadre_suspicion_clear(&closure->suspicion);
+}

@@ -1,0 +1,36 @@
+/*
+ * apart - closures that are handed out apart from all others, to workers chosen for them: suspects,
+ * and what ran past its deadline elsewhere.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * Who chooses is trials.c; here is only which closures these are, and which worker tries a suspect.
+ */
+#ifndef CADRE_COORDINATOR_CORE_APART_H
+#define CADRE_COORDINATOR_CORE_APART_H
+
+#include "common/base/u64_map.h"
+#include "coordinator/core/closures/closure.h"
+#include "coordinator/core/members/membership.h"
+
+typedef struct {
+    const cadre_membership_t *membership; /* borrowed */
+    cadre_u64_map_t closures;             /* by id */
+} cadre_apart_t;
+
+void cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *membership);
+void cadre_apart_fini(cadre_apart_t *self);
+
+/* Adds a closure, if it is not there. */
+void cadre_apart_add(cadre_apart_t *self, cadre_closure_t *closure);
+
+/* Ends the closure's trial: its worker is free for others. */
+void cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure);
+
+/* Takes out a closure that is not suspect any more, unless it was too slow elsewhere. */
+void cadre_apart_acquit(cadre_apart_t *self, cadre_closure_t *closure);
+
+/* Takes out a closure that has ended, and forgets what was held against it. */
+void cadre_apart_forget(cadre_apart_t *self, cadre_closure_t *closure);
+
+#endif
