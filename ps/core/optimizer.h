@@ -6,16 +6,21 @@
  * common/spec/optimizer_spec.h.
  *
  *     sgd       w -= lr g
- *     momentum  m = momentum m - lr g;  w += m                                    (SGD with
- * momentum) nesterov  m = momentum m - lr g;  w += momentum m - lr g                    (SGD with
- * nesterov=True) adagrad   a += g^2;  w -= lr g / sqrt(a + epsilon) rmsprop   v = rho v + (1 - rho)
- * g^2 centered: a = rho a + (1 - rho) g, and max(v - a^2, 0) in the place of v below d = lr g /
- * sqrt(v + epsilon);  with momentum: m = momentum m + d, w -= m;  else w -= d adam      m += (g -
- * m) (1 - beta_1);  v += (g^2 - v) (1 - beta_2) w -= m alpha / (sqrt(v) + epsilon),  alpha = lr
- * sqrt(1 - beta_2^t) / (1 - beta_1^t) adamw     w -= w weight_decay lr, then adam ftrl      n =
- * accumulator, z = linear, p = -learning_rate_power, n' = n + g^2 z += g + 2 l2_shrinkage w - (n'^p
- * - n^p) / lr w w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr);  n = n' add       w +=
- * g, in the values' own type; integers wrap around
+ *     momentum  m = momentum m - lr g;  w += m                       (SGD with momentum)
+ *     nesterov  m = momentum m - lr g;  w += momentum m - lr g       (SGD with nesterov=True)
+ *     adagrad   a += g^2;  w -= lr g / sqrt(a + epsilon)
+ *     rmsprop   v = rho v + (1 - rho) g^2
+ *               centered: a = rho a + (1 - rho) g, and max(v - a^2, 0) in the place of v below
+ *               d = lr g / sqrt(v + epsilon)
+ *               with momentum: m = momentum m + d, w -= m;  else w -= d
+ *     adam      m += (g - m) (1 - beta_1);  v += (g^2 - v) (1 - beta_2)
+ *               w -= m alpha / (sqrt(v) + epsilon),
+ *               alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t)
+ *     adamw     w -= w weight_decay lr, then adam
+ *     ftrl      n = accumulator, z = linear, p = -learning_rate_power, n' = n + g^2
+ *               z += g + 2 l2_shrinkage w - (n'^p - n^p) / lr w
+ *               w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr);  n = n'
+ *     add       w += g, in the values' own type; integers wrap around
  *
  * Where Keras divides 0 by 0 (ftrl with nothing accumulated and no regularisation) w becomes 0, and
  * the max() of a centered rmsprop keeps rounding from taking the root of a negative number; exact

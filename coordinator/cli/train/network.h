@@ -4,11 +4,12 @@
  * Layers are added one by one to the program's nodes; each is named by its place in the messages of
  * the builder ("layer 3 (conv2d): ..."). Variables are numbered by layers that have any, from 1:
  *
- *     dense, conv2d      w<i>, b<i>
- *     layer_norm         scale<i>, shift<i>
- *     batch_norm         the same, and mean<i>, variance<i>: running averages, which are not
- * trained positions          positions<i> transformer        scale_a<i>, shift_a<i>, query<i>,
- * key<i>, value<i>, out<i>, and scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
+ *     dense, conv2d  w<i>, b<i>
+ *     layer_norm     scale<i>, shift<i>
+ *     batch_norm     the same, and mean<i>, variance<i>: running averages, which are not trained
+ *     positions      positions<i>
+ *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
+ *                    scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
  *
  * Weights before a relu or gelu begin as He, others as Glorot; biases and shifts as zeros, scales
  * and variances as ones.

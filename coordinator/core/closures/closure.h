@@ -2,8 +2,8 @@
  * closure - one call of a function, from schedule to its end.
  *
  * Owner:   the closure queue from put to the end; then the core, which keeps what pushed updates
- * for a replay (coordinator/core/shards/replay.h) and frees the others. Thread:  under the
- * coordinator's lock.
+ *          for a replay (coordinator/core/shards/replay.h) and frees the others.
+ * Thread:  under the coordinator's lock.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_H
