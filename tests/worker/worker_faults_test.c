@@ -7,6 +7,7 @@
 
 #include "common/net/monitor.h"
 #include "tests/sanitizer.h"
+#include "tests/system/process.h"
 #include "tests/worker/native_cluster.h"
 
 TestSuite(worker_faults, .timeout = 240);
@@ -119,20 +120,6 @@ Test(worker_faults, gives_back_what_needs_a_ps_that_is_away_and_goes_on_when_it_
     fake_stop_natives(&self, folder);
 }
 
-static long
-resident_kb(pid_t process)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/statm", process);
-    FILE *file = fopen(path, "r");
-    cr_assert_not_null(file);
-    long size = 0;
-    long resident = 0;
-    cr_assert_eq(fscanf(file, "%ld %ld", &size, &resident), 2);
-    fclose(file);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* Closures [first, last], 50 with the worker at a time, while shard 1 goes and comes; every fourth
  * time it has begun anew. */
 static void
@@ -158,16 +145,17 @@ Test(worker_faults, holds_no_more_memory_after_many_losses)
     char folder[NATIVE_FOLDER_SIZE];
     fake_start_natives(&self, folder, no_arguments);
     run_through_losses(&self, 1, 2000);
-    long grown_kb = 0;
-    for (uint64_t round = 0; round < 3 && (round == 0 || grown_kb > 2048); round++) {
-        long before_kb = resident_kb(self.process); /* malloc may take more once, a leak goes on */
+    int64_t grown_kib = 0;
+    for (uint64_t round = 0; round < 3 && (round == 0 || grown_kib > 2048); round++) {
+        /* malloc may take more once, a leak goes on. */
+        int64_t before_kib = process_memory_kib(self.process, "VmRSS:");
         run_through_losses(&self, 2001 + 10000 * round, 12000 + 10000 * round);
-        grown_kb = resident_kb(self.process) - before_kb;
+        grown_kib = process_memory_kib(self.process, "VmRSS:") - before_kib;
     }
     cr_expect_gt(self.failed, 0);
     cr_expect_gt(self.done, 0);
     if (!SANITIZER) {
-        cr_expect_leq(grown_kb, 2048);
+        cr_expect_leq(grown_kib, 2048);
     }
     fake_stop_natives(&self, folder);
 }

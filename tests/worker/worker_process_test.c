@@ -3,6 +3,7 @@
 
 #include <cadre/program.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "common/graph/program.h"
 #include "common/wire/tensor_list.h"
 #include "tests/sanitizer.h"
+#include "tests/system/process.h"
 #include "tests/worker/native_cluster.h"
 
 TestSuite(worker_process, .timeout = 240);
@@ -128,20 +130,6 @@ Test(worker_process, names_a_native_function_that_it_does_not_have)
     fake_close(&self);
 }
 
-static long
-resident_kb(pid_t process)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/statm", process);
-    FILE *file = fopen(path, "r");
-    cr_assert_not_null(file);
-    long size = 0;
-    long resident = 0;
-    cr_assert_eq(fscanf(file, "%ld %ld", &size, &resident), 2);
-    fclose(file);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* Keeps `window` closures with the worker until `last` have ended. */
 static void
 run_noops(fake_cluster_t *self, uint64_t *next, uint64_t last, uint64_t window)
@@ -164,15 +152,15 @@ Test(worker_process, holds_no_more_memory_after_many_closures)
     FAKE_UNTIL(&self, self.joined);
     uint64_t next = 1;
     run_noops(&self, &next, 1000, 128);
-    long before_kb = resident_kb(self.process);
+    int64_t before_kib = process_memory_kib(self.process, "VmRSS:");
     int64_t begin_us = cadre_clock_now_us();
     run_noops(&self, &next, 41000, 128);
     double seconds = (double)(cadre_clock_now_us() - begin_us) / 1e6;
-    long after_kb = resident_kb(self.process);
-    cr_log_info("%.0f closures/s, %ld kB before, %ld kB after", 40000 / seconds, before_kb,
-                after_kb);
+    int64_t after_kib = process_memory_kib(self.process, "VmRSS:");
+    cr_log_info("%.0f closures/s, %" PRId64 " KiB before, %" PRId64 " KiB after", 40000 / seconds,
+                before_kib, after_kib);
     if (!SANITIZER) {
-        cr_expect_leq(after_kb, before_kb + 2048);
+        cr_expect_leq(after_kib, before_kib + 2048);
     }
     cr_expect_eq(fake_stop(&self), 0);
     fake_close(&self);
