@@ -155,12 +155,8 @@ peers_ask_data(peers_t *self, cadre_message_t *message, cadre_message_t *answer)
 int
 peers_await_exit(peers_t *self)
 {
-    int64_t deadline_ms = cadre_clock_now_ms() + PEERS_WAIT_MS;
     int status = 0;
-    while (waitpid(self->process, &status, WNOHANG) == 0) {
-        cr_assert(cadre_clock_now_ms() < deadline_ms, "the process has not ended");
-        poll(NULL, 0, 5);
-    }
+    cr_assert(process_wait(self->process, PEERS_WAIT_MS, &status), "the process has not ended");
     self->process = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1 - WTERMSIG(status);
 }
