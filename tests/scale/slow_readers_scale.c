@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/memory.h"
+#include "common/net/receiving.h"
 #include "common/net/socket.h"
 #include "common/wire/codec.h"
 #include "common/wire/task.h"
 #include "tests/scale/scale.h"
+#include "tests/system/stranger.h"
 
-enum { COLUMNS = 262144, ANSWER_MS = 30000, GREETING = 64, READER = 999999, MIB = 1 << 20 };
+enum { COLUMNS = 262144, ANSWER_MS = 30000, READER = 999999, MIB = 1 << 20 };
 
 typedef struct {
     void *context; /* of the one who reads */
@@ -111,34 +111,12 @@ add_frame(uint8_t *bytes, size_t at, uint8_t flags, const void *body, size_t siz
     return at + 2 + size;
 }
 
-static void
-write_all(int fd, const uint8_t *bytes, size_t size)
-{
-    require(write(fd, bytes, size) == (ssize_t)size, "room for some bytes");
-}
-
-/* The other side has said who it is: before that it takes no message. */
-static void
-await_ready(int fd)
-{
-    uint8_t bytes[GREETING + 2 + 255];
-    size_t wanted = GREETING + 2;
-    for (size_t got = 0; got < wanted;) {
-        ssize_t count = read(fd, bytes + got, wanted - got);
-        require(count > 0, "a ps that says who it is");
-        got += (size_t)count;
-        wanted = got == GREETING + 2 ? wanted + bytes[GREETING + 1] : wanted;
-    }
-}
-
 /* A connection that says who it is and pulls, in the bytes of ZMTP 3: libzmq would read ahead. Its
  * descriptor. */
 static int
 pull_unread(const session_t *self, uint64_t incarnation, uint64_t variable)
 {
-    static const char mechanism[] = "NULL";
-    uint8_t bytes[512] = {0xff, [9] = 0x7f, [10] = 3};
-    memcpy(bytes + 12, mechanism, strlen(mechanism));
+    uint8_t bytes[512] = STRANGER_GREETING;
     cadre_task_t task = {CADRE_ROLE_WORKER, 0, incarnation};
     char id[CADRE_TASK_TEXT_SIZE];
     size_t length = strlen(cadre_task_text(&task, id));
@@ -146,17 +124,14 @@ pull_unread(const session_t *self, uint64_t incarnation, uint64_t variable)
     size_t size = sizeof("\5READY\13Socket-Type\0\0\0\6DEALER\10Identity\0\0\0") - 1;
     ready[size++] = (uint8_t)length;
     memcpy(ready + size, id, length);
-    size_t at = add_frame(bytes, GREETING, 4, ready, size + length);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", self->address + strlen("ipc://"));
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    require(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
-            "a connection to the ps");
-    write_all(fd, bytes, at);
-    await_ready(fd);
+    size_t at = add_frame(bytes, CADRE_GREETING_SIZE, 4, ready, size + length);
+    int fd = stranger_connect(self->address + strlen("ipc://"));
+    require(fd >= 0, "a connection to the ps");
+    require(stranger_send(fd, bytes, at), "room for some bytes");
+    require(stranger_await_ready(fd), "a ps that says who it is");
     cadre_chunk_t *header = encode_pull(self, incarnation, variable);
     at = add_frame(bytes, 0, 0, cadre_chunk_data(header), cadre_chunk_size_bytes(header));
-    write_all(fd, bytes, at);
+    require(stranger_send(fd, bytes, at), "room for some bytes");
     cadre_chunk_unref(&header);
     return fd;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "common/system/descriptors.h"
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
+#include "tests/system/stranger.h"
 
 TestSuite(descriptors, .timeout = 300);
 
@@ -27,27 +27,12 @@ typedef struct {
     pid_t pid;
 } stage_t;
 
-/* A connection, or -1 when there is nobody. */
-static int
-connect_raw(const stage_t *self)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", self->socket);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0, "%s", strerror(errno));
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-        return fd;
-    }
-    close(fd);
-    return -1;
-}
-
 /* Whether ZeroMQ greets on a new connection; it is closed when it does not. */
 static bool
 is_greeted(const stage_t *self)
 {
     char greeting = 0;
-    int fd = connect_raw(self);
+    int fd = stranger_connect(self->socket);
     struct pollfd item = {.fd = fd, .events = POLLIN};
     bool greeted = fd >= 0 && poll(&item, 1, 1000) == 1 && recv(fd, &greeting, 1, 0) == 1;
     if (fd >= 0) {
@@ -103,7 +88,7 @@ Test(descriptors, that_strangers_use_up_are_named_and_come_back)
     start_ps(&stage);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < FLOOD; i++) {
-            fds[i] = connect_raw(&stage);
+            fds[i] = stranger_connect(stage.socket);
             cr_assert(fds[i] >= 0, "connection %d of round %d: the ps is gone", i, round);
         }
         for (deadline_t deadline = deadline_in(WAIT_MS);

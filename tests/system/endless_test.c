@@ -6,10 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
@@ -18,6 +15,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
+#include "tests/system/stranger.h"
 
 TestSuite(endless, .timeout = 300);
 
@@ -30,12 +28,9 @@ enum {
     WAIT_MS = 120000,
 };
 
-/* Greeting of ZMTP 3 and READY of a worker that nobody knows. */
-static const char HELLO[] =
-    "\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-    "\4\x42\5READY\x0bSocket-Type\0\0\0\6DEALER"
-    "\x08Identity\0\0\0\x19worker/7/00000000000000aa";
+/* What a worker that nobody knows says first. */
+static const char HELLO[] = STRANGER_GREETING "\4\x42\5READY\x0bSocket-Type\0\0\0\6DEALER"
+                                              "\x08Identity\0\0\0\x19worker/7/00000000000000aa";
 
 /* The path of a socket or log of the run under way, once it is there; freed by the caller. */
 static char *
@@ -52,55 +47,6 @@ wait_file(const digits_t *run, const char *name)
         }
         cr_assert(again(deadline), "%s is not there", pattern);
     }
-}
-
-static int
-connect_to(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%s",
-              path);
-    return fd;
-}
-
-static void
-read_all(int fd, void *bytes, size_t size_bytes)
-{
-    for (size_t at = 0; at < size_bytes;) {
-        ssize_t size = recv(fd, (char *)bytes + at, size_bytes - at, 0);
-        cr_assert(size > 0, "its greeting ends after %zu bytes", at);
-        at += (size_t)size;
-    }
-}
-
-/* The greeting of the other side, and its READY: what comes before that is a violation of the
- * protocol. */
-static void
-wait_ready(int fd)
-{
-    unsigned char greeting[CADRE_GREETING_SIZE];
-    unsigned char head[2]; /* of a short command */
-    unsigned char ready[UINT8_MAX];
-    read_all(fd, greeting, sizeof(greeting));
-    read_all(fd, head, sizeof(head));
-    cr_assert_eq(head[0], 4);
-    read_all(fd, ready, head[1]);
-}
-
-/* Whether all was taken; false when the connection has ended. */
-static bool
-say(int fd, const char *bytes, size_t size_bytes)
-{
-    for (size_t at = 0; at < size_bytes;) {
-        ssize_t sent = send(fd, bytes + at, size_bytes - at, MSG_NOSIGNAL);
-        if (sent <= 0) {
-            return false;
-        }
-        at += (size_t)sent;
-    }
-    return true;
 }
 
 /* Sends a message without end until the connection is ended; the most memory the process had is
@@ -122,10 +68,11 @@ send_endless(const digits_t *run, const char *name, pid_t pid, bool is_small)
     }
     size_t size = is_small ? sizeof(piece) / 3 * 3 : sizeof(piece);
     int64_t before_kib = process_memory_kib(pid, "VmRSS:");
-    int fd = connect_to(path);
-    cr_assert(say(fd, HELLO, sizeof(HELLO) - 1));
-    wait_ready(fd);
-    while (total < total_max && say(fd, piece, size)) {
+    int fd = stranger_connect(path);
+    cr_assert_geq(fd, 0, "%s", path);
+    cr_assert(stranger_send(fd, HELLO, sizeof(HELLO) - 1));
+    cr_assert(stranger_await_ready(fd));
+    while (total < total_max && stranger_send(fd, piece, size)) {
         total += size;
     }
     int64_t grown_kib = process_memory_kib(pid, "VmHWM:") - before_kib;

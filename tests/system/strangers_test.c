@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "tests/system/local_cluster.h"
+#include "tests/system/stranger.h"
 
 TestSuite(strangers, .timeout = 300);
 
@@ -73,14 +73,13 @@ close_stage(stage_t *self)
     local_cluster_close(&self->cluster);
 }
 
+/* Connects to the socket NAME of the cluster. */
 static int
-connect_raw(const stage_t *self, const char *name)
+connect_to(const stage_t *self, const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", self->cluster.scratch.path, name);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%s",
-              name);
+    cadre_auto(cadre_free) char *path = scratch_path(&self->cluster.scratch, name);
+    int fd = stranger_connect(path);
+    cr_assert_geq(fd, 0, "%s", path);
     return fd;
 }
 
@@ -99,12 +98,6 @@ expect_closed(int fd, const char *what)
     }
 }
 
-/* Greetings of ZMTP: the signature, then what the version has. */
-#define SIGNATURE "\xff\0\0\0\0\0\0\0\1\x7f"
-#define ZEROS_20  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-#define NULL_3                                                                                     \
-    SIGNATURE "\3\0NULL" ZEROS_20 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-
 static const struct {
     const char *what;
     const char *bytes;
@@ -118,26 +111,15 @@ static const struct {
     SAYING("a browser", "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/8\r\n\r\n"),
     SAYING("a redis client", "*1\r\n$4\r\nPING\r\n"),
     SAYING("a TLS client", "\x16\3\1\2\0\1\0\1\xfc\3\3"),
-    SAYING("half a greeting", SIGNATURE "\3"),
-    SAYING("a subscriber of ZMTP 3.0", NULL_3 "\4\x19\5READY\x0bSocket-Type\0\0\0\3SUB"
-                                              "\0\1\1"),
-    SAYING("a command that is none", NULL_3 "\4\6\5NOSUC"),
-    SAYING("a frame of many gigabytes", NULL_3 "\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
-                                               "\2\0\0\x10\0\0\0\0\0x"),
+    SAYING("half a greeting", STRANGER_SIGNATURE "\3"),
+    SAYING("a subscriber of ZMTP 3.0", STRANGER_GREETING "\4\x19\5READY\x0bSocket-Type\0\0\0\3SUB"
+                                                         "\0\1\1"),
+    SAYING("a command that is none", STRANGER_GREETING "\4\6\5NOSUC"),
+    SAYING("a frame of many gigabytes",
+           STRANGER_GREETING "\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
+                             "\2\0\0\x10\0\0\0\0\0x"),
 #undef SAYING
 };
-
-static void
-say(int fd, const char *bytes, size_t size_bytes)
-{
-    for (size_t at = 0; at < size_bytes;) {
-        ssize_t sent = send(fd, bytes + at, size_bytes - at, MSG_NOSIGNAL);
-        if (sent <= 0) {
-            return; /* it has been closed, which is an answer */
-        }
-        at += (size_t)sent;
-    }
-}
 
 static const char *const SOCKETS[] = {"coordinator", "ps-0"};
 
@@ -149,8 +131,8 @@ Test(strangers, that_are_no_peers_are_closed_and_cost_nobody_anything)
     for (size_t i = 0; i < CADRE_COUNT_OF(SOCKETS) * CADRE_COUNT_OF(SAYINGS) * EACH; i++) {
         size_t saying = i / EACH % CADRE_COUNT_OF(SAYINGS);
         size_t socket = i / EACH / CADRE_COUNT_OF(SAYINGS);
-        int fd = connect_raw(&stage, SOCKETS[socket]);
-        say(fd, SAYINGS[saying].bytes, SAYINGS[saying].size_bytes);
+        int fd = connect_to(&stage, SOCKETS[socket]);
+        stranger_send(fd, SAYINGS[saying].bytes, SAYINGS[saying].size_bytes);
         fds[socket][saying][i % EACH] = fd;
     }
     train(&stage, 0);
@@ -176,10 +158,10 @@ Test(strangers, that_send_random_bytes_cost_nobody_anything)
             bytes[i] = (char)cadre_random_next_u64(&random);
         }
         /* Every second one begins as a peer would. */
-        memcpy(bytes, NULL_3, round % 2 ? sizeof(NULL_3) - 1 : 0);
-        int fd = connect_raw(&stage, SOCKETS[round / 2 % 2]);
+        memcpy(bytes, STRANGER_GREETING, round % 2 ? sizeof(STRANGER_GREETING) - 1 : 0);
+        int fd = connect_to(&stage, SOCKETS[round / 2 % 2]);
         fcntl(fd, F_SETFL, O_NONBLOCK);
-        say(fd, bytes, sizeof(bytes));
+        stranger_send(fd, bytes, sizeof(bytes));
         close(fd);
     }
     train(&stage, 0);
