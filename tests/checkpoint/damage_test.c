@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <sys/syscall.h>
 
+#include "common/base/random.h"
 #include "tests/checkpoint/sample.h"
 
 TestSuite(damage, .timeout = 900);
@@ -23,21 +24,11 @@ typedef struct {
     char *names[FILES];       /* its files, */
     uint8_t *contents[FILES]; /* as they should be */
     size_t sizes[FILES];
-    uint64_t seed;
+    cadre_random_t random;
     uint64_t refused;
     uint64_t unused; /* bits that mean nothing */
     char why[512];   /* the newest one was refused by newest(); "" when it was not */
 } fixture_t;
-
-static uint64_t
-draw(fixture_t *self, uint64_t bound)
-{
-    self->seed += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = self->seed;
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % bound;
-}
 
 static char *
 checkpoint_path(const fixture_t *self, uint64_t id)
@@ -49,7 +40,8 @@ checkpoint_path(const fixture_t *self, uint64_t id)
 static void
 fixture_init(fixture_t *self)
 {
-    *self = (fixture_t){.path = sample_directory(), .seed = sample_setting("CADRE_TEST_SEED", 1)};
+    *self = (fixture_t){.path = sample_directory()};
+    cadre_random_init(&self->random, sample_setting("CADRE_TEST_SEED", 1), 0);
     ok(cadre_checkpoint_directory_open(self->path, true, &self->directory));
     for (uint64_t id = BEFORE; id <= NEWEST; id++) {
         sample_salt = id;
@@ -131,8 +123,8 @@ Test(damage, a_flipped_bit_is_refused_or_means_nothing)
     fixture_init(&self);
     uint64_t flips = sample_setting("CADRE_TEST_FLIPS", FLIPS);
     for (uint64_t i = 0; i < flips; i++) {
-        size_t file = (size_t)draw(&self, FILES);
-        size_t bit = (size_t)draw(&self, 8 * self.sizes[file]);
+        size_t file = (size_t)cadre_random_below(&self.random, FILES);
+        size_t bit = (size_t)cadre_random_below(&self.random, 8 * self.sizes[file]);
         char what[64];
         snprintf(what, sizeof(what), "bit %zu of byte %zu", bit % 8, bit / 8);
         int fd = open(self.names[file], O_WRONLY);
@@ -164,7 +156,7 @@ static size_t
 draw_length(fixture_t *self, size_t size, uint64_t number)
 {
     size_t pages = size / PAGE;
-    size_t border = PAGE * (size_t)draw(self, pages + 1);
+    size_t border = PAGE * (size_t)cadre_random_below(&self->random, pages + 1);
     switch (number % 6) {
     case 0:
         return number / 6 % 3; /* 0, 1, 2 */
@@ -175,9 +167,9 @@ draw_length(fixture_t *self, size_t size, uint64_t number)
     case 3:
         return border > 0 ? border - 1 : size - 1;
     case 4:
-        return size + 1 + (size_t)draw(self, 2 * PAGE);
+        return size + 1 + (size_t)cadre_random_below(&self->random, 2 * PAGE);
     default:
-        return (size_t)draw(self, size);
+        return (size_t)cadre_random_below(&self->random, size);
     }
 }
 
@@ -188,7 +180,7 @@ Test(damage, a_file_of_another_length_is_refused)
     uint64_t truncations = sample_setting("CADRE_TEST_TRUNCATIONS", TRUNCATIONS);
     uint64_t cut = 0;
     for (uint64_t i = 0; cut < truncations; i++) {
-        size_t file = (size_t)draw(&self, FILES);
+        size_t file = (size_t)cadre_random_below(&self.random, FILES);
         size_t length = draw_length(&self, self.sizes[file], i);
         if (length == self.sizes[file]) {
             continue;

@@ -10,6 +10,7 @@
 #ifndef CADRE_TESTS_CHECKPOINT_DISK_STATES_H
 #define CADRE_TESTS_CHECKPOINT_DISK_STATES_H
 
+#include "common/base/random.h"
 #include "tests/checkpoint/disk_shim.h"
 
 enum { DISK_SECTOR = 512, DISK_NODE_SIZE_MAX = 1 << 20 };
@@ -37,19 +38,8 @@ typedef struct {
     bool *is_directory;
     disk_entry_t *entries; /* of the state that is being drawn, or of the walk so far */
     size_t entry_count;
-    uint64_t seed;
+    cadre_random_t random;
 } disk_states_t;
-
-/* splitmix64 */
-static inline uint64_t
-disk_draw(disk_states_t *self, uint64_t bound)
-{
-    self->seed += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = self->seed;
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % bound;
-}
 
 /* --- names --- */
 
@@ -146,7 +136,8 @@ static inline void
 disk_states_init(disk_states_t *self, uint64_t seed)
 {
     size_t count = disk_shim.count;
-    *self = (disk_states_t){.count = count, .node_count = 1, .seed = seed};
+    *self = (disk_states_t){.count = count, .node_count = 1};
+    cadre_random_init(&self->random, seed, 0);
     self->steps = calloc(count, sizeof(*self->steps));
     self->is_directory = calloc(count + 1, sizeof(*self->is_directory));
     self->entries = calloc(count + 1, sizeof(*self->entries));
@@ -183,7 +174,7 @@ typedef enum { DISK_LOST, DISK_KEPT, DISK_MIXED, DISK_TORN, DISK_WAYS } disk_way
 static inline bool
 disk_keeps(disk_states_t *self, disk_way_t way)
 {
-    return way == DISK_KEPT || (way != DISK_LOST && disk_draw(self, 2) == 0);
+    return way == DISK_KEPT || (way != DISK_LOST && cadre_random_below(&self->random, 2) == 0);
 }
 
 /* Puts a write's bytes, or some of its sectors, into the file's. */
@@ -194,7 +185,7 @@ disk_put_bytes(disk_states_t *self, const disk_step_t *step, bool is_torn, uint8
     for (uint64_t at = op->offset; at < op->offset + op->size_bytes;) {
         uint64_t next = (at / DISK_SECTOR + 1) * DISK_SECTOR;
         uint64_t end = op->offset + op->size_bytes < next ? op->offset + op->size_bytes : next;
-        if (!is_torn || disk_draw(self, 2) == 0) {
+        if (!is_torn || cadre_random_below(&self->random, 2) == 0) {
             memcpy(bytes + at, op->bytes + (at - op->offset), end - at);
         }
         at = end;
