@@ -344,9 +344,9 @@ create(cadre_coordinator_t *self, batch_t *batch)
             status = await_some(self, batch, &operation);
         }
     }
-    if (status == 0 && self->core.recovery.creation_status < 0) {
-        status = cadre_fail(self->core.recovery.creation_status, "%s",
-                            self->core.recovery.creation_text);
+    if (status == 0 && self->core.recovery.repairs.creation_status < 0) {
+        status = cadre_fail(self->core.recovery.repairs.creation_status, "%s",
+                            self->core.recovery.repairs.creation_text);
     }
     if (status == 0) {
         publish(self, batch);

@@ -510,8 +510,8 @@ Test(recovery_jobs, a_restored_shard_that_refuses_what_is_being_created_fails_th
 {
     fixture_t *self = refuse_repair(false, CADRE_EFULL);
     cr_expect_eq(self->core.fatal, 0);
-    cr_expect_eq(self->core.recovery.creation_status, CADRE_EFULL);
-    cr_expect_str_eq(self->core.recovery.creation_text, "no room");
+    cr_expect_eq(self->core.recovery.repairs.creation_status, CADRE_EFULL);
+    cr_expect_str_eq(self->core.recovery.repairs.creation_text, "no room");
     cr_expect_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     fixture_destroy(&self);
     self = refuse_repair(true, CADRE_EFULL);

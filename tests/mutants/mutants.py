@@ -155,8 +155,7 @@ RECOVERY = [
           "if (has_updates && self->replay.keeping && closure->id % 7 != 0)")),
     ("replay-too-soon", "a shard counts as ready before its last part is there",
      "coordinator/core advance",
-     swap("if (place->state == CADRE_PLACE_RESTORING && place->pending == 0)",
-          "if (place->state == CADRE_PLACE_RESTORING && place->pending <= 1)")),
+     swap("self->repairs.pending[shard] == 0", "self->repairs.pending[shard] <= 1")),
     ("assign-too-soon", "an assignment is repeated before the closures that came before it",
      "coordinator/core cadre_replay_next_assign",
      swap("self->in_flight > 0 || older_left", "(older_left && self->in_flight > 1000)")),
@@ -228,7 +227,8 @@ RECOVERY = [
           "cadre_name_map_take(&self->variable_names, variable->name); }",
           "")),
     ("read-failure-final", "a shard that cannot read the newest checkpoint ends the job",
-     "coordinator/core on_repaired", swap("true; return", "status == CADRE_ECORRUPT")),
+     "coordinator/core/shards on_refused",
+     swap("true", "refusal->status == CADRE_ECORRUPT")),
 ]
 
 # --- coordinator: checkpoints ---
@@ -432,7 +432,7 @@ DROPS = [
     ("retired-out-of-its-cut", "a cut lacks what was dropped after it",
      "ps/core cadre_shard_part_is_in", swap("<= self->last_checkpoint", "== 0")),
     ("retire-not-again", "a shard that is restored is not told again what was dropped",
-     "coordinator/core begin_restore", drop("ask_retires")),
+     "coordinator/core cadre_repairs_begin", drop("ask_retires")),
     ("retired-in-manifest", "a manifest names what was dropped before its cut",
      "coordinator/core cadre_checkpoint_manifest", without("!is_dropped")),
     ("name-from-checkpoint", "a variable begins with what was dropped under its name",

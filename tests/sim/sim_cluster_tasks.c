@@ -377,7 +377,7 @@ sim_cluster_check_joined(sim_cluster_t *self)
         sim_shard_t *shard = believed(self, i);
         if (shard && shard->core) {
             sim_shard_check_all(shard);
-            if (core->requests.count == 0 && core->recovery.repairs.count == 0) {
+            if (core->requests.count == 0 && core->recovery.repairs.requests.count == 0) {
                 sim_shard_check_left(shard, gone(self));
             }
             sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));

@@ -351,7 +351,8 @@ sim_coordinator_take_events(sim_coordinator_t *self)
         if (event.kind == CADRE_EFFECT_STORE) {
             on_order(self, &event.store);
         } else if (event.kind == CADRE_EFFECT_SHARD_MOVED &&
-                   self->core.recovery.places[event.shard].mutes > 0) { /* all goes out again */
+                   self->core.recovery.places[event.shard].health.mutes >
+                       0) { /* all goes out again */
             sim_network_disturb(self->network, SIM_COORDINATOR_NODE, self->network->now_ms);
         } else if (event.kind == CADRE_EFFECT_LOG && !self->deposed) {
             on_log(self, &event);

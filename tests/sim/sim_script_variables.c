@@ -297,8 +297,8 @@ sim_script_create(sim_script_t *self)
         return false;
     }
     core->catalogue.creating = 0;
-    if (self->pending.status == 0 && core->recovery.creation_status < 0) {
-        self->pending.status = core->recovery.creation_status;
+    if (self->pending.status == 0 && core->recovery.repairs.creation_status < 0) {
+        self->pending.status = core->recovery.repairs.creation_status;
     }
     self->check->variable_count++;
     if (self->check->variables[self->new_variable->id - 1].definition.too_large) {

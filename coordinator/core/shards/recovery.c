@@ -9,10 +9,6 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/wire/codec.h"
-
-/* Ids of the recovery's requests begin above this: answers do not say whose they are. */
-#define REPAIR_REQUESTS (UINT64_C(1) << 62)
 
 void
 cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *links)
@@ -21,13 +17,18 @@ cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *
     *self = (cadre_shard_recovery_t){.links = *links};
     self->places = cadre_calloc(ps_count, sizeof(*self->places));
     cadre_restore_points_init(&self->points);
-    cadre_shard_requests_init(&self->repairs, ps_count, REPAIR_REQUESTS);
+    cadre_repairs_init(&self->repairs,
+                       &(cadre_repairs_links_t){.catalogue = links->catalogue,
+                                                .drops = links->drops,
+                                                .replay = links->replay,
+                                                .effects = links->effects},
+                       ps_count);
 }
 
 void
 cadre_recovery_fini(cadre_shard_recovery_t *self)
 {
-    cadre_shard_requests_fini(&self->repairs);
+    cadre_repairs_fini(&self->repairs);
     cadre_restore_points_fini(&self->points);
     free(self->places);
     self->places = NULL;
@@ -185,9 +186,7 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
-    place->progress_ms = self->links.effects->now_ms;
-    place->progress_same = 0;
-    place->differs_ms = 0;
+    cadre_shard_health_begin_anew(&place->health, self->links.effects->now_ms);
     if (restored && place->lost_once) {
         outcome(self)->restored++;
         begin_replay(self, shard);
@@ -204,58 +203,25 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 
 /* --- restoring --- */
 
-/* `detail`: the shard, and the id of a variable that is being created just now, or 0. */
-enum { MAY_REFUSE = 1 << 16 };
-
-/* Whether a shard refuses a variable that does not exist yet. It may have taken it before it was
- * lost, and is not asked by the call any more: so the creation fails. */
-static bool
-is_creation_refused(cadre_shard_recovery_t *self, uint64_t id, int status,
-                    const cadre_message_t *reply)
-{
-    if (id == 0 || self->links.catalogue->variables[id - 1]->created) {
-        return false;
-    }
-    bool is_gone = cadre_catalogue_is_vacant(self->links.catalogue, (uint32_t)id);
-    bool is_refused = status == CADRE_EFULL || status == CADRE_EDTYPE || status == CADRE_ESHAPE;
-    if (is_refused && !is_gone && self->creation_status == 0) {
-        self->creation_status = status;
-        snprintf(self->creation_text, sizeof(self->creation_text), "%s", reply->reply.text);
-    }
-    return is_refused || is_gone;
-}
-
+/* Has a shard that cannot begin with its restore point begin with the one before, or ends the job.
+ */
 static void
-on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+on_refused(cadre_shard_recovery_t *self, uint32_t shard, const cadre_refusal_t *refusal)
 {
-    cadre_shard_recovery_t *self = context;
-    uint64_t shard = detail % MAY_REFUSE;
     cadre_place_t *place = &self->places[shard];
-    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    if (status == CADRE_ECANCELLED || place->state != CADRE_PLACE_RESTORING) {
+    if (place->point == 0 && self->points.at[1].path) {
+        place->begin_anew = true; /* in the next turn: cadre_recovery_tick */
         return;
     }
-    status = answered ? -(int)reply->reply.status : CADRE_EMALFORMED;
-    bool may_go_on = status == 0 || is_creation_refused(self, detail / MAY_REFUSE, status, reply);
-    if (!may_go_on && place->point == 0 && self->points.at[1].path) {
-        place->begin_anew = true;
-        return;
+
+    if (!self->job_ended) { /* one line, however many variables cannot be loaded */
+        cadre_effects_log(self->links.effects, 'E', "restore_failed",
+                          "shard=%u path=\"%s\" why=\"%.200s\" next=\"the job cannot go on\"",
+                          shard, cadre_recovery_point(self, shard)->path, refusal->text);
     }
-    if (!may_go_on) {
-        char text[CADRE_CLOSURE_ERROR_SIZE];
-        const char *why = answered ? reply->reply.text : "it answered out of turn";
-        snprintf(text, sizeof(text), "ps %" PRIu64 " cannot begin: %s", shard, why);
-        if (!self->job_ended) { /* one line, however many variables cannot be loaded */
-            cadre_effects_log(self->links.effects, 'E', "restore_failed",
-                              "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
-                              "next=\"the job cannot go on\"",
-                              shard, cadre_recovery_point(self, (uint32_t)shard)->path, why);
-        }
-        end_job(self, status, text);
-        return;
-    }
-    cadre_assert(place->pending > 0);
-    place->pending--;
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "ps %u cannot begin: %s", shard, refusal->text);
+    end_job(self, refusal->status, text);
 }
 
 bool
@@ -269,54 +235,8 @@ cadre_message_t
 cadre_recovery_retire_message(const cadre_shard_recovery_t *self, uint32_t variable, uint32_t shard,
                               uint64_t checkpoint)
 {
-    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_RETIRE);
-    message.retire = (cadre_retire_message_t){.variable = variable,
-                                              .checkpoint = checkpoint,
-                                              .generation = self->places[shard].generation,
-                                              .shard = shard};
-    return message;
-}
-
-/* What is retired must not get into the next checkpoint; asked after all CREATEs. */
-static void
-ask_retires(cadre_shard_recovery_t *self, uint32_t shard)
-{
-    const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
-    for (uint64_t i = 0; i < self->links.drops->retired - self->links.drops->done; i++) {
-        const cadre_variable_t *variable = self->links.drops->drops[i].variable;
-        if (cadre_variable_is_on(variable, shard) &&
-            !cadre_restore_point_is_past(point, variable)) {
-            cadre_message_t message = cadre_recovery_retire_message(self, variable->id, shard, 0);
-            cadre_shard_requests_ask(&self->repairs, shard, &message, on_repaired, self, shard);
-            self->places[shard].pending++;
-        }
-    }
-}
-
-static void
-ask_creates(cadre_shard_recovery_t *self, uint32_t shard)
-{
-    const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
-    for (uint32_t i = 0; i < self->links.catalogue->variable_count; i++) {
-        const cadre_variable_t *variable = self->links.catalogue->variables[i];
-        if (cadre_restore_point_is_past(point, variable)) {
-            continue;
-        }
-        for (uint32_t part = 0; part < variable->partitions; part++) {
-            if (variable->shards[part] != shard) {
-                continue;
-            }
-            uint64_t shape[CADRE_RANK_MAX];
-            cadre_message_t message = cadre_catalogue_create_message(variable, part, shape);
-            message.incarnation = self->links.effects->incarnation;
-            message.epoch = self->links.effects->epoch;
-            message.create.generation = self->places[shard].generation;
-            message.create.fresh = cadre_recovery_is_fresh(self, shard, variable);
-            uint64_t detail = shard + (variable->created ? 0 : MAY_REFUSE * (uint64_t)variable->id);
-            cadre_shard_requests_ask(&self->repairs, shard, &message, on_repaired, self, detail);
-            self->places[shard].pending++;
-        }
-    }
+    return cadre_repairs_retire_message(&self->repairs, variable, shard,
+                                        self->places[shard].generation, checkpoint);
 }
 
 /* The lowest id of which an update may still count on a shard that begins there. */
@@ -353,19 +273,13 @@ begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
     place->generation = next_generation(self, shard);
     place->holder = 0;
     place->begin_anew = false;
-    place->pending = 1;
-    cadre_shard_requests_clear(&self->repairs, shard);
-    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_RESTORE);
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
     place->drops = point->drops;
-    message.restore = (cadre_restore_message_t){.path = point->path,
-                                                .cut = window_base(self, point),
+    cadre_repairs_begin(&self->repairs, shard,
+                        &(cadre_repair_order_t){.point = point,
                                                 .generation = place->generation,
-                                                .shard = shard,
-                                                .ended = self->turn.ended};
-    cadre_shard_requests_ask(&self->repairs, shard, &message, on_repaired, self, shard);
-    ask_creates(self, shard);
-    ask_retires(self, shard);
+                                                .base = window_base(self, point),
+                                                .ended = self->turn.ended});
 }
 
 /* Where nothing is kept, a shard that is whole would only lose what the others have. */
@@ -482,40 +396,36 @@ connect(cadre_shard_recovery_t *self, const cadre_member_t *ps)
     cadre_effect_t event = {
         .kind = CADRE_EFFECT_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
     snprintf(event.text, sizeof(event.text), "%s", ps->address);
-    self->places[ps->index].connected_ms = self->links.effects->now_ms;
+    cadre_shard_health_on_connected(&self->places[ps->index].health, self->links.effects->now_ms);
     cadre_shard_requests_connected(self->links.requests, ps->index);
-    cadre_shard_requests_connected(&self->repairs, ps->index);
+    cadre_shard_requests_connected(&self->repairs.requests, ps->index);
     cadre_effects_emit(self->links.effects, &event);
 }
 
-/* A ps that is a member and leaves requests for values unanswered may have lost the connection that
- * they go over: half of one looks whole from here. Every request can be repeated over another one,
- * but that costs what was under way: so the limit grows with it, and doubles each time. */
+/* Connects anew to a ps that is a member and leaves requests for values unanswered: a connection
+ * that is half-open looks whole from here. Returns when to look again. */
 static uint64_t
 watch_silence(cadre_shard_recovery_t *self, uint32_t shard)
 {
-    cadre_place_t *place = &self->places[shard];
     const cadre_member_t *ps = self->links.members->ps[shard];
     size_t size_bytes = 0;
     size_t repair_bytes = 0;
-    uint64_t since_ms = cadre_shard_requests_silent_ms(self->links.requests, shard, &size_bytes);
-    uint64_t repair_ms = cadre_shard_requests_silent_ms(&self->repairs, shard, &repair_bytes);
-    since_ms = repair_ms < since_ms ? repair_ms : since_ms;
+    uint64_t since_ms = cadre_min_u64(
+        cadre_shard_requests_silent_ms(self->links.requests, shard, &size_bytes),
+        cadre_shard_requests_silent_ms(&self->repairs.requests, shard, &repair_bytes));
     if (!ps || since_ms == UINT64_MAX) {
         return UINT64_MAX;
     }
-    place->mutes = since_ms > place->connected_ms ? 0 : place->mutes;
-    uint64_t limit_ms = CADRE_MUTE_MS + 1000 * (size_bytes + repair_bytes) / CADRE_LINK_RATE_MIN;
-    for (uint32_t i = 0; i < place->mutes && limit_ms < CADRE_MUTE_MAX_MS; i++) {
-        limit_ms *= 2;
+
+    cadre_shard_health_t *health = &self->places[shard].health;
+    size_bytes += repair_bytes;
+    uint64_t mute_ms = cadre_shard_health_mute_at_ms(health, since_ms, size_bytes);
+    if (self->links.effects->now_ms < mute_ms) {
+        return mute_ms;
     }
-    since_ms = since_ms > place->connected_ms ? since_ms : place->connected_ms;
-    if (self->links.effects->now_ms >= since_ms + limit_ms) {
-        place->mutes++;
-        connect(self, ps);
-        since_ms = self->links.effects->now_ms;
-    }
-    return since_ms + limit_ms;
+    cadre_shard_health_on_mute(health);
+    connect(self, ps);
+    return cadre_shard_health_mute_at_ms(health, since_ms, size_bytes);
 }
 
 void
@@ -533,8 +443,7 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
 {
     cadre_place_t *place = &self->places[ps->index];
     connect(self, ps);
-    place->progress_ms = self->links.effects->now_ms; /* of this process nothing is known */
-    place->progress_same = 0;
+    cadre_shard_health_begin_anew(&place->health, self->links.effects->now_ms);
     bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
                   hello->generation == place->generation &&
                   hello->session == self->links.options->incarnation;
@@ -560,6 +469,7 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
     }
     bool half = place->state == CADRE_PLACE_RESTORING;
     set_state(place, CADRE_PLACE_AWAY);
+    cadre_repairs_give_up(&self->repairs, ps->index);
     if (!half || place->deadline_ms == 0) { /* else it has been lost since before */
         place->lost_ms = self->links.effects->now_ms;
         place->deadline_ms = self->links.catalogue->variable_count > 0
@@ -572,10 +482,6 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
 
 /* --- a ps that lives, and its shard does not --- */
 
-enum {
-    BEATS_MIN = 3, /* HEARTBEATs that must say the same */
-};
-
 cadre_ps_condition_t
 cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *ps,
                             const cadre_heartbeat_message_t *heartbeat,
@@ -583,34 +489,23 @@ cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *
 {
     cadre_place_t *place = &self->places[ps->index];
     uint64_t now_ms = self->links.effects->now_ms;
-    uint64_t lease_ms = self->links.options->lease_ms;
-    if (heartbeat->progress != place->progress) {
-        place->progress = heartbeat->progress;
-        place->progress_ms = now_ms;
-        place->progress_same = 0;
-    }
-    bool differs = place->state == CADRE_PLACE_READY &&
-                   (heartbeat->shard != ps->index || heartbeat->generation != place->generation);
-    if (!differs || place->differs_ms == 0) {
-        place->differs_ms = differs ? now_ms : 0;
-        place->differs_same = 0;
-    }
-    bool is_stuck = ++place->progress_same > BEATS_MIN && now_ms >= place->progress_ms + lease_ms;
-    bool is_another =
-        differs && ++place->differs_same > BEATS_MIN && now_ms >= place->differs_ms + lease_ms;
-    if (is_stuck) {
+    const cadre_shard_belief_t belief = {.is_served = place->state == CADRE_PLACE_READY,
+                                         .shard = ps->index,
+                                         .generation = place->generation};
+    cadre_ps_condition_t condition = cadre_shard_health_on_heartbeat(
+        &place->health, heartbeat, &belief, now_ms, self->links.options->lease_ms);
+
+    if (condition == CADRE_PS_STANDS_STILL) {
         snprintf(why, CADRE_RECOVERY_WHY_SIZE, "its shard has made no progress for %" PRIu64 " ms",
-                 now_ms - place->progress_ms);
-        return CADRE_PS_STANDS_STILL;
+                 now_ms - place->health.progress_ms);
     }
-    if (is_another) {
+    if (condition == CADRE_PS_SERVES_ANOTHER) {
         snprintf(why, CADRE_RECOVERY_WHY_SIZE,
                  "it serves shard %" PRIu64 ", generation %" PRIu64 ", and not generation %" PRIu64
                  " of its own",
                  heartbeat->shard, heartbeat->generation, place->generation);
-        return CADRE_PS_SERVES_ANOTHER;
     }
-    return CADRE_PS_GOES_ON;
+    return condition;
 }
 
 void
@@ -636,26 +531,6 @@ cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point
 }
 
 /* --- a pass --- */
-
-static void
-on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int status)
-{
-    (void)detail;
-    cadre_shard_recovery_t *self = context;
-    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    if (answered) {
-        status = -(int)reply->reply.status;
-    }
-    bool is_made = answered && status == 0;
-    bool is_refused_again = answered && status == CADRE_ENOTFINITE;
-    if (!is_made && !is_refused_again && status != CADRE_ECANCELLED) {
-        cadre_effects_log(self->links.effects, 'E', "assignment_not_repeated", "why=\"%.200s\"",
-                          answered ? reply->reply.text : "it answered out of turn");
-    }
-    if (self->links.replay->assign_pending > 0) {
-        cadre_replay_assigned(self->links.replay);
-    }
-}
 
 /* One that begins anew begins the pass anew: what it were asked before would come out of turn. */
 static bool
@@ -684,22 +559,7 @@ repeat_assigns(cadre_shard_recovery_t *self)
             cadre_replay_assigned(self->links.replay);
             continue;
         }
-        cadre_message_t message;
-        const cadre_outbox_entry_t *entry = &assign->entry;
-        cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));
-        for (size_t i = 0; i < entry->chunk_count; i++) {
-            chunks[i] = cadre_chunk_ref(entry->chunks[i]);
-        }
-        int status = cadre_message_decode(cadre_chunk_data(entry->header),
-                                          cadre_chunk_size_bytes(entry->header), chunks,
-                                          entry->chunk_count, &message);
-        cadre_assert(status == 0);
-        message.assign.checkpoint = 0; /* while closures run again no cut is open */
-        message.assign.cut = 0;
-        cadre_shard_requests_ask(&self->repairs, assign->shard, &message, on_assigned, self,
-                                 assign->shard);
-        cadre_message_fini(&message);
-        free(chunks);
+        cadre_repairs_repeat(&self->repairs, assign);
     }
 }
 
@@ -759,7 +619,7 @@ advance(cadre_shard_recovery_t *self, uint32_t shard)
     if (place->state == CADRE_PLACE_RESTORING && place->begin_anew) {
         pass_over(self, shard);
     }
-    if (place->state == CADRE_PLACE_RESTORING && place->pending == 0) {
+    if (place->state == CADRE_PLACE_RESTORING && self->repairs.pending[shard] == 0) {
         become_ready(self, shard);
     }
 }
@@ -802,14 +662,14 @@ pump(cadre_shard_recovery_t *self, uint32_t shard)
     if (!cadre_recovery_is_ready(self, shard) || self->places[shard].replaying) {
         target.task = NULL;
     }
-    cadre_shard_requests_pump(&self->repairs, shard, &repair, now_ms, resend_ms, outbox);
+    cadre_shard_requests_pump(&self->repairs.requests, shard, &repair, now_ms, resend_ms, outbox);
     cadre_shard_requests_pump(self->links.requests, shard, &target, now_ms, resend_ms, outbox);
 }
 
 bool
 cadre_recovery_pump(cadre_shard_recovery_t *self)
 {
-    if (self->repairs.count + self->links.requests->count == 0) {
+    if (self->repairs.requests.count + self->links.requests->count == 0) {
         return false;
     }
     for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
@@ -824,8 +684,11 @@ void
 cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,
                          const cadre_message_t *answer)
 {
-    if (!cadre_shard_requests_answer(&self->repairs, shard, answer)) {
+    cadre_refusal_t refusal;
+    if (!cadre_repairs_on_answer(&self->repairs, shard, answer, &refusal)) {
         cadre_shard_requests_answer(self->links.requests, shard, answer);
+    } else if (refusal.status != 0) {
+        on_refused(self, shard, &refusal);
     }
 }
 
@@ -833,7 +696,7 @@ void
 cadre_recovery_on_probed(cadre_shard_recovery_t *self, uint32_t shard,
                          const cadre_message_t *probed)
 {
-    cadre_shard_requests_probed(&self->repairs, shard, probed);
+    cadre_shard_requests_probed(&self->repairs.requests, shard, probed);
     cadre_shard_requests_probed(self->links.requests, shard, probed);
 }
 
@@ -841,7 +704,7 @@ void
 cadre_recovery_doubt(cadre_shard_recovery_t *self, uint32_t shard)
 {
     cadre_shard_requests_doubt(self->links.requests, shard);
-    cadre_shard_requests_doubt(&self->repairs, shard);
+    cadre_shard_requests_doubt(&self->repairs.requests, shard);
 }
 
 /* --- what others ask --- */
@@ -892,7 +755,7 @@ cadre_recovery_next_assignment(cadre_shard_recovery_t *self, uint32_t shard)
 void
 cadre_recovery_begin_creation(cadre_shard_recovery_t *self)
 {
-    self->creation_status = 0;
+    cadre_repairs_begin_creation(&self->repairs);
 }
 
 uint64_t
@@ -917,7 +780,7 @@ cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING
             const char *path = cadre_recovery_point(self, shard)->path;
             snprintf(text, CADRE_WAITING_TEXT_SIZE,
                      "ps %u to be restored%s%.200s: it has %u requests to answer", shard,
-                     path[0] ? " from " : "", path, place->pending);
+                     path[0] ? " from " : "", path, self->repairs.pending[shard]);
             return text;
         }
     }

@@ -33,8 +33,10 @@
 #include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/membership.h"
+#include "coordinator/core/shards/repairs.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/restore_points.h"
+#include "coordinator/core/shards/shard_health.h"
 #include "coordinator/core/shards/shard_requests.h"
 
 enum { CADRE_RECOVERY_WHY_SIZE = 160 }; /* bytes of a reason for which a ps is lost */
@@ -51,22 +53,15 @@ typedef struct {
     uint64_t announced; /* the last generation that workers were told of */
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
-    uint64_t assigned;     /* the last assignment that it was asked to make */
-    int point;             /* which of the restore points it begins with, or did */
-    uint64_t drops;        /* it does not have what these took, since it was restored last */
-    bool begin_anew;       /* that point could not be read: it is to begin with the other one */
-    uint64_t connected_ms; /* when the shell was last told to connect to it */
-    uint32_t mutes;        /* connections given up one after the other with nothing heard on them */
-    uint32_t pending;      /* RESTORE and CREATEs not answered */
-    uint64_t progress;     /* what the ps's last HEARTBEAT said, */
-    uint64_t progress_ms;  /* since when it has not changed, */
-    uint32_t progress_same; /* and how many have said so; */
-    uint64_t differs_ms; /* since when it has said that it serves something else; 0: it does not, */
-    uint32_t differs_same; /* and how often */
-    bool lost_once;        /* it was served before */
-    uint64_t lost_ms;      /* when it was lost */
-    uint64_t deadline_ms;  /* the job ends when it is AWAY still; 0: it may stay away */
-    char lost_text[320];   /* who it was and why */
+    uint64_t assigned; /* the last assignment that it was asked to make */
+    int point;         /* which of the restore points it begins with, or did */
+    uint64_t drops;    /* it does not have what these took, since it was restored last */
+    bool begin_anew;   /* that point could not be read: it is to begin with the other one */
+    cadre_shard_health_t health; /* of the ps that serves it */
+    bool lost_once;              /* it was served before */
+    uint64_t lost_ms;            /* when it was lost */
+    uint64_t deadline_ms;        /* the job ends when it is AWAY still; 0: it may stay away */
+    char lost_text[320];         /* who it was and why */
 } cadre_place_t;
 
 /* What the recovery reads, and whom it tells: all borrowed for its life. */
@@ -102,23 +97,13 @@ typedef struct {
     cadre_recovery_turn_t turn; /* under way, or the last */
     cadre_place_t *places;      /* [ps_count] */
     cadre_restore_points_t points;
-    cadre_shard_requests_t repairs; /* its own: a shard that is restored is asked nothing else */
-    uint64_t announced;             /* sum of the places' announced generations */
+    cadre_repairs_t repairs;
+    uint64_t announced; /* sum of the places' announced generations */
     bool has_outcome;
     cadre_recovery_outcome_t outcome;
     bool job_ended; /* the outcome has said so, for this reason */
     char job_text[CADRE_CLOSURE_ERROR_SIZE];
-    int creation_status; /* of variables that are being created: a restored shard has refused what
-                            it had taken before; 0: none has */
-    char creation_text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_shard_recovery_t;
-
-/* What a ps says of itself by a HEARTBEAT. */
-typedef enum {
-    CADRE_PS_GOES_ON,
-    CADRE_PS_STANDS_STILL,   /* it lives, and its shard has not moved for a lease */
-    CADRE_PS_SERVES_ANOTHER, /* something else than is believed, for as long */
-} cadre_ps_condition_t;
 
 void cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *links);
 void cadre_recovery_fini(cadre_shard_recovery_t *self);
