@@ -15,14 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/announcements.h"
 #include "coordinator/core/apart.h"
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/announcements.h"
+#include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/catalogue/drops.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/core_options.h"
-#include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/members.h"

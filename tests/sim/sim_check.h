@@ -28,7 +28,7 @@
 #include "common/base/u64_map.h"
 #include "common/checkpoint/manifest.h"
 #include "common/wire/message.h"
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "ps/core/partition.h"
 #include "tests/sim/sim_state.h"

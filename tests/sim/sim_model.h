@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/tensor/chunk.h"
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
 
 enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 16 };
 

@@ -13,7 +13,7 @@
 
 #include "common/wire/message.h"
 #include "common/wire/tensor_list.h"
-#include "coordinator/core/abilities.h"
+#include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/results.h"
 #include "coordinator/core/closures/suspicion.h"
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/core/abilities.h"
+#include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/closure.h"
 
 /* How long closures have waited that no worker can run. */

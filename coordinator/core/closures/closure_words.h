@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure.h"
 
 enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 }; /* of whatever is waited for */

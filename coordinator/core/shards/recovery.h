@@ -26,11 +26,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/catalogue/drops.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_words.h"
 #include "coordinator/core/core_options.h"
-#include "coordinator/core/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/repairs.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
 
 /* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it.
  * What came since is kept for a replay, or may be lost: that is counted from here. */

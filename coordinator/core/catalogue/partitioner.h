@@ -8,8 +8,8 @@
  * partitioner rounds down, so that no part is under the minimum, and may use as many parts as there
  * are shards.
  */
-#ifndef CADRE_COORDINATOR_CORE_PARTITIONER_H
-#define CADRE_COORDINATOR_CORE_PARTITIONER_H
+#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_PARTITIONER_H
+#define CADRE_COORDINATOR_CORE_CATALOGUE_PARTITIONER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * The id of a variable that could not be created, or was dropped, is never used again: its place is
  * vacant.
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_H
+#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_CATALOGUE_H
+#define CADRE_COORDINATOR_CORE_CATALOGUE_CATALOGUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,9 +22,9 @@
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
 #include "common/wire/shard_set.h"
-#include "coordinator/core/abilities.h"
+#include "coordinator/core/catalogue/partitioner.h"
+#include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/closure.h"
-#include "coordinator/core/partitioner.h"
 
 struct cadre_variable {
     cadre_coordinator_t *coordinator; /* for the public calls; NULL in the simulation */
@@ -42,7 +42,7 @@ struct cadre_variable {
     uint16_t *shards; /* [partitions] */
     bool created;     /* exists on its shards */
     bool again;       /* its name was another's before, which was dropped */
-    uint64_t dropped; /* number of its drop (coordinator/core/drops.h); 0: it was not dropped */
+    uint64_t dropped; /* number of its drop (drops.h); 0: it was not dropped */
 };
 
 struct cadre_function {

@@ -1,4 +1,4 @@
-#include "coordinator/core/abilities.h"
+#include "coordinator/core/closures/abilities.h"
 
 #include <stdlib.h>
 #include <string.h>

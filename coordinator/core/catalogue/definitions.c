@@ -1,4 +1,4 @@
-#include "coordinator/core/definitions.h"
+#include "coordinator/core/catalogue/definitions.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/announcements.h"
+#include "coordinator/core/catalogue/announcements.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@
  * it (`drops`), which is what tells it from others of the same name. They retire, and are done, in
  * that order: what an earlier drop waits for, a later one waits for, too.
  */
-#ifndef CADRE_COORDINATOR_CORE_DROPS_H
-#define CADRE_COORDINATOR_CORE_DROPS_H
+#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_DROPS_H
+#define CADRE_COORDINATOR_CORE_CATALOGUE_DROPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * unrun. A dataset is there once the worker has said which rows it has and they are the job's: else
  * rows would be mixed before anybody knows. A resource is there once it is built.
  */
-#ifndef CADRE_COORDINATOR_CORE_ABILITIES_H
-#define CADRE_COORDINATOR_CORE_ABILITIES_H
+#ifndef CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H
+#define CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

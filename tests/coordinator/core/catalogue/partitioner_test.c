@@ -1,5 +1,5 @@
 /* How variables are cut and placed, by the ids of docs/conformance.md (P). */
-#include "coordinator/core/partitioner.h"
+#include "coordinator/core/catalogue/partitioner.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

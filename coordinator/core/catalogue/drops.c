@@ -1,4 +1,4 @@
-#include "coordinator/core/drops.h"
+#include "coordinator/core/catalogue/drops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue.h"
+#include "coordinator/core/catalogue/catalogue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * worker says up to which it has them, and gets the rest, many in one message (DEFINITIONS). Each
  * page of the log is one such message, encoded once: all workers are sent the same chunk.
  */
-#ifndef CADRE_COORDINATOR_CORE_DEFINITIONS_H
-#define CADRE_COORDINATOR_CORE_DEFINITIONS_H
+#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_DEFINITIONS_H
+#define CADRE_COORDINATOR_CORE_CATALOGUE_DEFINITIONS_H
 
 #include <stdint.h>
 

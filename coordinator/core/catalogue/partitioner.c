@@ -1,4 +1,4 @@
-#include "coordinator/core/partitioner.h"
+#include "coordinator/core/catalogue/partitioner.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/definitions.h"
+#include "coordinator/core/catalogue/definitions.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
