@@ -19,8 +19,8 @@
 
 #include "common/base/limits.h"
 #include "common/wire/message.h"
-#include "coordinator/core/catalogue.h"
-#include "coordinator/core/drops.h"
+#include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/catalogue/drops.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/restore_points.h"
