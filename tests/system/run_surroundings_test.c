@@ -85,10 +85,12 @@ Test(run_surroundings, output_that_cannot_be_written_ends_with_74)
     EXPECT_SHELL(&command, "cadre run --help > /dev/full", 74);
     EXPECT_SHELL(&command, "cadre-worker --help > /dev/full", 74);
     EXPECT_SHELL(&command, "cadre-ps --check --coordinator ipc://$PWD/c > /dev/full", 74);
-    EXPECT_SHELL(&command,
-                 "cadre run $DIGITS --epochs 30 --checkpoint-dir none -o json > /dev/full", 74);
-    EXPECT_SHELL(&command, "cadre run $DIGITS --epochs 30 --checkpoint-dir none --events /dev/full",
-                 74);
+    EXPECT_SHELL(
+        &command,
+        "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none -o json > /dev/full", 74);
+    EXPECT_SHELL(
+        &command,
+        "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none --events /dev/full", 74);
     cr_expect(said(&command, "--events /dev/full: No space left on device"));
     EXPECT_SHELL(&command, "cadre config show $DIGITS", 0);
     command_close(&command);
@@ -115,11 +117,13 @@ Test(run_surroundings, descriptors_that_are_closed_do_not_become_files_of_the_ru
 {
     command_t command;
     command_open(&command);
-    EXPECT_SHELL(&command,
-                 "cadre run $DIGITS --epochs 30 --checkpoint-dir none --events a.json 2>&-", 0);
+    EXPECT_SHELL(
+        &command,
+        "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none --events a.json 2>&-", 0);
     expect_events(&command, "a.json");
     EXPECT_SHELL(&command,
-                 "cadre run $DIGITS --epochs 30 --checkpoint-dir none -o json --events b.json >&-",
+                 "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none -o json --events "
+                 "b.json >&-",
                  0);
     expect_events(&command, "b.json");
     command_close(&command);
