@@ -62,7 +62,7 @@ cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
             status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
         }
         if (status < 0) {
-            cadre_core_forget(&self->core, operation);
+            cadre_operations_give_up(&self->core.operations, operation);
             return status;
         }
     }

@@ -229,7 +229,7 @@ cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *t
     cadre_shard_totals_t answer = {0};
     cadre_operation_t operation = {.target = &answer};
     cadre_gate_lock(self->gate);
-    cadre_core_count_shard(&self->core, (uint32_t)shard, &operation);
+    cadre_operations_count(&self->core.operations, (uint32_t)shard, &operation);
     int status = cadre_coordinator_await(self, &operation, cadre_gate_deadline_ms(timeout_ms),
                                          "a shard's counters");
     cadre_gate_unlock(self->gate);

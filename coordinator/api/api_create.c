@@ -233,7 +233,7 @@ ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation
     int status = await_ps(self, first_deadline(self, batch));
     while (status == 0 && batch->asked < batch->count && parts < PARTS_AT_ONCE) {
         const cadre_variable_t *variable = batch->variables[batch->asked++];
-        cadre_core_create_variable(&self->core, variable, operation);
+        cadre_operations_create(&self->core.operations, variable, operation);
         parts += variable->partitions;
     }
     return status;
@@ -284,7 +284,7 @@ await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *o
 {
     int status = await_parts(self, batch, operation);
     if (status < 0) {
-        cadre_core_forget(&self->core, operation);
+        cadre_operations_give_up(&self->core.operations, operation);
     } else if (operation->status < 0) {
         status = cadre_fail(operation->status, "%s", operation->text);
     }

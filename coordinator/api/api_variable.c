@@ -23,8 +23,8 @@ cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
     int64_t since_ms = 0;
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     cadre_gate_lock(coordinator->gate);
-    uint64_t number = cadre_drops_call(&coordinator->core, self);
-    cadre_drops_tick(&coordinator->core);
+    uint64_t number = cadre_core_drop_variable(&coordinator->core, self);
+    cadre_core_advance_drops(&coordinator->core);
     int status = 0;
     while (status == 0 && coordinator->core.drops.retired < number) {
         status = cadre_coordinator_usable(coordinator);
@@ -51,7 +51,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     }
     cadre_operation_t operation = {.target = tensor.data};
     cadre_gate_lock(coordinator->gate);
-    cadre_core_read_variable(&coordinator->core, self, &operation);
+    cadre_operations_read(&coordinator->core.operations, self, &operation);
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
                                      self->name);
     cadre_gate_unlock(coordinator->gate);
@@ -118,8 +118,8 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
     cadre_gate_lock(coordinator->gate);
     int status = await_room(coordinator, deadline_ms);
     if (status == 0) {
-        cadre_core_assign_variable(&coordinator->core, self, (cadre_assign_mode_t)mode, value->data,
-                                   &operation);
+        cadre_operations_assign(&coordinator->core.operations, self, (cadre_assign_mode_t)mode,
+                                value->data, &operation);
         status = cadre_coordinator_await(coordinator, &operation, deadline_ms, self->name);
     }
     cadre_gate_unlock(coordinator->gate);

@@ -57,6 +57,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
+    cadre_drops_init(&self->drops, &self->queue, &self->replay);
     cadre_apart_init(&self->apart, &self->membership);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->membership,
@@ -89,6 +90,14 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .totals = &self->totals,
                                                       .recovery = &self->recovery,
                                                       .windows = &self->windows,
+                                                      .requests = &self->requests,
+                                                      .effects = &self->effects});
+    cadre_operations_init(&self->operations,
+                          &(cadre_operations_links_t){.options = &self->options,
+                                                      .begun = &self->begun,
+                                                      .checkpoint = &self->checkpoint,
+                                                      .replay = &self->replay,
+                                                      .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
     self->replay.cut = 1;
@@ -133,6 +142,58 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     self->totals = *totals;
     cadre_begun_resume(&self->begun, cut, totals->scheduled);
     cadre_checkpoint_resume(&self->checkpoint, path);
+}
+
+/* --- how variables go --- */
+
+uint64_t
+cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable)
+{
+    uint64_t number = cadre_drops_call(&self->drops, variable);
+    cadre_announcements_add_drop(&self->announcements, variable);
+    return number;
+}
+
+/* Nothing that is new names the variable from here on. */
+static void
+retire_variable(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    cadre_operations_retire(&self->operations, variable);
+    cadre_checkpoint_await_no_more(&self->checkpoint, variable->name);
+    cadre_catalogue_free_name(&self->catalogue, variable);
+    cadre_effects_log(&self->effects, 'I', "variable_dropped", "variable=%s id=%" PRIu32,
+                      variable->name, variable->id);
+    cadre_effects_note_progress(&self->effects);
+}
+
+void
+cadre_core_advance_drops(cadre_core_t *self)
+{
+    cadre_variable_t *variable = NULL;
+    while ((variable = cadre_drops_take_retired(&self->drops))) {
+        retire_variable(self, variable);
+    }
+
+    const cadre_checkpoint_t *checkpoint = &self->checkpoint;
+    uint64_t cut = cadre_checkpoint_has_open_cut(checkpoint) ? checkpoint->drops : UINT64_MAX;
+    while ((variable = cadre_drops_take_done(&self->drops, cut))) {
+        cadre_core_forget_variable(self, variable);
+    }
+}
+
+void
+cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable)
+{
+    cadre_operations_drop(&self->operations, variable);
+    cadre_core_unlist_variable(self, variable);
+}
+
+void
+cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable)
+{
+    uint32_t id = variable->id;
+    cadre_catalogue_drop_variable(&self->catalogue, variable);
+    cadre_announcements_add_vacancy(&self->announcements, id);
 }
 
 /* --- how tasks go --- */
@@ -568,7 +629,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, cadre_windows_tick(&self->windows));
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
-        cadre_drops_tick(self);
+        cadre_core_advance_drops(self);
         cadre_announcements_tell_variables(&self->announcements); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_admission_tick(self);

@@ -19,6 +19,7 @@
 #include "coordinator/core/catalogue/announcements.h"
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/catalogue/drops.h"
+#include "coordinator/core/catalogue/operations.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
@@ -32,17 +33,6 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 #include "coordinator/core/shards/windows.h"
-
-/* An operation of the API under way: a create, read, assign or count over several shards. It lives
- * with its caller. */
-typedef struct {
-    size_t pending;
-    int status; /* first failure */
-    char text[CADRE_TEXT_SIZE_MAX + 64];
-    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
-    const cadre_variable_t *variable; /* read and assign: which */
-    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
-} cadre_operation_t;
 
 /* The closure that has run for longest. */
 typedef struct {
@@ -76,6 +66,7 @@ struct cadre_core {
     cadre_shard_recovery_t recovery;
     cadre_windows_t windows;
     cadre_checkpoint_t checkpoint;
+    cadre_operations_t operations; /* what is done with values on shards */
     cadre_totals_t totals;
 
     uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
@@ -150,10 +141,13 @@ void cadre_core_stop(cadre_core_t *self, const char *reason);
 /* Counts a closure that was put into the queue. */
 void cadre_core_note_scheduled(cadre_core_t *self);
 
-/* Asks the shards to create every part of `variable`; `operation`, which may be of several
- * variables and was zeroed before the first, ends when all have. */
-void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
-                                cadre_operation_t *operation);
+/* Begins to drop a variable that was created, and was not dropped: tells the workers. Returns the
+ * drop's number (coordinator/core/catalogue/drops.h). The handle is the core's from now on. */
+uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable);
+
+/* Takes the steps of drops that are due: tells shards, workers and the checkpoint. Every tick does
+ * so; a call that has just dropped a variable may find it gone at once. */
+void cadre_core_advance_drops(cadre_core_t *self);
 
 /* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
  * and was forgotten: the shards are told to drop what they may have of it, in front of what is
@@ -165,21 +159,6 @@ void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* A resource was added to the catalogue. */
 void cadre_core_announce_resource(cadre_core_t *self);
-
-/* Reads into operation->target, which has room for the variable. */
-void cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
-                              cadre_operation_t *operation);
-
-/* Assigns `bytes`, the whole value, which is copied. */
-void cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
-                                cadre_assign_mode_t mode, const void *bytes,
-                                cadre_operation_t *operation);
-
-/* Asks shard `shard` for its counters, into operation->target. */
-void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_t *operation);
-
-/* Gives an operation up: no answer will touch it any more. */
-void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 
 /* --- between the files of the core --- */
 

@@ -139,21 +139,21 @@ Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
     cadre_operation_t operation;
     const cadre_variable_t *variable = self->core.catalogue.variables[0];
     self->core.replay.unsaved = 3;
-    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    cadre_operations_assign(&self->core.operations, variable, CADRE_ASSIGN_SET, value, &operation);
     fixture_turn(self);
     cadre_task_t ps = fixture_ps(0);
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
     cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     fixture_turn(self);
     ask_snapshots(self);
-    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    cadre_operations_assign(&self->core.operations, variable, CADRE_ASSIGN_SET, value, &operation);
     self->core.replay.unsaved = 5;
     end_well(self);
     cr_assert_str_eq(self->core.recovery.points.at[0].path, "/ckpt/ckpt-9");
     cr_assert_eq(self->core.recovery.points.at[0].unsaved, 3);
     cr_assert_eq(self->core.recovery.points.at[0].assigned[0], 1);
     cr_assert_eq(self->core.replay.unsaved, 5);
-    cadre_core_forget(&self->core, &operation);
+    cadre_operations_give_up(&self->core.operations, &operation);
     fixture_destroy(&self);
 }
 
@@ -221,8 +221,8 @@ assign(fixture_t *self)
     static const float value = 3;
     cadre_task_t ps = fixture_ps(0);
     cadre_operation_t operation;
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[1], CADRE_ASSIGN_SET,
-                               &value, &operation);
+    cadre_operations_assign(&self->core.operations, self->core.catalogue.variables[1],
+                            CADRE_ASSIGN_SET, &value, &operation);
     fixture_turn(self);
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
     cr_assert_eq(operation.pending, 0);

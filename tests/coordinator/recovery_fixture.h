@@ -97,8 +97,8 @@ static inline void
 assign(fixture_t *self, cadre_assign_mode_t mode, const float value[4])
 {
     cadre_operation_t operation;
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], mode, value,
-                               &operation);
+    cadre_operations_assign(&self->core.operations, self->core.catalogue.variables[0], mode, value,
+                            &operation);
     fixture_turn(self);
     for (uint32_t i = 0; i < 2; i++) {
         cadre_task_t ps = fixture_ps(i);

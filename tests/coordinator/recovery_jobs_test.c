@@ -281,14 +281,14 @@ Test(recovery_jobs, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_t
     run(self, &worker, 1, 2);
     lose(self, 1);
     cadre_operation_t operation = {.target = bytes};
-    cadre_core_read_variable(&self->core, self->core.catalogue.variables[0], &operation);
+    cadre_operations_read(&self->core.operations, self->core.catalogue.variables[0], &operation);
     fixture_turn(self);
     restore(self, 1);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_PULL), 0);
     done(self, &worker, 1, 2, 1);
     fixture_turn(self);
     cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_PULL, 0)->pull.generation, 2);
-    cadre_core_forget(&self->core, &operation);
+    cadre_operations_give_up(&self->core.operations, &operation);
     fixture_destroy(&self);
 }
 
@@ -387,7 +387,7 @@ Test(recovery_jobs, a_ps_that_leaves_requests_unanswered_gets_another_connection
     float bytes[4];
     cadre_operation_t operation = {.target = bytes};
     self->core.options.lease_ms = 1000000;
-    cadre_core_read_variable(&self->core, self->core.catalogue.variables[0], &operation);
+    cadre_operations_read(&self->core.operations, self->core.catalogue.variables[0], &operation);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_PULL), 1);
     self->now_ms += CADRE_MUTE_MS - 1;
@@ -401,7 +401,7 @@ Test(recovery_jobs, a_ps_that_leaves_requests_unanswered_gets_another_connection
     self->now_ms += CADRE_MUTE_MS - 1;
     fixture_turn(self);
     cr_assert_null(fixture_event(self, CADRE_EFFECT_SHARD_MOVED, 2));
-    cadre_core_forget(&self->core, &operation);
+    cadre_operations_give_up(&self->core.operations, &operation);
     fixture_destroy(&self);
 }
 

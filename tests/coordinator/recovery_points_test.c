@@ -201,7 +201,7 @@ job_with_a_drop_between_commits(void)
     run(self, &worker, 1, 2);
     commit(self, "/a", 2, 0);
     run(self, &worker, 1, 2);
-    cadre_drops_call(core, core->catalogue.variables[0]);
+    cadre_core_drop_variable(core, core->catalogue.variables[0]);
     fixture_turn(self);
     cr_assert_eq(core->drops.retired, 1);
     commit(self, "/b", 3, 0);

@@ -140,16 +140,17 @@ operate(target_t *self)
     unsigned how = fuzz_byte(&self->fuzz);
     cadre_operation_t *operation = &self->operations[how % OPERATIONS];
     if (operation->pending > 0) {
-        cadre_core_forget(&self->core, operation);
+        cadre_operations_give_up(&self->core.operations, operation);
     }
     *operation = (cadre_operation_t){.target = self->target};
     if (how & 64) {
-        cadre_core_read_variable(&self->core, self->variable, operation);
+        cadre_operations_read(&self->core.operations, self->variable, operation);
     } else if (how & 32) {
-        cadre_core_assign_variable(&self->core, self->variable, CADRE_ASSIGN_ADD, self->target,
-                                   operation);
+        cadre_operations_assign(&self->core.operations, self->variable, CADRE_ASSIGN_ADD,
+                                self->target, operation);
     } else {
-        cadre_core_count_shard(&self->core, how / 4 % self->core.options.ps_count, operation);
+        cadre_operations_count(&self->core.operations, how / 4 % self->core.options.ps_count,
+                               operation);
     }
 }
 
@@ -234,7 +235,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(self);
     }
     for (size_t i = 0; i < OPERATIONS; i++) {
-        cadre_core_forget(&self->core, &self->operations[i]);
+        cadre_operations_give_up(&self->core.operations, &self->operations[i]);
     }
     cadre_core_stop(&self->core, "over");
     take(self);

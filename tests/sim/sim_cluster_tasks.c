@@ -259,7 +259,8 @@ sim_cluster_depose_coordinator(sim_cluster_t *self, uint64_t ms)
         first == &self->coordinators[0] ? &self->coordinators[1] : &self->coordinators[0];
     self->deposed_node =
         new_node(self, CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random));
-    cadre_core_forget(&first->core, &self->script.pending); /* its program has no thread here */
+    /* Its program has no thread here. */
+    cadre_operations_give_up(&first->core.operations, &self->script.pending);
     sim_script_fini(&self->script);
     sim_coordinator_depose(first, self->deposed_node, next);
     first->paused_ms = self->network.now_ms + ms;

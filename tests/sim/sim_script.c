@@ -173,7 +173,7 @@ is_answered(sim_script_t *self)
         return false;
     }
     if (self->pending.pending > 0) {
-        cadre_core_forget(core_of(self), &self->pending);
+        cadre_operations_give_up(&core_of(self)->operations, &self->pending);
         self->pending.status = CADRE_ETIMEOUT;
         self->given_up++;
     }
@@ -190,7 +190,8 @@ read_value(sim_script_t *self)
             cadre_aligned_alloc(sim_variable_size_bytes(&self->check->variables[self->variable]));
         self->pending = (cadre_operation_t){.target = self->buffer};
         sim_check_read_begins(self->check, self->variable, core->requests.last);
-        cadre_core_read_variable(core, core->catalogue.variables[self->variable], &self->pending);
+        cadre_operations_read(&core->operations, core->catalogue.variables[self->variable],
+                              &self->pending);
     }
     if (!is_answered(self)) {
         return false;
@@ -232,8 +233,8 @@ assign(sim_script_t *self)
         void *bytes =
             sim_variable_values(&self->check->variables[self->variable], (int64_t)self->assignment);
         spoil(self, bytes);
-        cadre_core_assign_variable(core, core->catalogue.variables[self->variable], mode, bytes,
-                                   &self->pending);
+        cadre_operations_assign(&core->operations, core->catalogue.variables[self->variable], mode,
+                                bytes, &self->pending);
         free(bytes);
     }
     if (!is_answered(self)) {
@@ -256,7 +257,7 @@ count(sim_script_t *self)
     if (!self->asked) {
         self->asked = true;
         self->pending = (cadre_operation_t){.target = &self->counted};
-        cadre_core_count_shard(core_of(self), self->variable, &self->pending);
+        cadre_operations_count(&core_of(self)->operations, self->variable, &self->pending);
     }
     if (!is_answered(self)) {
         return false;

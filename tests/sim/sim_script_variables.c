@@ -213,7 +213,7 @@ give_up_creation(sim_script_t *self)
 {
     cadre_core_t *core = core_of(self);
     self->check->variables[self->new_variable->id - 1].given_up = true;
-    cadre_core_forget(core, &self->pending);
+    cadre_operations_give_up(&core->operations, &self->pending);
     cadre_core_forget_variable(core, self->new_variable);
 }
 
@@ -285,7 +285,7 @@ sim_script_create(sim_script_t *self)
         core->catalogue.creating = 1;
         cadre_recovery_begin_creation(&core->recovery);
         self->pending = (cadre_operation_t){.pending = 0};
-        cadre_core_create_variable(core, self->new_variable, &self->pending);
+        cadre_operations_create(&core->operations, self->new_variable, &self->pending);
     }
     bool gives_up = self->give_up_at != SIM_NEVER && self->pending.pending <= self->give_up_at;
     if (self->pending.pending > 0 && !gives_up) {
@@ -321,7 +321,7 @@ sim_script_drop(sim_script_t *self)
     if (!variable->dropped) {
         variable->dropped = true;
         variable->was_dropped = true;
-        variable->drop = cadre_drops_call(core, core->catalogue.variables[self->variable]);
+        variable->drop = cadre_core_drop_variable(core, core->catalogue.variables[self->variable]);
     }
     if (core->drops.retired >= variable->drop) {
         self->check->left_out |= 1U << self->variable;

@@ -1,12 +1,17 @@
 #include "coordinator/core/catalogue/drops.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "coordinator/core/coordinator_core.h"
+#include "coordinator/core/catalogue/catalogue.h"
+
+void
+cadre_drops_init(cadre_drops_t *self, cadre_closure_queue_t *queue, const cadre_replay_t *replay)
+{
+    *self = (cadre_drops_t){.queue = queue, .replay = replay};
+}
 
 void
 cadre_drops_fini(cadre_drops_t *self)
@@ -16,110 +21,85 @@ cadre_drops_fini(cadre_drops_t *self)
 }
 
 uint64_t
-cadre_drops_call(cadre_core_t *core, cadre_variable_t *variable)
+cadre_drops_call(cadre_drops_t *self, cadre_variable_t *variable)
 {
-    cadre_drops_t *self = &core->drops;
     cadre_assert(variable->created && variable->dropped == 0);
-    size_t count = (size_t)(self->called - self->done);
+    size_t count = self->first + (size_t)(self->called - self->done);
     self->drops = cadre_realloc(self->drops, count + 1, sizeof(*self->drops));
-    self->drops[count] = (cadre_drop_t){.variable = variable,
-                                        .barrier = cadre_closure_queue_note_drop(&core->queue)};
+    self->drops[count] =
+        (cadre_drop_t){.variable = variable, .barrier = cadre_closure_queue_note_drop(self->queue)};
     variable->dropped = ++self->called;
-    cadre_announcements_add_drop(&core->announcements, variable);
     return variable->dropped;
 }
 
-bool
-cadre_drops_is_retired(const cadre_core_t *core, const cadre_variable_t *variable)
+cadre_variable_t *
+cadre_drops_take_retired(cadre_drops_t *self)
 {
-    return variable->dropped > 0 && variable->dropped <= core->drops.retired;
-}
-
-/* --- telling the shards --- */
-
-static void
-on_told(void *context, uint64_t variable, const cadre_message_t *reply, int status)
-{
-    cadre_core_t *core = context;
-    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
-        cadre_effects_log(&core->effects, 'E', "variable_not_retired",
-                          "variable=%" PRIu64 " why=\"%.200s\"", variable,
-                          answered ? reply->reply.text : "a shard answered out of turn");
+    if (self->retired == self->called) {
+        return NULL;
     }
-}
 
-/* A cut that is open holds the variable, and was made before it was retired. */
-static bool
-has_open_cut(const cadre_core_t *core)
-{
-    const cadre_checkpoint_t *checkpoint = &core->checkpoint;
-    return checkpoint->state == CADRE_CHECKPOINT_CUT ||
-           checkpoint->state == CADRE_CHECKPOINT_WRITING;
-}
-
-/* --- moving on --- */
-
-static void
-retire(cadre_core_t *core, cadre_variable_t *variable)
-{
-    uint64_t last = has_open_cut(core) ? core->checkpoint.id : 0;
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        if (cadre_variable_is_on(variable, shard)) {
-            cadre_message_t message =
-                cadre_recovery_retire_message(&core->recovery, variable->id, shard, last);
-            cadre_shard_requests_ask(&core->requests, shard, &message, on_told, core, variable->id);
-        }
+    const cadre_drop_t *drop = &self->drops[self->first + (size_t)(self->retired - self->done)];
+    if (!cadre_closure_queue_passed_by_all(self->queue, drop->barrier)) {
+        return NULL;
     }
-    cadre_checkpoint_await_no_more(&core->checkpoint, variable->name);
-    cadre_catalogue_free_name(&core->catalogue, variable);
-    cadre_effects_log(&core->effects, 'I', "variable_dropped", "variable=%s id=%" PRIu32,
-                      variable->name, variable->id);
-    core->drops.retired++;
-    cadre_effects_note_progress(&core->effects);
+
+    self->retired++;
+    return drop->variable;
 }
 
-/* The fewest drops before any closure that is kept for a replay. What is kept later has more before
- * it than have retired, so that those only get fewer. */
+/* Returns the fewest drops before any closure that is kept for a replay. What is kept from now on
+ * was scheduled after all drops that have retired, so for those only what is forgotten can change
+ * the answer. */
 static uint64_t
-fewest_kept(cadre_core_t *core)
+fewest_kept(cadre_drops_t *self)
 {
-    cadre_drops_t *self = &core->drops;
-    uint64_t forgotten = core->replay.forgotten;
+    uint64_t forgotten = self->replay->forgotten;
     if (self->seen_retired != self->retired || self->seen_forgotten != forgotten) {
         self->seen_retired = self->retired;
         self->seen_forgotten = forgotten;
-        self->fewest = cadre_replay_fewest_drops(&core->replay);
+        self->fewest = cadre_replay_fewest_drops(self->replay);
     }
     return self->fewest;
 }
 
-/* Whether nobody can name what drop number `number` took, and nothing holds it. */
+/* Whether nobody can name what drop number `number` took, and no cut holds it. */
 static bool
-is_needless(cadre_core_t *core, uint64_t number)
+is_needless(cadre_drops_t *self, uint64_t number, uint64_t cut)
 {
-    bool is_in_cut = has_open_cut(core) && core->checkpoint.drops < number;
-    return !is_in_cut && fewest_kept(core) >= number;
+    bool is_in_cut = cut < number;
+    return !is_in_cut && fewest_kept(self) >= number;
 }
 
-void
-cadre_drops_tick(cadre_core_t *core)
+/* Takes out the oldest drop. What is left moves to the front of its memory only when that is no
+ * more than has gone from there, so that many drops do not move each other over and over. */
+static void
+take_first(cadre_drops_t *self)
 {
-    cadre_drops_t *self = &core->drops;
-    while (self->retired < self->called) {
-        const cadre_drop_t *drop = &self->drops[self->retired - self->done];
-        if (!cadre_closure_queue_passed_by_all(&core->queue, drop->barrier)) {
-            break;
-        }
-        retire(core, drop->variable);
+    self->done++;
+    self->first++;
+
+    size_t left = (size_t)(self->called - self->done);
+    if (left <= self->first) {
+        memmove(self->drops, self->drops + self->first, left * sizeof(*self->drops));
+        self->first = 0;
     }
-    size_t done = 0;
-    while (self->done + done < self->retired && is_needless(core, self->done + done + 1)) {
-        cadre_core_forget_variable(core, self->drops[done++].variable);
+}
+
+cadre_variable_t *
+cadre_drops_take_done(cadre_drops_t *self, uint64_t cut)
+{
+    if (self->done == self->retired || !is_needless(self, self->done + 1, cut)) {
+        return NULL;
     }
-    self->done += done;
-    if (done > 0) {
-        memmove(self->drops, self->drops + done,
-                (size_t)(self->called - self->done) * sizeof(*self->drops));
-    }
+
+    cadre_variable_t *variable = self->drops[self->first].variable;
+    take_first(self);
+    return variable;
+}
+
+const cadre_variable_t *
+cadre_drops_kept(const cadre_drops_t *self, size_t at)
+{
+    return at < self->retired - self->done ? self->drops[self->first + at].variable : NULL;
 }

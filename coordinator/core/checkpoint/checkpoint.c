@@ -166,12 +166,17 @@ cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id)
     return self->state == CADRE_CHECKPOINT_CUT && id < self->cut;
 }
 
+bool
+cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self)
+{
+    return self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING;
+}
+
 void
 cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *checkpoint,
                        uint64_t *cut)
 {
-    bool open = self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING;
-    bool after = open && id >= self->cut;
+    bool after = cadre_checkpoint_has_open_cut(self) && id >= self->cut;
     *checkpoint = after ? self->id : 0;
     *cut = after ? self->cut : 0;
 }
@@ -286,7 +291,7 @@ cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text)
 void
 cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
 {
-    if (self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING) {
+    if (cadre_checkpoint_has_open_cut(self)) {
         give_up(self, CADRE_EUNAVAILABLE, "a ps is lost");
         self->ps_lost = true;
         if (self->retry_ms < self->due_ms) {

@@ -161,6 +161,9 @@ int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 /* Whether the closure with this id is below a cut that is open. */
 bool cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id);
 
+/* Whether some shard may have a cut open. */
+bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);
+
 /* The cut that a closure with this id belongs after: CLOSURE's `checkpoint` and `cut`, 0 for none.
  * With UINT64_MAX: an assignment that is made now. Some shard may have the cut open until all have
  * written. */

@@ -145,9 +145,8 @@ cadre_repairs_retire_message(const cadre_repairs_t *self, uint32_t variable, uin
 static void
 ask_retires(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
-    const cadre_drops_t *drops = self->links.drops;
-    for (uint64_t i = 0; i < drops->retired - drops->done; i++) {
-        const cadre_variable_t *variable = drops->drops[i].variable;
+    const cadre_variable_t *variable = NULL;
+    for (size_t i = 0; (variable = cadre_drops_kept(self->links.drops, i)); i++) {
         if (cadre_variable_is_on(variable, shard) &&
             !cadre_restore_point_is_past(order->point, variable)) {
             cadre_message_t message =

@@ -47,7 +47,7 @@ job_with_drop(uint32_t count)
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
     run(self, &worker, count, 2);
-    cadre_drops_call(&self->core, self->core.catalogue.variables[0]);
+    cadre_core_drop_variable(&self->core, self->core.catalogue.variables[0]);
     fixture_turn(self);
     cr_assert_eq(self->core.drops.retired, 1);
     return self;
@@ -63,7 +63,7 @@ Test(drops, waits_for_every_closure_from_before_tagged_ones_too)
     tagged->tag = 7;
     cr_assert_eq(cadre_closure_queue_put(&core->queue, tagged), 0);
     fixture_schedule(self, 1);
-    cr_assert_eq(cadre_drops_call(core, variable), 1);
+    cr_assert_eq(cadre_core_drop_variable(core, variable), 1);
     cadre_closure_t *later = fixture_schedule(self, 2);
     cr_expect_eq(later->drops, 1);
     fixture_turn(self);
@@ -110,11 +110,11 @@ Test(drops, are_done_in_turn_as_what_each_waits_for_goes)
     cadre_task_t worker = fixture_worker(0);
     cadre_variable_t *later = fixture_add_variable(self, "v", 4, 2);
     run(self, &worker, 1, 2);
-    cadre_drops_call(core, core->catalogue.variables[0]);
+    cadre_core_drop_variable(core, core->catalogue.variables[0]);
     fixture_turn(self);
     commit(self);
     run(self, &worker, 1, 2);
-    cadre_drops_call(core, later);
+    cadre_core_drop_variable(core, later);
     fixture_turn(self);
     cr_assert_eq(core->drops.retired, 2);
     commit(self);
@@ -132,12 +132,12 @@ Test(drops, an_open_cut_that_holds_it_is_waited_for)
     cadre_core_t *core = &self->core;
     core->checkpoint.state = CADRE_CHECKPOINT_WRITING;
     core->checkpoint.id = 9;
-    cadre_drops_call(core, core->catalogue.variables[0]);
-    cadre_drops_tick(core);
+    cadre_core_drop_variable(core, core->catalogue.variables[0]);
+    cadre_core_advance_drops(core);
     cr_expect_eq(core->drops.retired, 1);
     cr_expect_eq(core->drops.done, 0);
     core->checkpoint.drops = 1; /* the next one */
-    cadre_drops_tick(core);
+    cadre_core_advance_drops(core);
     cr_expect_eq(core->drops.done, 1);
     core->checkpoint.state = CADRE_CHECKPOINT_IDLE;
     fixture_turn(self);
@@ -196,10 +196,10 @@ Test(drops, what_is_created_after_a_checkpoint_of_this_session_is_not_looked_for
     cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0, "the checkpoint holds this one");
     cadre_variable_t *next = fixture_add_variable(self, "v", 4, 2);
     cadre_operation_t operation = {.pending = 0};
-    cadre_core_create_variable(core, next, &operation);
+    cadre_operations_create(&core->operations, next, &operation);
     fixture_turn(self);
     cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 1);
-    cadre_core_forget(core, &operation);
+    cadre_operations_give_up(&core->operations, &operation);
     fixture_destroy(&self);
 }
 
@@ -214,10 +214,10 @@ Test(drops, what_is_created_in_a_resumed_job_is_looked_for_in_its_checkpoint)
     cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0);
     cadre_variable_t *next = fixture_add_variable(self, "v", 4, 2);
     cadre_operation_t operation = {.pending = 0};
-    cadre_core_create_variable(core, next, &operation);
+    cadre_operations_create(&core->operations, next, &operation);
     fixture_turn(self);
     cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 0);
-    cadre_core_forget(core, &operation);
+    cadre_operations_give_up(&core->operations, &operation);
     fixture_destroy(&self);
 }
 

@@ -142,12 +142,12 @@ Test(checkpoint, an_assignment_says_of_which_cut_it_comes_after)
     cadre_task_t ps = fixture_ps(b->shards[0]);
     bring_to(self, CADRE_CHECKPOINT_CUT);
     say_taken(self, b->shards[0], 0);
-    cadre_core_assign_variable(&self->core, b, CADRE_ASSIGN_SET, bytes, &operation);
+    cadre_operations_assign(&self->core.operations, b, CADRE_ASSIGN_SET, bytes, &operation);
     fixture_turn(self);
     const cadre_message_t *sent = fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0);
     cr_assert_eq(sent->assign.checkpoint, 9);
     cr_assert_eq(sent->assign.cut, 1);
-    cadre_core_forget(&self->core, &operation);
+    cadre_operations_give_up(&self->core.operations, &operation);
     fixture_destroy(&self);
 }
 
@@ -584,10 +584,10 @@ Test(checkpoint, giving_up_leaves_other_questions_to_the_shards_alone)
     cadre_shard_totals_t totals;
     operation.target = &totals;
     bring_to(self, CADRE_CHECKPOINT_CUT);
-    cadre_core_count_shard(&self->core, 0, &operation);
+    cadre_operations_count(&self->core.operations, 0, &operation);
     cadre_checkpoint_abort(&self->core.checkpoint, CADRE_ECANCELLED, "given up");
     cr_assert_eq(self->core.requests.count, 1 + PS, "and each shard is told the end");
-    cadre_core_forget(&self->core, &operation);
+    cadre_operations_give_up(&self->core.operations, &operation);
     fixture_destroy(&self);
 }
 

@@ -1,0 +1,85 @@
+/*
+ * operations - what is done with values on shards: create, read, assign, count, retire, drop.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * Each is one request per part of a variable, or per shard. What a call of the API waits for is a
+ * `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
+ * retire or drop a variable.
+ */
+#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_OPERATIONS_H
+#define CADRE_COORDINATOR_CORE_CATALOGUE_OPERATIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/begun.h"
+#include "coordinator/core/core_options.h"
+#include "coordinator/core/effects.h"
+#include "coordinator/core/shards/recovery.h"
+#include "coordinator/core/shards/replay.h"
+#include "coordinator/core/shards/shard_requests.h"
+
+/* What a call of the API has asked of shards. It lives with its caller, who fills in `target` where
+ * there is one; zeroed memory has asked nothing. */
+typedef struct {
+    size_t pending; /* requests without an answer */
+    int status;     /* first failure */
+    char text[CADRE_TEXT_SIZE_MAX + 64];
+    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
+    const cadre_variable_t *variable; /* read and assign: which */
+    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
+} cadre_operation_t;
+
+/* What operations read, and whom they ask: all borrowed for their life. */
+typedef struct {
+    const cadre_core_options_t *options;
+    const cadre_begun_t *begun;
+    const cadre_checkpoint_t *checkpoint; /* says which cut is open */
+    cadre_replay_t *replay;               /* keeps assignments */
+    cadre_shard_recovery_t *recovery;     /* counts them, and says what each shard serves */
+    cadre_shard_requests_t *requests;
+    cadre_effects_t *effects;
+} cadre_operations_links_t;
+
+typedef struct {
+    cadre_operations_links_t links;
+} cadre_operations_t;
+
+void cadre_operations_init(cadre_operations_t *self, const cadre_operations_links_t *links);
+
+/* --- what a call waits for --- */
+
+/* Asks the shards to create every part of `variable`; `operation`, which may be of several
+ * variables and was zeroed before the first, ends when all have. */
+void cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
+                             cadre_operation_t *operation);
+
+/* Reads into operation->target, which has room for the variable. */
+void cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable,
+                           cadre_operation_t *operation);
+
+/* Assigns `bytes`, the whole value, which is copied. */
+void cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variable,
+                             cadre_assign_mode_t mode, const void *bytes,
+                             cadre_operation_t *operation);
+
+/* Asks shard `shard` for its counters, into operation->target. */
+void cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation_t *operation);
+
+/* Gives an operation up: no answer will touch it any more. */
+void cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *operation);
+
+/* --- what nobody waits for --- */
+
+/* Tells the shards that have a part of `variable` that only closures from before name it, and which
+ * checkpoint is the last that holds it. */
+void cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable);
+
+/* Asks the shards to forget what they may have of `variable`, in front of what is asked from now
+ * on. It may go when this returns. */
+void cadre_operations_drop(cadre_operations_t *self, const cadre_variable_t *variable);
+
+#endif
