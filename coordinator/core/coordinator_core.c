@@ -100,7 +100,6 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
-    self->replay.cut = 1;
 }
 
 void
@@ -137,7 +136,6 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
                   const cadre_totals_t *totals)
 {
     cadre_recovery_resume(&self->recovery, path, id, cut);
-    self->replay.cut = cut;
     cadre_windows_raise(&self->windows, cut);
     self->totals = *totals;
     cadre_begun_resume(&self->begun, cut, totals->scheduled);

@@ -34,9 +34,7 @@ hold_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
     size_t missing = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
         cadre_results_t *from = closure->arguments[i].from;
-        if (from->takers++ == 0) {
-            self->values_size_bytes += from->tensors.size_bytes;
-        }
+        self->values_size_bytes += cadre_results_take(from);
         if (!from->ended) {
             cadre_closure_argument_wait(&closure->arguments[i]);
             missing++;
@@ -49,11 +47,8 @@ static void
 let_go_of_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     for (size_t i = 0; i < closure->argument_count; i++) {
-        cadre_results_t *from = closure->arguments[i].from;
         cadre_closure_argument_wait_no_more(&closure->arguments[i]);
-        if (--from->takers == 0) {
-            self->values_size_bytes -= from->tensors.size_bytes;
-        }
+        self->values_size_bytes -= cadre_results_let_go(closure->arguments[i].from);
     }
 }
 

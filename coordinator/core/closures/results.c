@@ -144,6 +144,44 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
     }
 }
 
+size_t
+cadre_results_take(cadre_results_t *self)
+{
+    return self->takers++ == 0 ? self->tensors.size_bytes : 0;
+}
+
+size_t
+cadre_results_let_go(cadre_results_t *self)
+{
+    return --self->takers == 0 ? self->tensors.size_bytes : 0;
+}
+
+size_t
+cadre_results_keep(cadre_results_t *self)
+{
+    return self->kept++ == 0 ? self->tensors.size_bytes : 0;
+}
+
+size_t
+cadre_results_keep_no_more(cadre_results_t *self)
+{
+    return --self->kept == 0 ? self->tensors.size_bytes : 0;
+}
+
+size_t
+cadre_results_count_once(cadre_results_t *self)
+{
+    size_t size_bytes = self->counted ? 0 : self->tensors.size_bytes;
+    self->counted = true;
+    return size_bytes;
+}
+
+void
+cadre_results_uncount(cadre_results_t *self)
+{
+    self->counted = false;
+}
+
 int
 cadre_results_find(const cadre_results_t *self, const char *name, size_t *position)
 {

@@ -38,7 +38,7 @@ typedef struct {
     struct cadre_closure_argument *waiting_last;
     size_t takers; /* arguments of closures that are queued or run */
     size_t kept;   /* arguments of closures that are kept for a replay */
-    bool counted;  /* a mark of whoever sums up the bytes of several */
+    bool counted;  /* by cadre_results_count_once */
 } cadre_results_t;
 
 /* A worker that has been told, or has computed, results: bit k for result k. */
@@ -77,6 +77,19 @@ bool cadre_results_are_on(const cadre_results_t *self, size_t position, uint64_t
 /* It was told, or lacks, that result. */
 void cadre_results_told(cadre_results_t *self, size_t position, uint64_t worker);
 void cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worker);
+
+/* Count an argument that takes these results, of a closure that is queued or runs, or of one that
+ * is kept for a replay; or one less. Return by how much that changes the memory that such closures
+ * hold: the bytes of the values with the first argument and with the last, else 0. */
+size_t cadre_results_take(cadre_results_t *self);
+size_t cadre_results_let_go(cadre_results_t *self);
+size_t cadre_results_keep(cadre_results_t *self);
+size_t cadre_results_keep_no_more(cadre_results_t *self);
+
+/* Returns the bytes of the values, and 0 from then on until they are uncounted: for a sum over
+ * closures that may take the same results. */
+size_t cadre_results_count_once(cadre_results_t *self);
+void cadre_results_uncount(cadre_results_t *self);
 
 /* Position of the result called `name` (NULL: the first) of one that has ended well.
  * CADRE_ENOTFOUND. */

@@ -19,8 +19,7 @@ begin_keeping(const cadre_closure_t *closure)
 {
     size_t size_bytes = cadre_closure_size_bytes(closure);
     for (size_t i = 0; i < closure->argument_count; i++) {
-        cadre_results_t *from = closure->arguments[i].from;
-        size_bytes += from->kept++ == 0 ? from->tensors.size_bytes : 0;
+        size_bytes += cadre_results_keep(closure->arguments[i].from);
     }
     return size_bytes;
 }
@@ -30,30 +29,27 @@ end_keeping(const cadre_closure_t *closure)
 {
     size_t size_bytes = cadre_closure_size_bytes(closure);
     for (size_t i = 0; i < closure->argument_count; i++) {
-        cadre_results_t *from = closure->arguments[i].from;
-        size_bytes += --from->kept == 0 ? from->tensors.size_bytes : 0;
+        size_bytes += cadre_results_keep_no_more(closure->arguments[i].from);
     }
     return size_bytes;
 }
 
-/* Those of a closure's results that are not marked as counted are counted, and marked. */
+/* Bytes of the results that a closure takes and that were not counted yet. */
 static size_t
 count_values(const cadre_closure_t *closure)
 {
     size_t size_bytes = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
-        cadre_results_t *from = closure->arguments[i].from;
-        size_bytes += from->counted ? 0 : from->tensors.size_bytes;
-        from->counted = true;
+        size_bytes += cadre_results_count_once(closure->arguments[i].from);
     }
     return size_bytes;
 }
 
 static void
-unmark_values(const cadre_closure_t *closure)
+uncount_values(const cadre_closure_t *closure)
 {
     for (size_t i = 0; i < closure->argument_count; i++) {
-        closure->arguments[i].from->counted = false;
+        cadre_results_uncount(closure->arguments[i].from);
     }
 }
 
@@ -177,7 +173,6 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     if (assigns_before > self->assign_dropped) {
         drop_assigns(self, (size_t)(assigns_before - self->assign_dropped));
     }
-    self->cut = cut;
     self->old_count = 0;
     self->old_bytes = 0;
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
@@ -188,7 +183,7 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     }
     closure = oldest;
     for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
-        unmark_values(closure);
+        uncount_values(closure);
     }
 }
 

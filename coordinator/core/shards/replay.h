@@ -49,9 +49,8 @@ typedef struct {
     uint64_t unsaved;   /* closures with updates that ended and are not kept: only goes up */
     bool holds;         /* nothing new is begun until a checkpoint makes room */
 
-    uint64_t cut;     /* of the newest commit: what is kept from below it is kept for another one */
-    size_t old_count; /* closures from below it */
-    size_t old_bytes; /* and all that was kept then */
+    size_t old_count; /* closures from below the newest cut: kept for the checkpoint before it, */
+    size_t old_bytes; /* and their bytes */
 
     cadre_replay_assign_t *assigns; /* oldest first */
     size_t assign_count;
