@@ -39,10 +39,8 @@ typedef struct {
 static size_t
 new_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_shard_chunk_t *chunk)
 {
-    if (self->kind_count == self->kind_capacity) {
-        self->kind_capacity = 2 * self->kind_capacity + 16;
-        self->kinds = cadre_realloc(self->kinds, self->kind_capacity, sizeof(*self->kinds));
-    }
+    self->kinds =
+        cadre_grow(self->kinds, self->kind_count, &self->kind_capacity, sizeof(*self->kinds));
 
     size_t *newest = &self->newest[variable - self->reader->manifest.variables];
     kind_t *kind = &self->kinds[self->kind_count];

@@ -47,11 +47,10 @@ cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
     if (self->count == 0) {
         self->first = 0;
     }
-    if (self->first + self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 16;
-        self->items = cadre_realloc(self->items, self->capacity, sizeof(*self->items));
-    }
-    self->items[self->first + self->count++] = *effect;
+    size_t end = self->first + self->count;
+    self->items = cadre_grow(self->items, end, &self->capacity, sizeof(*self->items));
+    self->items[end] = *effect;
+    self->count++;
 }
 
 void

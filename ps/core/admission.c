@@ -181,10 +181,7 @@ cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from, cadre_me
         cadre_message_fini(message);
         return;
     }
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 16;
-        self->waiting = cadre_realloc(self->waiting, self->capacity, sizeof(*self->waiting));
-    }
+    self->waiting = cadre_grow(self->waiting, self->count, &self->capacity, sizeof(*self->waiting));
     self->waiting[self->count++] = (waiting_t){*from, *message};
     *message = (cadre_message_t){.type = message->type};
 }

@@ -164,10 +164,7 @@ cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t re
         drop_parts(again);
         return;
     }
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 16;
-        self->all = cadre_realloc(self->all, self->capacity, sizeof(*self->all));
-    }
+    self->all = cadre_grow(self->all, self->count, &self->capacity, sizeof(*self->all));
     self->all[self->count++] = (reservation_t){
         .from = *from, .request = request, .size_bytes = size_bytes, .moved_ms = now_ms};
 }

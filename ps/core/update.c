@@ -23,10 +23,7 @@ cadre_update_clear(cadre_update_t *self)
 void
 cadre_update_add(cadre_update_t *self, cadre_partition_t *partition, cadre_chunk_t *const *chunks)
 {
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 16;
-        self->parts = cadre_realloc(self->parts, self->capacity, sizeof(*self->parts));
-    }
+    self->parts = cadre_grow(self->parts, self->count, &self->capacity, sizeof(*self->parts));
     self->parts[self->count++] = (cadre_update_part_t){partition, chunks};
 }
 

@@ -99,10 +99,7 @@ cadre_registry_add(cadre_registry_t *self, const char *name, cadre_native_t func
     if (self->count == CADRE_NATIVE_FUNCTIONS_MAX) {
         return cadre_fail(CADRE_EFULL, "more than %d native functions", CADRE_NATIVE_FUNCTIONS_MAX);
     }
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 16;
-        self->entries = cadre_realloc(self->entries, self->capacity, sizeof(*self->entries));
-    }
+    self->entries = cadre_grow(self->entries, self->count, &self->capacity, sizeof(*self->entries));
     self->entries[self->count++] = (cadre_native_entry_t){cadre_strdup(name), function, state};
     return 0;
 }

@@ -34,10 +34,7 @@ find(const cadre_sequences_t *self, uint64_t number)
 static void
 insert(cadre_sequences_t *self, size_t at, cadre_sequence_range_t range)
 {
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 8;
-        self->ranges = cadre_realloc(self->ranges, self->capacity, sizeof(*self->ranges));
-    }
+    self->ranges = cadre_grow(self->ranges, self->count, &self->capacity, sizeof(*self->ranges));
     memmove(self->ranges + at + 1, self->ranges + at, (self->count - at) * sizeof(*self->ranges));
     self->ranges[at] = range;
     self->count++;

@@ -25,10 +25,8 @@ add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
     lane->needs = *needs;
     lane->needs.resources = lane->resources;
     lane->needs.batches = lane->batches;
-    if (self->count == self->capacity) {
-        self->capacity = self->capacity ? 2 * self->capacity : 4;
-        self->lanes = cadre_realloc(self->lanes, self->capacity, sizeof(cadre_closure_lane_t *));
-    }
+    self->lanes = cadre_grow((void *)self->lanes, self->count, &self->capacity,
+                             sizeof(cadre_closure_lane_t *));
     self->lanes[self->count++] = lane;
     return lane;
 }

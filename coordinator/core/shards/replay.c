@@ -141,10 +141,8 @@ cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position
     if (!self->keeping) {
         return;
     }
-    if (self->assign_count == self->assign_capacity) {
-        self->assign_capacity = self->assign_capacity ? 2 * self->assign_capacity : 16;
-        self->assigns = cadre_realloc(self->assigns, self->assign_capacity, sizeof(*self->assigns));
-    }
+    self->assigns = cadre_grow(self->assigns, self->assign_count, &self->assign_capacity,
+                               sizeof(*self->assigns));
     cadre_message_t copy = *message;
     copy.chunks = cadre_calloc(message->chunk_count, sizeof(cadre_chunk_t *));
     for (size_t i = 0; i < message->chunk_count; i++) {
