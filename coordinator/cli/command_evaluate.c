@@ -399,16 +399,10 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
 {
     evaluate_t self = {.signals = -1, .commands = {-1, -1}};
     cadre_auto(cadre_free) char *data_dir = cadre_data_folder(job);
-    const cadre_launcher_options_t launch = {.ps = (uint32_t)job->ps,
-                                             .workers = (uint32_t)job->workers,
-                                             .slots = job->slots,
-                                             .device = job->device,
-                                             .math = job->math,
-                                             .shard_timeout_s = job->shard_timeout_s,
-                                             .ps_lanes = job->ps_lanes,
-                                             .restarts_max = job->max_restarts,
-                                             .data_dir = data_dir,
-                                             .checkpoint_dirs = {cadre_job_checkpoints(job)}};
+    cadre_launcher_options_t launch = cadre_launcher_options(job);
+    launch.trace = NULL; /* the traces there are those of the training */
+    launch.data_dir = data_dir;
+    launch.checkpoint_dirs[0] = cadre_job_checkpoints(job);
 
     cadre_console_init(&self.console);
     char text[CADRE_ERROR_TEXT_SIZE];

@@ -35,26 +35,16 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     /* A checkpoint that --resume names may lie outside of the job's own folder. */
     bool names_one = strcmp(job->resume, "auto") != 0 && strcmp(job->resume, "never") != 0;
     const char *resumed = flags->job_file && names_one ? job->resume : NULL;
-    cadre_launcher_options_t launch = {
-        .ps = (uint32_t)job->ps,
-        .workers = (uint32_t)job->workers,
-        .slots = job->slots,
-        .ps_lanes = job->ps_lanes,
-        .shard_timeout_s = job->shard_timeout_s,
-        .device = job->device,
-        .math = job->math,
-        .trace = job->trace,
-        .restarts_max = job->max_restarts,
-        .ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000),
-        .natives = (const char *const *)flags->natives,
-        .native_count = flags->native_count,
-        .data_dir = data_dir,
-        .checkpoint_dirs = {flags->job_file ? cadre_job_checkpoints(job) : NULL, resumed},
-        .keep_session = flags->keep_session,
-        .program = flags->program,
-    };
-    cadre_supervisor_options_t options = supervisor_options(flags, job);
+    cadre_launcher_options_t launch = cadre_launcher_options(job);
+    launch.natives = (const char *const *)flags->natives;
+    launch.native_count = flags->native_count;
+    launch.data_dir = data_dir;
+    launch.checkpoint_dirs[0] = flags->job_file ? cadre_job_checkpoints(job) : NULL;
+    launch.checkpoint_dirs[1] = resumed;
+    launch.keep_session = flags->keep_session;
+    launch.program = flags->program;
 
+    cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.launch = &launch;
     cadre_auto(cadre_free) char *trace_place = cadre_job_place(job, "cluster.trace", "trace");
     options.trace_place = trace_place;

@@ -459,6 +459,23 @@ find_binary(const char *name, char **path)
     return 0;
 }
 
+cadre_launcher_options_t
+cadre_launcher_options(const cadre_job_t *job)
+{
+    return (cadre_launcher_options_t){
+        .ps = (uint32_t)job->ps,
+        .workers = (uint32_t)job->workers,
+        .slots = job->slots,
+        .ps_lanes = job->ps_lanes,
+        .shard_timeout_s = job->shard_timeout_s,
+        .device = job->device,
+        .math = job->math,
+        .trace = job->trace,
+        .restarts_max = job->max_restarts,
+        .ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000),
+    };
+}
+
 int
 cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
 {

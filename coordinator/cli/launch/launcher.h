@@ -22,6 +22,7 @@
 
 #include "coordinator/cli/launch/launcher_core.h"
 #include "coordinator/cli/launch/session.h"
+#include "coordinator/cli/train/job.h"
 
 typedef struct cadre_launcher cadre_launcher_t;
 
@@ -32,7 +33,7 @@ typedef struct {
     int64_t ps_lanes;           /* 0: half of the CPUs */
     int64_t shard_timeout_s;    /* of the workers, as cadre-worker takes it */
     const char *device;         /* of the workers, as cadre-worker takes it; NULL: its default */
-    int64_t math;               /* likewise: position in CADRE_JOB_MATH */
+    int64_t math;               /* likewise: position in CADRE_MATH_WORDS */
     const char *trace;          /* folder for the workers' traces (trace_folder.h); NULL: none */
     int64_t restarts_max;       /* negative: no limit */
     int64_t ps_timeout_ms;      /* of the coordinator */
@@ -55,6 +56,10 @@ typedef struct {
     int64_t log_from;  /* where in its log this process began to write */
     int64_t silent_ms; /* it was killed because it had not been heard for so long; 0: it was not */
 } cadre_launcher_report_t;
+
+/* Returns what the settings of a job say of its tasks, for the caller to add what is no setting.
+ * Texts stay the job's. */
+cadre_launcher_options_t cadre_launcher_options(const cadre_job_t *job);
 
 /* Makes the session; starts nothing yet. The options must live as long as the launcher.
  * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
