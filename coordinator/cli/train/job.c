@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -27,8 +28,7 @@ static const cadre_setting_t settings[] = {
     {"name", "CADRE_JOB", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(name)},
     {"seed", "CADRE_SEED", INTEGER, 0, 9007199254740992.0, NULL, "0", AT(seed)},
     {"data.dir", "CADRE_DATA", TEXT, 1, 4095, NULL, NULL, AT(data_dir)},
-    {"model.type", NULL, CHOICE, 0, 0, "mlp|logistic|linear|cnn|transformer|layers", "mlp",
-     AT(model)},
+    {"model.type", NULL, CHOICE, 0, 0, CADRE_MODEL_WORDS, "mlp", AT(model)},
     {"model.activation", NULL, CHOICE, 0, 0, CADRE_ACTIVATION_WORDS, "relu", AT(activation)},
     {"model.kernel", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "3", AT(kernel)},
     {"model.width", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "32", AT(width)},
@@ -174,10 +174,11 @@ set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
 static int
 set_choice(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
 {
-    char words[8][32];
+    char words[16][32];
     const char *list[CADRE_COUNT_OF(words)];
     size_t count = 0;
-    for (const char *c = setting->choices; c && count < CADRE_COUNT_OF(words); count++) {
+    for (const char *c = setting->choices; c; count++) {
+        cadre_assert(count < CADRE_COUNT_OF(words));
         list[count] = cadre_choice_text(c, 0, words[count], sizeof(words[0]));
         if (strcmp(value, words[count]) == 0) {
             *(int64_t *)field(self, setting) = (int64_t)count;

@@ -29,14 +29,23 @@ enum {
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
 };
 
+/* The types of models: name, word in job files. */
+#define CADRE_MODEL_LIST(X)                                                                        \
+    X(MLP, mlp)                                                                                    \
+    X(LOGISTIC, logistic)                                                                          \
+    X(LINEAR, linear)                                                                              \
+    X(CNN, cnn)                                                                                    \
+    X(TRANSFORMER, transformer)                                                                    \
+    X(LAYERS, layers)
+
 typedef enum {
-    CADRE_MODEL_MLP = 0,
-    CADRE_MODEL_LOGISTIC,
-    CADRE_MODEL_LINEAR,
-    CADRE_MODEL_CNN,
-    CADRE_MODEL_TRANSFORMER,
-    CADRE_MODEL_LAYERS,
+#define X(NAME, word) CADRE_MODEL_##NAME,
+    CADRE_MODEL_LIST(X)
+#undef X
 } cadre_model_type_t;
+
+/* The words in the list's order: "mlp|logistic". */
+#define CADRE_MODEL_WORDS CADRE_LIST_WORDS(CADRE_MODEL_LIST)
 
 /* What labels are, and with it the loss: softmax or sigmoid cross entropy, mean squared error. */
 typedef enum {

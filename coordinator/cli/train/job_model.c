@@ -28,11 +28,9 @@ static const struct {
     {"layers", TYPE(LAYERS), TYPE(LAYERS), "what the model consists of"},
 };
 
-static const char *const type_words[] = {
-    [CADRE_MODEL_MLP] = "mlp",       [CADRE_MODEL_LOGISTIC] = "logistic",
-    [CADRE_MODEL_LINEAR] = "linear", [CADRE_MODEL_CNN] = "cnn",
-    [CADRE_MODEL_LAYERS] = "layers", [CADRE_MODEL_TRANSFORMER] = "transformer",
-};
+#define ROW(NAME, word) #word,
+static const char *const types[] = {CADRE_MODEL_LIST(ROW)};
+#undef ROW
 
 /* An array of whole numbers in 1 to CADRE_LAYER_WIDTH_MAX. */
 typedef struct {
@@ -147,7 +145,7 @@ static int
 check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
 {
     unsigned type = 1U << job->model;
-    const char *word = type_words[job->model];
+    const char *word = types[job->model];
 
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         bool there = json_object_get(model, keys[i].key) != NULL;
@@ -189,10 +187,8 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
     const json_t *model = json_object_get(source->root, "model");
     if (!json_object_get(model, "type")) {
-        return cadre_json_source_fail(
-            source, "/model", false,
-            "\"type\" is missing in model: mlp, logistic, linear, cnn, transformer "
-            "or layers");
+        return cadre_json_source_fail(source, "/model", false, "\"type\" is missing in model: %s",
+                                      CADRE_MODEL_WORDS);
     }
 
     int status = check_keys(job, source, model);

@@ -10,17 +10,9 @@
 
 enum { POINTER_SIZE = 96 };
 
-static const char *const types[] = {
-    [CADRE_LAYER_DENSE] = "dense",           [CADRE_LAYER_CONV2D] = "conv2d",
-    [CADRE_LAYER_MAX_POOL2D] = "max_pool2d", [CADRE_LAYER_MEAN_POOL2D] = "mean_pool2d",
-    [CADRE_LAYER_FLATTEN] = "flatten",       [CADRE_LAYER_MEAN] = "mean",
-    [CADRE_LAYER_ACTIVATION] = "activation", [CADRE_LAYER_DROPOUT] = "dropout",
-    [CADRE_LAYER_LAYER_NORM] = "layer_norm", [CADRE_LAYER_BATCH_NORM] = "batch_norm",
-    [CADRE_LAYER_POSITIONS] = "positions",   [CADRE_LAYER_TRANSFORMER] = "transformer",
-};
-
-static const char *const activations[] = {"relu", "sigmoid", "tanh", "gelu", "softplus"};
 #define ROW(NAME, word) #word,
+static const char *const types[] = {CADRE_LAYER_LIST(ROW)};
+static const char *const activations[] = {CADRE_ACTIVATION_LIST(ROW)};
 static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 #undef ROW
 

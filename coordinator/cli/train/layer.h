@@ -18,30 +18,46 @@ enum {
     CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
 };
 
+/* The words of a list with the rows X(NAME, word), in its order: "relu|tanh". */
+#define CADRE_LIST_WORD(NAME, word) "|" #word
+#define CADRE_LIST_WORDS(LIST)      (&LIST(CADRE_LIST_WORD)[1])
+
+/* The activation functions: name, word in job files. */
+#define CADRE_ACTIVATION_LIST(X)                                                                   \
+    X(RELU, relu)                                                                                  \
+    X(SIGMOID, sigmoid)                                                                            \
+    X(TANH, tanh)                                                                                  \
+    X(GELU, gelu)                                                                                  \
+    X(SOFTPLUS, softplus)
+
 typedef enum {
-    CADRE_ACTIVATION_RELU = 0,
-    CADRE_ACTIVATION_SIGMOID,
-    CADRE_ACTIVATION_TANH,
-    CADRE_ACTIVATION_GELU,
-    CADRE_ACTIVATION_SOFTPLUS,
-    CADRE_ACTIVATION_NONE,
+#define X(NAME, word) CADRE_ACTIVATION_##NAME,
+    CADRE_ACTIVATION_LIST(X)
+#undef X
+        CADRE_ACTIVATION_NONE,
 } cadre_activation_t;
 
-#define CADRE_ACTIVATION_WORDS "relu|sigmoid|tanh|gelu|softplus"
+#define CADRE_ACTIVATION_WORDS CADRE_LIST_WORDS(CADRE_ACTIVATION_LIST)
+
+/* The types of layers: name, word in job files. */
+#define CADRE_LAYER_LIST(X)                                                                        \
+    X(DENSE, dense)                                                                                \
+    X(CONV2D, conv2d)                                                                              \
+    X(MAX_POOL2D, max_pool2d)                                                                      \
+    X(MEAN_POOL2D, mean_pool2d)                                                                    \
+    X(FLATTEN, flatten)                                                                            \
+    X(MEAN, mean)                                                                                  \
+    X(ACTIVATION, activation)                                                                      \
+    X(DROPOUT, dropout)                                                                            \
+    X(LAYER_NORM, layer_norm)                                                                      \
+    X(BATCH_NORM, batch_norm)                                                                      \
+    X(POSITIONS, positions)                                                                        \
+    X(TRANSFORMER, transformer)
 
 typedef enum {
-    CADRE_LAYER_DENSE = 0,
-    CADRE_LAYER_CONV2D,
-    CADRE_LAYER_MAX_POOL2D,
-    CADRE_LAYER_MEAN_POOL2D,
-    CADRE_LAYER_FLATTEN,
-    CADRE_LAYER_MEAN,
-    CADRE_LAYER_ACTIVATION,
-    CADRE_LAYER_DROPOUT,
-    CADRE_LAYER_LAYER_NORM,
-    CADRE_LAYER_BATCH_NORM,
-    CADRE_LAYER_POSITIONS,
-    CADRE_LAYER_TRANSFORMER,
+#define X(NAME, word) CADRE_LAYER_##NAME,
+    CADRE_LAYER_LIST(X)
+#undef X
 } cadre_layer_type_t;
 
 typedef struct {

@@ -93,8 +93,8 @@ static const example_t examples[] = {
      "j.json:2:10: data.test.fraction does not go with \"held_out\" in data.train"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\"}}",
      "j.json:2:10: \"hidden\" is missing in model: an mlp has hidden layers"},
-    {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model: mlp, "
-                                                  "logistic, linear, cnn, transformer or layers"},
+    {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model: "
+                                                  "mlp|logistic|linear|cnn|transformer|layers"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4, 0]}}",
      "j.json:2:40: model.hidden[1]: a layer's width must be a whole number in 1 to 1048576"},
     {"{" DATA ",\n\"model\": {\"type\": \"logistic\", \"hidden\": [4]}}",
