@@ -38,7 +38,15 @@ static const cadre_kind_t rows[] = {
     CADRE_INITIALIZER_LIST(X)
 #undef X
 };
-static const cadre_kinds_t kinds = {"initializer", rows, CADRE_COUNT_OF(rows)};
+
+/* The numbers of the public struct, by the names of parameters. */
+#define FIELD(name) #name, offsetof(cadre_initializer_t, name)
+static const cadre_kind_field_t fields[] = {
+    {FIELD(value)}, {FIELD(min)}, {FIELD(max)}, {FIELD(mean)}, {FIELD(stddev)}};
+#undef FIELD
+
+static const cadre_kinds_t kinds = {"initializer", rows, CADRE_COUNT_OF(rows), fields,
+                                    CADRE_COUNT_OF(fields)};
 
 const char *
 cadre_initializer_kind_text(cadre_initializer_kind_t kind)
@@ -52,70 +60,31 @@ cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_paramete
     return cadre_kinds_parameters(&kinds, kind, table);
 }
 
-static void
-init(cadre_initializer_spec_t *self, cadre_initializer_kind_t kind)
-{
-    *self = (cadre_initializer_spec_t){.kind = kind};
-    cadre_kinds_defaults(&kinds, kind, self->parameters);
-}
-
 int
 cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
 {
+    cadre_initializer_spec_t spec = {0};
     uint64_t kind = 0;
-    int status = cadre_kinds_parse(&kinds, text, &kind);
-    if (status == 0) {
-        init(self, (cadre_initializer_kind_t)kind);
+    int status = cadre_kinds_parse(&kinds, text, &kind, spec.parameters);
+    if (status < 0) {
+        return status;
     }
-    return status;
-}
-
-/* The numbers of the public struct, by the names of parameters. */
-#define FIELD(name) #name, offsetof(cadre_initializer_t, name)
-static const struct {
-    const char *name;
-    size_t offset;
-} fields[] = {{FIELD(value)}, {FIELD(min)}, {FIELD(max)}, {FIELD(mean)}, {FIELD(stddev)}};
-#undef FIELD
-
-/* The field of a public struct that has a parameter's name. */
-static double *
-field(cadre_initializer_t *self, const char *name)
-{
-    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
-        if (strcmp(fields[i].name, name) == 0) {
-            return (double *)(void *)((char *)self + fields[i].offset);
-        }
-    }
-    return NULL;
-}
-
-static bool
-is_zero(cadre_initializer_t given)
-{
-    bool is = given.kind == 0;
-    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
-        is = is && *field(&given, fields[i].name) == 0;
-    }
-    return is;
+    spec.kind = (cadre_initializer_kind_t)kind;
+    *self = spec;
+    return 0;
 }
 
 int
 cadre_initializer_spec_take(cadre_initializer_spec_t *self, const cadre_initializer_t *given)
 {
-    cadre_initializer_t copy = *given;
-    bool is_default = is_zero(copy);
-    cadre_initializer_spec_t spec;
-    init(&spec, is_default ? CADRE_INITIALIZER_ZEROS : given->kind);
-    if (strcmp(cadre_initializer_kind_text(spec.kind), "?") == 0) {
-        return cadre_fail(CADRE_EINVALID,
-                          "initializer: kind %d is none; cadre_initializer() gives one",
-                          (int)spec.kind);
+    if (given->kind == 0 && cadre_kinds_is_unset(&kinds, given)) {
+        return cadre_initializer_spec_parse(self, "zeros");
     }
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(spec.kind, &table);
-    for (size_t i = 0; !is_default && i < count; i++) {
-        spec.parameters[i] = *field(&copy, table[i].name);
+
+    cadre_initializer_spec_t spec = {.kind = given->kind};
+    int status = cadre_kinds_take(&kinds, spec.kind, given, spec.parameters);
+    if (status < 0) {
+        return status;
     }
     *self = spec;
     return 0;
@@ -125,19 +94,15 @@ cadre_initializer_t
 cadre_initializer_spec_give(const cadre_initializer_spec_t *self)
 {
     cadre_initializer_t given = {.kind = self->kind};
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(self->kind, &table);
-    for (size_t i = 0; i < count; i++) {
-        *field(&given, table[i].name) = self->parameters[i];
-    }
+    cadre_kinds_give(&kinds, self->kind, self->parameters, &given);
     return given;
 }
 
 cadre_initializer_t
 cadre_initializer(cadre_initializer_kind_t kind)
 {
-    cadre_initializer_spec_t spec;
-    init(&spec, kind);
+    cadre_initializer_spec_t spec = {.kind = kind};
+    cadre_kinds_defaults(&kinds, kind, spec.parameters);
     return cadre_initializer_spec_give(&spec);
 }
 
@@ -150,23 +115,6 @@ cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
         *initializer = cadre_initializer_spec_give(&spec);
     }
     return status;
-}
-
-int
-cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value)
-{
-    size_t position = 0;
-    int status = cadre_kinds_find(&kinds, self->kind, name, &position);
-    if (status < 0) {
-        return status;
-    }
-    status =
-        cadre_parameter_check(&rows[self->kind].parameters[position], rows[self->kind].text, value);
-    if (status < 0) {
-        return status;
-    }
-    self->parameters[position] = value;
-    return 0;
 }
 
 /* What the ranges of single parameters do not say. */

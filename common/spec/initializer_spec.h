@@ -36,9 +36,6 @@ typedef struct {
  */
 int cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text);
 
-/* Sets a parameter by name. CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
-int cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value);
-
 /* Takes what a program of the public API gave; `seed` becomes 0. Values are left to
  * cadre_initializer_spec_check. CADRE_EINVALID for what is no kind, and for parameters without a
  * kind. */

@@ -51,15 +51,76 @@ no_such_kind(const cadre_kinds_t *self, const char *text)
 }
 
 int
-cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number)
+cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number, double *parameters)
 {
     for (size_t i = 0; i < self->count; i++) {
         if (self->rows[i].text && strcmp(text, self->rows[i].text) == 0) {
             *number = i;
+            cadre_kinds_defaults(self, i, parameters);
             return 0;
         }
     }
     return no_such_kind(self, text);
+}
+
+static double
+value_of(const cadre_kind_field_t *field, const void *given)
+{
+    double value = 0;
+    memcpy(&value, (const char *)given + field->offset, sizeof(value));
+    return value;
+}
+
+/* The field of a parameter; NULL where the public struct says it otherwise. */
+static const cadre_kind_field_t *
+find_field(const cadre_kinds_t *self, const char *name)
+{
+    for (size_t i = 0; i < self->field_count; i++) {
+        if (strcmp(self->fields[i].name, name) == 0) {
+            return &self->fields[i];
+        }
+    }
+    return NULL;
+}
+
+bool
+cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given)
+{
+    for (size_t i = 0; i < self->field_count; i++) {
+        if (value_of(&self->fields[i], given) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int
+cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *given, double *parameters)
+{
+    const cadre_kind_t *row = find_row(self, number);
+    if (!row) {
+        return cadre_fail(CADRE_EINVALID, "%s: kind %d is none; cadre_%s() gives one", self->what,
+                          (int)number, self->what);
+    }
+
+    for (size_t i = 0; i < row->parameter_count; i++) {
+        const cadre_kind_field_t *field = find_field(self, row->parameters[i].name);
+        parameters[i] = field ? value_of(field, given) : row->parameters[i].initial;
+    }
+    return 0;
+}
+
+void
+cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *parameters, void *given)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_kinds_parameters(self, number, &table);
+    for (size_t i = 0; i < count; i++) {
+        const cadre_kind_field_t *field = find_field(self, table[i].name);
+        if (field) {
+            memcpy((char *)given + field->offset, &parameters[i], sizeof(parameters[i]));
+        }
+    }
 }
 
 int

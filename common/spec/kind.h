@@ -8,6 +8,7 @@
 #ifndef CADRE_COMMON_SPEC_KIND_H
 #define CADRE_COMMON_SPEC_KIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,10 +20,18 @@ typedef struct {
     size_t parameter_count;
 } cadre_kind_t;
 
+/* A member of the public struct, a double, that is the parameter of that name. */
+typedef struct {
+    const char *name;
+    size_t offset;
+} cadre_kind_field_t;
+
 typedef struct {
     const char *what; /* "optimizer" */
     const cadre_kind_t *rows;
     size_t count; /* of rows, whose index is the number on the wire */
+    const cadre_kind_field_t *fields;
+    size_t field_count;
 } cadre_kinds_t;
 
 /* Returns the word of a number; "?" where it is no kind. */
@@ -35,8 +44,21 @@ size_t cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number,
 /* Writes the defaults of a kind's parameters. */
 void cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *parameters);
 
-/* Finds the kind called `text`. CADRE_ENOTFOUND, naming the kinds. */
-int cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number);
+/* Finds the kind called `text` and writes its defaults. CADRE_ENOTFOUND, naming the kinds. */
+int cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number,
+                      double *parameters);
+
+/* Whether all fields of the public struct at `given` are 0: the program left it to us. */
+bool cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given);
+
+/* Copies a kind's parameters from the fields of the public struct at `given`; what has no field
+ * becomes its default. CADRE_EINVALID where the number is no kind. */
+int cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *given,
+                     double *parameters);
+
+/* Copies a kind's parameters to the fields of the public struct at `given`. */
+void cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *parameters,
+                      void *given);
 
 /* Takes what came from wire or disk: copies `count` parameters of a kind to `out`, and checks their
  * ranges. CADRE_EMALFORMED for an unknown kind or another number of parameters, CADRE_EINVALID for

@@ -64,7 +64,43 @@ static const cadre_kind_t rows[] = {
     CADRE_OPTIMIZER_LIST(X)
 #undef X
 };
-static const cadre_kinds_t kinds = {"optimizer", rows, CADRE_COUNT_OF(rows)};
+
+#define SGD_SLOTS      NULL
+#define MOMENTUM_SLOTS "momentum"
+#define NESTEROV_SLOTS MOMENTUM_SLOTS
+#define ADAGRAD_SLOTS  "accumulator"
+#define RMSPROP_SLOTS  "velocity", "momentum", "average_gradient"
+#define ADAM_SLOTS     "momentum", "velocity"
+#define ADAMW_SLOTS    ADAM_SLOTS
+#define FTRL_SLOTS     "accumulator", "linear"
+#define ADD_SLOTS      NULL
+
+/* The names of the slots, which stand in checkpoints. */
+static const char *const slots[][CADRE_OPTIMIZER_SLOTS_MAX] = {
+#define X(name, number, text) [number] = {name##_SLOTS},
+    CADRE_OPTIMIZER_LIST(X)
+#undef X
+};
+
+/* The numbers of the public struct, by the names of parameters. */
+#define FIELD(name) #name, offsetof(cadre_optimizer_t, name)
+static const cadre_kind_field_t fields[] = {{FIELD(learning_rate)},
+                                            {FIELD(momentum)},
+                                            {FIELD(rho)},
+                                            {FIELD(beta_1)},
+                                            {FIELD(beta_2)},
+                                            {FIELD(epsilon)},
+                                            {FIELD(weight_decay)},
+                                            {FIELD(initial_accumulator_value)},
+                                            {FIELD(learning_rate_power)},
+                                            {FIELD(l1)},
+                                            {FIELD(l2)},
+                                            {FIELD(l2_shrinkage)},
+                                            {FIELD(beta)}};
+#undef FIELD
+
+static const cadre_kinds_t kinds = {"optimizer", rows, CADRE_COUNT_OF(rows), fields,
+                                    CADRE_COUNT_OF(fields)};
 
 const char *
 cadre_optimizer_kind_text(cadre_optimizer_kind_t kind)
@@ -78,82 +114,34 @@ cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t 
     return cadre_kinds_parameters(&kinds, kind, table);
 }
 
-static void
-init(cadre_optimizer_spec_t *self, cadre_optimizer_kind_t kind)
-{
-    *self = (cadre_optimizer_spec_t){.kind = kind};
-    cadre_kinds_defaults(&kinds, kind, self->parameters);
-}
-
 int
 cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
 {
+    cadre_optimizer_spec_t spec = {0};
     uint64_t kind = 0;
-    int status = cadre_kinds_parse(&kinds, text, &kind);
-    if (status == 0) {
-        init(self, (cadre_optimizer_kind_t)kind);
+    int status = cadre_kinds_parse(&kinds, text, &kind, spec.parameters);
+    if (status < 0) {
+        return status;
     }
-    return status;
-}
-
-/* The numbers of the public struct, by the names of parameters. */
-#define FIELD(name) #name, offsetof(cadre_optimizer_t, name)
-static const struct {
-    const char *name;
-    size_t offset;
-} fields[] = {{FIELD(learning_rate)},
-              {FIELD(momentum)},
-              {FIELD(rho)},
-              {FIELD(beta_1)},
-              {FIELD(beta_2)},
-              {FIELD(epsilon)},
-              {FIELD(weight_decay)},
-              {FIELD(initial_accumulator_value)},
-              {FIELD(learning_rate_power)},
-              {FIELD(l1)},
-              {FIELD(l2)},
-              {FIELD(l2_shrinkage)},
-              {FIELD(beta)}};
-#undef FIELD
-
-/* The field of a public struct with a parameter's name; NULL for `centered`, which is a bool. */
-static double *
-field(cadre_optimizer_t *self, const char *name)
-{
-    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
-        if (strcmp(fields[i].name, name) == 0) {
-            return (double *)(void *)((char *)self + fields[i].offset);
-        }
-    }
-    return NULL;
-}
-
-static bool
-is_zero(cadre_optimizer_t given)
-{
-    bool is = given.kind == 0 && !given.centered;
-    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
-        is = is && *field(&given, fields[i].name) == 0;
-    }
-    return is;
+    spec.kind = (cadre_optimizer_kind_t)kind;
+    *self = spec;
+    return 0;
 }
 
 int
 cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given)
 {
-    cadre_optimizer_t copy = *given;
-    bool is_default = is_zero(copy);
-    cadre_optimizer_spec_t spec;
-    init(&spec, is_default ? CADRE_OPTIMIZER_SGD : given->kind);
-    if (strcmp(cadre_optimizer_kind_text(spec.kind), "?") == 0) {
-        return cadre_fail(CADRE_EINVALID, "optimizer: kind %d is none; cadre_optimizer() gives one",
-                          (int)spec.kind);
+    if (given->kind == 0 && !given->centered && cadre_kinds_is_unset(&kinds, given)) {
+        return cadre_optimizer_spec_parse(self, "sgd");
     }
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_optimizer_parameters(spec.kind, &table);
-    for (size_t i = 0; !is_default && i < count; i++) {
-        const double *number = field(&copy, table[i].name);
-        spec.parameters[i] = number ? *number : copy.centered;
+
+    cadre_optimizer_spec_t spec = {.kind = given->kind};
+    int status = cadre_kinds_take(&kinds, spec.kind, given, spec.parameters);
+    if (status < 0) {
+        return status;
+    }
+    if (spec.kind == CADRE_OPTIMIZER_RMSPROP) {
+        spec.parameters[CADRE_RMSPROP_CENTERED] = given->centered;
     }
     *self = spec;
     return 0;
@@ -163,24 +151,17 @@ cadre_optimizer_t
 cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self)
 {
     cadre_optimizer_t given = {.kind = self->kind};
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_optimizer_parameters(self->kind, &table);
-    for (size_t i = 0; i < count; i++) {
-        double *number = field(&given, table[i].name);
-        if (number) {
-            *number = self->parameters[i];
-        } else {
-            given.centered = self->parameters[i] != 0;
-        }
-    }
+    cadre_kinds_give(&kinds, self->kind, self->parameters, &given);
+    given.centered =
+        self->kind == CADRE_OPTIMIZER_RMSPROP && self->parameters[CADRE_RMSPROP_CENTERED] != 0;
     return given;
 }
 
 cadre_optimizer_t
 cadre_optimizer(cadre_optimizer_kind_t kind)
 {
-    cadre_optimizer_spec_t spec;
-    init(&spec, kind);
+    cadre_optimizer_spec_t spec = {.kind = kind};
+    cadre_kinds_defaults(&kinds, kind, spec.parameters);
     return cadre_optimizer_spec_give(&spec);
 }
 
@@ -252,52 +233,39 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
     return status < 0 ? status : check_together(self);
 }
 
+/* Whether the optimizer keeps the slot at this place of its row: rmsprop has two that depend on
+ * parameters. */
+static bool
+has_slot(const cadre_optimizer_spec_t *self, size_t place)
+{
+    cadre_assert(self->kind < CADRE_COUNT_OF(slots));
+    if (self->kind == CADRE_OPTIMIZER_RMSPROP && place == 1) {
+        return self->parameters[CADRE_RMSPROP_MOMENTUM] > 0;
+    }
+    if (self->kind == CADRE_OPTIMIZER_RMSPROP && place == 2) {
+        return self->parameters[CADRE_RMSPROP_CENTERED] > 0;
+    }
+    return slots[self->kind][place] != NULL;
+}
+
 size_t
 cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self)
 {
-    switch (self->kind) {
-    case CADRE_OPTIMIZER_SGD:
-    case CADRE_OPTIMIZER_ADD:
-        return 0;
-    case CADRE_OPTIMIZER_MOMENTUM:
-    case CADRE_OPTIMIZER_NESTEROV:
-    case CADRE_OPTIMIZER_ADAGRAD:
-        return 1;
-    case CADRE_OPTIMIZER_RMSPROP:
-        return 1 + (self->parameters[CADRE_RMSPROP_MOMENTUM] > 0 ? 1U : 0U) +
-               (self->parameters[CADRE_RMSPROP_CENTERED] > 0 ? 1U : 0U);
-    case CADRE_OPTIMIZER_ADAM:
-    case CADRE_OPTIMIZER_ADAMW:
-    case CADRE_OPTIMIZER_FTRL:
-        return 2;
+    size_t count = 0;
+    for (size_t place = 0; place < CADRE_OPTIMIZER_SLOTS_MAX; place++) {
+        count += has_slot(self, place);
     }
-    return 0;
+    return count;
 }
 
 const char *
 cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
 {
     cadre_assert(slot < cadre_optimizer_slot_count(self));
-    switch (self->kind) {
-    case CADRE_OPTIMIZER_SGD:
-    case CADRE_OPTIMIZER_ADD:
-        break;
-    case CADRE_OPTIMIZER_MOMENTUM:
-    case CADRE_OPTIMIZER_NESTEROV:
-        return "momentum";
-    case CADRE_OPTIMIZER_ADAGRAD:
-        return "accumulator";
-    case CADRE_OPTIMIZER_RMSPROP:
-        if (slot == 0) {
-            return "velocity";
+    for (size_t place = 0; place < CADRE_OPTIMIZER_SLOTS_MAX; place++) {
+        if (has_slot(self, place) && slot-- == 0) {
+            return slots[self->kind][place];
         }
-        return slot == 1 && self->parameters[CADRE_RMSPROP_MOMENTUM] > 0 ? "momentum"
-                                                                         : "average_gradient";
-    case CADRE_OPTIMIZER_ADAM:
-    case CADRE_OPTIMIZER_ADAMW:
-        return slot == 0 ? "momentum" : "velocity";
-    case CADRE_OPTIMIZER_FTRL:
-        return slot == 0 ? "accumulator" : "linear";
     }
     return "?";
 }

@@ -71,19 +71,35 @@ Test(initializer_spec, knows_every_kind_by_its_name_and_number)
     cr_assert_eq(cadre_initializer_spec_decode(&spec, 2, NULL, 0, 0), CADRE_EMALFORMED);
 }
 
+static cadre_initializer_spec_t
+taken(cadre_initializer_t given)
+{
+    cadre_initializer_spec_t spec;
+    cr_assert_eq(cadre_initializer_spec_take(&spec, &given), 0);
+    return spec;
+}
+
 Test(initializer_spec, refuses_values_out_of_range)
 {
-    cadre_initializer_spec_t spec = parsed("normal");
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "stddev", -1), CADRE_EINVALID);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "mean", NAN), CADRE_EINVALID);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "value", 1), CADRE_ENOTFOUND);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "stddev", 2), 0);
+    cadre_initializer_t given = cadre_initializer(CADRE_INITIALIZER_NORMAL);
+    given.stddev = 2;
+    cadre_initializer_spec_t spec = taken(given);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), 0);
     cr_assert_eq(spec.parameters[CADRE_NORMAL_STDDEV], 2);
-
-    spec = parsed("uniform");
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "min", 1), 0);
+    given.stddev = -1;
+    spec = taken(given);
     cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), CADRE_EINVALID);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "max", 1), 0);
+    given.stddev = 2;
+    given.mean = NAN;
+    spec = taken(given);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), CADRE_EINVALID);
+
+    given = cadre_initializer(CADRE_INITIALIZER_UNIFORM);
+    given.min = 1;
+    spec = taken(given);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), CADRE_EINVALID);
+    given.max = 1;
+    spec = taken(given);
     cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), 0);
 }
 
@@ -113,8 +129,9 @@ Test(initializer_spec, makes_only_types_that_can_hold_the_values)
         {1e39, CADRE_F64, 0},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
-        spec = parsed("constant");
-        cr_assert_eq(cadre_initializer_spec_set(&spec, "value", cases[i].value), 0);
+        cadre_initializer_t given = cadre_initializer(CADRE_INITIALIZER_CONSTANT);
+        given.value = cases[i].value;
+        spec = taken(given);
         cr_assert_eq(cadre_initializer_spec_check(&spec, cases[i].dtype), cases[i].status,
                      "case %zu", i);
     }

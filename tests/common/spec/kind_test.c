@@ -10,14 +10,18 @@ static const cadre_kind_t rows[] = {
     [1] = {"plain", NULL, 0},
     [3] = {"weighted", weights, CADRE_COUNT_OF(weights)},
 };
-static const cadre_kinds_t kinds = {"toy", rows, CADRE_COUNT_OF(rows)};
+typedef struct {
+    double light;
+} toy_t;
+
+static const cadre_kind_field_t fields[] = {{"light", offsetof(toy_t, light)}};
+static const cadre_kinds_t kinds = {"toy", rows, CADRE_COUNT_OF(rows), fields, 1};
 
 Test(kind, has_a_number_a_word_and_defaults)
 {
     uint64_t number = 0;
     double parameters[2] = {0};
-    cr_assert_eq(cadre_kinds_parse(&kinds, "weighted", &number), 0);
-    cadre_kinds_defaults(&kinds, number, parameters);
+    cr_assert_eq(cadre_kinds_parse(&kinds, "weighted", &number, parameters), 0);
     cr_assert_eq(number, 3);
     cr_assert_eq(parameters[0], 2);
     cr_assert_eq(parameters[1], 1);
@@ -30,7 +34,7 @@ Test(kind, that_is_unknown_is_refused_with_those_that_there_are)
 {
     uint64_t number = 0;
     double parameters[2] = {0};
-    cr_assert_eq(cadre_kinds_parse(&kinds, "light", &number), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_kinds_parse(&kinds, "light", &number, parameters), CADRE_ENOTFOUND);
     cr_assert_str_eq(cadre_error_text(), "no toy 'light'; there are plain weighted");
     cr_assert_eq(cadre_kinds_decode(&kinds, 2, parameters, 0, parameters), CADRE_EMALFORMED);
     cr_assert_str_eq(cadre_error_text(), "2 is no toy");

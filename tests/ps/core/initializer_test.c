@@ -103,8 +103,8 @@ Test(initializer, draws_the_distributions_it_names)
 
     cadre_initializer_spec_t spec;
     cr_assert_eq(cadre_initializer_spec_parse(&spec, "truncated_normal"), 0);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "mean", 3), 0);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "stddev", 2), 0);
+    spec.parameters[CADRE_NORMAL_MEAN] = 3;
+    spec.parameters[CADRE_NORMAL_STDDEV] = 2;
     cr_assert_eq(cadre_initializer_init(&initializer, &spec, CADRE_F32, shape, 1), 0);
     summary = summarise(&initializer);
     cr_assert_float_eq(summary.mean, 3, 0.03);
@@ -164,7 +164,7 @@ Test(initializer, fills_constants_of_each_type)
     cadre_ps_initializer_t initializer;
     const int64_t shape[] = {3};
     cr_assert_eq(cadre_initializer_spec_parse(&spec, "constant"), 0);
-    cr_assert_eq(cadre_initializer_spec_set(&spec, "value", -7), 0);
+    spec.parameters[CADRE_CONSTANT_VALUE] = -7;
 
     float f32[3] = {0};
     cr_assert_eq(cadre_initializer_init(&initializer, &spec, CADRE_F32, shape, 1), 0);
