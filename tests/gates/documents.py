@@ -7,6 +7,7 @@
     commands     verbs and flags of our programs in code spans and code blocks exist
     citations    sources cite files and headings of docs/ that exist
     conformance  docs/conformance.md lists the behaviours that tests name, and no others
+    metrics      docs/metrics.md has the metrics that the sources have, with the same words
 
 Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
 """
@@ -27,6 +28,7 @@ PROGRAM_FOLDERS = ("coordinator", "ps", "worker", "bench", "common")
 COMMAND = re.compile(r"^\s*(?:\w+=\S+\s+|\$ )*(?:[\w./$-]*/)?cadre(-ps|-worker|-bench)?(?= )")
 VAGUE = re.compile(r"(?<!docs/)\b(?:protocol|architecture|conformance)\.md|\b\w+\.md,? section \d")
 CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
+METRIC = re.compile(r'\bcadre_metrics_text_\w+\([^;"]*"(cadre_\w+)"')
 BEHAVIOUR = re.compile(r"\b[A-Z]\w*\((?:\w+,\s*)?([A-Z]\d+)_\w+")
 
 
@@ -195,6 +197,30 @@ def rule_conformance():
                 yield document, number, f"{name}: no test in {file} is named {name}_..."
     for name in sorted(set(tested) - listed):
         yield document, 1, f"{name} is missing, {min(tested[name])} tests it"
+
+
+def rule_metrics():
+    document = "docs/metrics.md"
+    text = source.read(document)
+    listed = {row.group(1): row for row in
+              re.finditer(r"^\| `(cadre_\w+)` \|.*\| ([^|]+) \|$", text, re.M)}
+    found = set()
+    sources = ""
+    for path in source.files((".c",), PROGRAM_FOLDERS):
+        code = source.read(path)
+        joined = re.sub(r'"\s*\n\s*"', "", code)
+        sources += joined
+        for name in METRIC.findall(joined):
+            found.add(name)
+            if f"`{name}" not in text:
+                number = code.count("\n", 0, code.find(f'"{name}"')) + 1
+                yield path, number, f"{name} is missing in {document}"
+    for name, row in listed.items():
+        number = text.count("\n", 0, row.start()) + 1
+        if name not in found:
+            yield document, number, f"{name}: there is no such metric"
+        elif f'"{row.group(2)}"' not in sources:
+            yield document, number, f"{name}: /metrics says it in other words"
 
 
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
