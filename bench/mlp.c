@@ -13,6 +13,8 @@
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
 
+enum { COLUMNS = 2 }; /* of a batch: x and y */
+
 const cadre_bench_mlp_variable_t cadre_bench_mlp_variables[CADRE_BENCH_MLP_VARIABLES] = {
     {"w1", 2, {CADRE_BENCH_MLP_FEATURES, CADRE_BENCH_MLP_HIDDEN}},
     {"b1", 1, {CADRE_BENCH_MLP_HIDDEN, 1}},
@@ -36,7 +38,7 @@ struct cadre_bench_mlp {
     uint64_t step;
     uint64_t epoch;
     variable_t variables[CADRE_BENCH_MLP_VARIABLES]; /* in the program's order */
-    cadre_tensor_t batch[CADRE_SOURCE_COLUMNS];
+    cadre_tensor_t batch[COLUMNS];
 };
 
 /* --- what both ways of training share --- */
@@ -183,7 +185,7 @@ cadre_bench_mlp_close(cadre_bench_mlp_t **self_p)
         }
     }
 
-    for (int i = 0; i < CADRE_SOURCE_COLUMNS; i++) {
+    for (int i = 0; i < COLUMNS; i++) {
         cadre_tensor_fini(&self->batch[i]);
     }
 
@@ -229,7 +231,7 @@ train_step(cadre_bench_mlp_t *self)
 
     const cadre_slot_run_t run = {.program = self->program,
                                   .arguments = self->batch,
-                                  .argument_count = CADRE_SOURCE_COLUMNS,
+                                  .argument_count = COLUMNS,
                                   .variables = values,
                                   .seed = self->step,
                                   .gradients = gradients,

@@ -110,14 +110,6 @@ cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t 
     }
 }
 
-float
-cadre_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
-{
-    float value = 0;
-    cadre_random_fill_normal(seed, stream, index, 1, &value);
-    return value;
-}
-
 void
 cadre_random_init(cadre_random_t *self, uint64_t seed, uint64_t stream)
 {

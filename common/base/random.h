@@ -33,12 +33,9 @@ float cadre_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 void cadre_random_fill_uniform(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
                                float *out);
 
-/* Element `index` of a stream of numbers with mean 0 and variance 1. Box and Muller make elements
- * 2k and 2k + 1 from words of block k / 2, in double; |value| < 6.7. The last bit follows the
- * machine's libm. */
-float cadre_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
-
-/* Elements [first, first + count) of the same stream. */
+/* Elements [first, first + count) of a stream of numbers with mean 0 and variance 1. Box and Muller
+ * make elements 2k and 2k + 1 from words of block k / 2, in double; |value| < 6.7. The last bit
+ * follows the machine's libm. */
 void cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
                               float *out);
 

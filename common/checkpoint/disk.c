@@ -197,22 +197,6 @@ cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *
     return 0;
 }
 
-uint64_t
-cadre_disk_hash_bytes(const void *bytes, size_t size_bytes)
-{
-    size_t count = size_bytes / CADRE_DISK_SPAN_SIZE + (size_bytes % CADRE_DISK_SPAN_SIZE > 0);
-    cadre_auto(cadre_free) uint64_t *hashes = cadre_calloc(count, sizeof(*hashes));
-
-    for (size_t i = 0; i < count; i++) {
-        size_t at = i * CADRE_DISK_SPAN_SIZE;
-        size_t left = size_bytes - at;
-        size_t length = cadre_min_u64(left, CADRE_DISK_SPAN_SIZE);
-        hashes[i] = htole64(XXH3_64bits((const uint8_t *)bytes + at, length));
-    }
-
-    return XXH3_64bits(hashes, count * sizeof(*hashes));
-}
-
 int
 cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max, char **bytes,
                 size_t *size_bytes)

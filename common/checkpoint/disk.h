@@ -57,9 +57,6 @@ enum { CADRE_DISK_SPAN_SIZE = 16 << 20 };
 int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
                     uint64_t *size_bytes, uint64_t *hash);
 
-/* The same hash of bytes in memory. */
-uint64_t cadre_disk_hash_bytes(const void *bytes, size_t size_bytes);
-
 /* Reads a whole file of at most `size_max` bytes, which free() frees; a zero byte follows.
  * CADRE_ETOOLARGE beyond it. */
 int cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max,

@@ -118,8 +118,9 @@ put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_n
     }
 }
 
-int
-cadre_program_encode(cadre_program_t *self)
+/* Fills bytes, size_bytes and hash. CADRE_ETOOLARGE beyond CADRE_PROGRAM_SIZE_MAX. */
+static int
+encode(cadre_program_t *self)
 {
     writer_t writer = {0};
     put_bytes(&writer, magic, sizeof(magic));
@@ -466,7 +467,7 @@ cadre_program_finish(cadre_program_t *self)
     }
     if (self->status == 0) {
         int status = cadre_program_check(self);
-        status = status < 0 ? status : cadre_program_encode(self);
+        status = status < 0 ? status : encode(self);
         if (status < 0) {
             cadre_program_mistake(self, status);
         }

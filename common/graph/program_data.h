@@ -128,9 +128,4 @@ cadre_node_t cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
 /* A fresh stream of random numbers of that shape. */
 cadre_node_t cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape);
 
-/* ---- encoding ---- */
-
-/* Fills bytes, size_bytes and hash. CADRE_ETOOLARGE beyond CADRE_PROGRAM_SIZE_MAX. */
-int cadre_program_encode(cadre_program_t *self);
-
 #endif

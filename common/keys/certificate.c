@@ -70,8 +70,9 @@ cadre_key_role_text(cadre_key_role_t role)
     return "";
 }
 
-bool
-cadre_key_valid(const char *text)
+/* Whether `text` is the 40 characters of a key in Z85. */
+static bool
+is_key(const char *text)
 {
     uint8_t key[CADRE_KEY_TEXT_LENGTH / 5 * 4];
     bool valid = strnlen(text, CADRE_KEY_TEXT_SIZE) == CADRE_KEY_TEXT_LENGTH &&
@@ -240,7 +241,7 @@ set_role(parser_t *self, const char *value)
 static int
 set_key(parser_t *self, field_t field, const char *value)
 {
-    if (!cadre_key_valid(value)) {
+    if (!is_key(value)) {
         return cadre_fail(CADRE_EDATA, "line %zu: %s is not a key: %d characters of Z85",
                           self->line_number, fields[field].full_name, CADRE_KEY_TEXT_LENGTH);
     }

@@ -50,9 +50,6 @@ typedef struct {
 /* "coordinator", "ps", "worker", "client". */
 const char *cadre_key_role_text(cadre_key_role_t role);
 
-/* Whether `text` is the 40 characters of a key in Z85. */
-bool cadre_key_valid(const char *text);
-
 /* A new pair of keys. `name` is what the struct says of names. CADRE_EINVALID when it is not;
  * CADRE_ECONFIG when this machine's libzmq was built without CURVE. */
 int cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificate_t *out);

@@ -25,12 +25,6 @@ static const struct {
 #undef ROW
 };
 
-const char *
-cadre_data_format_text(cadre_data_format_t format)
-{
-    return formats[format].text;
-}
-
 bool
 cadre_data_format_find(const char *text, cadre_data_format_t *out)
 {
@@ -296,7 +290,7 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
         int needed = settings[i].goes_with;
         if (needed && !cadre_data_format_has(spec->format, needed)) {
             return cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" does not go with format \"%s\"",
-                              key, cadre_data_format_text(spec->format));
+                              key, formats[spec->format].text);
         }
         return settings[i].set(key, value, spec);
     }

@@ -132,8 +132,6 @@ int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *o
 /* Frees what the struct owns and clears it; harmless on a zeroed one. */
 void cadre_data_spec_fini(cadre_data_spec_t *self);
 
-const char *cadre_data_format_text(cadre_data_format_t format);
-
 /* Finds the format of that word; false where there is none. `text` may be NULL. */
 bool cadre_data_format_find(const char *text, cadre_data_format_t *out);
 

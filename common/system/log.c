@@ -151,8 +151,8 @@ cadre_log_level_of(char letter)
     }
 }
 
-bool
-cadre_log_enabled(cadre_log_level_t level)
+static bool
+is_enabled(cadre_log_level_t level)
 {
     return settings.options.write && level >= settings.options.level;
 }
@@ -353,7 +353,7 @@ write_line(cadre_log_level_t level, cadre_log_line_t *line)
 void
 cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
 {
-    if (!cadre_log_enabled(level)) {
+    if (!is_enabled(level)) {
         return;
     }
 
@@ -372,7 +372,7 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
 void
 cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
 {
-    if (!cadre_log_enabled(level)) {
+    if (!is_enabled(level)) {
         return;
     }
 

@@ -69,9 +69,6 @@ int cadre_log_level_parse(const char *text, cadre_log_level_t *level);
 /* The level that a letter stands for: 'D', 'I', 'W', any other 'E'. */
 cadre_log_level_t cadre_log_level_of(char letter);
 
-/* True when an event of `level` would be written: for callers whose arguments are costly. */
-bool cadre_log_enabled(cadre_log_level_t level);
-
 /* Logs `event` with pairs:
  *
  *     cadre_log(CADRE_LOG_WARN, "worker_lost", "worker=%u closures=%zu reason=%s", ...);

@@ -17,12 +17,6 @@ cadre_routing_id_set(cadre_routing_id_t *self, const void *bytes, size_t size_by
     return 0;
 }
 
-bool
-cadre_routing_id_equal(const cadre_routing_id_t *left, const cadre_routing_id_t *right)
-{
-    return left->size == right->size && memcmp(left->bytes, right->bytes, left->size) == 0;
-}
-
 static bool
 is_printable(const cadre_routing_id_t *self)
 {

@@ -53,8 +53,9 @@ bit_of(uint64_t update_id)
     return UINT64_C(1) << update_id % 64;
 }
 
-bool
-cadre_applied_window_is_applied(const cadre_applied_window_t *self, uint64_t update_id)
+/* Whether `update_id` is settled or marked. */
+static bool
+is_applied(const cadre_applied_window_t *self, uint64_t update_id)
 {
     if (update_id < self->base) {
         return true;
@@ -65,7 +66,7 @@ cadre_applied_window_is_applied(const cadre_applied_window_t *self, uint64_t upd
 int
 cadre_applied_window_check(const cadre_applied_window_t *self, uint64_t update_id)
 {
-    if (cadre_applied_window_is_applied(self, update_id)) {
+    if (is_applied(self, update_id)) {
         return CADRE_EDUPLICATE;
     }
     if (update_id - self->base >= CADRE_APPLIED_WINDOW_MAX) {

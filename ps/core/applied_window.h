@@ -37,9 +37,6 @@ int cadre_applied_window_check(const cadre_applied_window_t *self, uint64_t upda
 /* Marks `update_id` as applied. Answers like check; on anything but 0 nothing changes. */
 int cadre_applied_window_mark(cadre_applied_window_t *self, uint64_t update_id);
 
-/* True when `update_id` is settled or marked. */
-bool cadre_applied_window_is_applied(const cadre_applied_window_t *self, uint64_t update_id);
-
 /* Everything below `base` is settled. A base below the current one is old news and changes nothing.
  */
 void cadre_applied_window_set_base(cadre_applied_window_t *self, uint64_t base);

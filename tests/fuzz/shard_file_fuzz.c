@@ -14,6 +14,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_reader.h"
 
 enum { RECORD = 'r', HASH_END = CADRE_SHARD_HEADER_SIZE, HASH_AT = HASH_END - 8, READ_MAX = 4096 };
@@ -37,12 +38,14 @@ read_file(const uint8_t *bytes, size_t size_bytes)
         snprintf(path, sizeof(path), "%s/cadre-fuzz-%d.mdb",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     cadre_assert(fd >= 0 && write(fd, bytes, size_bytes) == (ssize_t)size_bytes);
+    uint64_t written_bytes = 0;
+    uint64_t hash = 0;
+    cadre_assert(cadre_disk_hash(fd, path, false, NULL, &written_bytes, &hash) == 0);
     close(fd);
     cadre_shard_reader_t *reader = NULL;
-    const cadre_shard_reader_file_t file = {AT_FDCWD, path, path, size_bytes,
-                                            cadre_disk_hash_bytes(bytes, size_bytes)};
+    const cadre_shard_reader_file_t file = {AT_FDCWD, path, path, written_bytes, hash};
     if (cadre_shard_reader_open(&file, NULL, &reader) == 0) {
         cadre_shard_state_t state;
         uint64_t sum = 0;

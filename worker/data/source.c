@@ -20,7 +20,6 @@ struct cadre_source {
     cadre_row_store_t *store;
     cadre_bad_lines_t bad;
     cadre_source_info_t info;
-    cadre_source_column_t columns[CADRE_SOURCE_COLUMNS];
     bool split;                /* the rows are a part of the store's, in the order of: */
     cadre_permutation_t order; /* held-out rows first, the rest behind them */
     int64_t first;             /* of the part in that order */
@@ -67,10 +66,6 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
         info->row_rank = reader->row_rank;
         memcpy(info->row_shape, reader->row_shape, sizeof(info->row_shape));
     }
-
-    self->columns[0] = (cadre_source_column_t){
-        .name = "x", .dtype = CADRE_F32, .rank = 1, .shape = {reader->features}};
-    self->columns[1] = (cadre_source_column_t){.name = "y", .dtype = info->y_dtype};
 }
 
 /* Which of the rows are ours when a fraction of them is set aside: a random order of all rows is
@@ -167,13 +162,6 @@ const cadre_source_info_t *
 cadre_source_info(const cadre_source_t *self)
 {
     return &self->info;
-}
-
-const cadre_source_column_t *
-cadre_source_column(const cadre_source_t *self, int index)
-{
-    cadre_assert(index >= 0 && index < CADRE_SOURCE_COLUMNS);
-    return &self->columns[index];
 }
 
 const char *

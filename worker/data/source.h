@@ -23,7 +23,6 @@
 #include "worker/data/bad_lines.h"
 
 enum {
-    CADRE_SOURCE_COLUMNS = 2,      /* "x" and "y" */
     CADRE_SOURCE_MEMORY_SHARE = 4, /* the parsed rows of a dataset may hold a fourth of
                                       cadre_memory_size(): open fails beyond it */
 };
@@ -35,14 +34,6 @@ typedef struct {
     bool confined;           /* no file that is not below the base is opened */
     uint64_t size_bytes_max; /* 0: by CADRE_SOURCE_MEMORY_SHARE */
 } cadre_source_options_t;
-
-/* A column of the dataset: its name, and type and shape of one row of it. */
-typedef struct {
-    const char *name;
-    cadre_dtype_t dtype;
-    int rank;
-    int64_t shape[CADRE_RANK_MAX];
-} cadre_source_column_t;
 
 typedef struct {
     int64_t rows;          /* readable: those of the asked part */
@@ -72,9 +63,6 @@ int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_
 void cadre_source_close(cadre_source_t **self_p);
 
 const cadre_source_info_t *cadre_source_info(const cadre_source_t *self);
-
-/* Column 0 is "x": f32 [features]; column 1 is "y": i32 or f32, a scalar. */
-const cadre_source_column_t *cadre_source_column(const cadre_source_t *self, int index);
 
 /* The text `file:line: reason` of skipped line number `index`; NULL beyond the first
  * CADRE_BAD_LINES_REPORTS_MAX. */

@@ -32,8 +32,9 @@ skip_number(const char *text)
     return end > text ? end : NULL;
 }
 
-bool
-cadre_trace_folder_is_file(const char *name)
+/* Whether `name` is one that cadre_trace_folder_file gives. */
+static bool
+is_trace(const char *name)
 {
     static const char prefix[] = "worker-";
     if (strncmp(name, prefix, strlen(prefix)) != 0) {
@@ -133,8 +134,7 @@ remove_old(const char *folder)
 
     const struct dirent *entry;
     while ((entry = readdir(entries))) {
-        if (cadre_trace_folder_is_file(entry->d_name) &&
-            unlinkat(dirfd(entries), entry->d_name, 0) < 0) {
+        if (is_trace(entry->d_name) && unlinkat(dirfd(entries), entry->d_name, 0) < 0) {
             return cadre_fail(CADRE_EIO, "the trace %s/%s of an earlier run cannot be removed: %s",
                               folder, entry->d_name, strerror(errno));
         }

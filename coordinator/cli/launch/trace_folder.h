@@ -14,9 +14,6 @@
  * has its own: what led to the end of one stays. */
 char *cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t starts);
 
-/* Whether `name` is one that cadre_trace_folder_file gives. */
-bool cadre_trace_folder_is_file(const char *name);
-
 /* Whether files can be written into `folder`, or it could be made: tried with a folder inside that
  * is removed at once. CADRE_EIO with what is in the way. */
 int cadre_trace_folder_check(const char *folder);

@@ -5,8 +5,10 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
-size_t
-cadre_suggest_distance(const char *left, const char *right)
+/* Insertions, deletions, replacements and swaps of neighbours that make `left` into `right`
+ * (optimal string alignment), at most CADRE_SUGGEST_SIZE_MAX. */
+static size_t
+distance_of(const char *left, const char *right)
 {
     size_t rows = strlen(left);
     size_t columns = strlen(right);
@@ -46,7 +48,7 @@ cadre_suggest(const char *word, const char *const *words, size_t count)
         }
         size_t allowed = strlen(words[i]) / 3;
         allowed = allowed ? allowed : 1;
-        size_t distance = cadre_suggest_distance(word, words[i]);
+        size_t distance = distance_of(word, words[i]);
         if (distance <= allowed && distance < nearest_distance) {
             nearest = words[i];
             nearest_distance = distance;

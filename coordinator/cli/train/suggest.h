@@ -10,10 +10,6 @@
 
 enum { CADRE_SUGGEST_SIZE_MAX = 64 }; /* characters of a word; longer ones are not compared */
 
-/* Insertions, deletions, replacements and swaps of neighbours that make `left` into `right`
- * (optimal string alignment), at most CADRE_SUGGEST_SIZE_MAX. */
-size_t cadre_suggest_distance(const char *left, const char *right);
-
 /* The nearest of `count` words (NULL entries are skipped), the first of equals; NULL when none
  * is near enough to be worth saying: a third of its length may differ, at least one character. */
 const char *cadre_suggest(const char *word, const char *const *words, size_t count);

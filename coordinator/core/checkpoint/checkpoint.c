@@ -160,8 +160,9 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
 
 /* --- closures and the open cut --- */
 
-bool
-cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id)
+/* Whether the closure with this id is below a cut that is open. */
+static bool
+is_below(const cadre_checkpoint_t *self, uint64_t id)
 {
     return self->state == CADRE_CHECKPOINT_CUT && id < self->cut;
 }
@@ -184,13 +185,13 @@ cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *ch
 void
 cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id)
 {
-    self->totals.attempts += cadre_checkpoint_is_below(self, id);
+    self->totals.attempts += is_below(self, id);
 }
 
 void
 cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved)
 {
-    if (cadre_checkpoint_is_below(self, id)) {
+    if (is_below(self, id)) {
         cadre_assert(self->below > 0);
         self->below--;
         self->totals.finished += status == 0;

@@ -158,9 +158,6 @@ void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variab
  * CADRE_EBUSY never: the caller looks at `state` first. */
 int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 
-/* Whether the closure with this id is below a cut that is open. */
-bool cadre_checkpoint_is_below(const cadre_checkpoint_t *self, uint64_t id);
-
 /* Whether some shard may have a cut open. */
 bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);
 

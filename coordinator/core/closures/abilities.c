@@ -24,8 +24,8 @@ cadre_id_set_put(cadre_id_set_t *self, uint32_t id)
     self->words[id / 64] |= UINT64_C(1) << id % 64;
 }
 
-void
-cadre_id_set_fini(cadre_id_set_t *self)
+static void
+id_set_fini(cadre_id_set_t *self)
 {
     free(self->words);
     *self = (cadre_id_set_t){.words = NULL};
@@ -54,9 +54,9 @@ cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right)
 void
 cadre_abilities_fini(cadre_abilities_t *self)
 {
-    cadre_id_set_fini(&self->lacked);
-    cadre_id_set_fini(&self->admitted);
-    cadre_id_set_fini(&self->refused);
+    id_set_fini(&self->lacked);
+    id_set_fini(&self->admitted);
+    id_set_fini(&self->refused);
 }
 
 bool

@@ -26,7 +26,6 @@ typedef struct {
 
 bool cadre_id_set_has(const cadre_id_set_t *self, uint32_t id);
 void cadre_id_set_put(cadre_id_set_t *self, uint32_t id);
-void cadre_id_set_fini(cadre_id_set_t *self);
 
 /* What a closure needs. */
 typedef struct {

@@ -62,6 +62,12 @@ receive(cadre_socket_t *socket, cadre_frames_t *frames)
     return cadre_socket_receive(socket, frames);
 }
 
+static bool
+is_from(const cadre_frames_t *frames, const cadre_routing_id_t *id)
+{
+    return frames->from.size == id->size && memcmp(frames->from.bytes, id->bytes, id->size) == 0;
+}
+
 /* Waits for room or a connection. */
 static int
 send_when_ready(cadre_socket_t *socket, const cadre_routing_id_t *to, cadre_chunk_t *header,
@@ -141,7 +147,7 @@ exchange_large_chunks(bool over_ipc)
 
     cr_assert_eq(send_when_ready(pair.dealer, NULL, header, chunks, COUNT), 0);
     cr_assert_eq(receive(pair.router, &frames), 0, "%s", cadre_error_text());
-    cr_assert(cadre_routing_id_equal(&frames.from, &pair.dealer_id));
+    cr_assert(is_from(&frames, &pair.dealer_id));
     cr_assert_eq(frames.count, COUNT);
     assert_pattern(frames.header, 100, 9);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -477,7 +483,7 @@ Test(socket, takes_a_message_at_its_limits_and_drops_one_above_whole)
         cr_assert_eq(receive(pair.router, &frames), cases[i].status, "case %zu", i);
         cr_assert_eq(frames.count, cases[i].status == 0 ? 2 : 0);
         cr_assert_eq(frames.header == NULL, cases[i].status != 0);
-        cr_assert(cadre_routing_id_equal(&frames.from, &pair.dealer_id));
+        cr_assert(is_from(&frames, &pair.dealer_id));
         cr_assert_eq(cadre_socket_receive(pair.router, &frames), CADRE_EAGAIN, "left-overs");
     }
     pair_close(&pair);

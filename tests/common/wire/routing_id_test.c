@@ -19,20 +19,6 @@ Test(routing_id, holds_one_byte_up_to_its_limit)
     cr_assert_eq(id.size, CADRE_ROUTING_ID_SIZE_MAX);
 }
 
-Test(routing_id, is_equal_to_the_same_bytes_only)
-{
-    cadre_routing_id_t left = {0};
-    cadre_routing_id_t right = {0};
-    cr_assert(cadre_routing_id_equal(&left, &right));
-    cadre_routing_id_set(&left, "ps/1", 4);
-    cadre_routing_id_set(&right, "ps/12", 5);
-    cr_assert_not(cadre_routing_id_equal(&left, &right));
-    cadre_routing_id_set(&right, "ps/1", 4);
-    cr_assert(cadre_routing_id_equal(&left, &right));
-    cadre_routing_id_set(&right, "ps/2", 4);
-    cr_assert_not(cadre_routing_id_equal(&left, &right));
-}
-
 Test(routing_id, prints_what_is_printable_and_hex_otherwise)
 {
     char text[CADRE_ROUTING_ID_TEXT_SIZE];

@@ -187,11 +187,19 @@ reference(const case_t *c, element_t *e, double gradient, int iterations)
     }
 }
 
+static float
+normal_at(uint64_t seed, uint64_t stream, uint64_t index)
+{
+    float value = 0;
+    cadre_random_fill_normal(seed, stream, index, 1, &value);
+    return value;
+}
+
 /* Both signs, zeros always and now and then, one sign only, very small and very large. */
 static float
 gradient_at(size_t i, int step)
 {
-    float normal = cadre_random_normal(17, (uint64_t)step, i);
+    float normal = normal_at(17, (uint64_t)step, i);
     switch (i % 6) {
     case 0:
         return i == 0 || step % 3 == 0 ? 0 : normal;
@@ -218,7 +226,7 @@ init_state(const cadre_ps_optimizer_t *optimizer, state_t *state)
 {
     memset(state, 0, sizeof(*state));
     for (size_t i = 0; i <= COUNT; i++) {
-        state->value[i] = i % 7 == 0 ? 0 : cadre_random_normal(3, 1, i);
+        state->value[i] = i % 7 == 0 ? 0 : normal_at(3, 1, i);
         for (size_t slot = 0; slot < optimizer->slot_count; slot++) {
             state->slots[slot][i] = cadre_optimizer_slot_initial(&optimizer->spec, slot);
         }

@@ -12,16 +12,13 @@ TestSuite(dataset, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 static const char six_rows[] = "0,10,0\n1,11,0\n2,12,0\n3,13,0\n4,14,5\n5,15,0\n";
 
-Test(dataset, describes_its_columns)
+Test(dataset, describes_its_rows)
 {
     files_write_text("a", "1,2,3\n");
     cadre_source_t *dataset = files_open_well(CSV(), 1, 2);
-    const cadre_source_column_t *x = cadre_source_column(dataset, 0);
-    const cadre_source_column_t *y = cadre_source_column(dataset, 1);
-    cr_expect_str_eq(x->name, "x");
-    cr_expect(x->dtype == CADRE_F32 && x->rank == 1 && x->shape[0] == 2);
-    cr_expect_str_eq(y->name, "y");
-    cr_expect(y->dtype == CADRE_I32 && y->rank == 0);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
+    cr_expect(info->features == 2 && info->row_rank == 1 && info->row_shape[0] == 2);
+    cr_expect_eq(info->y_dtype, CADRE_I32);
     cadre_source_close(&dataset);
     cr_expect_null(dataset);
     cadre_source_close(&dataset);

@@ -75,20 +75,12 @@ teardown(void)
 
 TestSuite(trace_folder, .timeout = 240, .init = setup, .fini = teardown);
 
-Test(trace_folder, names_a_file_for_each_process_and_knows_them_again)
+Test(trace_folder, names_a_file_for_each_process)
 {
     cadre_auto(cadre_free) char *first = cadre_trace_folder_file("t", 12, 1);
     cadre_auto(cadre_free) char *third = cadre_trace_folder_file("t", 0, 3);
     cr_expect_str_eq(first, "t/worker-12.json");
     cr_expect_str_eq(third, "t/worker-0.3.json");
-    cr_expect(cadre_trace_folder_is_file(first + 2) && cadre_trace_folder_is_file(third + 2));
-    static const char *const others[] = {
-        "worker-.json",   "worker-1.json.gz",  "worker-1..json",   "worker-1.a.json",
-        "worker.json",    "worker-1.2.3.json", "my-worker-1.json", "worker-1",
-        "worker--1.json", "worker-1.json.old", "Worker-1.json",    ""};
-    for (size_t i = 0; i < CADRE_COUNT_OF(others); i++) {
-        cr_expect_not(cadre_trace_folder_is_file(others[i]), "%s", others[i]);
-    }
 }
 
 Test(trace_folder, is_made_with_its_parents)
@@ -104,16 +96,20 @@ Test(trace_folder, is_made_with_its_parents)
 
 Test(trace_folder, loses_the_traces_of_earlier_runs_and_nothing_else)
 {
-    static const char *const names[] = {"worker-0.json", "worker-1.2.json", "worker-7.json",
-                                        "notes.txt",     "worker-x.json",   "worker-1.json.gz"};
+    enum { TRACES = 4 };
+    static const char *const names[] = {
+        "worker-0.json",   "worker-0.3.json", "worker-1.2.json",   "worker-12.json",
+        "notes.txt",       "worker-.json",    "worker-1.json.gz",  "worker-1..json",
+        "worker-1.a.json", "worker.json",     "worker-1.2.3.json", "my-worker-1.json",
+        "worker-1",        "worker--1.json",  "worker-1.json.old", "Worker-1.json"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         put(names[i]);
     }
     cr_expect_eq(cadre_trace_folder_check(base), 0);
-    cr_expect_eq(entries(base), 6);
+    cr_expect_eq(entries(base), (int)CADRE_COUNT_OF(names));
     cr_expect_eq(cadre_trace_folder_open(base), 0, "%s", cadre_error_text());
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
-        cr_expect_eq(is_there(names[i]), i >= 3, "%s", names[i]);
+        cr_expect_eq(is_there(names[i]), i >= TRACES, "%s", names[i]);
     }
 }
 
