@@ -62,9 +62,7 @@ run_to_end(bench_t *self, const char *checkpoint_every)
                            NULL};
     command_start(&self->command, words);
     unsetenv("LD_PRELOAD");
-    int code = command_end(&self->command);
-    cadre_auto(cadre_free) char *errors = command_errors(&self->command);
-    cr_assert_eq(code, 0, "exit %d: %s", code, errors);
+    command_expect_exit(&self->command, command_end(&self->command), 0);
     json_t *result = command_result(&self->command);
     cr_assert(result);
     cr_expect_eq(json_number_at(result, "closures.finished"), EPOCHS * DIGITS_CLOSURES);

@@ -108,9 +108,7 @@ await_idle(const pair_t *self)
 static void
 expect_exit(pair_t *self, int wanted)
 {
-    int code = command_end(&self->evaluation);
-    cadre_auto(cadre_free) char *errors = command_errors(&self->evaluation);
-    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, errors);
+    command_expect_exit(&self->evaluation, command_end(&self->evaluation), wanted);
 }
 
 /* The last line is what the run itself found at its end. */

@@ -82,6 +82,14 @@ command_run(command_t *self, const char *const *arguments)
     return command_end(self);
 }
 
+void
+command_expect_exit(const command_t *self, int code, int wanted)
+{
+    cadre_auto(cadre_free) char *words = command_words(self);
+    cadre_auto(cadre_free) char *text = cadre_asprintf("exit %d, not %d: %s", code, wanted, words);
+    require(code == wanted, text);
+}
+
 char *
 command_output(const command_t *self)
 {

@@ -41,6 +41,10 @@ int command_end(command_t *self);
 /* Both. */
 int command_run(command_t *self, const char *const *arguments);
 
+/* Ends the test with what the command has printed unless `code`, of one of the two above, is
+ * `wanted`. */
+void command_expect_exit(const command_t *self, int code, int wanted);
+
 /* stdout and stderr of the last run so far, freed by the caller. */
 char *command_output(const command_t *self);
 char *command_errors(const command_t *self);

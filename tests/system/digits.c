@@ -69,16 +69,9 @@ digits_start_to_checkpoint(digits_t *self, const char *every_s)
 }
 
 void
-digits_expect_exit(const command_t *command, int code, int wanted)
-{
-    cadre_auto(cadre_free) char *words = command_words(command);
-    expect(code == wanted, cadre_asprintf("exit %d, not %d: %s", code, wanted, words));
-}
-
-void
 digits_expect_end(digits_t *self, int wanted)
 {
-    digits_expect_exit(&self->command, command_end(&self->command), wanted);
+    command_expect_exit(&self->command, command_end(&self->command), wanted);
 }
 
 void
@@ -120,7 +113,7 @@ void
 digits_expect_checkpoints_intact(digits_t *self)
 {
     const char *arguments[] = {"checkpoint", "verify", self->command.checkpoints, NULL};
-    digits_expect_exit(&self->command, command_run(&self->command, arguments), 0);
+    command_expect_exit(&self->command, command_run(&self->command, arguments), 0);
 }
 
 void

@@ -43,9 +43,6 @@ void digits_start_to_checkpoint(digits_t *self, const char *every_s);
 /* Waits for the end, which must be exit code `wanted`: otherwise its output is shown. */
 void digits_expect_end(digits_t *self, int wanted);
 
-/* The command has ended with `wanted`: otherwise its output is shown. */
-void digits_expect_exit(const command_t *command, int code, int wanted);
-
 /* Runs to the end, with every closure applied exactly once on both shards and the accuracy of the
  * example. The result, which the caller decrefs. */
 json_t *digits_expect_finished(digits_t *self);

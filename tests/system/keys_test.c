@@ -128,9 +128,7 @@ wait_coordinator(const cluster_t *self, const char *words, int times)
 static void
 expect_exact(cluster_t *self)
 {
-    int code = command_end(&self->command);
-    cadre_auto(cadre_free) char *words = command_words(&self->command);
-    cr_assert_eq(code, 0, "%s", words);
+    command_expect_exit(&self->command, command_end(&self->command), 0);
     json_t *result = command_result(&self->command);
     cr_expect_eq(json_number_at(result, "closures.finished"), CLOSURES);
     cr_expect_eq(json_number_at(result, "updates.0.applied"), CLOSURES);

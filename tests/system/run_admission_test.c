@@ -98,9 +98,7 @@ Test(run_admission, a_worker_without_a_native_function_leaves_it_to_the_others)
     cadre_auto(cadre_free) char *log = scratch_path(&command.scratch, "stranger.log");
     const char *arguments[] = {"run",  "--native", native,  "--",   "/bin/sh", "-c",
                                script, "sh",       program, worker, log,       NULL};
-    int code = command_run(&command, arguments);
-    cadre_auto(cadre_free) char *words = command_words(&command);
-    cr_assert_eq(code, 0, "exit %d: %s", code, words);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     for (const char *line = output; *line; line += strlen("10000\n")) {
         cr_assert(strncmp(line, "10000\n", strlen("10000\n")) == 0, "%s", output);

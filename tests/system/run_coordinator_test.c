@@ -101,13 +101,6 @@ cluster_close(cluster_t *self)
 }
 
 static void
-expect_exit(const command_t *command, int code, int wanted)
-{
-    cadre_auto(cadre_free) char *words = command_words(command);
-    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, words);
-}
-
-static void
 expect_exact(const command_t *command)
 {
     static const char *const paths[] = {"closures.scheduled", "closures.finished",
@@ -138,10 +131,10 @@ train_with_kills(cluster_t *self, int kills)
         command_signal(&self->command, SIGKILL);
         cr_assert_eq(command_end(&self->command), -SIGKILL);
         const char *verify[] = {"checkpoint", "verify", self->command.checkpoints, NULL};
-        expect_exit(&self->command, command_run(&self->command, verify), 0);
+        command_expect_exit(&self->command, command_run(&self->command, verify), 0);
         command_start(&self->command, self->arguments);
     }
-    expect_exit(&self->command, command_end(&self->command), 0);
+    command_expect_exit(&self->command, command_end(&self->command), 0);
     return kills;
 }
 
@@ -203,13 +196,13 @@ Test(run_coordinator, that_waits_for_tasks_in_vain_says_how_to_start_them)
     const char *arguments[] = {"train",  job, "--address",        "tcp://127.0.0.1:*",
                                "--wait", "1", "--checkpoint-dir", command.checkpoints,
                                NULL};
-    expect_exit(&command, command_run(&command, arguments), 69);
+    command_expect_exit(&command, command_run(&command, arguments), 69);
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cr_expect(strstr(errors, "0 of 2 ps and 0 workers are there: start those that are missing by "
                              "`cadre ps --coordinator tcp://127.0.0.1:"),
               "%s", errors);
     const char *status[] = {"status", "--coordinator", "tcp://127.0.0.1:1", "--wait", "1", NULL};
-    expect_exit(&command, command_run(&command, status), 124);
+    command_expect_exit(&command, command_run(&command, status), 124);
     cadre_auto(cadre_free) char *silent = command_errors(&command);
     cr_expect(strstr(silent, "no answer within 1 s: does a coordinator run there? --wait"), "%s",
               silent);
@@ -235,7 +228,7 @@ expect_refused(const cluster_t *cluster, bool same_address)
                                "--checkpoint-dir",
                                same_address ? second.checkpoints : cluster->command.checkpoints,
                                NULL};
-    expect_exit(&second, command_run(&second, arguments), 77);
+    command_expect_exit(&second, command_run(&second, arguments), 77);
     cadre_auto(cadre_free) char *errors = command_errors(&second);
     cr_expect(strstr(errors, "is in use by the coordinator of job digits"), "%s", errors);
     cr_expect(strstr(errors, first), "%s: %s", first, errors);
@@ -254,9 +247,9 @@ Test(run_coordinator, a_second_one_is_refused_on_the_address_and_in_the_checkpoi
     command_t reader; /* needs no lock */
     command_open(&reader);
     const char *list[] = {"checkpoint", "list", cluster.command.checkpoints, NULL};
-    expect_exit(&reader, command_run(&reader, list), 0);
+    command_expect_exit(&reader, command_run(&reader, list), 0);
     command_close(&reader);
-    expect_exit(&cluster.command, command_end(&cluster.command), 0);
+    command_expect_exit(&cluster.command, command_end(&cluster.command), 0);
     expect_exact(&cluster.command);
     cluster_close(&cluster);
 }

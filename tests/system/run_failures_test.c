@@ -65,11 +65,11 @@ Test(run_failures, killed_workers_leave_adult_as_accurate)
                                "--max-restarts",
                                "unlimited",
                                NULL};
-    digits_expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *undisturbed = command_result(&command);
     command_start(&command, arguments);
     int kills = digits_kill(&command, workers, 2, KILLS_MAX, 150);
-    digits_expect_exit(&command, command_end(&command), 0);
+    command_expect_exit(&command, command_end(&command), 0);
     json_t *result = command_result(&command);
     cr_expect_geq(kills, 1);
     cr_expect_float_eq(json_number_at(result, "accuracy"), json_number_at(undisturbed, "accuracy"),
@@ -215,20 +215,20 @@ Test(run_failures, checkpoints_are_listed_and_damage_is_found)
     command_end(&digits.command); /* 1: two epochs are not enough for the target */
     const char *list[] = {"checkpoint", "list", digits.command.checkpoints, "-o", "json", NULL};
     const char *verify[] = {"checkpoint", "verify", digits.command.checkpoints, NULL};
-    digits_expect_exit(&digits.command, command_run(&digits.command, list), 0);
+    command_expect_exit(&digits.command, command_run(&digits.command, list), 0);
     json_t *listed = command_result(&digits.command);
     cr_expect_eq(json_number_at(listed, "checkpoints.0.cut"), 2 * DIGITS_CLOSURES + 1);
     cr_expect_eq(json_number_at(listed, "checkpoints.0.shards"), 2);
     json_decref(listed);
-    digits_expect_exit(&digits.command, command_run(&digits.command, verify), 0);
+    command_expect_exit(&digits.command, command_run(&digits.command, verify), 0);
     cadre_auto(cadre_free) char *path = shard_file(&digits.command);
     FILE *file = fopen(path, "r+e");
     cr_assert(file, "%s", path);
     fseek(file, 20000, SEEK_SET);
     fputc('~', file);
     fclose(file);
-    digits_expect_exit(&digits.command, command_run(&digits.command, verify), 65);
+    command_expect_exit(&digits.command, command_run(&digits.command, verify), 65);
     const char *nowhere[] = {"checkpoint", "list", "/nowhere/at/all", NULL};
-    digits_expect_exit(&digits.command, command_run(&digits.command, nowhere), 66);
+    command_expect_exit(&digits.command, command_run(&digits.command, nowhere), 66);
     digits_close(&digits);
 }

@@ -78,7 +78,7 @@ Test(run_numbers, a_failed_run_counts_the_examples_of_closures_that_finished)
                   &command, "digits_linear",
                   "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1e10}}");
     const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
-    digits_expect_exit(&command, command_run(&command, arguments), 1);
+    command_expect_exit(&command, command_run(&command, arguments), 1);
     json_t *result = command_result(&command);
     cr_assert(result);
     double finished = json_number_at(result, "closures.finished");
@@ -97,7 +97,7 @@ Test(run_numbers, an_epoch_that_was_not_evaluated_has_no_accuracy)
         write_job(&command, "digits",
                   "{\"training\": {\"epochs\": 5, \"evaluate_every\": 2, \"target_accuracy\": 0}}");
     const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "--events", events, NULL};
-    digits_expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *epochs = epoch_events(events);
     cr_assert_eq(json_array_size(epochs), 5);
     for (size_t i = 0; i < 5; i++) {
@@ -123,7 +123,7 @@ Test(run_numbers, values_have_a_test_loss_and_no_accuracy)
     cadre_auto(cadre_free) char *job = write_job(
         &command, "digits_linear", "{\"training\": {\"epochs\": 2, \"evaluate_every\": 1}}");
     const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "--events", events, NULL};
-    digits_expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *epochs = epoch_events(events);
     cr_assert_eq(json_array_size(epochs), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -148,11 +148,11 @@ words_with(const char *optimizer)
     cadre_auto(cadre_free) char *first =
         write_job(&command, "digits", "{\"training\": {\"epochs\": 1, \"target_accuracy\": 0}}");
     const char *begin[] = {"run", first, "--checkpoint-dir", command.checkpoints, NULL};
-    digits_expect_exit(&command, command_run(&command, begin), 0);
+    command_expect_exit(&command, command_run(&command, begin), 0);
     cadre_auto(cadre_free) char *second = write_job(&command, "digits", settings);
     const char *resume[] = {"run",  second, "--checkpoint-dir", command.checkpoints, "--resume",
                             "auto", NULL};
-    digits_expect_exit(&command, command_run(&command, resume), 0);
+    command_expect_exit(&command, command_run(&command, resume), 0);
     char *words = command_errors(&command);
     command_close(&command);
     return words;

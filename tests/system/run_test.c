@@ -15,13 +15,6 @@ TestSuite(run, .timeout = 240);
 
 enum { DIGITS_CLOSURES = 45 }; /* of one epoch: 1,438 rows in batches of 32 */
 
-static void
-expect_exit(const command_t *command, int code, int wanted)
-{
-    cadre_auto(cadre_free) char *words = command_words(command);
-    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, words);
-}
-
 /* Every closure was applied exactly once on each of two shards. */
 static void
 expect_exact(const json_t *result, double closures)
@@ -43,7 +36,7 @@ Test(run, digits_reaches_its_accuracy_and_the_result_has_every_field)
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
     const char *arguments[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "-o",
                                "json", NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     cr_expect_eq(strchr(output, '\n'), output + strlen(output) - 1, "stdout is one line: %s",
                  output);
@@ -79,7 +72,7 @@ Test(run, named_models_and_lists_of_layers_reach_their_accuracy)
         cadre_auto(cadre_free) char *name = cadre_asprintf("examples/%s.json", jobs[i]);
         cadre_auto(cadre_free) char *job = source_path(name);
         const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "--workers", "1", NULL};
-        expect_exit(&command, command_run(&command, arguments), 0);
+        command_expect_exit(&command, command_run(&command, arguments), 0);
         command_close(&command);
     }
 }
@@ -92,10 +85,10 @@ Test(run, evaluate_finds_the_running_averages_of_batch_norm_in_a_checkpoint)
     /* One worker: a late update of another may shift the averages just before the end. */
     const char *run[] = {"run", job, "--workers", "1", "--checkpoint-dir", command.checkpoints,
                          NULL};
-    expect_exit(&command, command_run(&command, run), 0);
+    command_expect_exit(&command, command_run(&command, run), 0);
     const char *evaluate[] = {"evaluate", job, "--checkpoint-dir", command.checkpoints, "-o",
                               "json",     NULL};
-    expect_exit(&command, command_run(&command, evaluate), 0);
+    command_expect_exit(&command, command_run(&command, evaluate), 0);
     json_t *result = command_result(&command);
     cr_assert(result);
     cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
@@ -109,7 +102,7 @@ Test(run, a_linear_model_learns_values)
     command_open(&command);
     cadre_auto(cadre_free) char *job = source_path("examples/digits_linear.json");
     const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *result = command_result(&command);
     cr_assert(result);
     cr_expect_lt(json_number_at(result, "loss"), 15); /* the variance of the labels is 35 */
@@ -124,7 +117,7 @@ Test(run, count_prints_exactly_ten_thousand)
     cadre_auto(cadre_free) char *native = program_path("examples/count_native.so");
     cadre_auto(cadre_free) char *program = program_path("examples/count");
     const char *arguments[] = {"run", "--native", native, "--", program, NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     cr_expect_str_eq(output, "10000\n");
     command_close(&command);
@@ -140,7 +133,7 @@ accuracy_of(const char *name)
     cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
     cadre_auto(cadre_free) char *program = program_path(name);
     const char *arguments[] = {"run", "--ps", "2", "--workers", "1", "--", program, data, NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     double accuracy = 0;
     cr_assert_eq(sscanf(output, "accuracy %lf", &accuracy), 1, "%s", output);
@@ -166,7 +159,7 @@ Test(run, moments_are_those_of_all_rows)
     cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
     cadre_auto(cadre_free) char *program = program_path("examples/moments");
     const char *arguments[] = {"run", "--workers", "2", "--", program, data, NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     cr_expect_str_eq(output, "rows 1797 mean 4.884 variance 36.202\n");
     command_close(&command);
@@ -181,7 +174,7 @@ Test(run, sweep_trains_each_round_from_the_beginning)
     cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
     cadre_auto(cadre_free) char *program = program_path("examples/sweep");
     const char *arguments[] = {"run", "--ps", "2", "--workers", "2", "--", program, data, NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     int found = sscanf(output,
                        "learning rate 0.001: accuracy %lf\nlearning rate 0.1: accuracy %lf\n"
@@ -203,7 +196,7 @@ Test(run, an_example_names_the_rows_that_are_missing)
         cadre_auto(cadre_free) char *name = cadre_asprintf("examples/%s", names[i]);
         cadre_auto(cadre_free) char *program = program_path(name);
         const char *arguments[] = {"run", "--", program, "/nowhere/digits.csv.gz", NULL};
-        expect_exit(&command, command_run(&command, arguments), 66);
+        command_expect_exit(&command, command_run(&command, arguments), 66);
         cadre_auto(cadre_free) char *errors = command_errors(&command);
         cadre_auto(cadre_free) char *text = cadre_asprintf(
             "%s: /nowhere/digits.csv.gz: No such file or directory; give the path", names[i]);
@@ -219,8 +212,8 @@ Test(run, a_program_gives_its_exit_code)
     const char *seven[] = {"run", "--", "/bin/sh", "-c", "exit 7", NULL};
     const char *killed[] = {"run", "--", "/bin/sh", "-c", "kill -9 $$", NULL};
     const char *missing[] = {"run", "--", "/nowhere/at/all", NULL};
-    expect_exit(&command, command_run(&command, seven), 7);
-    expect_exit(&command, command_run(&command, killed), 128 + 9);
+    command_expect_exit(&command, command_run(&command, seven), 7);
+    command_expect_exit(&command, command_run(&command, killed), 128 + 9);
     cr_expect_neq(command_run(&command, missing), 0);
     command_close(&command);
 }
@@ -242,7 +235,7 @@ Test(run, a_bad_job_file_is_told_with_its_line_and_column)
           file);
     fclose(file);
     const char *arguments[] = {"run", job, NULL};
-    expect_exit(&command, command_run(&command, arguments), 78);
+    command_expect_exit(&command, command_run(&command, arguments), 78);
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cadre_auto(cadre_free) char *place = cadre_asprintf("%s:4:", job);
     cr_expect(strstr(errors, place), "%s", errors);
@@ -257,11 +250,11 @@ Test(run, missing_data_is_missing_input)
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
     const char *arguments[] = {
         "run", job, "--data", command.scratch.path, "--checkpoint-dir", command.checkpoints, NULL};
-    expect_exit(&command, command_run(&command, arguments), 66);
+    command_expect_exit(&command, command_run(&command, arguments), 66);
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cr_expect(strstr(errors, "digits.csv.gz"), "%s", errors);
     const char *no_job[] = {"run", "/nowhere/job.json", NULL};
-    expect_exit(&command, command_run(&command, no_job), 66);
+    command_expect_exit(&command, command_run(&command, no_job), 66);
     command_close(&command);
 }
 
@@ -284,7 +277,7 @@ say_of_rows(const char *rows, int code)
           file);
     fclose(file);
     const char *arguments[] = {"run", job, "--checkpoint-dir", command.checkpoints, NULL};
-    expect_exit(&command, command_run(&command, arguments), code);
+    command_expect_exit(&command, command_run(&command, arguments), code);
     char *errors = command_errors(&command);
     command_close(&command);
     return errors;
@@ -318,7 +311,7 @@ run_on_data(const char *example, const char *folder, double accuracy)
     cadre_auto(cadre_free) char *place = cadre_asprintf("%s/%s", data, folder);
     const char *arguments[] = {
         "run", job, "--data", place, "--checkpoint-dir", command.checkpoints, "-o", "json", NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *result = command_result(&command);
     cr_expect_geq(json_number_at(result, "accuracy"), accuracy);
     cr_expect_eq(json_number_at(result, "updates.0.applied"),
@@ -357,7 +350,7 @@ Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
     cr_assert_eq(fclose(fopen(old, "w")), 0);
     const char *arguments[] = {"run",  job, "--checkpoint-dir", "none", "--epochs", "20", "--trace",
                                folder, NULL};
-    expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     enum { PARAMETERS = 64 * 128 + 128 + 128 * 10 + 10 };
     size_t pushes = 0;
     for (int i = 0; i < 2; i++) {
@@ -385,7 +378,7 @@ expect_refused(const char *const *arguments, int code, const char *text)
 {
     command_t command;
     command_open(&command);
-    expect_exit(&command, command_run(&command, arguments), code);
+    command_expect_exit(&command, command_run(&command, arguments), code);
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cr_expect(strstr(errors, text), "%s", errors);
     cr_expect_not(strstr(errors, "session="), "%s", errors);

@@ -37,7 +37,7 @@ accuracy(const char *wire, char **manifest)
     cadre_auto(cadre_free) char *job = write_job(&command, wire);
     const char *arguments[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "-o",
                                "json", NULL};
-    digits_expect_exit(&command, command_run(&command, arguments), 0);
+    command_expect_exit(&command, command_run(&command, arguments), 0);
     json_t *result = command_result(&command);
     cr_assert(result);
     cr_expect_eq(json_number_at(result, "updates.0.applied"), 40 * DIGITS_CLOSURES);
