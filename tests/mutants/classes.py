@@ -27,7 +27,7 @@ CLASSES = [
      "worker/core tick_link",
      swap("probe",
           "if (now_ms >= link->probe_due_ms) { cadre_shard_link_repeat(link, now_ms, "
-          "&self->outbox); } probe")),
+          "&self->effects->outbox); } probe")),
     ("window-far-end", "a window that grows forgets the ids of its last word",
      "ps/core grow", swap("first <=", "first <")),
     ("late-snapshot-opens", "a SNAPSHOT that comes after its checkpoint was given up opens the cut",

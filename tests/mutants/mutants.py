@@ -180,7 +180,7 @@ RECOVERY = [
     ("window-too-high", "a restored shard takes what is to run again for settled",
      "coordinator/core window_base",
      swap("base > point->cut ? base : point->cut",
-          "point->cut > core->next_id ? point->cut : core->next_id")),
+          "point->cut > self->links.begun->next_id ? point->cut : self->links.begun->next_id")),
     ("lost-lowest", "a restored shard takes what is in flight for settled",
      "coordinator/core window_base",
      swap("cadre_begun_lowest(self->links.begun)", "self->links.begun->next_id")),
@@ -279,7 +279,8 @@ CHECKPOINTS = [
     ("log-dropped-at-cut", "what must run again is forgotten at the cut, not at the commit",
      "coordinator/core note_what_is_below",
      swap("self->variable_count",
-          "cadre_replay_commit(&core->replay, self->cut, self->cut, self->assigns); "
+          "cadre_replay_commit((cadre_replay_t *)self->links.replay, self->cut, self->cut, "
+          "self->assigns); "
           "self->variable_count")),
     ("not-aborted", "a checkpoint goes on when a ps is lost",
      "coordinator/core lose_ps", drop("cadre_checkpoint_on_lost")),
