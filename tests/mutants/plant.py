@@ -153,3 +153,12 @@ def plant(tree, mutant):
         except Unfit as unfit:
             raise Unfit(f"{where} in {os.path.relpath(path, tree)}: {unfit}") from None
     return {path: (originals[path], text) for path, text in changed.items()}
+
+
+def brings_words(original, changed):
+    """Whether a function of the text names something that it did not name before."""
+    def names(text):
+        return {match.group(1): {word for word in words_of(match.group()) if word[0].isalpha()}
+                for match in DEFINITION.finditer(text)}
+    before = names(original)
+    return any(words - before.get(function, set()) for function, words in names(changed).items())
