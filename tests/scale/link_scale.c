@@ -13,17 +13,6 @@
 
 enum { PERCENT = 90, PERCENT_SHORT = 40, COLUMNS = 262144, MIB = 1 << 20 };
 
-/* Waits for `count` closures to have ended; when that was. */
-static double
-await(scale_cluster_t *cluster, uint64_t count)
-{
-    for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_coordinator_totals(cluster->coordinator).finished < count;) {
-        require(again(deadline), "closures that end");
-    }
-    return scale_now();
-}
-
 static void
 create(scale_cluster_t *cluster, long mib)
 {
@@ -60,8 +49,8 @@ main(int argc, char **argv)
             cadre_coordinator_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
             "a closure");
     }
-    double first = await(&cluster, 1);
-    double last = await(&cluster, closures);
+    double first = scale_await_finished(&cluster, 1);
+    double last = scale_await_finished(&cluster, closures);
     scale_check(cadre_coordinator_join(cluster.coordinator, SCALE_WAIT_MS),
                 "the end of the closures");
     cadre_shard_totals_t totals;

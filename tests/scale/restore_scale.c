@@ -139,10 +139,7 @@ load(scale_cluster_t *cluster, int64_t rows, load_t *load)
     scale_check(cadre_coordinator_wait_ready(cluster->coordinator, 1, SCALE_WAIT_MS), "a worker");
     pthread_t thread;
     require(pthread_create(&thread, NULL, run_closures, load) == 0, "a thread");
-    for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_coordinator_totals(cluster->coordinator).finished == 0;) {
-        require(again(deadline), "a closure that has ended");
-    }
+    scale_await_finished(cluster, 1);
     uint64_t begin = cadre_coordinator_totals(cluster->coordinator).finished;
     double from = scale_now();
     create(cluster, "big", rows, COLUMNS, "adam");

@@ -240,3 +240,13 @@ scale_cluster_run(scale_cluster_t *self, int count)
     scale_check(cadre_coordinator_join(self->coordinator, SCALE_WAIT_MS),
                 "the end of the closures");
 }
+
+double
+scale_await_finished(scale_cluster_t *self, uint64_t count)
+{
+    for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
+         cadre_coordinator_totals(self->coordinator).finished < count;) {
+        require(again(deadline), "closures that end");
+    }
+    return scale_now();
+}

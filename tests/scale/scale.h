@@ -70,6 +70,9 @@ void scale_cluster_close(scale_cluster_t *self);
 /* Schedules `count` closures of a function that does nothing, and waits until all have ended. */
 void scale_cluster_run(scale_cluster_t *self, int count);
 
+/* Waits until `count` closures in all have ended; the time of scale_now then. */
+double scale_await_finished(scale_cluster_t *self, uint64_t count);
+
 /* The counter `name` of ps 0 (CADRE_PS_COUNTERS) as its heartbeats tell it, once it is `least` or
  * more, and a heartbeat later. */
 uint64_t scale_await_count(scale_cluster_t *self, const char *name, uint64_t least);

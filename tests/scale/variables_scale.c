@@ -61,16 +61,6 @@ create(scale_cluster_t *cluster, long count)
     }
 }
 
-static double
-await_finished(scale_cluster_t *cluster, uint64_t count)
-{
-    for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_coordinator_totals(cluster->coordinator).finished < count;) {
-        require(again(deadline), "closures that end");
-    }
-    return scale_now();
-}
-
 int
 main(int argc, char **argv)
 {
@@ -98,8 +88,8 @@ main(int argc, char **argv)
             cadre_coordinator_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
             "a closure");
     }
-    double first = await_finished(&cluster, 1);
-    double all = await_finished(&cluster, 2 * (uint64_t)workers);
+    double first = scale_await_finished(&cluster, 1);
+    double all = scale_await_finished(&cluster, 2 * (uint64_t)workers);
 
     cadre_totals_t totals = cadre_coordinator_totals(cluster.coordinator);
     long memory = scale_memory_peak_mib(getpid());
