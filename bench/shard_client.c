@@ -285,7 +285,7 @@ make_gradient(variable_t *variable, size_t size_bytes, bool bf16)
 
         if (bf16) {
             cadre_chunk_t *words = cadre_chunk_new(count * cadre_dtype_size(CADRE_BF16));
-            cadre_bf16_narrow(numbers, cadre_chunk_data(words), count);
+            cadre_bf16_from_f32(numbers, cadre_chunk_data(words), count);
             cadre_chunk_unref(&variable->gradient[k]);
             variable->gradient[k] = words;
         }

@@ -218,9 +218,9 @@ decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *va
 
     const json_t *field = get(self, object, "wire", JSON_STRING);
     const char *text = field ? json_string_value(field) : "";
-    bool narrow = strcmp(text, cadre_dtype_text(CADRE_BF16)) == 0;
+    bool is_bf16 = strcmp(text, cadre_dtype_text(CADRE_BF16)) == 0;
     if (self->status == 0 &&
-        (!narrow || cadre_wire_dtype_decode(CADRE_BF16, variable->dtype, &variable->wire) < 0)) {
+        (!is_bf16 || cadre_wire_dtype_decode(CADRE_BF16, variable->dtype, &variable->wire) < 0)) {
         fail(self, "wire", "no such type on the wire of %s", cadre_dtype_text(variable->dtype));
     }
 }

@@ -21,7 +21,7 @@ typedef uint32_t aliasing_u32_t __attribute__((may_alias));
 static const uint16_t exponent = UINT16_C(0x7f80);
 
 KERNEL static bool
-narrow(const float *in, void *out, size_t count)
+from_f32(const float *in, void *out, size_t count)
 {
     const aliasing_u32_t *words = (const aliasing_u32_t *)in;
     unaligned_u16_t *restrict to = out;
@@ -35,7 +35,7 @@ narrow(const float *in, void *out, size_t count)
 }
 
 KERNEL static void
-widen(const void *in, float *out, size_t count)
+to_f32(const void *in, float *out, size_t count)
 {
     const unaligned_u16_t *words = in;
     aliasing_u32_t *restrict to = (aliasing_u32_t *)out;
@@ -56,15 +56,15 @@ finite(const void *words, size_t count)
 }
 
 bool
-cadre_bf16_narrow(const float *in, void *out, size_t count)
+cadre_bf16_from_f32(const float *in, void *out, size_t count)
 {
-    return narrow(in, out, count);
+    return from_f32(in, out, count);
 }
 
 void
-cadre_bf16_widen(const void *in, float *out, size_t count)
+cadre_bf16_to_f32(const void *in, float *out, size_t count)
 {
-    widen(in, out, count);
+    to_f32(in, out, count);
 }
 
 bool

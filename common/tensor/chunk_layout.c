@@ -23,7 +23,7 @@ cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_si
 }
 
 cadre_chunk_layout_t
-cadre_chunk_layout_narrow(const cadre_chunk_layout_t *self, size_t from_bytes, size_t to_bytes)
+cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes, size_t to_bytes)
 {
     cadre_assert(from_bytes >= to_bytes && self->stride_bytes % from_bytes == 0);
     return (cadre_chunk_layout_t){.size_bytes = self->size_bytes / from_bytes * to_bytes,

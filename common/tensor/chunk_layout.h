@@ -24,10 +24,10 @@ typedef struct {
 /* CADRE_ETOOLARGE when rows * row_size_bytes exceeds INT64_MAX. */
 int cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes);
 
-/* The same elements, chunk by chunk, with `to_bytes` each in the place of `from_bytes`, which must
- * not be fewer. */
-cadre_chunk_layout_t cadre_chunk_layout_narrow(const cadre_chunk_layout_t *self, size_t from_bytes,
-                                               size_t to_bytes);
+/* Returns the layout of these elements in another dtype, chunk by chunk: `to_bytes` each in the
+ * place of `from_bytes`, which must not be fewer. */
+cadre_chunk_layout_t cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes,
+                                                size_t to_bytes);
 
 /* Bytes before chunk `k`, k < count. */
 size_t cadre_chunk_layout_offset(const cadre_chunk_layout_t *self, size_t k);

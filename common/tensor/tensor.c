@@ -146,7 +146,7 @@ first_number(const cadre_tensor_t *tensor)
         return *(const uint8_t *)tensor->data;
     case CADRE_BF16: {
         float number = 0;
-        cadre_bf16_widen(tensor->data, &number, 1);
+        cadre_bf16_to_f32(tensor->data, &number, 1);
         return (double)number;
     }
     }

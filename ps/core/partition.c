@@ -12,9 +12,9 @@
 #include "ps/core/initializer.h"
 #include "ps/core/optimizer.h"
 
-/* Elements of a gradient that are widened at a time: they stay in the first cache until they are
+/* Elements of a gradient that are converted at a time: they stay in the first cache until they are
  * applied. */
-enum { WIDEN_COUNT = 4096 };
+enum { CONVERT_COUNT = 4096 };
 
 struct cadre_partition {
     cadre_partition_spec_t spec;
@@ -30,12 +30,14 @@ struct cadre_partition {
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
     cadre_chunk_t **next; /* [1 + slots][layout.count] between begin and end of an apply: what takes
                              the place of values and slots; NULL otherwise */
-    cadre_chunk_t **narrow; /* [layout.count] as pulled over the wire last; NULL before */
-    bool narrow_current;    /* of this version */
+    cadre_chunk_t **wire_values; /* [layout.count] in the wire dtype, where that is another; NULL
+                                    before a worker pulled them */
+    bool wire_is_current;        /* `wire_values` are of this version */
 };
 
+/* Whether values and gradients travel in another dtype than the variable's. */
 static bool
-is_narrow(const cadre_partition_t *self)
+is_converted(const cadre_partition_t *self)
 {
     return self->spec.wire != self->spec.dtype;
 }
@@ -110,7 +112,7 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     self->spec = *spec;
     self->spec.wire = wire;
     self->wire_layout =
-        cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
+        cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
     self->optimizer = optimizer;
     self->layout = layout;
     self->pool = pool;
@@ -176,7 +178,7 @@ cadre_partition_close(cadre_partition_t **self_p)
     }
     *self_p = NULL;
     drop_chunks(&self->values, self->layout.count);
-    drop_chunks(&self->narrow, self->layout.count);
+    drop_chunks(&self->wire_values, self->layout.count);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         drop_chunks(&self->slots[slot], self->layout.count);
     }
@@ -308,9 +310,10 @@ publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
 
 /* Infinity and NaN stay what they are, as in f32. */
 static int
-narrow_chunk(const float *values, void *to, size_t count)
+convert_chunk(const float *values, void *to, size_t count)
 {
-    size_t beyond = cadre_bf16_narrow(values, to, count) ? count : cadre_bf16_beyond(values, count);
+    size_t beyond =
+        cadre_bf16_from_f32(values, to, count) ? count : cadre_bf16_beyond(values, count);
     return beyond == count ? 0
                            : cadre_fail(CADRE_ENOTFINITE,
                                         "value %g is beyond the largest bf16, its wire dtype: "
@@ -322,45 +325,45 @@ int
 cadre_partition_make_wire(cadre_partition_t *self)
 {
     int status = 0;
-    if (!is_narrow(self) || self->narrow_current) {
+    if (!is_converted(self) || self->wire_is_current) {
         return 0;
     }
-    if (!self->narrow) {
-        self->narrow = new_chunks(&self->wire_layout);
+    if (!self->wire_values) {
+        self->wire_values = new_chunks(&self->wire_layout);
     }
     for (size_t k = 0; k < self->layout.count && status == 0; k++) {
-        cadre_chunk_t *target = target_for(self, self->narrow[k]);
-        status = narrow_chunk(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
-                              cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
-        publish(self, &self->narrow[k], target);
+        cadre_chunk_t *target = target_for(self, self->wire_values[k]);
+        status = convert_chunk(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
+                               cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
+        publish(self, &self->wire_values[k], target);
     }
-    self->narrow_current = status == 0;
+    self->wire_is_current = status == 0;
     return status;
 }
 
 void
 cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
 {
-    if (!is_narrow(self)) {
+    if (!is_converted(self)) {
         cadre_partition_pull(self, chunks);
         return;
     }
-    cadre_assert(self->narrow_current);
+    cadre_assert(self->wire_is_current);
     for (size_t k = 0; k < self->layout.count; k++) {
-        chunks[k] = cadre_chunk_ref(self->narrow[k]);
+        chunks[k] = cadre_chunk_ref(self->wire_values[k]);
     }
 }
 
 /* Applies a gradient of bf16 to a stretch of f32. */
 static void
-apply_narrow(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
+apply_converted(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
 {
-    float wide[WIDEN_COUNT];
-    for (size_t first = 0; first < stretch->count; first += WIDEN_COUNT) {
+    float numbers[CONVERT_COUNT];
+    for (size_t first = 0; first < stretch->count; first += CONVERT_COUNT) {
         size_t left = stretch->count - first;
         cadre_optimizer_stretch_t part = {
-            .count = left < WIDEN_COUNT ? left : WIDEN_COUNT,
-            .gradient = wide,
+            .count = left < CONVERT_COUNT ? left : CONVERT_COUNT,
+            .gradient = numbers,
             .value_in = (const float *)stretch->value_in + first,
             .value_out = (float *)stretch->value_out + first,
         };
@@ -368,8 +371,8 @@ apply_narrow(const cadre_partition_t *self, const cadre_optimizer_stretch_t *str
             part.slots_in[slot] = stretch->slots_in[slot] + first;
             part.slots_out[slot] = stretch->slots_out[slot] + first;
         }
-        cadre_bf16_widen((const char *)stretch->gradient + first * cadre_dtype_size(CADRE_BF16),
-                         wide, part.count);
+        cadre_bf16_to_f32((const char *)stretch->gradient + first * cadre_dtype_size(CADRE_BF16),
+                          numbers, part.count);
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &part);
     }
 }
@@ -378,8 +381,8 @@ void
 cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
-    if (is_narrow(self)) {
-        apply_narrow(self, &piece->stretch);
+    if (is_converted(self)) {
+        apply_converted(self, &piece->stretch);
     } else {
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
     }
@@ -481,7 +484,7 @@ cadre_partition_end_apply(cadre_partition_t *self)
     cadre_free(&self->next);
     self->steps++;
     self->version++;
-    self->narrow_current = false;
+    self->wire_is_current = false;
 }
 
 void
@@ -518,7 +521,7 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
         publish(self, &self->values[k], target);
     }
     self->version++;
-    self->narrow_current = false;
+    self->wire_is_current = false;
 }
 
 static cadre_chunk_t **
@@ -536,8 +539,9 @@ cadre_partition_fork(const cadre_partition_t *self)
 {
     cadre_partition_t *fork = cadre_calloc(1, sizeof(*fork));
     *fork = *self;
-    fork->narrow = NULL; /* copies for the wire are of what workers pull: nobody pulls a fork */
-    fork->narrow_current = false;
+    /* Copies for the wire are of what workers pull, and nobody pulls a fork. */
+    fork->wire_values = NULL;
+    fork->wire_is_current = false;
     fork->values = new_references(self->values, self->layout.count);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         fork->slots[slot] = new_references(self->slots[slot], self->layout.count);
@@ -575,5 +579,5 @@ cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64
 {
     self->version = version;
     self->steps = steps;
-    self->narrow_current = false;
+    self->wire_is_current = false;
 }

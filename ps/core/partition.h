@@ -13,8 +13,8 @@
  * true. Steps count optimizer updates only: the t of Adam's bias correction.
  *
  * Where the wire dtype is another than the variable's (common/spec/wire_dtype.h), gradients are
- * widened before the optimizer sees them, and pulls of workers get a copy of the values that is
- * narrowed when the first of them asks for a version, and kept until the next version.
+ * converted before the optimizer sees them, and pulls of workers get a copy of the values that is
+ * converted when the first of them asks for a version, and kept until the next version.
  *
  * Owner:   one shard.
  * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.

@@ -113,8 +113,8 @@ cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_
     /* 4,096 chunks of 1 MiB, slots of the same layout, the copy for the wire: no overflow. */
     *size_bytes = layout.size_bytes * (1 + cadre_optimizer_slot_count(&self->optimizer));
     if (self->wire != self->dtype) {
-        *size_bytes += cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),
-                                                 cadre_dtype_size(self->wire))
+        *size_bytes += cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),
+                                                  cadre_dtype_size(self->wire))
                            .size_bytes;
     }
     return 0;

@@ -1,6 +1,6 @@
 /*
  * Variables and gradients that are bf16 on the host: a device that takes them gives what it gives
- * for the widened numbers, narrowed as the host narrows, and says which gradient is not finite. One
+ * for the numbers in f32, converted as the host converts, and says which gradient is not finite. One
  * that does not take them refuses them.
  */
 #include <math.h>
@@ -24,9 +24,9 @@ typedef struct {
     cadre_slot_t *slot;
     cadre_program_t *program;
     float *wide[VARIABLES]; /* as bf16 has them */
-    uint16_t *narrow[VARIABLES];
+    uint16_t *bf16[VARIABLES];
     float *gradients[VARIABLES]; /* what must come */
-    uint16_t *narrow_gradients[VARIABLES];
+    uint16_t *bf16_gradients[VARIABLES];
 } bench_t;
 
 /* Each variable's gradient is x times its square: enough to see whose numbers came from where. */
@@ -54,17 +54,17 @@ make_numbers(bench_t *self, uint64_t round, float x)
             cadre_random_block(17, round * VARIABLES + (uint64_t)i, (uint64_t)k, block);
             self->wide[i][k] = (float)(int32_t)block[0] * 0x1p-31F;
         }
-        cadre_bf16_narrow(self->wide[i], self->narrow[i], (size_t)counts[i]);
-        cadre_bf16_widen(self->narrow[i], self->wide[i], (size_t)counts[i]);
+        cadre_bf16_from_f32(self->wide[i], self->bf16[i], (size_t)counts[i]);
+        cadre_bf16_to_f32(self->bf16[i], self->wide[i], (size_t)counts[i]);
         for (int64_t k = 0; k < counts[i]; k++) {
             self->gradients[i][k] = self->wide[i][k] * self->wide[i][k] * x;
         }
-        cadre_bf16_narrow(self->gradients[i], self->narrow_gradients[i], (size_t)counts[i]);
+        cadre_bf16_from_f32(self->gradients[i], self->bf16_gradients[i], (size_t)counts[i]);
     }
 }
 
 typedef struct {
-    bool narrow[VARIABLES];
+    bool is_bf16[VARIABLES];
     bool pinned;
     bool null; /* no dtypes are given: all are f32 */
 } way_t;
@@ -88,11 +88,11 @@ memory_free(bench_t *self, bool pinned, void *memory)
 
 /* Which NaN it is, a device chooses. */
 static bool
-is_same(const bench_t *self, int i, int64_t k, bool narrow, const void *found)
+is_same(const bench_t *self, int i, int64_t k, bool is_bf16, const void *found)
 {
-    if (narrow) {
+    if (is_bf16) {
         uint16_t got = ((const uint16_t *)found)[k];
-        uint16_t want = self->narrow_gradients[i][k];
+        uint16_t want = self->bf16_gradients[i][k];
         return got == want || ((got & 0x7fff) > 0x7f80 && (want & 0x7fff) > 0x7f80);
     }
     float got = ((const float *)found)[k];
@@ -101,28 +101,28 @@ is_same(const bench_t *self, int i, int64_t k, bool narrow, const void *found)
 }
 
 static void
-check_gradient(bench_t *self, int i, bool narrow, const void *found)
+check_gradient(bench_t *self, int i, bool is_bf16, const void *found)
 {
     int64_t wrong = 0;
     for (int64_t k = 0; k < counts[i]; k++) {
-        wrong += !is_same(self, i, k, narrow, found);
+        wrong += !is_same(self, i, k, is_bf16, found);
     }
     gpu_check_that(self->check, wrong == 0, "gradient %d, %s: %lld numbers are others", i,
-                   narrow ? "bf16" : "f32", (long long)wrong);
+                   is_bf16 ? "bf16" : "f32", (long long)wrong);
 }
 
 static void
-check_flag(bench_t *self, uint64_t round, int i, bool narrow, bool said)
+check_flag(bench_t *self, uint64_t round, int i, bool is_bf16, bool said)
 {
-    bool bad = narrow && !cadre_bf16_finite(self->narrow_gradients[i], (size_t)counts[i]);
+    bool bad = is_bf16 && !cadre_bf16_finite(self->bf16_gradients[i], (size_t)counts[i]);
     gpu_check_that(self->check, said == bad, "round %d: gradient %d is said to be %s", (int)round,
                    i, said ? "not finite" : "finite");
 }
 
 static bool
-has_narrow(const way_t *way)
+has_bf16(const way_t *way)
 {
-    return way->narrow[0] || way->narrow[1] || way->narrow[2];
+    return way->is_bf16[0] || way->is_bf16[1] || way->is_bf16[2];
 }
 
 static void
@@ -135,13 +135,13 @@ run(bench_t *self, uint64_t round, float x, const way_t *way)
     cadre_tensor_t results[VARIABLES] = {{0}};
     make_numbers(self, round, x);
     for (int i = 0; i < VARIABLES; i++) {
-        size_t size_bytes = (size_t)counts[i] * (way->narrow[i] ? 2 : 4);
+        size_t size_bytes = (size_t)counts[i] * (way->is_bf16[i] ? 2 : 4);
         void *values = memory_new(self, way->pinned, size_bytes);
-        memcpy(values, way->narrow[i] ? (const void *)self->narrow[i] : self->wide[i], size_bytes);
+        memcpy(values, way->is_bf16[i] ? (const void *)self->bf16[i] : self->wide[i], size_bytes);
         variables[i] = values;
         gradients[i] = memory_new(self, way->pinned, size_bytes);
         memset(gradients[i], 0x55, size_bytes);
-        dtypes[i] = way->narrow[i] ? CADRE_BF16 : CADRE_F32;
+        dtypes[i] = way->is_bf16[i] ? CADRE_BF16 : CADRE_F32;
     }
     cadre_tensor_t argument = {.dtype = CADRE_F32, .data = &x};
     cadre_slot_run_t one = {.program = self->program,
@@ -153,14 +153,14 @@ run(bench_t *self, uint64_t round, float x, const way_t *way)
                             .gradient_dtypes = way->null ? NULL : dtypes,
                             .not_finite = not_finite,
                             .results = results};
-    bool refused = has_narrow(way) && !cadre_slot_takes_bf16(self->slot);
+    bool refused = has_bf16(way) && !cadre_slot_takes_bf16(self->slot);
     int status = cadre_slot_run(self->slot, &one);
     gpu_check_that(self->check, status == (refused ? CADRE_EDTYPE : 0), "round %d: %s", (int)round,
                    status < 0 ? cadre_error_text() : "it takes bf16");
     for (int i = 0; i < VARIABLES; i++) {
         if (status == 0) {
-            check_flag(self, round, i, way->narrow[i], not_finite[i]);
-            check_gradient(self, i, way->narrow[i], gradients[i]);
+            check_flag(self, round, i, way->is_bf16[i], not_finite[i]);
+            check_gradient(self, i, way->is_bf16[i], gradients[i]);
         }
         memory_free(self, way->pinned, (void *)(uintptr_t)variables[i]);
         memory_free(self, way->pinned, gradients[i]);
@@ -168,17 +168,17 @@ run(bench_t *self, uint64_t round, float x, const way_t *way)
     }
 }
 
-/* A slot that is plain at first, so that what is narrow finds memory that was made without it. */
+/* A slot that is plain at first, so that what is bf16 finds memory that was made without it. */
 static void
 check_ways(bench_t *self)
 {
     const way_t ways[] = {
         {.null = true},
-        {.narrow = {true, false, true}},
-        {.narrow = {true, true, true}, .pinned = true},
-        {.narrow = {false, true, false}, .pinned = true},
-        {.narrow = {false, false, false}},
-        {.narrow = {false, true, true}},
+        {.is_bf16 = {true, false, true}},
+        {.is_bf16 = {true, true, true}, .pinned = true},
+        {.is_bf16 = {false, true, false}, .pinned = true},
+        {.is_bf16 = {false, false, false}},
+        {.is_bf16 = {false, true, true}},
     };
     for (uint64_t round = 0; round < CADRE_COUNT_OF(ways); round++) {
         run(self, round, 1.5F, &ways[round]);
@@ -189,7 +189,7 @@ check_ways(bench_t *self)
 static void
 check_flags(bench_t *self)
 {
-    const way_t ways[] = {{.narrow = {false, true, false}}, {.narrow = {true, true, true}}};
+    const way_t ways[] = {{.is_bf16 = {false, true, false}}, {.is_bf16 = {true, true, true}}};
     static const float factors[] = {3.4028234e38F, 1, INFINITY, 2, NAN, 3};
     for (uint64_t round = 0; round < 2 * CADRE_COUNT_OF(factors); round++) {
         run(self, 100 + round, factors[round / 2], &ways[round % 2]);
@@ -203,9 +203,9 @@ bench_open(bench_t *self)
     self->program = make_program();
     for (int i = 0; i < VARIABLES; i++) {
         self->wide[i] = cadre_calloc((size_t)counts[i], sizeof(float));
-        self->narrow[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
+        self->bf16[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
         self->gradients[i] = cadre_calloc((size_t)counts[i], sizeof(float));
-        self->narrow_gradients[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
+        self->bf16_gradients[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
     }
 }
 
@@ -216,9 +216,9 @@ bench_close(bench_t *self)
     cadre_program_destroy(&self->program);
     for (int i = 0; i < VARIABLES; i++) {
         free(self->wide[i]);
-        free(self->narrow[i]);
+        free(self->bf16[i]);
         free(self->gradients[i]);
-        free(self->narrow_gradients[i]);
+        free(self->bf16_gradients[i]);
     }
 }
 

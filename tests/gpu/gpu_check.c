@@ -42,7 +42,7 @@ gpu_random(cadre_dtype_t dtype, const int64_t *shape, int rank, float low, float
         if (dtype == CADRE_I32) {
             ((int32_t *)tensor.data)[i] = (int32_t)floorf(number);
         } else if (dtype == CADRE_BF16) {
-            (void)cadre_bf16_narrow(&number, (uint16_t *)tensor.data + i, 1);
+            (void)cadre_bf16_from_f32(&number, (uint16_t *)tensor.data + i, 1);
         } else {
             ((float *)tensor.data)[i] = number;
         }

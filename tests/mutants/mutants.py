@@ -317,11 +317,11 @@ WIRE = [
      "common/tensor cadre_bf16_word", swap("0x7fff + (word >> 16 & 1)", "0x8000")),
     ("wire-chunk-of-f32", "a worker cuts a partition of bf16 as if it were f32",
      "worker/core cadre_variable_entry_layout",
-     swap("cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype), "
+     swap("cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype), "
           "cadre_dtype_size(self->wire))",
           "layout")),
     ("wire-copy-kept", "a worker gets bf16 of the version before",
-     "ps/core cadre_partition_end_apply", drop("narrow_current")),
+     "ps/core cadre_partition_end_apply", drop("wire_is_current")),
     ("wire-for-the-coordinator", "the coordinator reads bf16",
      "ps/core is_exact", swap("CADRE_ROLE_COORDINATOR", "CADRE_ROLE_PS")),
 ]

@@ -9,7 +9,7 @@ TestSuite(shard_wire, .timeout = 240);
 
 /* The shard of open_filled_shard, with variable 1 as bf16 on the wire. */
 static fixture_t
-open_narrow_shard(void)
+open_bf16_shard(void)
 {
     uint64_t shape[2];
     fixture_t self = open_shard(NULL);
@@ -26,34 +26,34 @@ open_narrow_shard(void)
 }
 
 static cadre_chunk_t *
-new_narrow(size_t count, float value)
+new_bf16(size_t count, float value)
 {
     cadre_chunk_t *wide = new_floats(count, value);
     cadre_chunk_t *chunk = cadre_chunk_new(2 * count);
-    cadre_bf16_narrow(cadre_chunk_data(wide), cadre_chunk_data(chunk), count);
+    cadre_bf16_from_f32(cadre_chunk_data(wide), cadre_chunk_data(chunk), count);
     cadre_chunk_unref(&wide);
     return chunk;
 }
 
 /* A PUSH of variable 1, all `value`; `triples` has room for 3. */
 static cadre_message_t
-narrow_push(uint64_t update, uint64_t version, float value, uint64_t *triples)
+bf16_push(uint64_t update, uint64_t version, float value, uint64_t *triples)
 {
     uint64_t items[] = {1, 0, version};
     memcpy(triples, items, sizeof(items));
     cadre_message_t message = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
     message.push = (cadre_push_message_t){
         .update = update, .attempt = 1, .generation = GENERATION, .partitions = {triples, 3}};
-    cadre_message_add_chunk(&message, new_narrow(CHUNK_ROWS * COLUMNS, value));
-    cadre_message_add_chunk(&message, new_narrow((ROWS - CHUNK_ROWS) * COLUMNS, value));
+    cadre_message_add_chunk(&message, new_bf16(CHUNK_ROWS * COLUMNS, value));
+    cadre_message_add_chunk(&message, new_bf16((ROWS - CHUNK_ROWS) * COLUMNS, value));
     return message;
 }
 
 static int
-push_narrow(fixture_t *self, uint64_t update, uint64_t version, float value)
+push_bf16(fixture_t *self, uint64_t update, uint64_t version, float value)
 {
     uint64_t triples[3];
-    cadre_message_t message = narrow_push(update, version, value, triples);
+    cadre_message_t message = bf16_push(update, version, value, triples);
     return push(self, &message);
 }
 
@@ -62,7 +62,7 @@ static bool
 all_nearest(const cadre_message_t *answer, float value)
 {
     uint16_t wanted = 0;
-    cadre_bf16_narrow(&value, &wanted, 1);
+    cadre_bf16_from_f32(&value, &wanted, 1);
     cr_assert_eq(answer->chunk_count, 2);
     cr_assert_eq(cadre_chunk_size_bytes(answer->chunks[0]), 2 * CHUNK_ROWS * COLUMNS);
     cr_assert_eq(cadre_chunk_size_bytes(answer->chunks[1]), 2 * (ROWS - CHUNK_ROWS) * COLUMNS);
@@ -105,12 +105,12 @@ values_are_exactly(fixture_t *self, float value)
 
 Test(shard_wire, gives_workers_half_the_bytes_and_the_coordinator_all)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     cr_assert(worker_sees(&self, 1));
     cr_assert_eq(COUNTER(&self, pull_bytes), 2 * ROWS * COLUMNS);
     cr_assert(values_are_exactly(&self, 1));
     cr_assert_eq(COUNTER(&self, pull_bytes), (2 + 4) * ROWS * COLUMNS);
-    cr_assert_eq(push_narrow(&self, 1, 0, 0.5f), 0);
+    cr_assert_eq(push_bf16(&self, 1, 0, 0.5f), 0);
     cr_assert_eq(COUNTER(&self, push_bytes), 2 * ROWS * COLUMNS);
     cr_assert(values_are_exactly(&self, 0.5f));
     close_shard(&self);
@@ -119,9 +119,9 @@ Test(shard_wire, gives_workers_half_the_bytes_and_the_coordinator_all)
 /* 1 - 2^-10 and so on have no place in 8 bits: a shard that kept bf16 would stay at 1. */
 Test(shard_wire, keeps_and_updates_f32)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     for (uint64_t update = 1; update <= 8; update++) {
-        cr_assert_eq(push_narrow(&self, update, update - 1, 0x1p-10f), 0);
+        cr_assert_eq(push_bf16(&self, update, update - 1, 0x1p-10f), 0);
         cr_assert(worker_sees(&self, 1 - (float)update * 0x1p-10f));
     }
     cr_assert(values_are_exactly(&self, 1 - 0x1p-7f));
@@ -130,12 +130,12 @@ Test(shard_wire, keeps_and_updates_f32)
 
 Test(shard_wire, what_was_pulled_stays_while_updates_go_on)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     cadre_message_t answers[4];
     for (uint64_t i = 0; i < 4; i++) {
         pull(&self, 1, 0, &answers[i]);
         cr_assert_eq(answers[i].values.partitions.items[0], i);
-        cr_assert_eq(push_narrow(&self, i + 1, i, 0.25f), 0);
+        cr_assert_eq(push_bf16(&self, i + 1, i, 0.25f), 0);
     }
     for (uint64_t i = 0; i < 4; i++) {
         cr_assert(all_nearest(&answers[i], 1 - 0.25f * (float)i), "version %d", (int)i);
@@ -147,7 +147,7 @@ Test(shard_wire, what_was_pulled_stays_while_updates_go_on)
 
 Test(shard_wire, two_workers_share_the_copy_of_one_version)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     cadre_message_t first;
     cadre_message_t second;
     pull(&self, 1, 0, &first);
@@ -160,10 +160,10 @@ Test(shard_wire, two_workers_share_the_copy_of_one_version)
 
 Test(shard_wire, answers_unchanged_and_sees_a_repeated_update)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     cadre_message_t answer;
-    cr_assert_eq(push_narrow(&self, 1, 0, 0.5f), 0);
-    cr_assert_eq(push_narrow(&self, 1, 0, 0.5f), CADRE_EDUPLICATE);
+    cr_assert_eq(push_bf16(&self, 1, 0, 0.5f), 0);
+    cr_assert_eq(push_bf16(&self, 1, 0, 0.5f), CADRE_EDUPLICATE);
     pull(&self, 1, 2, &answer);
     cr_assert_eq(answer.chunk_count, 0);
     cr_assert_eq(answer.values.partitions.items[0], 1);
@@ -182,14 +182,14 @@ expect_refusal(fixture_t *self, cadre_message_t *message, int status)
 Test(shard_wire, refuses_what_is_not_finite_or_has_the_size_of_f32)
 {
     static const uint16_t bad[] = {0x7f80, 0xff80, 0x7fc0, 0x7f81, 0xffff};
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     uint64_t triples[3];
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
-        cadre_message_t message = narrow_push(1, 0, 1, triples);
+        cadre_message_t message = bf16_push(1, 0, 1, triples);
         ((uint16_t *)cadre_chunk_data(message.chunks[i % 2]))[(i * 7919) % 38000] = bad[i];
         expect_refusal(&self, &message, CADRE_ENOTFINITE);
     }
-    cadre_message_t message = narrow_push(1, 0, 1, triples);
+    cadre_message_t message = bf16_push(1, 0, 1, triples);
     for (size_t k = 0; k < 2; k++) {
         cadre_chunk_unref(&message.chunks[k]);
     }
@@ -212,7 +212,7 @@ assign(fixture_t *self, uint64_t sequence, float value)
 
 Test(shard_wire, assignments_are_f32_and_are_seen_by_the_next_pull)
 {
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     cr_assert(worker_sees(&self, 1));
     assign(&self, 1, 0.3f);
     cr_assert(values_are_exactly(&self, 0.3f));
@@ -237,7 +237,7 @@ refusal_of_pull(fixture_t *self, const char *text)
 Test(shard_wire, refuses_to_round_a_value_to_infinity)
 {
     static const float beyond[] = {0x1.FFp127f, -3.4e38f};
-    fixture_t self = open_narrow_shard();
+    fixture_t self = open_bf16_shard();
     uint64_t sequence = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(beyond); i++) {
         assign(&self, ++sequence, beyond[i]);
@@ -255,10 +255,10 @@ Test(shard_wire, refuses_to_round_a_value_to_infinity)
 /* Two pushes of what bf16 holds make infinity: with f32 on the wire the worker would see it too. */
 Test(shard_wire, gives_infinity_as_infinity)
 {
-    fixture_t self = open_narrow_shard();
-    cr_assert_eq(push_narrow(&self, 1, 0, 0x1p127f), 0);
+    fixture_t self = open_bf16_shard();
+    cr_assert_eq(push_bf16(&self, 1, 0, 0x1p127f), 0);
     cr_assert(worker_sees(&self, 1 - 0x1p127f));
-    cr_assert_eq(push_narrow(&self, 2, 1, 0x1p127f), 0);
+    cr_assert_eq(push_bf16(&self, 2, 1, 0x1p127f), 0);
     cr_assert(values_are_exactly(&self, -INFINITY));
     cr_assert(worker_sees(&self, -INFINITY));
     close_shard(&self);
@@ -318,13 +318,13 @@ expect_same(cadre_partition_t *left, cadre_partition_t *right, const char *optim
     cadre_partition_snapshot_fini(&b);
 }
 
-Test(shard_wire, every_optimizer_sees_the_widened_gradient)
+Test(shard_wire, every_optimizer_sees_the_gradient_in_f32)
 {
     static const char *const optimizers[] = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
                                              "adam", "adamw",    "ftrl",     "add"};
     cadre_chunk_pool_t *pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
     for (size_t o = 0; o < CADRE_COUNT_OF(optimizers); o++) {
-        cadre_partition_t *narrow = open_partition(optimizers[o], CADRE_BF16, pool);
+        cadre_partition_t *in_bf16 = open_partition(optimizers[o], CADRE_BF16, pool);
         cadre_partition_t *wide = open_partition(optimizers[o], 0, pool);
         for (uint64_t step = 0; step < 3; step++) {
             cadre_chunk_t *gradient = cadre_chunk_new(4 * LONG);
@@ -335,17 +335,17 @@ Test(shard_wire, every_optimizer_sees_the_widened_gradient)
                 cadre_random_block(11, step, i, block);
                 numbers[i] = (float)(int32_t)block[0] * 0x1p-31f;
             }
-            cr_assert(cadre_bf16_narrow(numbers, cadre_chunk_data(words), LONG));
-            cadre_bf16_widen(cadre_chunk_data(words), numbers, LONG);
-            cr_assert_eq(cadre_partition_check_gradient(narrow, &words, 1), 0);
+            cr_assert(cadre_bf16_from_f32(numbers, cadre_chunk_data(words), LONG));
+            cadre_bf16_to_f32(cadre_chunk_data(words), numbers, LONG);
+            cr_assert_eq(cadre_partition_check_gradient(in_bf16, &words, 1), 0);
             cr_assert_eq(cadre_partition_check_gradient(wide, &gradient, 1), 0);
-            cadre_partition_apply(narrow, &words);
+            cadre_partition_apply(in_bf16, &words);
             cadre_partition_apply(wide, &gradient);
             cadre_chunk_unref(&gradient);
             cadre_chunk_unref(&words);
-            expect_same(narrow, wide, optimizers[o]);
+            expect_same(in_bf16, wide, optimizers[o]);
         }
-        cadre_partition_close(&narrow);
+        cadre_partition_close(&in_bf16);
         cadre_partition_close(&wide);
     }
     cadre_chunk_pool_destroy(&pool);

@@ -39,7 +39,7 @@ join(fixture_t *self, uint32_t slots, uint64_t rows)
 }
 
 static cadre_run_t *
-begin_narrow(fixture_t *self)
+begin_bf16(fixture_t *self)
 {
     join(self, 1, 4);
     fixture_closure(self, 1, 1);
@@ -51,13 +51,13 @@ begin_narrow(fixture_t *self)
 
 /* Answers a PULL with `count` numbers as bf16. */
 static void
-answer_narrow(fixture_t *self, uint32_t shard, uint64_t request, const float *values, size_t count)
+answer_bf16(fixture_t *self, uint32_t shard, uint64_t request, const float *values, size_t count)
 {
     uint64_t items[] = {8, 1};
     cadre_message_t message = {.type = CADRE_MESSAGE_VALUES, .request = request};
     message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
     cadre_chunk_t *chunk = cadre_chunk_new(2 * count);
-    cadre_bf16_narrow(values, cadre_chunk_data(chunk), count);
+    cadre_bf16_from_f32(values, cadre_chunk_data(chunk), count);
     cadre_message_add_chunk(&message, chunk);
     fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
 }
@@ -67,17 +67,17 @@ Test(worker_wire, joins_a_pulled_variable_as_it_came)
     static const float numbers[] = {1, 2, 3, 4};
     fixture_t self;
     uint64_t ids[2];
-    cadre_run_t *run = begin_narrow(&self);
+    cadre_run_t *run = begin_bf16(&self);
     ask_pull(&self, run, ids);
-    answer_narrow(&self, 1, ids[1], numbers + 2, 2);
-    answer_narrow(&self, 0, ids[0], numbers, 2);
+    answer_bf16(&self, 1, ids[1], numbers + 2, 2);
+    answer_bf16(&self, 0, ids[0], numbers, 2);
     cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
     cr_assert_eq(event.value_count, 1);
     cr_assert_eq(event.values[0].chunk_count, 2);
     cr_expect_eq(event.values[0].size_bytes, 8);
     float wide[4];
-    cadre_bf16_widen(cadre_chunk_data(event.values[0].chunks[0]), wide, 2);
-    cadre_bf16_widen(cadre_chunk_data(event.values[0].chunks[1]), wide + 2, 2);
+    cadre_bf16_to_f32(cadre_chunk_data(event.values[0].chunks[0]), wide, 2);
+    cadre_bf16_to_f32(cadre_chunk_data(event.values[0].chunks[1]), wide + 2, 2);
     cr_expect_arr_eq(wide, numbers, sizeof(numbers));
     cadre_values_fini(&event.values, event.value_count);
     fixture_fini(&self);
@@ -88,10 +88,10 @@ Test(worker_wire, takes_no_f32_for_an_answer)
     static const float numbers[] = {5, 6};
     fixture_t self;
     uint64_t ids[2];
-    cadre_run_t *run = begin_narrow(&self);
+    cadre_run_t *run = begin_bf16(&self);
     ask_pull(&self, run, ids);
     answer_pull(&self, 0, ids[0], 8, numbers);
-    answer_narrow(&self, 1, ids[1], numbers, 2);
+    answer_bf16(&self, 1, ids[1], numbers, 2);
     expect_ended(&self, CADRE_WORKER_VALUES, CADRE_EMALFORMED);
     fixture_fini(&self);
 }
@@ -100,9 +100,9 @@ Test(worker_wire, cuts_an_update_into_chunks_of_half_the_bytes)
 {
     static const float numbers[] = {1, 2, 3, 4};
     fixture_t self;
-    cadre_run_t *run = begin_narrow(&self);
+    cadre_run_t *run = begin_bf16(&self);
     cadre_chunk_t *chunk = cadre_chunk_new(sizeof(numbers) / 2);
-    cr_assert(cadre_bf16_narrow(numbers, cadre_chunk_data(chunk), 4));
+    cr_assert(cadre_bf16_from_f32(numbers, cadre_chunk_data(chunk), 4));
     cadre_gradient_t gradient = {variable(&self), chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     for (int shard = 0; shard < 2; shard++) {
@@ -121,7 +121,7 @@ Test(worker_wire, cuts_an_update_into_chunks_of_half_the_bytes)
 Test(worker_wire, refuses_a_gradient_of_f32)
 {
     fixture_t self;
-    cadre_run_t *run = begin_narrow(&self);
+    cadre_run_t *run = begin_bf16(&self);
     push(&self, run);
     expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ESHAPE);
     fixture_fini(&self);
@@ -137,11 +137,11 @@ Test(worker_wire, cuts_where_f32_would_be_cut)
     const cadre_variable_entry_t *w = variable(&self);
     for (uint32_t part = 0; part < 2; part++) {
         cadre_chunk_layout_t wide;
-        cadre_chunk_layout_t narrow = cadre_variable_entry_layout(w, part);
+        cadre_chunk_layout_t on_wire = cadre_variable_entry_layout(w, part);
         cr_assert_eq(cadre_chunk_layout_init(&wide, part == 0 ? 3 : 2, sizeof(float) * ROW), 0);
-        cr_assert_eq(narrow.count, wide.count);
+        cr_assert_eq(on_wire.count, wide.count);
         for (size_t k = 0; k < wide.count; k++) {
-            cr_assert_eq(2 * cadre_chunk_layout_size(&narrow, k),
+            cr_assert_eq(2 * cadre_chunk_layout_size(&on_wire, k),
                          cadre_chunk_layout_size(&wide, k));
         }
     }

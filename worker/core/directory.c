@@ -192,8 +192,8 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
     int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
     int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, self->row_size_bytes);
     cadre_assert(status == 0); /* the whole variable's size was looked at */
-    return cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),
-                                     cadre_dtype_size(self->wire));
+    return cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),
+                                      cadre_dtype_size(self->wire));
 }
 
 /* A name that is used again, once its variable was dropped, is that of the newer one first. */

@@ -71,7 +71,7 @@ void cadre_cpu_compare(const cadre_operands_t *operands);
 int cadre_cpu_chain(const cadre_operands_t *operands);
 
 /* The numbers of `count` bf16. */
-void cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count);
+void cadre_cpu_from_bf16(cadre_real_t *out, const void *x, int64_t count);
 
 /* OpenBLAS has one pool of threads per process. */
 void cadre_cpu_set_threads(int threads);

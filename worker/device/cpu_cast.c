@@ -64,7 +64,7 @@ cadre_cpu_cast(const cadre_operands_t *operands)
 }
 
 void
-cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count)
+cadre_cpu_from_bf16(cadre_real_t *out, const void *x, int64_t count)
 {
     bf16_to_real(out, x, 0, count);
 }

@@ -45,8 +45,8 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     cadre_real_t *c = operands->out_data;
     if (left->dtype == CADRE_BF16) {
         cadre_real_t *wide = operands->scratch;
-        cadre_cpu_widen(wide, a, left->count);
-        cadre_cpu_widen(wide + left->count, b, operands->inputs[1]->count);
+        cadre_cpu_from_bf16(wide, a, left->count);
+        cadre_cpu_from_bf16(wide + left->count, b, operands->inputs[1]->count);
         a = wide;
         b = wide + left->count;
     }

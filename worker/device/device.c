@@ -393,9 +393,9 @@ has_bf16(const cadre_dtype_t *dtypes, int count)
 static int
 check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run)
 {
-    bool narrow = has_bf16(run->variable_dtypes, cadre_program_variable_count(run->program)) ||
+    bool wanted = has_bf16(run->variable_dtypes, cadre_program_variable_count(run->program)) ||
                   has_bf16(run->gradient_dtypes, cadre_program_push_count(run->program));
-    return narrow && !self->functions->takes_bf16
+    return wanted && !self->functions->takes_bf16
                ? cadre_fail(CADRE_EDTYPE,
                             "%s: the device takes variables and gradients as f32 only",
                             cadre_program_name(run->program))

@@ -102,7 +102,7 @@ typedef struct {
     void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
                                  op writes there itself. May overlap nothing else. */
     const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
-                                             cadre_bf16_narrow rounds */
+                                             cadre_bf16_from_f32 rounds */
     bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
                                 else left; NULL without such */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */

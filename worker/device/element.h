@@ -219,9 +219,9 @@ cadre_element_to_i32(cadre_real_t x)
 CADRE_ELEMENT uint16_t
 cadre_element_to_bf16(cadre_real_t x)
 {
-    float narrow = (float)x;
+    float rounded = (float)x;
     uint32_t word = 0;
-    memcpy(&word, &narrow, sizeof(word));
+    memcpy(&word, &rounded, sizeof(word));
     return cadre_bf16_word(word);
 }
 

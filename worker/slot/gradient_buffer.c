@@ -29,7 +29,8 @@ static int
 to_bf16(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
 {
     size_t count = cadre_chunk_size_bytes(to) / cadre_dtype_size(variable->wire);
-    return cadre_bf16_narrow(from, cadre_chunk_data(to), count) ? 0 : cadre_gradient_fail(variable);
+    return cadre_bf16_from_f32(from, cadre_chunk_data(to), count) ? 0
+                                                                  : cadre_gradient_fail(variable);
 }
 
 void *

@@ -3,7 +3,7 @@
  *
  * A push takes the gradient of a whole variable as one chunk in the variable's wire dtype. Where
  * that is the variable's own, it is computed into the chunk itself; else it is computed into memory
- * beside it and narrowed, or the device that computes it narrows it.
+ * beside it and converted, or the device that computes it converts it.
  *
  * Owner:   one slot. Thread: the slot's; messages hold references to the chunk.
  */
@@ -24,9 +24,9 @@ typedef struct {
 void *cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self,
                                     const cadre_variable_entry_t *variable, bool on_wire);
 
-/* What was written to the room of a reserve without `on_wire` goes into the chunk.
- * CADRE_ENOTFINITE, naming the variable, when a number that was narrowed is infinite or NaN, or has
- * become so. */
+/* Converts what was written to the room of a reserve without `on_wire` into the chunk.
+ * CADRE_ENOTFINITE, naming the variable, when one of its numbers is infinite or NaN, or has become
+ * so by the conversion. */
 int cadre_gradient_buffer_close(cadre_gradient_buffer_t *self,
                                 const cadre_variable_entry_t *variable);
 

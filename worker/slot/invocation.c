@@ -285,13 +285,13 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
 static size_t
 write_number(cadre_dtype_t dtype, double number, void *out)
 {
-    float narrow = (float)number;
+    float rounded = (float)number;
     int64_t whole = number > -0x1p62 && number < 0x1p62 ? (int64_t)number : 0;
     int32_t small = whole >= INT32_MIN && whole <= INT32_MAX ? (int32_t)whole : 0;
     switch (dtype) {
     case CADRE_F32:
-        memcpy(out, &narrow, sizeof(narrow));
-        return sizeof(narrow);
+        memcpy(out, &rounded, sizeof(rounded));
+        return sizeof(rounded);
     case CADRE_F64:
         memcpy(out, &number, sizeof(number));
         return sizeof(number);

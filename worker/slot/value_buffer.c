@@ -53,7 +53,7 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
 }
 
 static const void *
-widen(cadre_value_buffer_t *self, cadre_value_t *value)
+convert(cadre_value_buffer_t *self, cadre_value_t *value)
 {
     cadre_value_buffer_release(self);
     const cadre_variable_entry_t *variable = value->variable;
@@ -61,7 +61,7 @@ widen(cadre_value_buffer_t *self, cadre_value_t *value)
     float *at = self->memory.data;
     for (size_t i = 0; i < value->chunk_count && !same; i++) {
         size_t count = cadre_chunk_size_bytes(value->chunks[i]) / cadre_dtype_size(CADRE_BF16);
-        cadre_bf16_widen(cadre_chunk_data(value->chunks[i]), at, count);
+        cadre_bf16_to_f32(cadre_chunk_data(value->chunks[i]), at, count);
         at += count;
     }
 
@@ -75,7 +75,7 @@ cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value)
 {
     return value->variable->wire == value->variable->dtype
                ? cadre_value_buffer_put_wire(self, value)
-               : widen(self, value);
+               : convert(self, value);
 }
 
 void

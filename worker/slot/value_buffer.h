@@ -20,8 +20,8 @@ typedef struct {
     uint64_t content; /* number of what lies in `memory`; 0: of nothing that is known */
 } cadre_value_buffer_t;
 
-/* Takes the value's bytes (and its chunks' references), widened to the variable's dtype where they
- * came in another; returns self->data. Values of one buffer are all put in this way, or all as
+/* Takes the value's bytes (and its chunks' references), converted to the variable's dtype where
+ * they came in another; returns self->data. Values of one buffer are all put in this way, or all as
  * below. */
 const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value);
 

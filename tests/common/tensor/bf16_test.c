@@ -60,7 +60,7 @@ Test(bf16, rounds_to_the_nearest_and_ties_to_even)
 {
     cadre_auto(cadre_free) float *numbers = new_numbers();
     cadre_auto(cadre_free) uint16_t *words = cadre_calloc(COUNT, sizeof(*words));
-    cadre_bf16_narrow(numbers, words, COUNT);
+    cadre_bf16_from_f32(numbers, words, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         cr_assert_eq(words[i], nearest(numbers[i]), "%a: %x, not %x", (double)numbers[i],
                      (unsigned)words[i], (unsigned)nearest(numbers[i]));
@@ -75,8 +75,8 @@ Test(bf16, every_one_of_them_goes_to_f32_and_back)
     for (size_t i = 0; i < BF16_NUMBERS; i++) {
         words[i] = (uint16_t)i;
     }
-    cadre_bf16_widen(words, wide, BF16_NUMBERS);
-    cr_assert_not(cadre_bf16_narrow(wide, back, BF16_NUMBERS), "there are infinities");
+    cadre_bf16_to_f32(words, wide, BF16_NUMBERS);
+    cr_assert_not(cadre_bf16_from_f32(wide, back, BF16_NUMBERS), "there are infinities");
     for (uint32_t i = 0; i < BF16_NUMBERS; i++) {
         bool nan = (i & 0x7fff) > 0x7f80;
         cr_assert_eq(bits_of(wide[i]), i << 16);
@@ -94,7 +94,7 @@ Test(bf16, tells_what_is_not_finite_wherever_it_stands)
     for (size_t place = 0; place < CADRE_COUNT_OF(numbers); place++) {
         for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
             numbers[place] = float_of(bad[i]);
-            cr_assert_not(cadre_bf16_narrow(numbers, words, CADRE_COUNT_OF(numbers)), "%x at %zu",
+            cr_assert_not(cadre_bf16_from_f32(numbers, words, CADRE_COUNT_OF(numbers)), "%x at %zu",
                           (unsigned)bad[i], place);
             cr_assert_not(cadre_bf16_finite(words, CADRE_COUNT_OF(words)));
             bool nan = (bad[i] & 0x7fffffff) > 0x7f800000;
@@ -103,7 +103,7 @@ Test(bf16, tells_what_is_not_finite_wherever_it_stands)
         }
         for (size_t i = 0; i < CADRE_COUNT_OF(good); i++) {
             numbers[place] = float_of(good[i]);
-            cr_assert(cadre_bf16_narrow(numbers, words, CADRE_COUNT_OF(numbers)), "%x",
+            cr_assert(cadre_bf16_from_f32(numbers, words, CADRE_COUNT_OF(numbers)), "%x",
                       (unsigned)good[i]);
             cr_assert(cadre_bf16_finite(words, CADRE_COUNT_OF(words)));
         }
@@ -140,9 +140,9 @@ Test(bf16, takes_any_count_and_any_address)
     for (size_t count = 0; count <= CADRE_COUNT_OF(numbers); count++) {
         memset(bytes, 0x55, sizeof(bytes));
         wide[count < 70 ? count : 69] = -1;
-        cr_assert(cadre_bf16_narrow(numbers, bytes + 1, count));
+        cr_assert(cadre_bf16_from_f32(numbers, bytes + 1, count));
         cr_assert(cadre_bf16_finite(bytes + 1, count));
-        cadre_bf16_widen(bytes + 1, wide, count);
+        cadre_bf16_to_f32(bytes + 1, wide, count);
         cr_assert_arr_eq(wide, numbers, count * sizeof(float));
         cr_assert(count == 70 || (wide[count] == -1 && bytes[1 + 2 * count] == 0x55),
                   "and no more");

@@ -68,22 +68,22 @@ Test(chunk_layout, covers_every_byte_once)
     }
 }
 
-Test(chunk_layout, has_the_same_elements_in_each_chunk_when_they_are_narrower)
+Test(chunk_layout, has_the_same_elements_in_each_chunk_when_they_are_converted)
 {
     for (size_t row = 4; row < 3 * MIB; row = row * 7 + 4) {
         for (uint64_t rows = 0; rows < 100000; rows = rows * 3 + 1) {
             cadre_chunk_layout_t wide;
             cr_assert_eq(cadre_chunk_layout_init(&wide, rows, row), 0);
-            cadre_chunk_layout_t narrow = cadre_chunk_layout_narrow(&wide, 4, 2);
-            cadre_chunk_layout_t same = cadre_chunk_layout_narrow(&wide, 4, 4);
+            cadre_chunk_layout_t converted = cadre_chunk_layout_convert(&wide, 4, 2);
+            cadre_chunk_layout_t same = cadre_chunk_layout_convert(&wide, 4, 4);
             cr_assert(same.size_bytes == wide.size_bytes && same.count == wide.count &&
                       same.stride_bytes == wide.stride_bytes);
-            cr_assert_eq(narrow.size_bytes, wide.size_bytes / 2);
-            cr_assert_eq(narrow.count, wide.count);
+            cr_assert_eq(converted.size_bytes, wide.size_bytes / 2);
+            cr_assert_eq(converted.count, wide.count);
             for (size_t k = 0; k < wide.count; k++) {
-                cr_assert_eq(2 * cadre_chunk_layout_offset(&narrow, k),
+                cr_assert_eq(2 * cadre_chunk_layout_offset(&converted, k),
                              cadre_chunk_layout_offset(&wide, k));
-                cr_assert_eq(2 * cadre_chunk_layout_size(&narrow, k),
+                cr_assert_eq(2 * cadre_chunk_layout_size(&converted, k),
                              cadre_chunk_layout_size(&wide, k));
             }
         }

@@ -77,7 +77,7 @@ side_fill(side_t *self, int step)
                 if (wire == CADRE_F64) {
                     ((double *)bytes)[e] = (double)value;
                 } else if (wire == CADRE_BF16) {
-                    cadre_bf16_narrow(&value, (uint16_t *)bytes + e, 1);
+                    cadre_bf16_from_f32(&value, (uint16_t *)bytes + e, 1);
                 } else {
                     ((float *)bytes)[e] = value;
                 }

@@ -59,19 +59,19 @@ typedef struct {
 } convert_t;
 
 static void
-narrow(const void *argument)
+to_bf16(const void *argument)
 {
     const convert_t *convert = argument;
-    if (!cadre_bf16_narrow(convert->x, convert->out, (size_t)convert->count)) {
+    if (!cadre_bf16_from_f32(convert->x, convert->out, (size_t)convert->count)) {
         *convert->flag = 1;
     }
 }
 
 static void
-widen(const void *argument)
+from_bf16(const void *argument)
 {
     const convert_t *convert = argument;
-    cadre_bf16_widen(convert->x, convert->out, (size_t)convert->count);
+    cadre_bf16_to_f32(convert->x, convert->out, (size_t)convert->count);
 }
 
 int
@@ -81,7 +81,7 @@ cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_fi
     if (fake_error(__func__)) {
         return CADRE_EDEVICE;
     }
-    fake_enqueue(stream, narrow, &convert, sizeof(convert));
+    fake_enqueue(stream, to_bf16, &convert, sizeof(convert));
     return 0;
 }
 
@@ -92,7 +92,7 @@ cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
     if (fake_error(__func__)) {
         return CADRE_EDEVICE;
     }
-    fake_enqueue(stream, widen, &convert, sizeof(convert));
+    fake_enqueue(stream, from_bf16, &convert, sizeof(convert));
     return 0;
 }
 

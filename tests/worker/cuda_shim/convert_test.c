@@ -31,7 +31,7 @@ float_of(uint32_t bits)
     return x;
 }
 
-/* What is pushed does not depend on who narrowed it: bit for bit, NaN and infinity included. */
+/* What is pushed does not depend on who converted it: bit for bit, NaN and infinity included. */
 Test(convert, rounds_as_the_host_does)
 {
     enum { ROUNDS = 40 };
@@ -52,7 +52,7 @@ Test(convert, rounds_as_the_host_does)
         }
         int32_t flag = 0;
         cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
-        cr_assert_eq(cadre_bf16_narrow(x, host, COUNT), flag == 0);
+        cr_assert_eq(cadre_bf16_from_f32(x, host, COUNT), flag == 0);
         cr_assert_eq(flag == 0, finite_only);
         cr_assert_arr_eq(out, host, sizeof(host), "round %d", (int)round);
     }

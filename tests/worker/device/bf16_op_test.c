@@ -84,7 +84,7 @@ Test(bf16_op, keeps_every_nan)
     check_cast(&x, CADRE_BF16);
 }
 
-/* ---- movement: the bits that the same movement gives for f32, narrowed ---- */
+/* ---- movement: the bits that the same movement gives for f32, converted ---- */
 
 enum { MOVEMENTS = 9 };
 

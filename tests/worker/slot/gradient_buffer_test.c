@@ -39,7 +39,7 @@ Test(gradient_buffer, what_travels_as_it_is_is_computed_into_the_chunk)
     cadre_gradient_buffer_fini(&buffer);
 }
 
-Test(gradient_buffer, narrows_what_was_computed_in_f32)
+Test(gradient_buffer, converts_what_was_computed_in_f32)
 {
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
@@ -74,7 +74,7 @@ Test(gradient_buffer, leaves_a_chunk_alone_that_a_message_holds)
     cadre_gradient_buffer_fini(&buffer);
 }
 
-Test(gradient_buffer, a_device_that_narrows_writes_into_the_chunk)
+Test(gradient_buffer, a_device_that_converts_writes_into_the_chunk)
 {
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
@@ -110,13 +110,13 @@ Test(gradient_buffer, copies_a_gradient_into_a_chunk)
 {
     const float numbers[COUNT] = {1, 2, 3};
     cadre_variable_entry_t wide = entry(CADRE_F32);
-    cadre_variable_entry_t narrow = entry(CADRE_BF16);
+    cadre_variable_entry_t in_bf16 = entry(CADRE_BF16);
     cadre_chunk_t *chunk = NULL;
     cr_assert_eq(cadre_gradient_new_chunk(&wide, numbers, &chunk), 0);
     cr_assert_eq(cadre_chunk_size_bytes(chunk), sizeof(numbers));
     cr_assert_arr_eq(cadre_chunk_data(chunk), numbers, sizeof(numbers));
     cadre_chunk_unref(&chunk);
-    cr_assert_eq(cadre_gradient_new_chunk(&narrow, numbers, &chunk), 0);
+    cr_assert_eq(cadre_gradient_new_chunk(&in_bf16, numbers, &chunk), 0);
     cr_assert_eq(cadre_chunk_size_bytes(chunk), sizeof(numbers) / 2);
     cadre_chunk_unref(&chunk);
 }

@@ -38,7 +38,7 @@ new_value(const cadre_variable_entry_t *variable, float first, size_t chunks)
         if (variable->wire == CADRE_BF16) {
             cadre_chunk_unref(&value.chunks[k]);
             value.chunks[k] = cadre_chunk_new(2 * each);
-            cadre_bf16_narrow(numbers, cadre_chunk_data(value.chunks[k]), each);
+            cadre_bf16_from_f32(numbers, cadre_chunk_data(value.chunks[k]), each);
         }
         value.size_bytes += cadre_chunk_size_bytes(value.chunks[k]);
     }
@@ -74,7 +74,7 @@ Test(value_buffer, a_value_of_one_chunk_is_read_where_it_lies)
     cadre_value_buffer_fini(&buffer);
 }
 
-Test(value_buffer, joins_chunks_and_widens_what_came_narrow)
+Test(value_buffer, joins_chunks_and_converts_what_came_as_bf16)
 {
     static const cadre_dtype_t wires[] = {CADRE_F32, CADRE_BF16};
     cadre_value_buffer_t buffer = {0};
@@ -88,14 +88,14 @@ Test(value_buffer, joins_chunks_and_widens_what_came_narrow)
     cadre_value_buffer_fini(&buffer);
 }
 
-Test(value_buffer, keeps_a_narrow_value_as_it_came_for_who_can_read_it)
+Test(value_buffer, keeps_bf16_as_it_came_for_who_can_read_it)
 {
     cadre_value_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
     for (size_t chunks = 1; chunks <= CHUNKS; chunks += 2) {
         float wide[COUNT];
         cadre_value_t value = new_value(&variable, 3, chunks);
-        cadre_bf16_widen(cadre_value_buffer_put_wire(&buffer, &value), wide, COUNT);
+        cadre_bf16_to_f32(cadre_value_buffer_put_wire(&buffer, &value), wide, COUNT);
         expect_numbers(wide, 3);
         value_fini(&value);
     }

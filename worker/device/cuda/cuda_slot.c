@@ -72,7 +72,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
     cadre_held_fini(&self->held);
-    cadre_cuda_narrow_fini(&self->narrow);
+    cadre_cuda_conversion_fini(&self->conversion);
     free(self->direct);
     free(self);
 }
@@ -80,7 +80,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 size_t
 cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
 {
-    return self->block_size_bytes + self->narrow.size_bytes;
+    return self->block_size_bytes + self->conversion.size_bytes;
 }
 
 cudaStream_t
@@ -205,8 +205,9 @@ start(cadre_cuda_slot_t *self)
 {
     int status = reserve(self, self->execution);
     status = status < 0 ? status
-                        : cadre_cuda_narrow_reserve(
-                              &self->narrow, cadre_execution_layout(self->execution), self->run);
+                        : cadre_cuda_conversion_reserve(&self->conversion,
+                                                        cadre_execution_layout(self->execution),
+                                                        self->run);
     if (status < 0) {
         return status;
     }
@@ -260,7 +261,7 @@ finish(cadre_cuda_slot_t *self)
         return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
     }
     if (status == 0) {
-        cadre_cuda_narrow_tell(&self->narrow, self->run);
+        cadre_cuda_conversion_report(&self->conversion, self->run);
     }
     return status;
 }

@@ -5,9 +5,9 @@
 #ifndef CADRE_WORKER_DEVICE_CUDA_CUDA_SLOT_STATE_H
 #define CADRE_WORKER_DEVICE_CUDA_CUDA_SLOT_STATE_H
 
+#include "worker/device/cuda/conversion.h"
 #include "worker/device/cuda/cuda_slot.h"
 #include "worker/device/cuda/held.h"
-#include "worker/device/cuda/narrow.h"
 
 struct cadre_cuda_slot {
     cadre_lane_t *lane;
@@ -23,7 +23,7 @@ struct cadre_cuda_slot {
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
     cadre_held_t held;
-    cadre_cuda_narrow_t narrow;
+    cadre_cuda_conversion_t conversion;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 

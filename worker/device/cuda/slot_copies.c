@@ -91,7 +91,7 @@ put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
 }
 
 static int
-put_narrow(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+put_bf16(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
     const void *data = self->run->variables[input->index];
     int status = send(self, progress, progress->filled);
@@ -99,9 +99,9 @@ put_narrow(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_inp
     if (!is_pinned(data)) {
         data = memcpy(self->slab_in + input->offset, data, input->size_bytes / 2);
     }
-    return status < 0
-               ? status
-               : cadre_cuda_narrow_in(&self->narrow, data, input, self->block, self->lane->copy_in);
+    return status < 0 ? status
+                      : cadre_cuda_conversion_copy_in(&self->conversion, data, input, self->block,
+                                                      self->lane->copy_in);
 }
 
 static int
@@ -114,8 +114,8 @@ put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
         progress->filled = progress->sent = input->offset + input->size_bytes;
         return status;
     }
-    if (cadre_cuda_narrow_variable(self->run, input)) {
-        return put_narrow(self, progress, input);
+    if (cadre_cuda_conversion_has_variable(self->run, input)) {
+        return put_bf16(self, progress, input);
     }
     bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
     return directly ? put_directly(self, progress, input, data)
@@ -175,12 +175,12 @@ copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 
 /* To where the caller wants it, or to its place in the slab. */
 static int
-copy_narrow(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
+copy_bf16_out(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
 {
     size_t base = cadre_execution_layout(self->execution)->out_offset;
-    return cadre_cuda_narrow_out(&self->narrow, output, self->block,
-                                 direct ? to : self->slab_out + (output->offset - base),
-                                 self->lane->copy_out);
+    return cadre_cuda_conversion_copy_out(&self->conversion, output, self->block,
+                                          direct ? to : self->slab_out + (output->offset - base),
+                                          self->lane->copy_out);
 }
 
 /* Outputs that go by the slab lie side by side and are copied as one. */
@@ -194,14 +194,14 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
         bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
-        bool narrow = cadre_cuda_narrow_gradient(self->run, output);
-        self->direct[i] = stays || ((narrow || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
-        if (self->direct[i] || narrow) {
+        bool is_bf16 = cadre_cuda_conversion_has_gradient(self->run, output);
+        self->direct[i] = stays || ((is_bf16 || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
+        if (self->direct[i] || is_bf16) {
             status = copy_to_slab(self, begin, output->offset);
             begin = output->offset + output->size_bytes;
         }
-        if (status == 0 && narrow) {
-            status = copy_narrow(self, output, to, self->direct[i]);
+        if (status == 0 && is_bf16) {
+            status = copy_bf16_out(self, output, to, self->direct[i]);
         } else if (status == 0 && self->direct[i]) {
             status = copy_down(self, to, output->offset, output->size_bytes,
                                stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
@@ -214,12 +214,12 @@ int
 cadre_cuda_slot_copy_out(cadre_cuda_slot_t *self)
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
-    int status = cadre_cuda_narrow_begin_out(&self->narrow, self->lane->copy_out);
+    int status = cadre_cuda_conversion_begin_out(&self->conversion, self->lane->copy_out);
     for (int i = 0; i < layout->group_count && status == 0; i++) {
         CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
         status = copy_group(self, &layout->groups[i]);
         if (status == 0 && i == layout->group_count - 1) {
-            status = cadre_cuda_narrow_end_out(&self->narrow, self->lane->copy_out);
+            status = cadre_cuda_conversion_end_out(&self->conversion, self->lane->copy_out);
         }
         if (status < 0) {
             return status;
@@ -238,7 +238,7 @@ cadre_cuda_slot_take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
         CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
         for (int k = group->first; k < group->first + group->count; k++) {
             const cadre_layout_output_t *output = &layout->outputs[k];
-            size_t shrink = cadre_cuda_narrow_gradient(self->run, output) ? 2 : 1;
+            size_t shrink = cadre_cuda_conversion_has_gradient(self->run, output) ? 2 : 1;
             if (!self->direct[k] && output->size_bytes > 0) {
                 memcpy(destination(self->run, output->place),
                        self->slab_out + (output->offset - layout->out_offset),

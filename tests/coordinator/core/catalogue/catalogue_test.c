@@ -82,7 +82,7 @@ Test(catalogue, a_variable_has_a_type_on_the_wire)
     cadre_catalogue_t self;
     cadre_variable_t *own = NULL;
     cadre_variable_t *named = NULL;
-    cadre_variable_t *narrow = NULL;
+    cadre_variable_t *in_bf16 = NULL;
     uint64_t shape[CADRE_RANK_MAX];
     cadre_catalogue_init(&self, 2, false, 1);
     cadre_variable_options_t options = defaults;
@@ -90,22 +90,22 @@ Test(catalogue, a_variable_has_a_type_on_the_wire)
     options.wire = CADRE_F32;
     cr_assert_eq(add(&self, "named", &options, &named), 0);
     options.wire = CADRE_BF16;
-    cr_assert_eq(add(&self, "narrow", &options, &narrow), 0);
-    cr_assert(own->wire == CADRE_F32 && named->wire == CADRE_F32 && narrow->wire == CADRE_BF16);
+    cr_assert_eq(add(&self, "in_bf16", &options, &in_bf16), 0);
+    cr_assert(own->wire == CADRE_F32 && named->wire == CADRE_F32 && in_bf16->wire == CADRE_BF16);
     cr_assert_eq(cadre_catalogue_create_message(own, 0, shape).create.wire, 0);
     cr_assert_eq(cadre_catalogue_create_message(named, 0, shape).create.wire, 0);
-    cr_assert_eq(cadre_catalogue_create_message(narrow, 0, shape).create.wire, CADRE_BF16);
-    cr_assert_eq(narrow->row_size_bytes, 16, "placed and saved by what it is");
+    cr_assert_eq(cadre_catalogue_create_message(in_bf16, 0, shape).create.wire, CADRE_BF16);
+    cr_assert_eq(in_bf16->row_size_bytes, 16, "placed and saved by what it is");
     options.wire = CADRE_F64;
-    cr_assert_eq(add(&self, "bad", &options, &narrow), CADRE_EDTYPE);
+    cr_assert_eq(add(&self, "bad", &options, &in_bf16), CADRE_EDTYPE);
     cr_assert(strstr(cadre_error_text(), "variable bad"), "%s", cadre_error_text());
     cadre_tensor_t whole = {.dtype = CADRE_I64, .rank = 1, .shape = {3}};
     options.wire = CADRE_BF16;
     options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
-    cr_assert_eq(cadre_catalogue_add_variable(&self, "whole", &whole, &options, &narrow),
+    cr_assert_eq(cadre_catalogue_add_variable(&self, "whole", &whole, &options, &in_bf16),
                  CADRE_EDTYPE);
     options.wire = CADRE_I64;
-    cr_assert_eq(cadre_catalogue_add_variable(&self, "whole", &whole, &options, &narrow), 0);
+    cr_assert_eq(cadre_catalogue_add_variable(&self, "whole", &whole, &options, &in_bf16), 0);
     cadre_catalogue_fini(&self);
 }
 

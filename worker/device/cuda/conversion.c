@@ -1,31 +1,31 @@
-#include "worker/device/cuda/narrow.h"
+#include "worker/device/cuda/conversion.h"
 
 #include "worker/device/arena.h"
 #include "worker/device/cuda/kernels.h"
 
 void
-cadre_cuda_narrow_fini(cadre_cuda_narrow_t *self)
+cadre_cuda_conversion_fini(cadre_cuda_conversion_t *self)
 {
     cudaFree(self->block);
     cudaFreeHost(self->flags);
-    *self = (cadre_cuda_narrow_t){0};
+    *self = (cadre_cuda_conversion_t){0};
 }
 
 bool
-cadre_cuda_narrow_variable(const cadre_slot_run_t *run, const cadre_layout_input_t *input)
+cadre_cuda_conversion_has_variable(const cadre_slot_run_t *run, const cadre_layout_input_t *input)
 {
     return run->variable_dtypes && run->variable_dtypes[input->index] == CADRE_BF16;
 }
 
 bool
-cadre_cuda_narrow_gradient(const cadre_slot_run_t *run, const cadre_layout_output_t *output)
+cadre_cuda_conversion_has_gradient(const cadre_slot_run_t *run, const cadre_layout_output_t *output)
 {
     return output->place.kind == CADRE_PLACE_GRADIENT && run->gradient_dtypes &&
            run->gradient_dtypes[output->place.index] == CADRE_BF16;
 }
 
 static int
-grow(cadre_cuda_narrow_t *self, size_t size_bytes)
+grow(cadre_cuda_conversion_t *self, size_t size_bytes)
 {
     if (size_bytes > self->size_bytes) {
         void *memory = NULL;
@@ -49,16 +49,16 @@ grow(cadre_cuda_narrow_t *self, size_t size_bytes)
 }
 
 int
-cadre_cuda_narrow_reserve(cadre_cuda_narrow_t *self, const cadre_layout_t *layout,
-                          const cadre_slot_run_t *run)
+cadre_cuda_conversion_reserve(cadre_cuda_conversion_t *self, const cadre_layout_t *layout,
+                              const cadre_slot_run_t *run)
 {
     bool any = false;
     self->flag_count = 0;
     for (int i = 0; i < layout->variable_count; i++) {
-        any = any || cadre_cuda_narrow_variable(run, &layout->variables[i]);
+        any = any || cadre_cuda_conversion_has_variable(run, &layout->variables[i]);
     }
     for (int i = 0; i < layout->output_count; i++) {
-        if (cadre_cuda_narrow_gradient(run, &layout->outputs[i])) {
+        if (cadre_cuda_conversion_has_gradient(run, &layout->outputs[i])) {
             self->flag_count = cadre_program_push_count(run->program);
         }
     }
@@ -75,34 +75,34 @@ count_of(size_t size_bytes)
     return (int64_t)(size_bytes / cadre_dtype_size(CADRE_F32));
 }
 
-/* The narrow twin of what lies at `offset` in the block. */
+/* The bf16 of what lies at `offset` in the block. */
 static uint16_t *
-twin(const cadre_cuda_narrow_t *self, size_t offset)
+words_of(const cadre_cuda_conversion_t *self, size_t offset)
 {
     return (uint16_t *)(void *)(self->block + offset / 2);
 }
 
 static int32_t *
-device_flags(const cadre_cuda_narrow_t *self)
+device_flags(const cadre_cuda_conversion_t *self)
 {
     return (int32_t *)(void *)(self->block + self->flags_offset);
 }
 
 int
-cadre_cuda_narrow_in(const cadre_cuda_narrow_t *self, const void *data,
-                     const cadre_layout_input_t *input, char *block, cudaStream_t stream)
+cadre_cuda_conversion_copy_in(const cadre_cuda_conversion_t *self, const void *data,
+                              const cadre_layout_input_t *input, char *block, cudaStream_t stream)
 {
-    uint16_t *words = twin(self, input->offset);
+    uint16_t *words = words_of(self, input->offset);
     CADRE_CUDA_TRY(
         cudaMemcpyAsync(words, data, input->size_bytes / 2, cudaMemcpyHostToDevice, stream));
     return cadre_cuda_from_bf16(words, (float *)(void *)(block + input->offset),
                                 count_of(input->size_bytes), stream) < 0
-               ? cadre_fail(CADRE_EDEVICE, "the device refused to widen a variable")
+               ? cadre_fail(CADRE_EDEVICE, "the device refused to convert a variable from bf16")
                : 0;
 }
 
 int
-cadre_cuda_narrow_begin_out(const cadre_cuda_narrow_t *self, cudaStream_t stream)
+cadre_cuda_conversion_begin_out(const cadre_cuda_conversion_t *self, cudaStream_t stream)
 {
     if (self->flag_count > 0) {
         CADRE_CUDA_TRY(cudaMemsetAsync(device_flags(self), 0,
@@ -112,14 +112,15 @@ cadre_cuda_narrow_begin_out(const cadre_cuda_narrow_t *self, cudaStream_t stream
 }
 
 int
-cadre_cuda_narrow_out(const cadre_cuda_narrow_t *self, const cadre_layout_output_t *output,
-                      const char *block, void *to, cudaStream_t stream)
+cadre_cuda_conversion_copy_out(const cadre_cuda_conversion_t *self,
+                               const cadre_layout_output_t *output, const char *block, void *to,
+                               cudaStream_t stream)
 {
-    uint16_t *words = twin(self, output->offset);
+    uint16_t *words = words_of(self, output->offset);
     const float *numbers = (const float *)(const void *)(block + output->offset);
     if (cadre_cuda_to_bf16(numbers, words, count_of(output->size_bytes),
                            &device_flags(self)[output->place.index], stream) < 0) {
-        return cadre_fail(CADRE_EDEVICE, "the device refused to narrow a gradient");
+        return cadre_fail(CADRE_EDEVICE, "the device refused to convert a gradient to bf16");
     }
     CADRE_CUDA_TRY(
         cudaMemcpyAsync(to, words, output->size_bytes / 2, cudaMemcpyDeviceToHost, stream));
@@ -127,7 +128,7 @@ cadre_cuda_narrow_out(const cadre_cuda_narrow_t *self, const cadre_layout_output
 }
 
 int
-cadre_cuda_narrow_end_out(const cadre_cuda_narrow_t *self, cudaStream_t stream)
+cadre_cuda_conversion_end_out(const cadre_cuda_conversion_t *self, cudaStream_t stream)
 {
     if (self->flag_count > 0) {
         CADRE_CUDA_TRY(cudaMemcpyAsync(self->flags, device_flags(self),
@@ -138,7 +139,7 @@ cadre_cuda_narrow_end_out(const cadre_cuda_narrow_t *self, cudaStream_t stream)
 }
 
 void
-cadre_cuda_narrow_tell(const cadre_cuda_narrow_t *self, const cadre_slot_run_t *run)
+cadre_cuda_conversion_report(const cadre_cuda_conversion_t *self, const cadre_slot_run_t *run)
 {
     for (int i = 0; i < self->flag_count; i++) {
         if (self->flags[i] != 0) {

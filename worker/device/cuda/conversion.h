@@ -1,0 +1,56 @@
+/*
+ * conversion - variables and gradients that are bf16 on the host, and f32 in a slot's block.
+ *
+ * Both are converted on the device, by the stream that copies them: half the bytes cross the bus.
+ * The bf16 of what lies at some offset in the block lies in memory of its own, at half the offset.
+ *
+ * Owner: a slot. Thread: the slot's.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_CONVERSION_H
+#define CADRE_WORKER_DEVICE_CUDA_CONVERSION_H
+
+#include "worker/device/cuda/cuda_status.h"
+#include "worker/device/cuda/layout.h"
+#include "worker/device/device.h"
+
+/* Zeroed memory is an empty one. */
+typedef struct {
+    char *block; /* on the device; both only grow */
+    size_t size_bytes;
+    int32_t *flags; /* pinned; [flag_count] */
+    int flag_room;
+    int flag_count;      /* pushes of the run in progress; 0: none of them is bf16 */
+    size_t flags_offset; /* of their copy on the device */
+} cadre_cuda_conversion_t;
+
+void cadre_cuda_conversion_fini(cadre_cuda_conversion_t *self);
+
+/* Makes room for what the run has in bf16, if anything. */
+int cadre_cuda_conversion_reserve(cadre_cuda_conversion_t *self, const cadre_layout_t *layout,
+                                  const cadre_slot_run_t *run);
+
+/* Returns whether the run has this variable, or this gradient, in bf16. */
+bool cadre_cuda_conversion_has_variable(const cadre_slot_run_t *run,
+                                        const cadre_layout_input_t *input);
+bool cadre_cuda_conversion_has_gradient(const cadre_slot_run_t *run,
+                                        const cadre_layout_output_t *output);
+
+/* Enqueues the copy of a variable in bf16, from pinned memory, and its conversion into its place of
+ * `block`. */
+int cadre_cuda_conversion_copy_in(const cadre_cuda_conversion_t *self, const void *data,
+                                  const cadre_layout_input_t *input, char *block,
+                                  cudaStream_t stream);
+
+/* Enqueue what stands before the first gradient in bf16 of a run, and after the last one. */
+int cadre_cuda_conversion_begin_out(const cadre_cuda_conversion_t *self, cudaStream_t stream);
+int cadre_cuda_conversion_end_out(const cadre_cuda_conversion_t *self, cudaStream_t stream);
+
+/* Enqueues the conversion of a gradient in `block` to bf16, and its copy to pinned memory. */
+int cadre_cuda_conversion_copy_out(const cadre_cuda_conversion_t *self,
+                                   const cadre_layout_output_t *output, const char *block, void *to,
+                                   cudaStream_t stream);
+
+/* Sets run->not_finite, when all of that has happened. */
+void cadre_cuda_conversion_report(const cadre_cuda_conversion_t *self, const cadre_slot_run_t *run);
+
+#endif
