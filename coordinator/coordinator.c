@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
-#include "coordinator/core/waiting.h"
+#include "coordinator/core/dispatch/waiting.h"
 
 enum { WAITING_LOG_MS = 5000 };
 
@@ -27,7 +27,7 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
 {
     int64_t now_ms = cadre_clock_now_ms();
     char text[CADRE_WAITING_TEXT_SIZE];
-    what = cadre_waiting_words(&self->core, what, text);
+    what = cadre_waiting_words(&self->core.waiting, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;
     } else if (now_ms - *since_ms >= WAITING_LOG_MS) {

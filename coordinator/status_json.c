@@ -187,7 +187,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
     json_object_set_new(json_object_get(status, "closures"), "returned",
-                        json_integer((json_int_t)core->returned));
+                        json_integer((json_int_t)core->reach.returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "messages",

@@ -39,6 +39,82 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     }
 }
 
+/* Links what is told to workers of closures, and what they say of them. */
+static void
+init_dispatch(cadre_core_t *self)
+{
+    cadre_apart_init(&self->apart, &self->membership);
+    cadre_acks_init(&self->acks, &self->membership, &self->effects);
+    cadre_closure_sender_init(&self->sender,
+                              &(cadre_closure_sender_links_t){.options = &self->options,
+                                                              .members = &self->membership,
+                                                              .recovery = &self->recovery,
+                                                              .checkpoint = &self->checkpoint,
+                                                              .effects = &self->effects});
+    cadre_attempts_init(&self->attempts, &(cadre_attempts_links_t){.options = &self->options,
+                                                                   .members = &self->membership,
+                                                                   .catalogue = &self->catalogue,
+                                                                   .queue = &self->queue,
+                                                                   .begun = &self->begun,
+                                                                   .replay = &self->replay,
+                                                                   .checkpoint = &self->checkpoint,
+                                                                   .apart = &self->apart,
+                                                                   .sender = &self->sender,
+                                                                   .totals = &self->totals,
+                                                                   .effects = &self->effects});
+    cadre_reach_init(&self->reach, &(cadre_reach_links_t){.options = &self->options,
+                                                          .members = &self->membership,
+                                                          .catalogue = &self->catalogue,
+                                                          .recovery = &self->recovery,
+                                                          .effects = &self->effects});
+    cadre_reports_init(&self->reports, &(cadre_reports_links_t){.options = &self->options,
+                                                                .catalogue = &self->catalogue,
+                                                                .recovery = &self->recovery,
+                                                                .apart = &self->apart,
+                                                                .attempts = &self->attempts,
+                                                                .reach = &self->reach,
+                                                                .sender = &self->sender,
+                                                                .totals = &self->totals,
+                                                                .effects = &self->effects});
+}
+
+/* Links who chooses workers, and who watches what they run. */
+static void
+init_choices(cadre_core_t *self)
+{
+    cadre_dispatcher_init(&self->dispatcher,
+                          &(cadre_dispatcher_links_t){.members = &self->membership,
+                                                      .queue = &self->queue,
+                                                      .replay = &self->replay,
+                                                      .windows = &self->windows,
+                                                      .acks = &self->acks,
+                                                      .reach = &self->reach,
+                                                      .attempts = &self->attempts,
+                                                      .effects = &self->effects});
+    cadre_overruns_init(&self->overruns, &(cadre_overruns_links_t){.members = &self->membership,
+                                                                   .leases = &self->leases,
+                                                                   .catalogue = &self->catalogue,
+                                                                   .queue = &self->queue,
+                                                                   .dispatcher = &self->dispatcher,
+                                                                   .sender = &self->sender,
+                                                                   .attempts = &self->attempts,
+                                                                   .apart = &self->apart,
+                                                                   .totals = &self->totals,
+                                                                   .effects = &self->effects});
+    cadre_trials_init(&self->trials, &(cadre_trials_links_t){.members = &self->membership,
+                                                             .catalogue = &self->catalogue,
+                                                             .dispatcher = &self->dispatcher,
+                                                             .attempts = &self->attempts,
+                                                             .apart = &self->apart,
+                                                             .effects = &self->effects});
+    self->waiting = (cadre_waiting_t){.replay = &self->replay,
+                                      .recovery = &self->recovery,
+                                      .windows = &self->windows,
+                                      .checkpoint = &self->checkpoint,
+                                      .reach = &self->reach,
+                                      .overruns = &self->overruns};
+}
+
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
@@ -58,7 +134,6 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
-    cadre_apart_init(&self->apart, &self->membership);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->membership,
                                                                    .catalogue = &self->catalogue,
@@ -100,26 +175,18 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
+    init_dispatch(self);
+    init_choices(self);
 }
 
 void
 cadre_core_fini(cadre_core_t *self)
 {
-    cadre_member_t *member = NULL;
-    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        while (member->in_flight.first) {
-            cadre_closure_t *closure = member->in_flight.first;
-            cadre_closure_list_remove(&member->in_flight, closure);
-            if (closure->kept) {
-                cadre_replay_drop(&self->replay, closure);
-            } else {
-                cadre_closure_queue_put_back(&self->queue, closure);
-            }
-        }
-    }
+    cadre_attempts_clear(&self->attempts);
     cadre_closure_queue_fini(&self->queue);
     cadre_begun_fini(&self->begun);
     cadre_apart_fini(&self->apart);
+    cadre_reach_fini(&self->reach);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
     cadre_recovery_fini(&self->recovery);
@@ -202,7 +269,7 @@ static void
 take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
 {
     cadre_resources_lost(self, worker, died);
-    cadre_dispatch_lost(self, worker, died);
+    cadre_attempts_lose(&self->attempts, worker, died);
     cadre_membership_note_end(&self->membership, worker, self->effects.now_ms, died);
 }
 
@@ -374,8 +441,8 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
         cadre_resources_brief(self, worker);
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
-    cadre_overruns_heard(worker, hello->held);
-    cadre_dispatch_compare(self, worker, hello->held, true);
+    cadre_overruns_on_held(worker, hello->held);
+    cadre_reports_on_held(&self->reports, worker, hello->held, true);
 }
 
 /* Answers the HELLO of a ps. */
@@ -443,13 +510,12 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
     }
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_members_repeat_drain(&self->members, member);
-        member->ack_due = true; /* so that it knows that it is heard */
-        member->ack_request = request;
+        cadre_acks_note_heartbeat(member, request);
         cadre_admission_on_heartbeat(self, member, heartbeat);
         cadre_resources_on_heartbeat(self, member, heartbeat);
-        cadre_reach_on_heartbeat(self, member, heartbeat);
-        cadre_overruns_heard(member, heartbeat->held);
-        cadre_dispatch_compare(self, member, heartbeat->held, false);
+        cadre_reach_on_heartbeat(&self->reach, member, heartbeat);
+        cadre_overruns_on_held(member, heartbeat->held);
+        cadre_reports_on_held(&self->reports, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
         ack.request = request; /* so that it knows that it is heard */
@@ -462,7 +528,7 @@ static void
 on_closure_failed(cadre_core_t *self, cadre_member_t *worker,
                   const cadre_closure_failed_message_t *failed)
 {
-    uint32_t lacked = cadre_dispatch_failed(self, worker, failed);
+    uint32_t lacked = cadre_reports_on_failed(&self->reports, worker, failed);
     if (lacked > 0) {
         cadre_admission_on_unable(self, worker, lacked);
     }
@@ -485,7 +551,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         cadre_announcements_on_want(&self->announcements, member, &message->want);
         break;
     case CADRE_FOR_COORDINATOR_CLOSURE_DONE:
-        cadre_dispatch_done(self, member, message);
+        cadre_reports_on_done(&self->reports, member, message);
         break;
     case CADRE_FOR_COORDINATOR_CLOSURE_FAILED:
         on_closure_failed(self, member, &message->closure_failed);
@@ -617,6 +683,18 @@ tick_leases(cadre_core_t *self, bool unread)
     return due_ms;
 }
 
+/* Hands out closures, while the job can go on; those that are apart first, since they need workers
+ * that are chosen for them. Returns whether there is more than one turn does. */
+static bool
+hand_out(cadre_core_t *self)
+{
+    if (self->fatal) {
+        return false;
+    }
+    cadre_trials_tick(&self->trials);
+    return cadre_dispatcher_tick(&self->dispatcher);
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
@@ -629,17 +707,16 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_core_advance_drops(self);
         cadre_announcements_tell_variables(&self->announcements); /* before what needs them */
-        cadre_dispatch_cancel(self);
+        cadre_attempts_cancel(&self->attempts);
         cadre_admission_tick(self);
         cadre_resources_tick(self);
-        cadre_overruns_tick(self);
-        cadre_trials_tick(self);
-        due_ms = cadre_dispatch(self) ? now_ms : due_ms;
+        cadre_overruns_tick(&self->overruns);
+        due_ms = hand_out(self) ? now_ms : due_ms;
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
-            due_ms = cadre_min_u64(due_ms, self->watch_due_ms);
+            due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);
         }
     }
-    cadre_dispatch_acknowledge(self);
+    cadre_acks_tick(&self->acks, self->stopping);
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_admission_chase(self) || asks || self->queue.cancelling;
     due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;

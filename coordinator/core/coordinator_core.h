@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/apart.h"
 #include "coordinator/core/catalogue/announcements.h"
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/catalogue/drops.h"
@@ -24,6 +23,16 @@
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/core_options.h"
+#include "coordinator/core/dispatch/acks.h"
+#include "coordinator/core/dispatch/apart.h"
+#include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/closure_sender.h"
+#include "coordinator/core/dispatch/dispatcher.h"
+#include "coordinator/core/dispatch/overruns.h"
+#include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/dispatch/reports.h"
+#include "coordinator/core/dispatch/trials.h"
+#include "coordinator/core/dispatch/waiting.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/members.h"
@@ -34,15 +43,6 @@
 #include "coordinator/core/shards/shard_requests.h"
 #include "coordinator/core/shards/windows.h"
 
-/* The closure that has run for longest. */
-typedef struct {
-    uint64_t closure; /* 0: none runs */
-    const char *function;
-    uint32_t worker;
-    uint64_t ran_ms;
-    uint32_t shard; /* that it waits for; UINT32_MAX: none is known */
-    uint64_t waits_ms;
-} cadre_longest_t;
 
 typedef struct cadre_core cadre_core_t;
 
@@ -69,22 +69,28 @@ struct cadre_core {
     cadre_operations_t operations; /* what is done with values on shards */
     cadre_totals_t totals;
 
-    uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
-    uint32_t turn;     /* worker index that is served next */
+    /* Who runs what: coordinator/core/dispatch. */
+    cadre_apart_t apart;
+    cadre_closure_sender_t sender;
+    cadre_attempts_t attempts;
+    cadre_acks_t acks;
+    cadre_reach_t reach;
+    cadre_reports_t reports;
+    cadre_dispatcher_t dispatcher;
+    cadre_overruns_t overruns;
+    cadre_trials_t trials;
+    cadre_waiting_t waiting;
+
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
-    cadre_apart_t apart; /* closures that are handed out apart from all others */
-    int fatal;           /* the job cannot go on: every call answers this */
+    int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
     uint32_t lacks;                 /* how often a worker has not what closures may need */
     bool unserved;                  /* closures may wait that no worker can run; */
     cadre_unserved_t redo_unserved; /* one that is to run again does */
     uint64_t admission_due_ms;      /* when to look at that again */
-    uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t watch_due_ms;   /* when to look again at what runs */
-    cadre_longest_t longest; /* when that was done last */
-    bool keys_unreadable;    /* as cadre_keyring_unreadable says */
+    bool keys_unreadable;           /* as cadre_keyring_unreadable says */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -161,96 +167,6 @@ void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
 void cadre_core_announce_resource(cadre_core_t *self);
 
 /* --- between the files of the core --- */
-
-/* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
-bool cadre_dispatch(cadre_core_t *self);
-
-/* Whether this worker could run the closure, as far as that does not change from turn to turn. */
-bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
-                            const cadre_closure_t *closure);
-
-/* Whether the worker, which may be NULL, has room for another closure now. */
-bool cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member);
-
-/* Whether a closure that is queued again may go now. */
-bool cadre_dispatch_may_go(const cadre_core_t *self, const cadre_closure_t *closure);
-
-/* Begins an attempt at a closure that is queued; one whose arguments cannot be had ends. */
-void cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure);
-
-/* sending.c: sends a closure that `member` has, again or for the first time. */
-void cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member,
-                         cadre_closure_t *closure);
-
-/* A worker lacks an argument of the closure that it was not told: all are told next time. */
-void cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker);
-
-/* reports.c */
-void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
-                         const cadre_message_t *message);
-
-/* Takes that an attempt failed. Returns the function that the worker turns out to lack; 0: none. */
-uint32_t cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
-                               const cadre_closure_failed_message_t *failed);
-
-/* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
- */
-void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
-
-/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
- * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
-void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
-                            const char *why);
-
-/* What a member that goes had in flight is queued again. `died`: what may have been running counts
- * the attempt as lost. */
-void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);
-
-/* Tells a worker to stop a closure; gives one in flight back to whoever handed it out; fails one
- * for good. */
-void cadre_dispatch_tell_cancel(cadre_core_t *self, const cadre_member_t *member, uint64_t id);
-void cadre_dispatch_put_back(cadre_core_t *self, cadre_closure_t *closure);
-void cadre_dispatch_fail(cadre_core_t *self, cadre_closure_t *closure, int status,
-                         const char *text);
-
-/* What a worker says it holds: closures it should have and does not are sent again. `all` (it says
- * HELLO): also those that were sent a moment ago, and what has ended or runs elsewhere is
- * cancelled. */
-void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t held,
-                            bool all);
-
-/* Tells the workers to stop what is in flight, while the queue is cancelling. */
-void cadre_dispatch_cancel(cadre_core_t *self);
-void cadre_dispatch_acknowledge(cadre_core_t *self);
-void cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member);
-
-/* reach.c: takes what a worker says of shards; notes that a worker gave a closure back because it
- * hears nothing of a shard; whether the worker reaches what the closure is known to need. */
-void cadre_reach_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
-                              const cadre_heartbeat_message_t *heartbeat);
-void cadre_reach_on_returned(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
-                             uint64_t shard);
-bool cadre_reach_may_run(const cadre_core_t *self, const cadre_member_t *member,
-                         const cadre_closure_t *closure);
-
-/* Returns the first READY shard of which no worker hears anything, though there are workers;
- * UINT32_MAX when there is none. */
-uint32_t cadre_reach_lost_shard(const cadre_core_t *self);
-
-/* Returns the shard that a closure on this worker waits for, as that has said last, and in `*ms`
- * for how long; UINT32_MAX when it waits for none. */
-uint32_t cadre_reach_waits_for(const cadre_member_t *member, uint64_t closure, uint64_t *ms);
-
-/* trials.c: the worker that a suspect resource is on trial on, or is from now on if it is `wanted`;
- * NULL. */
-cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
-
-/* overruns.c: looks at what runs; notes what a worker says it holds. */
-void cadre_overruns_tick(cadre_core_t *self);
-void cadre_overruns_heard(cadre_member_t *member, cadre_u64s_t held);
-
-/* Closures that are handed out apart: suspect ones to workers of their own. */
-void cadre_trials_tick(cadre_core_t *self);
 
 /* admission.c: what a worker says of its data and native functions; that it lacks a function;
  * that it goes. */

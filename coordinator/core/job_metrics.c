@@ -60,7 +60,8 @@ add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
             (labelled_t[]){{"finished", totals->finished}, {"failed", totals->failed}});
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_total", totals->attempts,
                                "Closures handed to a worker, second attempts counted too.");
-    cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total", core->returned,
+    cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total",
+                               core->reach.returned,
                                "Attempts given back by workers that did not reach a shard.");
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,

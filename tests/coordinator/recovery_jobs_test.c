@@ -179,7 +179,7 @@ Test(recovery_jobs, an_attempt_begun_before_the_restore_does_not_count)
     cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
     fixture_schedule(self, 1);
     fixture_schedule(self, 2);
-    self->core.turn = 0;
+    self->core.dispatcher.turn = 0;
     fixture_turn(self);
     lose(self, 1);
     restore(self, 1);

@@ -460,7 +460,7 @@ look_at_replay(cadre_core_t *self)
                                        CADRE_UNSERVED_MS)) {
         int status = explain(self, closure);
         cadre_replay_take_out(&self->replay, closure);
-        cadre_dispatch_give_up(self, closure, status, cadre_error_text());
+        cadre_attempts_give_up(&self->attempts, closure, status, cadre_error_text());
     }
 }
 
@@ -481,6 +481,6 @@ cadre_admission_tick(cadre_core_t *self)
     cadre_closure_t *closure = cadre_closure_lanes_unserved(
         &self->queue.lanes, is_unserved, self, self->effects.now_ms, CADRE_UNSERVED_MS);
     if (closure && !self->queue.cancelling) {
-        cadre_dispatch_refuse(self, closure, explain(self, closure));
+        cadre_attempts_refuse(&self->attempts, closure, explain(self, closure));
     }
 }

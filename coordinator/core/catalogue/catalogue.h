@@ -21,7 +21,6 @@
 #include "common/spec/optimizer_spec.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
-#include "common/wire/shard_set.h"
 #include "coordinator/core/catalogue/partitioner.h"
 #include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/closure.h"
@@ -53,7 +52,6 @@ struct cadre_function {
     uint64_t hash;
     cadre_chunk_t *program;    /* encoded; NULL for a native function */
     cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: of announcements */
-    cadre_shard_set_t needs;   /* shards that closures of it were given back for: reach.c's */
 };
 
 /* What a worker says of a dataset. */

@@ -2,13 +2,13 @@
  * resources - which workers build what, which have it, and resources that kill those who build
  * them.
  *
- * A resource is told to every worker when it is created and to every worker that joins; each builds
- * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
- * build may have been killed by any of them, or by a closure, or by something else: that is judged
- * as for closures (suspicion.h), and a resource that is suspect is tried alone like them
- * (trials.c). Only its trials count from there on, so that whatever kills many workers at once is
- * not taken for a resource. Where it is proved to kill, its closures fail. Any worker that builds
- * it clears it.
+ * A resource is told to every worker when it is created and to every worker that joins; each
+ * builds it by itself and says so with its heartbeats. A worker that is lost while it had resources
+ * to build may have been killed by any of them, or by a closure, or by something else: that is
+ * judged as for closures (suspicion.h), and a resource that is suspect is tried alone like them
+ * (dispatch/trials.h). Only its trials count from there on, so that whatever kills many workers at
+ * once is not taken for a resource. Where it is proved to kill, its closures fail. Any worker that
+ * builds it clears it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -271,7 +271,8 @@ static void
 try(cadre_core_t *self, cadre_resource_t *resource)
 {
     leave_unreachable(self, resource);
-    cadre_member_t *member = cadre_trials_resource(self, resource, is_wanted(self, resource));
+    cadre_member_t *member =
+        cadre_trials_resource(&self->trials, resource, is_wanted(self, resource));
     if (!member) {
         return;
     }
@@ -289,11 +290,12 @@ refuse(cadre_core_t *self, const cadre_resource_t *resource)
 {
     cadre_closure_t *closure = NULL;
     while ((closure = cadre_closure_lanes_naming(&self->queue.lanes, resource->id))) {
-        cadre_dispatch_refuse(self, closure, cadre_fail(CADRE_EPOISON, "%s", resource->error));
+        cadre_attempts_refuse(&self->attempts, closure,
+                              cadre_fail(CADRE_EPOISON, "%s", resource->error));
     }
     while ((closure = cadre_closure_log_first(&self->replay.redo)) && names(closure, resource)) {
         cadre_replay_take_out(&self->replay, closure);
-        cadre_dispatch_give_up(self, closure, CADRE_EPOISON, resource->error);
+        cadre_attempts_give_up(&self->attempts, closure, CADRE_EPOISON, resource->error);
     }
 }
 

@@ -106,7 +106,7 @@ void cadre_closure_destroy(cadre_closure_t **self_p);
 /* Begins another attempt, on the worker with this incarnation. */
 void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
 
-/* Whether it is handed out apart from all others, to a worker chosen for it (trials.c). */
+/* Whether it is handed out apart from all others, to a worker chosen for it (dispatch/trials.h). */
 bool cadre_closure_is_apart(const cadre_closure_t *self);
 
 /* Whether this worker was given that attempt. */

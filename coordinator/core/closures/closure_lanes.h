@@ -65,7 +65,7 @@ enum { CADRE_QUEUE_NEW_TOO = 0 };
 /* The one that comes first for the worker with index `worker`, which has these abilities:
  * tagged for it, begun before, ready, new; NULL when there is none. Only closures that were begun
  * before and have an id below `below`, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are
- * tried apart (trials.c); none that `filter` (NULL: there is none) keeps from it, by
+ * tried apart (dispatch/trials.h); none that `filter` (NULL: there is none) keeps from it, by
  * its function. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,

@@ -5,9 +5,9 @@
  * Owner:   the closure or resource. Thread: under the coordinator's lock.
  *
  * Workers die of many things, so a death proves little. From CADRE_SUSPECT_DEATHS on it is suspect:
- * it is tried alone, rather where nobody died of it yet (trials.c), so that nothing else can be to
- * blame. And each death is weighed against how long workers live without it: one that had it for
- * 3 s in a place whose processes last 2 s on the average was to be expected. It is poison at
+ * it is tried alone, rather where nobody died of it yet (dispatch/trials.h), so that nothing else
+ * can be to blame. And each death is weighed against how long workers live without it: one that had
+ * it for 3 s in a place whose processes last 2 s on the average was to be expected. It is poison at
  * CADRE_POISON_DEATHS when that is CADRE_POISON_FACTOR times what was to be expected, or more.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_SUSPICION_H

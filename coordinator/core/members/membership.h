@@ -27,14 +27,13 @@ typedef struct cadre_member {
     uint32_t index;    /* the one it has */
     uint64_t key;      /* that it joined under; 0: without one */
     uint64_t joined_ms;
-    uint64_t heard_ms;      /* or, of one that is kept, by when it is expected to be */
-    uint64_t heartbeat;     /* last sequence */
-    bool suspect;           /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
-    bool kept;              /* its connection closed after an own stall; not heard since */
-    bool draining;          /* finishes what it has */
-    bool drain_asked;       /* by the API: told again until it leaves */
-    uint64_t rest_until_ms; /* it gave work back: no new work before */
-    uint32_t protocol;      /* that it was told to speak */
+    uint64_t heard_ms;  /* or, of one that is kept, by when it is expected to be */
+    uint64_t heartbeat; /* last sequence */
+    bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
+    bool kept;          /* its connection closed after an own stall; not heard since */
+    bool draining;      /* finishes what it has */
+    bool drain_asked;   /* by the API: told again until it leaves */
+    uint32_t protocol;  /* that it was told to speak */
     char *host;
     uint32_t process;
     char *address; /* ps: its data endpoint */
@@ -42,24 +41,34 @@ typedef struct cadre_member {
     uint32_t slots;
     uint64_t counters[64]; /* from its last heartbeat */
 
-    /* Workers: what they have, kept by the dispatcher. */
+    /* Workers: what they have, kept by dispatch/attempts. */
     cadre_closure_list_t in_flight;
-    uint64_t ended;   /* closures it reported */
-    uint64_t refused; /* reports of closures that it was not given */
-    uint64_t
-        *overdue; /* ids of closures that it was told to stop, past their deadline, and holds */
-    uint32_t overdue_count;
-    uint32_t credit;       /* closures it may hold */
-    uint64_t credit_ms;    /* when it was computed */
-    uint64_t credit_ended; /* `ended` then */
-    uint64_t credit_us;    /* what the closures since then took, from their arrival to their end */
-    uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
+
+    /* Workers: what they reported, kept by dispatch/reports. */
+    uint64_t ended;         /* closures it reported */
+    uint64_t took_us;       /* what those that ended well took, from their arrival to their end */
+    uint64_t refused;       /* reports of closures that it was not given */
+    uint64_t rest_until_ms; /* it gave work back: no new work before */
+
+    /* Workers: how much they may have, kept by dispatch/dispatcher. */
+    uint32_t credit;         /* closures it may hold */
+    uint64_t credit_ms;      /* when it was computed, */
+    uint64_t credit_ended;   /* `ended` then, */
+    uint64_t credit_took_us; /* and `took_us` */
+
+    /* Workers: reports to acknowledge, kept by dispatch/acks. */
+    uint64_t *acks; /* (closure, attempt) */
     size_t ack_items;
+    size_t ack_capacity;
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
     uint64_t ack_request; /* the number of that */
-    size_t ack_capacity;
 
-    /* Workers: what they say of shards, kept by reach.c. */
+    /* Workers: closures that they were told to stop past their deadline, and hold; kept by
+     * dispatch/overruns. */
+    uint64_t *overdue;
+    uint32_t overdue_count;
+
+    /* Workers: what they say of shards, kept by dispatch/reach. */
     cadre_shard_set_t unreachable; /* of which they hear nothing */
     uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
     size_t wait_items;
@@ -79,6 +88,8 @@ typedef struct cadre_member {
     cadre_resource_set_t resources_told; /* it was told to build these */
     uint64_t resources_ms;               /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
+
+    /* Workers: kept by dispatch/apart, and for how long by dispatch/trials and resources.c. */
     uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
     uint64_t alone_until_ms; /* it does nothing beside its trial */
 } cadre_member_t;

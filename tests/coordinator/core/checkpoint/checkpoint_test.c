@@ -177,7 +177,7 @@ Test(checkpoint, counts_no_failure_of_a_closure_that_was_never_begun)
     cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
     char text[CADRE_CLOSURE_ERROR_SIZE];
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
-    cadre_dispatch_refuse(&self->core, closure, cadre_fail(CADRE_EPOISON, "its resource"));
+    cadre_attempts_refuse(&self->core.attempts, closure, cadre_fail(CADRE_EPOISON, "its resource"));
     cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EPOISON);
     bring_to(self, CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.totals.failed, 0);

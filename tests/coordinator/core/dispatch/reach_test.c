@@ -1,5 +1,7 @@
 /* Workers that do not reach a shard: what needs it goes to others, and every wait has a name. */
-#include "coordinator/core/waiting.h"
+#include "coordinator/core/dispatch/reach.h"
+
+#include "coordinator/core/dispatch/waiting.h"
 #include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"
 
@@ -108,12 +110,13 @@ Test(reach, where_nobody_reaches_a_shard_its_ps_lives_and_what_waits_has_a_name)
     cadre_closure_t *closure = fixture_schedule(self, 1);
     fixture_turn(self);
     beat(self, 0, 1, 1, no_waits);
-    cr_expect_eq(cadre_reach_lost_shard(&self->core), UINT32_MAX, "one of two does");
+    cr_expect_eq(cadre_reach_lost_shard(&self->core.reach), UINT32_MAX, "one of two does");
     beat(self, 1, 1, 1, no_waits);
     give_back(self, holder(closure), closure);
     cr_assert_eq(holder(closure), UINT32_MAX);
-    cr_expect_eq(cadre_reach_lost_shard(&self->core), 0);
-    cr_expect(strstr(cadre_waiting_words(&self->core, "1 closure", text), "no worker reaches ps 0"),
+    cr_expect_eq(cadre_reach_lost_shard(&self->core.reach), 0);
+    cr_expect(strstr(cadre_waiting_words(&self->core.waiting, "1 closure", text),
+                     "no worker reaches ps 0"),
               "%s", text);
     cr_expect_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     beat(self, 1, 2, 0, no_waits);
@@ -166,7 +169,8 @@ Test(reach, status_names_closure_worker_and_shard)
         cadre_membership_heard(self->core.membership.ps[0], self->now_ms);
         beat(self, 0, 3 + (uint64_t)i, 0, (cadre_u64s_t){waits, 6});
     }
-    cr_expect(strstr(cadre_waiting_words(&self->core, "1 closure", text), "waits for ps 0 for 7 s"),
+    cr_expect(strstr(cadre_waiting_words(&self->core.waiting, "1 closure", text),
+                     "waits for ps 0 for 7 s"),
               "%s", text);
     fixture_destroy(&self);
 }

@@ -1,17 +1,12 @@
-/*
- * sending - a closure on its way to a worker, with the results of others that are its arguments.
- *
- * Those are told where the worker does not have them, as far as is known; a worker that lacks one
- * all the same hands the closure back, and gets it again with all that it lacks.
- */
+#include "coordinator/core/dispatch/closure_sender.h"
+
 #include <stdlib.h>
 #include <xxhash.h>
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
-#include "coordinator/core/coordinator_core.h"
 
-/* Lists of a CLOSURE that takes results of others. */
+/* The lists of a CLOSURE that takes results of others. */
 typedef struct {
     const char **names;
     size_t name_count;
@@ -21,6 +16,13 @@ typedef struct {
     size_t value_items;
 } lists_t;
 
+void
+cadre_closure_sender_init(cadre_closure_sender_t *self, const cadre_closure_sender_links_t *links)
+{
+    *self = (cadre_closure_sender_t){.links = *links};
+}
+
+/* Adds one argument, and its value where the worker does not have it. */
 static void
 add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
           cadre_message_t *message)
@@ -29,6 +31,7 @@ add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
     bool is_told = !cadre_results_are_on(argument->from, argument->position, worker);
     const uint64_t items[] = {argument->from->closure_id, argument->from->attempt,
                               argument->position, is_told};
+
     lists->names[lists->name_count++] = argument->name;
     for (size_t i = 0; i < CADRE_COUNT_OF(items); i++) {
         lists->values[lists->value_items++] = items[i];
@@ -36,13 +39,15 @@ add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
     if (!is_told) {
         return;
     }
+
     for (size_t i = 0; i < value->count; i++) {
         lists->tensors[lists->item_count++] = value->items[i];
     }
     cadre_tensor_list_add_chunks(value, message);
 }
 
-/* What was told is there from now on; not for this message, which may tell more than is kept. */
+/* Notes that the worker has what it is told, for the messages after this one: a worker may keep
+ * less than one message tells. */
 static void
 note_told(const cadre_closure_t *closure, uint64_t worker)
 {
@@ -54,7 +59,7 @@ note_told(const cadre_closure_t *closure, uint64_t worker)
     }
 }
 
-/* Adds the values after the closure's own tensors; the lists are the caller's. */
+/* Adds the values behind the closure's own tensors; gives lists that the caller frees. */
 static lists_t
 add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *message)
 {
@@ -66,6 +71,7 @@ add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *mes
         .names = cadre_calloc(closure->name_count + closure->argument_count, sizeof(char *)),
         .tensors = cadre_calloc(items, sizeof(uint64_t)),
         .values = cadre_calloc(4 * closure->argument_count, sizeof(uint64_t))};
+
     for (size_t i = 0; i < closure->name_count; i++) {
         lists.names[lists.name_count++] = closure->names[i];
     }
@@ -76,55 +82,73 @@ add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *mes
         add_value(&lists, &closure->arguments[i], worker, message);
     }
     note_told(closure, worker);
+
     message->closure.names = (cadre_strs_t){lists.names, lists.name_count};
     message->closure.tensors = (cadre_u64s_t){lists.tensors, lists.item_count};
     message->closure.values = (cadre_u64s_t){lists.values, lists.value_items};
     return lists;
 }
 
-/* Mixed well, since functions feed it to generators whose states may be a step of the id apart:
- * splitmix64 adds to its state what a plain multiple of the id would add to the seed. */
+/* Returns the seed of a closure. It is mixed well, since functions feed it to generators whose
+ * states may be a step of the id apart: splitmix64 adds to its state what a plain multiple of the
+ * id would add to the seed. */
 static uint64_t
-closure_seed(const cadre_core_t *self, uint64_t closure)
+seed_of(const cadre_closure_sender_t *self, uint64_t closure)
 {
-    return XXH3_64bits_withSeed(&closure, sizeof(closure), self->options.seed);
+    return XXH3_64bits_withSeed(&closure, sizeof(closure), self->links.options->seed);
 }
 
 void
-cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
+cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member_t *worker,
+                          cadre_closure_t *closure)
 {
-    cadre_message_t message = cadre_effects_message(&self->effects, CADRE_MESSAGE_CLOSURE);
+    const cadre_closure_sender_links_t *links = &self->links;
+    cadre_message_t message = cadre_effects_message(links->effects, CADRE_MESSAGE_CLOSURE);
     message.closure = (cadre_closure_message_t){
         .id = closure->id,
         .attempt = closure->attempt,
         .function = closure->function,
         .steps = closure->steps,
         .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
-        .seed = closure_seed(self, closure->id),
+        .seed = seed_of(self, closure->id),
         .variables = closure->variables,
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},
         .tensors = cadre_tensor_list_items(&closure->tensors),
-        .generations = self->recovery.announced,
-        .workers = self->membership.worker_places,
+        .generations = links->recovery->announced,
+        .workers = links->members->worker_places,
         .resources = {closure->resources, closure->resource_count},
         .drops = closure->drops};
-    cadre_checkpoint_after(&self->checkpoint, closure->id, &message.closure.checkpoint,
+    cadre_checkpoint_after(links->checkpoint, closure->id, &message.closure.checkpoint,
                            &message.closure.cut);
-    lists_t lists = {.names = NULL};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
+
+    lists_t lists = {.names = NULL};
     if (closure->argument_count > 0) {
-        lists = add_values(closure, member->task.incarnation, &message);
+        lists = add_values(closure, worker->task.incarnation, &message);
     }
-    closure->sent_ms = self->effects.now_ms;
-    cadre_effects_send(&self->effects, &member->task, &message);
+    closure->sent_ms = links->effects->now_ms;
+    cadre_effects_send(links->effects, &worker->task, &message);
+
     free(lists.names);
     free(lists.tensors);
     free(lists.values);
 }
 
 void
-cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker)
+cadre_closure_sender_cancel(const cadre_closure_sender_t *self, const cadre_member_t *worker,
+                            const uint64_t *ids, size_t count)
+{
+    for (size_t at = 0; at < count; at += CADRE_HELD_MAX) {
+        size_t items = count - at < CADRE_HELD_MAX ? count - at : CADRE_HELD_MAX;
+        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_CANCEL);
+        message.cancel.ids = (cadre_u64s_t){ids + at, items};
+        cadre_effects_send(self->links.effects, &worker->task, &message);
+    }
+}
+
+void
+cadre_closure_sender_note_lacked(cadre_closure_t *closure, uint64_t worker)
 {
     for (size_t i = 0; i < closure->argument_count; i++) {
         cadre_closure_argument_t *argument = &closure->arguments[i];

@@ -4,25 +4,29 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Who chooses is trials.c; here is only which closures these are, and which worker tries a suspect.
+ * Who chooses is trials.h; here is only which closures these are, and which worker tries a suspect.
  */
-#ifndef CADRE_COORDINATOR_CORE_APART_H
-#define CADRE_COORDINATOR_CORE_APART_H
+#ifndef CADRE_COORDINATOR_CORE_DISPATCH_APART_H
+#define CADRE_COORDINATOR_CORE_DISPATCH_APART_H
 
 #include "common/base/u64_map.h"
 #include "coordinator/core/closures/closure.h"
 #include "coordinator/core/members/membership.h"
 
+/* Who tries a suspect is kept with both (`trial` of a closure, `trial_closure` of a member). */
 typedef struct {
-    const cadre_membership_t *membership; /* borrowed */
-    cadre_u64_map_t closures;             /* by id */
+    const cadre_membership_t *members; /* borrowed */
+    cadre_u64_map_t closures;          /* by id */
 } cadre_apart_t;
 
-void cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *membership);
+void cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *members);
 void cadre_apart_fini(cadre_apart_t *self);
 
 /* Adds a closure, if it is not there. */
 void cadre_apart_add(cadre_apart_t *self, cadre_closure_t *closure);
+
+/* Reserves a worker for the closure, until the trial ends. */
+void cadre_apart_begin_trial(cadre_closure_t *closure, cadre_member_t *worker);
 
 /* Ends the closure's trial: its worker is free for others. */
 void cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure);

@@ -1,5 +1,7 @@
 /* Closures that may have killed their workers: tried alone, where nobody died of them; poison is
  * found, and what dies with others is not taken for it. */
+#include "coordinator/core/dispatch/trials.h"
+
 #include "common/base/random.h"
 #include "tests/coordinator/core_fixture.h"
 
@@ -110,7 +112,7 @@ Test(trials, no_worker_is_kept_free_for_a_suspect_that_may_not_go)
     fixture_turn(self);
     cr_assert_eq(member->trial_closure, closure->id, "when it has ended what it has");
     self->core.queue.cancelling = true;
-    cr_assert_not(cadre_dispatch_may_go(&self->core, closure));
+    cr_assert_not(cadre_dispatcher_may_go(&self->core.dispatcher, closure));
     fixture_turn(self);
     cr_expect_eq(member->trial_closure, 0);
     self->core.queue.cancelling = false;

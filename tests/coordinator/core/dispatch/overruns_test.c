@@ -1,6 +1,8 @@
 /* Closures that run for too long: a second attempt elsewhere, a bound, and names for all of them.
  */
-#include "coordinator/core/waiting.h"
+#include "coordinator/core/dispatch/overruns.h"
+
+#include "coordinator/core/dispatch/waiting.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(overruns, .timeout = 240);
@@ -210,7 +212,7 @@ Test(overruns, a_closure_without_a_deadline_is_named_after_a_minute_and_when_tha
     attend(self, 59000);
     cr_assert(!fixture_logged(self, "closure_long"));
     char text[CADRE_WAITING_TEXT_SIZE];
-    cr_assert(strstr(cadre_waiting_words(&self->core, "closures to end", text),
+    cr_assert(strstr(cadre_waiting_words(&self->core.waiting, "closures to end", text),
                      "closures to end; closure 1 (work) has run on worker 0 for 5"));
     attend(self, 2000);
     cr_assert(fixture_logged(self, "closure_long"));

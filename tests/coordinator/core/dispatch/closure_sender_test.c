@@ -1,7 +1,9 @@
 /* Closures that take results of others, through the core: who gets them, and what is told. */
+#include "coordinator/core/dispatch/closure_sender.h"
+
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(sending, .timeout = 240);
+TestSuite(closure_sender, .timeout = 240);
 
 enum { BIG = 1000, SMALL = 4 }; /* numbers of 8 bytes */
 
@@ -66,7 +68,7 @@ expect_told(const cadre_message_t *message, size_t value, uint64_t closure, uint
     cr_expect_eq(items[3], told);
 }
 
-Test(sending, a_closure_goes_where_its_argument_is_which_is_not_told)
+Test(closure_sender, a_closure_goes_where_its_argument_is_which_is_not_told)
 {
     fixture_t *self = cluster(2);
     cadre_task_t first = fixture_worker(0);
@@ -94,7 +96,7 @@ Test(sending, a_closure_goes_where_its_argument_is_which_is_not_told)
     fixture_destroy(&self);
 }
 
-Test(sending, another_worker_is_told_once)
+Test(closure_sender, another_worker_is_told_once)
 {
     fixture_t *self = cluster(2);
     cadre_task_t first = fixture_worker(0);
@@ -118,7 +120,7 @@ Test(sending, another_worker_is_told_once)
     fixture_destroy(&self);
 }
 
-Test(sending, small_values_are_always_told)
+Test(closure_sender, small_values_are_always_told)
 {
     fixture_t *self = cluster(1);
     cadre_task_t worker = fixture_worker(0);
@@ -132,7 +134,7 @@ Test(sending, small_values_are_always_told)
     fixture_destroy(&self);
 }
 
-Test(sending, a_worker_that_lacks_a_value_is_told)
+Test(closure_sender, a_worker_that_lacks_a_value_is_told)
 {
     fixture_t *self = cluster(1);
     cadre_task_t worker = fixture_worker(0);
@@ -156,7 +158,7 @@ Test(sending, a_worker_that_lacks_a_value_is_told)
 }
 
 /* The attempt that counts is the one that was believed, whoever else ran it. */
-Test(sending, only_the_worker_that_was_believed_has_the_value)
+Test(closure_sender, only_the_worker_that_was_believed_has_the_value)
 {
     fixture_t *self = cluster(2);
     cadre_task_t first = fixture_worker(0);
@@ -175,7 +177,7 @@ Test(sending, only_the_worker_that_was_believed_has_the_value)
 
 /* A closure that takes a value dies with its workers: it gets it again, and in the end it is poison
  * like any other. */
-Test(sending, a_lost_closure_gets_its_values_again_until_it_is_poison)
+Test(closure_sender, a_lost_closure_gets_its_values_again_until_it_is_poison)
 {
     fixture_t *self = cluster(1);
     cadre_task_t worker = fixture_worker(0);
@@ -198,7 +200,7 @@ Test(sending, a_lost_closure_gets_its_values_again_until_it_is_poison)
     fixture_destroy(&self);
 }
 
-Test(sending, arguments_that_cannot_be_had_name_the_function)
+Test(closure_sender, arguments_that_cannot_be_had_name_the_function)
 {
     fixture_t *self = cluster(1);
     cadre_task_t worker = fixture_worker(0);
@@ -214,7 +216,7 @@ Test(sending, arguments_that_cannot_be_had_name_the_function)
 }
 
 /* What kept closures take counts once, and goes with the last of them. */
-Test(sending, values_that_are_kept_for_a_replay_count_once)
+Test(closure_sender, values_that_are_kept_for_a_replay_count_once)
 {
     fixture_t *self = cluster(1);
     cadre_task_t worker = fixture_worker(0);

@@ -1,9 +1,9 @@
-#include "coordinator/core/apart.h"
+#include "coordinator/core/dispatch/apart.h"
 
 void
-cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *membership)
+cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *members)
 {
-    *self = (cadre_apart_t){.membership = membership};
+    *self = (cadre_apart_t){.members = members};
 }
 
 void
@@ -21,12 +21,19 @@ cadre_apart_add(cadre_apart_t *self, cadre_closure_t *closure)
 }
 
 void
+cadre_apart_begin_trial(cadre_closure_t *closure, cadre_member_t *worker)
+{
+    closure->trial = worker->task.incarnation;
+    worker->trial_closure = closure->id;
+}
+
+void
 cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure)
 {
-    cadre_member_t *member =
-        closure->trial ? cadre_membership_find(self->membership, closure->trial) : NULL;
-    if (member) {
-        member->trial_closure = 0;
+    cadre_member_t *worker =
+        closure->trial ? cadre_membership_find(self->members, closure->trial) : NULL;
+    if (worker) {
+        worker->trial_closure = 0;
     }
     closure->trial = 0;
 }

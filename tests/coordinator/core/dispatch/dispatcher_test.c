@@ -1,4 +1,6 @@
 /* The dispatcher, through the core: closures to workers, and what becomes of their reports. */
+#include "coordinator/core/dispatch/dispatcher.h"
+
 #include "coordinator/core/shards/windows.h"
 #include "tests/coordinator/core_fixture.h"
 
@@ -465,7 +467,7 @@ Test(dispatcher, a_worker_that_could_not_do_its_work_gets_nothing_for_a_while)
     fixture_schedule(self, 1);
     fixture_turn(self);
     fixture_clear(self);
-    self->core.turn = 0;
+    self->core.dispatcher.turn = 0;
     fixture_failed(self, &workers[0], 1, 1, CADRE_FAILURE_DEVICE, "out of memory");
     fixture_turn(self);
     cr_assert_eq(attempt_sent(self, &workers[1], 1), 2);
@@ -584,7 +586,7 @@ Test(dispatcher, a_tagged_closure_goes_to_its_worker_first)
     closure->tag = 1;
     closure->variables = 2;
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
-    self->core.turn = 1;
+    self->core.dispatcher.turn = 1;
     fixture_turn(self);
     cr_assert_eq(fixture_sent(self, &workers[1], CADRE_MESSAGE_CLOSURE, 0)->closure.variables, 2);
     cr_assert_eq(fixture_sent(self, &workers[0], CADRE_MESSAGE_CLOSURE, 0)->closure.variables, 1);

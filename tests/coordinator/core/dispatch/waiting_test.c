@@ -1,5 +1,5 @@
 /* What calls and people are told while everything waits for one thing. */
-#include "coordinator/core/waiting.h"
+#include "coordinator/core/dispatch/waiting.h"
 
 #include "tests/coordinator/core_fixture.h"
 
@@ -24,7 +24,7 @@ static const char *
 words(const fixture_t *self)
 {
     static char text[CADRE_WAITING_TEXT_SIZE];
-    return cadre_waiting_words(&self->core, "room in the queue", text);
+    return cadre_waiting_words(&self->core.waiting, "room in the queue", text);
 }
 
 /* The pairs of the last event of this name, NULL when there is none. */

@@ -1,0 +1,80 @@
+#include "coordinator/core/dispatch/acks.h"
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+
+enum { WAIT_MAX = 256 }; /* reports that are acknowledged later, together */
+
+void
+cadre_acks_init(cadre_acks_t *self, const cadre_membership_t *members, cadre_effects_t *effects)
+{
+    *self = (cadre_acks_t){.members = members, .effects = effects};
+}
+
+void
+cadre_acks_add(cadre_member_t *worker, uint64_t id, uint64_t attempt)
+{
+    if (worker->ack_items + 2 > worker->ack_capacity) {
+        worker->ack_capacity = worker->ack_capacity ? 2 * worker->ack_capacity : 64;
+        worker->acks = cadre_realloc(worker->acks, worker->ack_capacity, sizeof(*worker->acks));
+    }
+    worker->acks[worker->ack_items++] = id;
+    worker->acks[worker->ack_items++] = attempt;
+}
+
+void
+cadre_acks_hurry(cadre_member_t *worker)
+{
+    worker->ack_due = true;
+}
+
+void
+cadre_acks_note_heartbeat(cadre_member_t *worker, uint64_t request)
+{
+    worker->ack_due = true;
+    worker->ack_request = request;
+}
+
+void
+cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker)
+{
+    size_t at = 0;
+    while (at < worker->ack_items || worker->ack_due) {
+        size_t items = worker->ack_items - at;
+        items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
+        cadre_message_t message = cadre_effects_message(self->effects, CADRE_MESSAGE_ACK);
+
+        /* The last ACK answers a HEARTBEAT, if one has come: what the worker reported before it,
+         * and is not acknowledged by then, never came. */
+        bool is_last = at + items == worker->ack_items;
+        message.request = is_last ? worker->ack_request : 0;
+        message.ack.reports = (cadre_u64s_t){items > 0 ? worker->acks + at : NULL, items};
+        cadre_effects_send(self->effects, &worker->task, &message);
+
+        worker->ack_due = false;
+        at += items;
+    }
+    worker->ack_items = 0;
+    worker->ack_request = 0;
+}
+
+/* Returns whether its reports are to be acknowledged now. While a worker runs more of its closures
+ * that can wait: the ACK travels with the next ones, or answers the next HEARTBEAT, before which
+ * the worker repeats nothing. */
+static bool
+is_due(const cadre_member_t *worker)
+{
+    return worker->ack_due || worker->draining || worker->in_flight.count == 0 ||
+           worker->ack_items >= 2 * WAIT_MAX;
+}
+
+void
+cadre_acks_tick(const cadre_acks_t *self, bool all)
+{
+    for (uint32_t i = 0; i < self->members->worker_capacity; i++) {
+        cadre_member_t *worker = self->members->workers[i];
+        if (worker && (all || is_due(worker))) {
+            cadre_acks_send(self, worker);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+#include "coordinator/core/dispatch/attempts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+void
+cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links)
+{
+    *self = (cadre_attempts_t){.links = *links};
+}
+
+static const char *
+function_name(const cadre_attempts_t *self, const cadre_closure_t *closure)
+{
+    return self->links.catalogue->functions[closure->function - 1]->name;
+}
+
+/* --- the beginning --- */
+
+bool
+cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    if (closure->kept) {
+        cadre_replay_take_out(self->links.replay, closure);
+        return true;
+    }
+
+    int status = cadre_closure_take_values(closure);
+    if (status < 0) {
+        cadre_attempts_refuse(self, closure, status);
+        return false;
+    }
+    cadre_closure_queue_begin(self->links.queue, closure);
+    return true;
+}
+
+void
+cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure)
+{
+    const cadre_attempts_links_t *links = &self->links;
+    if (closure->id == 0) {
+        cadre_begun_add(links->begun, closure);
+    }
+    cadre_closure_hand_to(closure, worker->task.incarnation);
+    closure->worker = worker;
+    closure->begun_ms = links->effects->now_ms;
+    closure->is_running = false;
+    closure->named_ms = 0;
+    closure->stays = false;
+
+    links->totals->attempts++;
+    cadre_checkpoint_on_attempt(links->checkpoint, closure->id);
+    cadre_closure_list_push(&worker->in_flight, closure);
+    cadre_closure_sender_send(links->sender, worker, closure);
+}
+
+cadre_closure_t *
+cadre_attempts_find(const cadre_attempts_t *self, uint64_t id)
+{
+    cadre_closure_t *closure = cadre_begun_find(self->links.begun, id);
+    return closure ? closure : cadre_replay_find(self->links.replay, id);
+}
+
+/* --- the end of an attempt --- */
+
+static void
+leave_worker(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_list_remove(&closure->worker->in_flight, closure);
+    closure->worker = NULL;
+    cadre_apart_end_trial(self->links.apart, closure);
+    cadre_effects_note_progress(self->links.effects);
+}
+
+void
+cadre_attempts_put_back(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    leave_worker(self, closure);
+    if (closure->kept) {
+        cadre_replay_put_back(self->links.replay, closure);
+    } else {
+        cadre_closure_queue_put_back(self->links.queue, closure);
+    }
+}
+
+void
+cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    leave_worker(self, closure);
+    if (closure->kept) {
+        cadre_replay_put_aside(self->links.replay, closure);
+    } else {
+        cadre_closure_queue_put_aside(self->links.queue, closure);
+    }
+}
+
+/* --- the end of a closure --- */
+
+static void
+count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
+{
+    if (status == 0) {
+        self->links.totals->finished++;
+        return;
+    }
+    if (status == CADRE_ECANCELLED) {
+        return;
+    }
+
+    self->links.totals->failed++;
+    if (closure->id == 0) {
+        cadre_begun_note_refused(self->links.begun);
+    }
+}
+
+void
+cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
+                      const cadre_member_t *reporter, const cadre_closure_end_t *end)
+{
+    cadre_member_t *holder = closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker : NULL;
+    if (holder) {
+        cadre_closure_list_remove(&holder->in_flight, closure);
+    }
+    if (holder && holder != reporter) {
+        cadre_closure_sender_cancel(self->links.sender, holder, &closure->id, 1);
+    }
+    closure->worker = NULL;
+
+    count_end(self, closure, end->status);
+    cadre_effects_note_progress(self->links.effects);
+    cadre_closure_queue_finish(self->links.queue, closure, end);
+}
+
+void
+cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    if (closure->state != CADRE_CLOSURE_IN_FLIGHT) {
+        return; /* an attempt before this one told so */
+    }
+    leave_worker(self, closure);
+    cadre_apart_forget(self->links.apart, closure);
+    cadre_replay_done(self->links.replay, closure);
+    self->links.totals->replayed++;
+}
+
+void
+cadre_attempts_refuse(cadre_attempts_t *self, cadre_closure_t *closure, int status)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "function %s: %.600s", function_name(self, closure),
+             cadre_error_text());
+    const cadre_closure_end_t end = {.status = status, .text = text};
+    cadre_attempts_finish(self, closure, NULL, &end);
+}
+
+void
+cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int status,
+                       const char *why)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
+    cadre_effects_log(self->links.effects, 'E', "replay_failed",
+                      "closure=%" PRIu64 " why=\"%.400s\"", closure->id, why);
+    cadre_apart_forget(self->links.apart, closure);
+    cadre_replay_drop(self->links.replay, closure);
+    cadre_closure_queue_report(self->links.queue, status, text);
+}
+
+void
+cadre_attempts_fail(cadre_attempts_t *self, cadre_closure_t *closure,
+                    const cadre_member_t *reporter, const cadre_closure_end_t *end)
+{
+    if (!closure->kept) {
+        cadre_attempts_finish(self, closure, reporter, end);
+        return;
+    }
+    leave_worker(self, closure);
+    cadre_attempts_give_up(self, closure, end->status, end->text);
+}
+
+/* --- workers that go --- */
+
+static void
+fail_as_poison(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member_t *worker)
+{
+    const cadre_suspicion_t *suspicion = &closure->suspicion;
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    size_t length =
+        (size_t)snprintf(text, sizeof(text),
+                         "function %s, closure %" PRIu64 ": %u attempts died with their workers: ",
+                         function_name(self, closure), closure->id, suspicion->deaths);
+    cadre_suspicion_text(suspicion, text + length, sizeof(text) - length);
+    const cadre_closure_end_t end = {.status = CADRE_EPOISON, .text = text};
+    cadre_attempts_fail(self, closure, worker, &end);
+}
+
+/* Counts the death of a worker against a closure that may have been running there: it runs again,
+ * alone if it is suspect, or ends when it is proved to have killed its workers. */
+static void
+lose_attempt(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member_t *worker)
+{
+    cadre_suspicion_t *suspicion = &closure->suspicion;
+    const cadre_death_t death = cadre_membership_death(
+        self->links.members, worker, closure->begun_ms, self->links.effects->now_ms);
+    cadre_suspicion_add(suspicion, &death);
+    if (cadre_suspicion_is_proved(suspicion)) {
+        fail_as_poison(self, closure, worker);
+        return;
+    }
+
+    if (cadre_suspicion_is_strong(suspicion)) {
+        cadre_effects_log(self->links.effects, 'W', "closure_suspect",
+                          "closure=%" PRIu64 " function=%s worker=%u process=%u deaths=%u "
+                          "expected=%.1f next=\"it runs alone, on another worker if there is one\"",
+                          closure->id, function_name(self, closure), worker->index, worker->process,
+                          suspicion->deaths, suspicion->expected);
+        cadre_apart_add(self->links.apart, closure);
+    }
+    cadre_attempts_put_back(self, closure);
+}
+
+void
+cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died)
+{
+    /* The newest first, so that at the front they come to stand in their old order. Only the
+     * oldest, as many as there are slots, can have been running; the others are not to blame. */
+    while (worker->in_flight.last) {
+        if (died && worker->in_flight.count <= worker->slots) {
+            lose_attempt(self, worker->in_flight.last, worker);
+        } else {
+            cadre_attempts_put_back(self, worker->in_flight.last);
+        }
+    }
+}
+
+/* --- cancelling --- */
+
+/* Tells a worker to stop what it has. What is kept for a replay goes on: its updates count. `ids`
+ * has room for all closures that were begun. */
+static void
+cancel_on(const cadre_attempts_t *self, const cadre_member_t *worker, uint64_t *ids)
+{
+    size_t count = 0;
+    for (const cadre_closure_t *closure = worker->in_flight.first; closure;
+         closure = closure->next) {
+        if (!closure->kept) {
+            ids[count++] = closure->id;
+        }
+    }
+    cadre_closure_sender_cancel(self->links.sender, worker, ids, count);
+}
+
+void
+cadre_attempts_cancel(cadre_attempts_t *self)
+{
+    uint64_t now_ms = self->links.effects->now_ms;
+    if (!self->links.queue->cancelling) {
+        self->cancel_ms = 0;
+        return;
+    }
+    if (self->cancel_ms && now_ms < self->cancel_ms + self->links.options->resend_ms) {
+        return;
+    }
+
+    self->cancel_ms = now_ms ? now_ms : 1;
+    uint64_t *ids = cadre_calloc(self->links.begun->closures.count, sizeof(*ids));
+    for (uint32_t i = 0; i < self->links.members->worker_capacity; i++) {
+        if (self->links.members->workers[i]) {
+            cancel_on(self, self->links.members->workers[i], ids);
+        }
+    }
+    free(ids);
+}
+
+void
+cadre_attempts_clear(cadre_attempts_t *self)
+{
+    cadre_member_t *member = NULL;
+    for (size_t cursor = 0;
+         (member = cadre_u64_map_next(&self->links.members->members, &cursor));) {
+        while (member->in_flight.first) {
+            cadre_closure_t *closure = member->in_flight.first;
+            cadre_closure_list_remove(&member->in_flight, closure);
+            if (closure->kept) {
+                cadre_replay_drop(self->links.replay, closure);
+            } else {
+                cadre_closure_queue_put_back(self->links.queue, closure);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/*
+ * closure_sender - what workers are sent of closures: CLOSURE and CANCEL.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A closure travels with those results of others that are its arguments and that the worker does
+ * not have, as far as is known here. A worker that lacks one all the same hands the closure back,
+ * and gets it again with all that it lacks.
+ */
+#ifndef CADRE_COORDINATOR_CORE_DISPATCH_CLOSURE_SENDER_H
+#define CADRE_COORDINATOR_CORE_DISPATCH_CLOSURE_SENDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/closure.h"
+#include "coordinator/core/core_options.h"
+#include "coordinator/core/effects.h"
+#include "coordinator/core/members/membership.h"
+#include "coordinator/core/shards/recovery.h"
+
+/* What a CLOSURE says beside the closure itself: all borrowed for its life. */
+typedef struct {
+    const cadre_core_options_t *options;
+    const cadre_membership_t *members;
+    const cadre_shard_recovery_t *recovery; /* which generations its shards have */
+    const cadre_checkpoint_t *checkpoint;   /* whether it comes after an open cut */
+    cadre_effects_t *effects;
+} cadre_closure_sender_links_t;
+
+typedef struct {
+    cadre_closure_sender_links_t links;
+} cadre_closure_sender_t;
+
+void cadre_closure_sender_init(cadre_closure_sender_t *self,
+                               const cadre_closure_sender_links_t *links);
+
+/* Sends a closure that `worker` has, again or for the first time. */
+void cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member_t *worker,
+                               cadre_closure_t *closure);
+
+/* Tells the worker to stop the closures with these ids. */
+void cadre_closure_sender_cancel(const cadre_closure_sender_t *self, const cadre_member_t *worker,
+                                 const uint64_t *ids, size_t count);
+
+/* Notes that a worker (an incarnation) lacks an argument of the closure that it was not sent: next
+ * time it is sent all of them. */
+void cadre_closure_sender_note_lacked(cadre_closure_t *closure, uint64_t worker);
+
+#endif

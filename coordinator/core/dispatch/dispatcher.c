@@ -1,0 +1,278 @@
+#include "coordinator/core/dispatch/dispatcher.h"
+
+#include "common/base/limits.h"
+
+enum {
+    CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
+    CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
+    BATCH_MAX = 32,          /* handed to a worker in a row */
+    TURN_MAX = 4096,         /* handed out in a turn, which holds the lock */
+};
+
+void
+cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links)
+{
+    *self = (cadre_dispatcher_t){.links = *links};
+}
+
+/* --- credit --- */
+
+/* Returns how many closures a worker is to hold beyond twice its slots: as many as it ended in
+ * CREDIT_COVER_MS, or as its slots would by the time that each took from its arrival. The first
+ * says too little of a worker that waits for the coordinator, the second of one in which closures
+ * wait for a slot. Of the second no more than makes batches: what is in flight takes memory, and of
+ * caches too. */
+static uint64_t
+cover_of(const cadre_member_t *worker, uint64_t passed_ms)
+{
+    uint64_t ended = worker->ended - worker->credit_ended;
+    uint64_t rate = ended * CREDIT_COVER_MS / passed_ms;
+    uint64_t took_us = worker->took_us - worker->credit_took_us;
+    took_us = took_us > 0 ? took_us : 1;
+    uint64_t could = ended * worker->slots * CREDIT_COVER_MS * 1000 / took_us;
+    could = could < 2 * BATCH_MAX ? could : 2 * BATCH_MAX;
+    return rate > could ? rate : could;
+}
+
+static void
+measure_credit(cadre_member_t *worker, uint64_t now_ms)
+{
+    uint32_t least = 2 * worker->slots;
+    if (worker->credit < least) {
+        worker->credit = least;
+    }
+    uint64_t passed_ms = now_ms - worker->credit_ms;
+    if (passed_ms < CREDIT_INTERVAL_MS || worker->ended == worker->credit_ended) {
+        return; /* one that ended nothing may have been given nothing */
+    }
+
+    uint64_t cover = cover_of(worker, passed_ms) + least;
+    /* Growing by doubling lets a rate show that the credit itself was holding down. */
+    uint64_t most = 2 * (uint64_t)worker->credit;
+    uint64_t limit = least < CADRE_CREDIT_MAX ? CADRE_CREDIT_MAX : least;
+    cover = cover < most ? cover : most;
+    worker->credit = (uint32_t)(cover < limit ? cover : limit);
+
+    worker->credit_ms = now_ms;
+    worker->credit_ended = worker->ended;
+    worker->credit_took_us = worker->took_us;
+}
+
+bool
+cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker)
+{
+    uint64_t now_ms = self->links.effects->now_ms;
+    if (!worker || worker->suspect || worker->draining || now_ms < worker->rest_until_ms ||
+        worker->overdue_count >= worker->slots) {
+        return false;
+    }
+
+    measure_credit(worker, now_ms);
+    return worker->in_flight.count + 2 * (size_t)worker->overdue_count < worker->credit &&
+           !cadre_member_is_alone(worker, now_ms);
+}
+
+/* --- what may go where --- */
+
+/* Returns which closures of the queue may go: CADRE_QUEUE_NEW_TOO, or those with an id below
+ * this. */
+static uint64_t
+queue_limit(const cadre_dispatcher_t *self)
+{
+    const cadre_replay_t *replay = self->links.replay;
+    if (replay->active) {
+        return cadre_replay_limit(replay);
+    }
+    bool holds = replay->holds || !cadre_windows_have_room(self->links.windows) ||
+                 self->links.queue->aside.count >= CADRE_ASIDE_MAX;
+    return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
+}
+
+static bool
+is_present(const void *context, uint32_t tag)
+{
+    const cadre_membership_t *members = context;
+    return tag < members->worker_capacity && members->workers[tag];
+}
+
+bool
+cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
+                         const cadre_closure_t *closure)
+{
+    bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker->index ||
+                  (closure->kept && !is_present(self->links.members, closure->tag));
+    const cadre_needs_t needs = cadre_closure_needs(closure);
+    return is_for && !cadre_closure_has_overrun_on(closure, worker->task.incarnation) &&
+           cadre_reach_may_run(self->links.reach, worker, closure) &&
+           cadre_abilities_meet(&worker->abilities, &needs);
+}
+
+bool
+cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure)
+{
+    const cadre_replay_t *replay = self->links.replay;
+    if (closure->kept || replay->active) {
+        return replay->active && closure->id < cadre_replay_limit(replay);
+    }
+    return !self->links.queue->cancelling;
+}
+
+typedef struct {
+    const cadre_reach_t *reach;
+    const cadre_member_t *worker;
+} reached_t;
+
+static bool
+is_unreached(const void *context, const cadre_closure_t *closure)
+{
+    const reached_t *reached = context;
+    return !cadre_reach_may_run(reached->reach, reached->worker, closure);
+}
+
+/* Takes the next closure for a worker: first what is to run again. One that needs what the worker
+ * has not, or a shard which it does not reach, stays for another, or for later. NULL: there is
+ * none, or it has ended. */
+static cadre_closure_t *
+take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
+{
+    const cadre_dispatcher_links_t *links = &self->links;
+    const reached_t reached = {links->reach, worker};
+    const cadre_closure_filter_t unreached = {is_unreached, &reached};
+    const cadre_closure_filter_t *filter =
+        cadre_shard_set_is_empty(&worker->unreachable) ? NULL : &unreached;
+
+    cadre_closure_t *closure = NULL;
+    if (links->replay->active) {
+        closure = cadre_replay_next(links->replay, worker->index, &worker->abilities, filter,
+                                    is_present, links->members);
+    }
+    if (!closure && !links->queue->cancelling) {
+        closure = cadre_closure_lanes_next(&links->queue->lanes, worker->index, queue_limit(self),
+                                           &worker->abilities, filter);
+    }
+    return closure && cadre_attempts_take(links->attempts, closure) ? closure : NULL;
+}
+
+/* --- arguments that are somewhere already --- */
+
+/* Returns the largest of a closure's arguments that workers keep, or NULL. */
+static const cadre_closure_argument_t *
+largest_value(const cadre_closure_t *closure)
+{
+    const cadre_closure_argument_t *largest = NULL;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        const cadre_closure_argument_t *argument = &closure->arguments[i];
+        size_t size_bytes = argument->value.size_bytes;
+        if (size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN &&
+            (!largest || size_bytes > largest->value.size_bytes)) {
+            largest = argument;
+        }
+    }
+    return largest;
+}
+
+/* Returns whether `other` can take the closure as well as `worker` can, and is no busier. */
+static bool
+can_stand_in(const cadre_dispatcher_t *self, cadre_member_t *other, const cadre_member_t *worker,
+             const cadre_closure_t *closure)
+{
+    const cadre_needs_t needs = cadre_closure_needs(closure);
+    return cadre_dispatcher_can_take(self, other) &&
+           cadre_reach_may_run(self->links.reach, other, closure) &&
+           cadre_abilities_meet(&other->abilities, &needs) &&
+           (other->in_flight.count < other->slots ||
+            other->in_flight.count <= worker->in_flight.count);
+}
+
+/* Returns the worker that is to have a closure which `worker` could take: one that has its largest
+ * argument already and is no busier, else `worker`. */
+static cadre_member_t *
+nearer(const cadre_dispatcher_t *self, cadre_member_t *worker, const cadre_closure_t *closure)
+{
+    const cadre_closure_argument_t *argument = largest_value(closure);
+    if (!argument || closure->tag != CADRE_TAG_NONE ||
+        cadre_results_are_on(argument->from, argument->position, worker->task.incarnation)) {
+        return worker;
+    }
+
+    for (size_t i = 0; i < argument->from->holder_count; i++) {
+        uint64_t holder = argument->from->holders[i].worker;
+        cadre_member_t *other = cadre_membership_find(self->links.members, holder);
+        if (other && cadre_results_are_on(argument->from, argument->position, holder) &&
+            can_stand_in(self, other, worker, closure)) {
+            return other;
+        }
+    }
+    return worker;
+}
+
+/* --- handing out --- */
+
+static size_t
+waiting(const cadre_dispatcher_t *self)
+{
+    const cadre_closure_lanes_t *lanes = &self->links.queue->lanes;
+    return lanes->common + lanes->tagged + self->links.replay->redo.count;
+}
+
+/* Returns how many closures a worker is to get now, one after the other. What waits is shared out
+ * to all in turn; up to twice its slots it has at any rate, one by one. */
+static size_t
+batch_of(const cadre_dispatcher_t *self, cadre_member_t *worker)
+{
+    if (!cadre_dispatcher_can_take(self, worker)) {
+        return 0;
+    }
+
+    size_t least = 2 * (size_t)worker->slots;
+    size_t held = worker->in_flight.count + 2 * (size_t)worker->overdue_count;
+    size_t share = waiting(self) / self->links.members->worker_count;
+    size_t limit = share < worker->credit ? share : worker->credit;
+    if (limit <= least) {
+        return held < least ? 1 : 0;
+    }
+    if (held >= least && held > limit / 2 && held + BATCH_MAX > limit) {
+        return 0;
+    }
+    return limit - held < BATCH_MAX ? limit - held : BATCH_MAX;
+}
+
+/* Hands up to `batch` closures to a worker, or to one that is nearer to them. Returns how many
+ * there were. */
+static size_t
+hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
+{
+    size_t count = 0;
+    while (count < batch && cadre_dispatcher_can_take(self, worker)) {
+        cadre_closure_t *closure = take_next(self, worker);
+        if (!closure) {
+            break;
+        }
+        cadre_attempts_begin(self->links.attempts, nearer(self, worker, closure), closure);
+        cadre_effects_note_progress(self->links.effects); /* there is room in the queue */
+        count++;
+    }
+    if (count > 0) {
+        cadre_acks_send(self->links.acks, worker); /* in one packet with them */
+    }
+    return count;
+}
+
+bool
+cadre_dispatcher_tick(cadre_dispatcher_t *self)
+{
+    const cadre_membership_t *members = self->links.members;
+    uint32_t idle = 0; /* workers in a row that took nothing */
+    size_t given = 0;
+    while (idle < members->worker_capacity && waiting(self) > 0) {
+        if (given >= TURN_MAX) {
+            return true;
+        }
+        self->turn = self->turn < members->worker_capacity ? self->turn : 0;
+        cadre_member_t *worker = members->workers[self->turn++];
+        size_t count = hand_out(self, worker, batch_of(self, worker));
+        idle = count > 0 ? 0 : idle + 1;
+        given += count;
+    }
+    return false;
+}

@@ -1,0 +1,66 @@
+/*
+ * dispatcher - which worker gets which closure.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
+ * it ends, or could end, in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves
+ * it idle. First comes what is to run again for a shard that was restored, then what was put back,
+ * then new work.
+ *
+ * How many it is handed at once follows from how many wait (guided self-scheduling,
+ * Polychronopoulos and Kuck, 1987): while the queue is long each gets some and is left alone until
+ * it has ended half of them, and they travel together, its reports as well; towards the end each
+ * gets one at a time, so that all end together. With a thousand workers most of what a closure
+ * costs is the system calls of its messages (docs/scale.md).
+ */
+#ifndef CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
+#define CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/core/closures/closure_queue.h"
+#include "coordinator/core/dispatch/acks.h"
+#include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/effects.h"
+#include "coordinator/core/members/membership.h"
+#include "coordinator/core/shards/replay.h"
+#include "coordinator/core/shards/windows.h"
+
+/* What is read, and who is told: all borrowed for its life. */
+typedef struct {
+    const cadre_membership_t *members;
+    const cadre_closure_queue_t *queue;
+    const cadre_replay_t *replay;
+    const cadre_windows_t *windows;
+    const cadre_acks_t *acks;
+    const cadre_reach_t *reach;
+    cadre_attempts_t *attempts;
+    cadre_effects_t *effects;
+} cadre_dispatcher_links_t;
+
+/* A worker's credit is kept with the member (`credit`, `credit_...`). */
+typedef struct {
+    cadre_dispatcher_links_t links;
+    uint32_t turn; /* index of the worker that is served next */
+} cadre_dispatcher_t;
+
+void cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links);
+
+/* Hands out what workers can take. Returns whether there is more than one turn does. */
+bool cadre_dispatcher_tick(cadre_dispatcher_t *self);
+
+/* Returns whether this worker could run the closure, as far as that does not change from turn to
+ * turn. */
+bool cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
+                              const cadre_closure_t *closure);
+
+/* Returns whether the worker, which may be NULL, has room for another closure now. */
+bool cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker);
+
+/* Returns whether a closure that is queued again may go now. */
+bool cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * reports - what workers say of their closures: that they have ended, have failed, or are held.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * The first attempt to report ends a closure, whichever it is - unless the attempt began before a
+ * shard was restored (closure->stale): what it pushed may be lost, so the closure runs again.
+ */
+#ifndef CADRE_COORDINATOR_CORE_DISPATCH_REPORTS_H
+#define CADRE_COORDINATOR_CORE_DISPATCH_REPORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/core_options.h"
+#include "coordinator/core/dispatch/apart.h"
+#include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/closure_sender.h"
+#include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/effects.h"
+#include "coordinator/core/members/membership.h"
+#include "coordinator/core/shards/recovery.h"
+
+/* What is read, and who is told: all borrowed for its life. */
+typedef struct {
+    const cadre_core_options_t *options;
+    const cadre_catalogue_t *catalogue;
+    const cadre_shard_recovery_t *recovery;
+    cadre_apart_t *apart;
+    cadre_attempts_t *attempts;
+    cadre_reach_t *reach;
+    const cadre_closure_sender_t *sender;
+    cadre_totals_t *totals; /* what is refused is counted there */
+    cadre_effects_t *effects;
+} cadre_reports_links_t;
+
+/* What is counted of a worker's reports is kept with the member (`ended`, `refused`, `took_us`,
+ * `rest_until_ms`). */
+typedef struct {
+    cadre_reports_links_t links;
+} cadre_reports_t;
+
+void cadre_reports_init(cadre_reports_t *self, const cadre_reports_links_t *links);
+
+/* Takes that an attempt has ended well, with its results. */
+void cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker,
+                           const cadre_message_t *message);
+
+/* Takes that an attempt failed. Returns the function that the worker turns out to lack; 0: none. */
+uint32_t cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
+                                 const cadre_closure_failed_message_t *failed);
+
+/* Compares what a worker says it holds with what it should have: closures that it does not hold are
+ * sent again. `all` (it says HELLO): also those that were sent a moment ago, and what has ended or
+ * runs elsewhere is cancelled. */
+void cadre_reports_on_held(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t held,
+                           bool all);
+
+#endif

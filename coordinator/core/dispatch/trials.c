@@ -1,0 +1,269 @@
+#include "coordinator/core/dispatch/trials.h"
+
+#include <stdlib.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+
+enum { SETTLED_MS = 10000 }; /* a worker that has been there for so long is no newcomer */
+
+void
+cadre_trials_init(cadre_trials_t *self, const cadre_trials_links_t *links)
+{
+    *self = (cadre_trials_t){.links = *links};
+}
+
+/* --- who tries --- */
+
+typedef bool may_try_t(const cadre_trials_t *self, const cadre_member_t *worker, const void *what);
+
+/* Returns how well a worker suits, the lower the better: where nobody died of it comes first, then
+ * who is no newcomer, then who is idle. */
+static unsigned
+rank(const cadre_trials_t *self, const cadre_member_t *worker, const cadre_suspicion_t *suspicion)
+{
+    unsigned known = (unsigned)cadre_suspicion_knows(suspicion, worker->index, worker->host);
+    unsigned newcomer = self->links.effects->now_ms - worker->joined_ms < SETTLED_MS;
+    return known << 2 | newcomer << 1 | (worker->in_flight.count > 0);
+}
+
+static bool
+is_free(const cadre_member_t *worker)
+{
+    return worker && !worker->suspect && !worker->draining && !worker->trial &&
+           !worker->trial_closure;
+}
+
+static cadre_member_t *
+choose(const cadre_trials_t *self, const cadre_suspicion_t *suspicion, may_try_t *may_try,
+       const void *what)
+{
+    const cadre_membership_t *members = self->links.members;
+    cadre_member_t *best = NULL;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        cadre_member_t *worker = members->workers[i];
+        if (!is_free(worker) || !may_try(self, worker, what)) {
+            continue;
+        }
+        unsigned own = rank(self, worker, suspicion);
+        unsigned better = best ? rank(self, best, suspicion) : 0;
+        if (!best || own < better || (own == better && worker->joined_ms < best->joined_ms)) {
+            best = worker;
+        }
+    }
+    return best;
+}
+
+/* --- resources --- */
+
+static bool
+builds_any(const cadre_trials_t *self, const cadre_member_t *worker)
+{
+    const cadre_catalogue_t *catalogue = self->links.catalogue;
+    for (uint32_t i = 0; i < catalogue->resource_count; i++) {
+        if (cadre_resource_is_under_way(catalogue->resources[i], &worker->resources_told,
+                                        &worker->abilities)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+may_build(const cadre_trials_t *self, const cadre_member_t *worker, const void *what)
+{
+    const cadre_resource_t *resource = what;
+    return cadre_resource_is_buildable(resource, &worker->abilities) && !builds_any(self, worker) &&
+           cadre_shard_set_is_empty(&worker->unreachable) &&
+           !cadre_resource_set_has(&worker->resources_told, resource->id);
+}
+
+cadre_member_t *
+cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource, bool wanted)
+{
+    if (resource->trial || !wanted) {
+        return cadre_membership_find(self->links.members, resource->trial);
+    }
+
+    cadre_member_t *worker = choose(self, &resource->suspicion, may_build, resource);
+    if (worker) {
+        resource->trial = worker->task.incarnation;
+        worker->trial = resource->id;
+        worker->alone_until_ms = UINT64_MAX;
+    }
+    return worker;
+}
+
+/* --- closures --- */
+
+static bool
+may_run(const cadre_trials_t *self, const cadre_member_t *worker, const void *what)
+{
+    return cadre_dispatcher_may_run(self->links.dispatcher, worker, what);
+}
+
+static void
+begin(const cadre_trials_t *self, cadre_member_t *worker, cadre_closure_t *closure)
+{
+    if (cadre_attempts_take(self->links.attempts, closure)) {
+        cadre_attempts_begin(self->links.attempts, worker, closure);
+    }
+}
+
+/* Returns the worker that is to try a suspect: the one that was chosen before, while it may and
+ * nobody suits better. Ends the trial there otherwise; NULL: nobody may now. */
+static cadre_member_t *
+find_trial(const cadre_trials_t *self, cadre_closure_t *closure)
+{
+    const cadre_suspicion_t *suspicion = &closure->suspicion;
+    cadre_member_t *worker =
+        closure->trial ? cadre_membership_find(self->links.members, closure->trial) : NULL;
+    bool may = worker && !worker->suspect && !worker->draining && may_run(self, worker, closure);
+    if (may && worker->in_flight.count == 0) {
+        return worker;
+    }
+
+    cadre_member_t *other = choose(self, suspicion, may_run, closure);
+    if (may && (!other || rank(self, other, suspicion) >= rank(self, worker, suspicion))) {
+        return worker;
+    }
+    cadre_apart_end_trial(self->links.apart, closure);
+    return other;
+}
+
+/* Finds a suspect a worker, and begins it there when that has ended what it had. */
+static void
+try_alone(const cadre_trials_t *self, cadre_closure_t *closure)
+{
+    cadre_member_t *worker = find_trial(self, closure);
+    if (!worker) {
+        return; /* when one is there */
+    }
+
+    cadre_apart_begin_trial(closure, worker);
+    worker->alone_until_ms = UINT64_MAX;
+    if (worker->in_flight.count == 0) {
+        worker->alone_until_ms = self->links.effects->now_ms + CADRE_ALONE_MS;
+        begin(self, worker, closure);
+    }
+}
+
+static bool
+is_overdue_on(const cadre_member_t *worker, uint64_t id)
+{
+    for (size_t i = 0; i < worker->overdue_count; i++) {
+        if (worker->overdue[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+may_anybody_run(const cadre_trials_t *self, const cadre_closure_t *closure)
+{
+    const cadre_membership_t *members = self->links.members;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        if (members->workers[i] && may_run(self, members->workers[i], closure)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lets those try again that have been too slow for it and have stopped, where nobody else is left.
+ */
+static void
+reconsider(const cadre_trials_t *self, cadre_closure_t *closure)
+{
+    if (may_anybody_run(self, closure)) {
+        return;
+    }
+    for (uint32_t i = 0; i < closure->overruns; i++) {
+        const cadre_member_t *worker =
+            cadre_membership_find(self->links.members, closure->overran_on[i]);
+        if (worker && !is_overdue_on(worker, closure->id)) {
+            closure->overran_on[i] = 0;
+        }
+    }
+}
+
+/* Returns who is to have a closure that was too slow elsewhere; NULL: nobody now. */
+static cadre_member_t *
+choose_least_busy(const cadre_trials_t *self, const cadre_closure_t *closure)
+{
+    const cadre_membership_t *members = self->links.members;
+    cadre_member_t *best = NULL;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        cadre_member_t *worker = members->workers[i];
+        if (cadre_dispatcher_can_take(self->links.dispatcher, worker) &&
+            may_run(self, worker, closure) &&
+            (!best || worker->in_flight.count < best->in_flight.count)) {
+            best = worker;
+        }
+    }
+    return best;
+}
+
+static void
+hand_out(const cadre_trials_t *self, cadre_closure_t *closure)
+{
+    reconsider(self, closure);
+    if (cadre_suspicion_is_strong(&closure->suspicion)) {
+        try_alone(self, closure);
+        return;
+    }
+    cadre_member_t *worker = choose_least_busy(self, closure);
+    if (worker) {
+        begin(self, worker, closure);
+    }
+}
+
+typedef struct {
+    uint32_t deaths;
+    uint64_t id;
+} suspect_t;
+
+/* The least suspect first: those that are innocent end and are out of the way. */
+static int
+compare_suspects(const void *left, const void *right)
+{
+    const suspect_t *a = left;
+    const suspect_t *b = right;
+    if (a->deaths != b->deaths) {
+        return a->deaths > b->deaths ? 1 : -1;
+    }
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+void
+cadre_trials_tick(cadre_trials_t *self)
+{
+    cadre_apart_t *apart = self->links.apart;
+    if (apart->closures.count == 0) {
+        return;
+    }
+
+    suspect_t *suspects = cadre_calloc(apart->closures.count, sizeof(*suspects));
+    size_t count = 0;
+    cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&apart->closures, &cursor));) {
+        suspects[count++] = (suspect_t){closure->suspicion.deaths, closure->id};
+    }
+    qsort(suspects, count, sizeof(*suspects), compare_suspects);
+
+    /* By id, since whatever is begun may end others. */
+    for (size_t i = 0; i < count; i++) {
+        closure = cadre_u64_map_get(&apart->closures, suspects[i].id);
+        if (!closure || closure->state != CADRE_CLOSURE_QUEUED) {
+            continue;
+        }
+        if (cadre_dispatcher_may_go(self->links.dispatcher, closure)) {
+            hand_out(self, closure);
+        } else {
+            /* Its worker may be who runs what goes before it. */
+            cadre_apart_end_trial(apart, closure);
+        }
+    }
+    free(suspects);
+}

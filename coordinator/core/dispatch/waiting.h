@@ -1,0 +1,33 @@
+/*
+ * waiting - what a call of the API waits for, in words.
+ *
+ * Owner:   the coordinator core; it only looks. Thread: under the coordinator's lock.
+ */
+#ifndef CADRE_COORDINATOR_CORE_DISPATCH_WAITING_H
+#define CADRE_COORDINATOR_CORE_DISPATCH_WAITING_H
+
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/closure_words.h"
+#include "coordinator/core/dispatch/overruns.h"
+#include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/shards/recovery.h"
+#include "coordinator/core/shards/replay.h"
+#include "coordinator/core/shards/windows.h"
+
+/* Where it looks: all borrowed for its life. */
+typedef struct {
+    const cadre_replay_t *replay;
+    const cadre_shard_recovery_t *recovery;
+    const cadre_windows_t *windows;
+    const cadre_checkpoint_t *checkpoint;
+    const cadre_reach_t *reach;
+    const cadre_overruns_t *overruns;
+} cadre_waiting_t;
+
+/* Says what everything waits for now: a shard that is away, closures that run again, a checkpoint
+ * that has to make room, a closure that keeps the windows full. Written to `text` where need be;
+ * gives `otherwise`, what the call itself waits for, when there is none of these. */
+const char *cadre_waiting_words(const cadre_waiting_t *self, const char *otherwise,
+                                char text[CADRE_WAITING_TEXT_SIZE]);
+
+#endif
