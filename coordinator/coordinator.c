@@ -27,6 +27,7 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
 {
     int64_t now_ms = cadre_clock_now_ms();
     char text[CADRE_WAITING_TEXT_SIZE];
+
     what = cadre_waiting_words(&self->core.waiting, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;
@@ -47,8 +48,20 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
                 deadline_ms - now_ms);
         }
     }
+
     int status = cadre_gate_wait(self->gate, deadline_ms);
     return status < 0 ? cadre_fail_within(status, "waiting for %s", what) : 0;
+}
+
+int
+cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_ms,
+                                    const char *what, int64_t *since_ms)
+{
+    int status = cadre_coordinator_usable(self);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
 }
 
 int
@@ -57,15 +70,13 @@ cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
 {
     int64_t since_ms = 0;
     while (operation->pending > 0) {
-        int status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
-        }
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms, what, &since_ms);
         if (status < 0) {
             cadre_operations_give_up(&self->core.operations, operation);
             return status;
         }
     }
+
     return operation->status < 0 ? cadre_fail(operation->status, "%s: %s", what, operation->text)
                                  : 0;
 }

@@ -90,6 +90,11 @@ int cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operat
 int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
                            int64_t *since_ms);
 
+/* Under the lock: waits like cadre_coordinator_wait, or returns at once why no call can succeed any
+ * more. */
+int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_ms,
+                                        const char *what, int64_t *since_ms);
+
 /* Under the lock: CADRE_ETIMEOUT with a text that says who is missing. */
 int cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers);
 

@@ -20,7 +20,7 @@ check_progress(const char *progress)
     return good ? 0 : cadre_fail(CADRE_EINVALID, "progress is no JSON object: %s", progress);
 }
 
-/* Under the lock: waits a while for the one under way. */
+/* Under the lock: waits for a change of the checkpoint under way. */
 static int
 wait_for_it(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
 {
@@ -31,37 +31,52 @@ wait_for_it(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
     return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
 }
 
-/* Under the lock: waits until none is under way. */
+/* Under the lock: waits until no checkpoint is under way. */
 static int
 await_idle(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
 {
-    int status = 0;
-    while (status == 0 && self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE) {
-        status = wait_for_it(self, deadline_ms, since_ms);
+    while (self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE) {
+        int status = wait_for_it(self, deadline_ms, since_ms);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+    return 0;
 }
 
-/* Under the lock: takes one, waiting for its end. */
+/* Under the lock: takes a checkpoint, and waits for its end. */
 static int
 take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64_t *since_ms)
 {
     const cadre_checkpoint_t *state = &self->core.checkpoint;
     int status = await_idle(self, deadline_ms, since_ms);
-    if (status == 0) {
-        status = cadre_coordinator_usable(self);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_checkpoint_begin(&self->core.checkpoint, progress);
+
+    status = cadre_coordinator_usable(self);
+    if (status < 0) {
+        return status;
     }
+
+    status = cadre_checkpoint_begin(&self->core.checkpoint, progress);
+    if (status < 0) {
+        return status;
+    }
+
     uint64_t mine = state->attempts + 1;
-    while (status == 0 && state->attempts < mine) {
+    while (state->attempts < mine) {
         status = wait_for_it(self, deadline_ms, since_ms);
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0 && state->last_status < 0) {
-        status = cadre_fail(state->last_status, "checkpoint: %s", state->last_text);
+
+    if (state->last_status < 0) {
+        return cadre_fail(state->last_status, "checkpoint: %s", state->last_text);
     }
-    return status;
+
+    return 0;
 }
 
 int
@@ -74,14 +89,17 @@ cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t t
     if (status < 0) {
         return status;
     }
+
     cadre_gate_lock(self->gate);
     const cadre_checkpoint_t *state = &self->core.checkpoint;
     do {
         status = take(self, progress, deadline_ms, &since_ms);
     } while (status == CADRE_EUNAVAILABLE && state->ps_lost && !self->core.fatal);
+
     if (status == 0 && checkpoint) {
         *checkpoint = state->last_id;
     }
+
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }
@@ -111,6 +129,7 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
     if (progress) {
         *progress = self->resumed_progress;
     }
+
     return true;
 }
 
@@ -125,13 +144,16 @@ cadre_checkpoint_last(cadre_coordinator_t *self)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(COMMIT_WAIT_MS);
     int64_t since_ms = 0;
+
     cadre_gate_lock(self->gate);
     /* It may be on disk by now: whoever is told of the one before would find a newer one there. */
     while (self->core.checkpoint.state == CADRE_CHECKPOINT_COMMITTING &&
            cadre_coordinator_wait(self, deadline_ms, "a checkpoint's commit", &since_ms) == 0) {
     }
+
     const char *path = self->core.checkpoint.last_path;
     char *copy = path ? cadre_strdup(path) : NULL;
+
     cadre_gate_unlock(self->gate);
     return copy;
 }

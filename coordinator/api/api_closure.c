@@ -32,6 +32,7 @@ copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const ca
         if (!batch->dataset || batch->dataset->coordinator != self) {
             return cadre_fail(CADRE_EINVALID, "batch %zu is of no dataset of this coordinator", i);
         }
+
         int64_t rows = batch->dataset->info.rows;
         if (batch->first < 0 || batch->count < 1 || batch->count > rows ||
             batch->first > rows - batch->count) {
@@ -39,11 +40,13 @@ copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const ca
                               "batch %zu: rows %" PRId64 " to %" PRId64 " of %" PRId64, i,
                               batch->first, batch->first + batch->count, rows);
         }
+
         uint64_t items[] = {batch->dataset->id, batch->order, (uint64_t)batch->first,
                             (uint64_t)batch->count};
         memcpy(closure->batches + 4 * i, items, sizeof(items));
         closure->batch_items += 4;
     }
+
     return 0;
 }
 
@@ -56,6 +59,7 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
         closure->names[closure->name_count++] = cadre_strdup(call->tensors[i].name);
         tensors[i] = *call->tensors[i].tensor;
     }
+
     int status = cadre_tensor_list_encode(tensors, call->tensor_count, CADRE_ARGUMENTS_SIZE_MAX,
                                           &closure->tensors);
     free(tensors);
@@ -90,6 +94,7 @@ check_result_names(const cadre_call_t *call, const cadre_resource_t *resource)
                               name, resource->name);
         }
     }
+
     for (size_t i = 0; i < call->resource_count; i++) {
         const cadre_resource_t *other = call->resources[i];
         if (other && is_result_of(resource, other->name)) {
@@ -99,6 +104,7 @@ check_result_names(const cadre_call_t *call, const cadre_resource_t *resource)
                               resource->name, other->name, other->name);
         }
     }
+
     return 0;
 }
 
@@ -117,6 +123,7 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
         }
         closure->resources[closure->resource_count++] = resource->id;
     }
+
     return 0;
 }
 
@@ -133,6 +140,7 @@ add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
         }
         cadre_closure_add_argument(closure, argument->name, argument->result, from);
     }
+
     return 0;
 }
 
@@ -140,11 +148,13 @@ add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
 static int
 check_futures(const cadre_closure_t *closure)
 {
-    int status = 0;
-    for (size_t i = 0; i < closure->argument_count && status == 0; i++) {
-        status = cadre_closure_argument_check(&closure->arguments[i]);
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        int status = cadre_closure_argument_check(&closure->arguments[i]);
+        if (status < 0) {
+            return status;
+        }
     }
-    return status;
+    return 0;
 }
 
 /* Under the lock. */
@@ -153,13 +163,14 @@ check_sequence(const cadre_coordinator_t *self, const cadre_closure_t *closure)
 {
     const cadre_checkpoint_t *checkpoint = &self->core.checkpoint;
     bool is_full = checkpoint->held.count + checkpoint->later.count >= CADRE_SEQUENCE_RANGES_MAX;
-    return closure->sequence > 0 && is_full
-               ? cadre_fail(CADRE_EFULL,
-                            "sequence number %" PRIu64
-                            ": those that have ended are more than %d ranges; number closures in "
-                            "the order in which they are scheduled",
-                            closure->sequence, CADRE_SEQUENCE_RANGES_MAX)
-               : 0;
+    if (closure->sequence == 0 || !is_full) {
+        return 0;
+    }
+    return cadre_fail(CADRE_EFULL,
+                      "sequence number %" PRIu64
+                      ": those that have ended are more than %d ranges; number closures in the "
+                      "order in which they are scheduled",
+                      closure->sequence, CADRE_SEQUENCE_RANGES_MAX);
 }
 
 static int
@@ -172,9 +183,21 @@ static int
 check_arrays(const cadre_call_t *call)
 {
     int status = check_array(call->batches, call->batch_count, "batches");
-    status = status < 0 ? status : check_array(call->tensors, call->tensor_count, "tensors");
-    status = status < 0 ? status : check_array(call->futures, call->future_count, "futures");
-    return status < 0 ? status : check_array(call->resources, call->resource_count, "resources");
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_array(call->tensors, call->tensor_count, "tensors");
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_array(call->futures, call->future_count, "futures");
+    if (status < 0) {
+        return status;
+    }
+
+    return check_array(call->resources, call->resource_count, "resources");
 }
 
 static int
@@ -188,23 +211,30 @@ check_counts(const cadre_call_t *call)
             call->batch_count, call->tensor_count, call->future_count, CADRE_BATCHES_MAX,
             CADRE_ARGUMENTS_MAX);
     }
+
     if (call->resource_count > CADRE_RESOURCES_PER_CLOSURE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%zu resources: %d are the most", call->resource_count,
                           CADRE_RESOURCES_PER_CLOSURE_MAX);
     }
+
     if (call->sequence > CADRE_SEQUENCE_MAX) {
         return cadre_fail(CADRE_EINVALID, "sequence number %" PRIu64 ": %" PRIu64 " is the highest",
                           call->sequence, CADRE_SEQUENCE_MAX);
     }
+
     if (call->deadline_ms < -1) {
         return cadre_fail(CADRE_EINVALID, "a deadline of %lld ms", (long long)call->deadline_ms);
     }
-    return call->steps > CADRE_STEPS_MAX ? cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most",
-                                                      call->steps, CADRE_STEPS_MAX)
-                                         : 0;
+
+    if (call->steps > CADRE_STEPS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most", call->steps,
+                          CADRE_STEPS_MAX);
+    }
+
+    return 0;
 }
 
-/* The batch of the call that has a column of that name; their count when none has. */
+/* The batch of the call that has a column of that name; the number of batches when none has. */
 static size_t
 find_column(const cadre_call_t *call, const char *name)
 {
@@ -218,6 +248,7 @@ find_column(const cadre_call_t *call, const char *name)
             break;
         }
     }
+
     return batch;
 }
 
@@ -227,38 +258,53 @@ check_name(const cadre_call_t *call, size_t index)
 {
     const char *name = argument_name(call, index);
     int status = cadre_name_check("argument", name);
-    size_t batch = status < 0 ? call->batch_count : find_column(call, name);
+    if (status < 0) {
+        return status;
+    }
+
+    size_t batch = find_column(call, name);
     if (batch < call->batch_count) {
         return cadre_fail(CADRE_EINVALID, "argument %s is there twice: batch %zu has that column",
                           name, batch);
     }
-    for (size_t i = 0; i < index && status == 0; i++) {
+
+    for (size_t i = 0; i < index; i++) {
         if (strcmp(name, argument_name(call, i)) == 0) {
-            status = cadre_fail(CADRE_EINVALID, "argument %s is there twice", name);
+            return cadre_fail(CADRE_EINVALID, "argument %s is there twice", name);
         }
     }
-    return status;
+
+    return 0;
 }
 
 static int
 check_arguments(const cadre_call_t *call)
 {
-    int status = 0;
-    for (size_t i = 0; i < call->tensor_count + call->future_count && status == 0; i++) {
-        status = check_name(call, i);
-        if (status == 0 && i < call->tensor_count && !call->tensors[i].tensor) {
-            status = cadre_fail(CADRE_EINVALID, "argument %s has no tensor", call->tensors[i].name);
+    for (size_t i = 0; i < call->tensor_count + call->future_count; i++) {
+        int status = check_name(call, i);
+        if (status < 0) {
+            return status;
+        }
+        if (i < call->tensor_count && !call->tensors[i].tensor) {
+            return cadre_fail(CADRE_EINVALID, "argument %s has no tensor", call->tensors[i].name);
         }
     }
-    return status;
+
+    return 0;
 }
 
 static int
 check_call(const cadre_call_t *call)
 {
     int status = check_arrays(call);
-    status = status < 0 ? status : check_counts(call);
-    return status < 0 ? status : check_arguments(call);
+    if (status < 0) {
+        return status;
+    }
+    status = check_counts(call);
+    if (status < 0) {
+        return status;
+    }
+    return check_arguments(call);
 }
 
 /* Takes what the caller gave, which NULL may be for no arguments. */
@@ -267,7 +313,10 @@ take_call(const cadre_call_t *given, cadre_call_t *call)
 {
     *call = cadre_call();
     int status = given ? cadre_options_take(given, call, sizeof(*call), "cadre_call_t") : 0;
-    return status < 0 ? status : check_call(call);
+    if (status < 0) {
+        return status;
+    }
+    return check_call(call);
 }
 
 static int
@@ -277,13 +326,17 @@ copy_arguments(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
     if (call->batch_count > 0) {
         status = copy_batches(self, closure, call);
     }
-    if (status == 0 && call->tensor_count > 0) {
+    if (status < 0) {
+        return status;
+    }
+    if (call->tensor_count > 0) {
         status = copy_tensors(closure, call);
     }
-    if (status == 0 && call->resource_count > 0) {
-        status = copy_resources(self, closure, call);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    return call->resource_count > 0 ? copy_resources(self, closure, call) : 0;
 }
 
 /* How long an attempt may run; 0: as long as it takes. */
@@ -310,6 +363,7 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
         cadre_closure_destroy(&closure);
         return status;
     }
+
     *out = closure;
     return 0;
 }
@@ -327,35 +381,47 @@ raise(cadre_coordinator_t *self)
     return cadre_fail(status, "%s", text);
 }
 
-/* Under the lock: puts the closure into the queue, waiting for room and for a pending error to be
- * raised. */
+/* Under the lock: puts the closure into the queue. CADRE_EAGAIN when that has to wait: for room, or
+ * until a pending error can be raised. */
+static int
+try_to_put(cadre_coordinator_t *self, cadre_closure_t *closure)
+{
+    int status = cadre_coordinator_usable(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = raise(self);
+    if (status < 0) {
+        return status;
+    }
+    if (atomic_load(&self->gate->interrupted)) {
+        return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
+    }
+
+    status = check_futures(closure);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_closure_queue_put(&self->core.queue, closure) == 0 ? 0 : CADRE_EAGAIN;
+}
+
+/* Under the lock: puts the closure into the queue as soon as there is room. */
 static int
 put(cadre_coordinator_t *self, cadre_closure_t *closure, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    while (true) {
-        int status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = raise(self);
-        }
-        if (status < 0 && status != CADRE_EAGAIN) {
-            return status;
-        }
-        if (status == 0 && atomic_load(&self->gate->interrupted)) {
-            return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
-        }
-        status = status == 0 ? check_futures(closure) : status;
-        if (status < 0 && status != CADRE_EAGAIN) {
-            return status;
-        }
-        if (status == 0 && cadre_closure_queue_put(&self->core.queue, closure) == 0) {
-            return 0;
-        }
+    int status = try_to_put(self, closure);
+    while (status == CADRE_EAGAIN) {
         status = cadre_coordinator_wait(self, deadline_ms, "room in the queue", &since_ms);
         if (status < 0) {
             return status;
         }
+        status = try_to_put(self, closure);
     }
+
+    return status;
 }
 
 static int
@@ -383,35 +449,65 @@ has_more_than_tensors(const cadre_call_t *call)
            call->sequence;
 }
 
+/* Makes the closure that builds a resource on each worker. */
+static int
+make_builder(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
+             const cadre_call_t *given, cadre_closure_t **out)
+{
+    cadre_call_t call;
+    int status = check_function(self, function);
+    if (status < 0) {
+        return status;
+    }
+
+    status = take_call(given, &call);
+    if (status < 0) {
+        return status;
+    }
+
+    if (has_more_than_tensors(&call)) {
+        return cadre_fail(CADRE_EINVALID, "resource %s: its call has tensors only",
+                          name ? name : "");
+    }
+
+    return make_closure(self, function, &call, out);
+}
+
+/* Under the lock. */
+static int
+add_resource(cadre_coordinator_t *self, const char *name, cadre_closure_t **closure_p,
+             cadre_resource_t **out)
+{
+    cadre_resource_t *resource = NULL;
+    (*closure_p)->variables = variables_now(self);
+    int status = cadre_catalogue_add_resource(&self->core.catalogue, name, closure_p, &resource);
+    if (status < 0) {
+        return status;
+    }
+
+    resource->coordinator = self;
+    cadre_core_announce_resource(&self->core);
+    if (out) {
+        *out = resource;
+    }
+
+    return 0;
+}
+
 int
 cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
                       const cadre_call_t *given, cadre_resource_t **out)
 {
     cadre_closure_t *closure = NULL;
-    cadre_resource_t *resource = NULL;
-    cadre_call_t call;
-    int status = check_function(self, function);
-    status = status < 0 ? status : take_call(given, &call);
-    if (status == 0 && has_more_than_tensors(&call)) {
-        status =
-            cadre_fail(CADRE_EINVALID, "resource %s: its call has tensors only", name ? name : "");
-    }
-    status = status < 0 ? status : make_closure(self, function, &call, &closure);
+    int status = make_builder(self, name, function, given, &closure);
     if (status < 0) {
         return status;
     }
+
     cadre_gate_lock(self->gate);
-    closure->variables = variables_now(self);
-    status = cadre_catalogue_add_resource(&self->core.catalogue, name, &closure, &resource);
-    if (status == 0) {
-        resource->coordinator = self;
-        cadre_core_announce_resource(&self->core);
-    }
-    if (status == 0 && out) {
-        *out = resource;
-    }
+    status = add_resource(self, name, &closure, out);
     cadre_gate_unlock_and_wake(self->gate);
-    cadre_closure_destroy(&closure);
+    cadre_closure_destroy(&closure); /* NULL where the resource has taken it */
     return status;
 }
 
@@ -421,7 +517,33 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-/* `tag`: the worker that may run it, or CADRE_TAG_NONE. */
+/* Under the lock: puts a new closure into the queue, as one that may name the variables that exist
+ * now and takes the results of futures. */
+static int
+put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
+        int64_t deadline_ms)
+{
+    closure->variables = variables_now(self);
+    int status = check_sequence(self, closure);
+    if (status < 0) {
+        return status;
+    }
+
+    status = add_futures(self, closure, call);
+    if (status < 0) {
+        return status;
+    }
+
+    status = put(self, closure, deadline_ms);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_core_note_scheduled(&self->core);
+    return 0;
+}
+
+/* Schedules a call; `tag`: the worker that may run it, or CADRE_TAG_NONE. */
 static int
 schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
          const cadre_call_t *given, int64_t timeout_ms, cadre_future_t **future)
@@ -429,28 +551,30 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     cadre_closure_t *closure = NULL;
     cadre_call_t call;
     int status = check_function(self, function);
-    status = status < 0 ? status : take_call(given, &call);
-    status = status < 0 ? status : make_closure(self, function, &call, &closure);
     if (status < 0) {
         return status;
     }
+
+    status = take_call(given, &call);
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_closure(self, function, &call, &closure);
+    if (status < 0) {
+        return status;
+    }
+
     closure->tag = tag;
-    cadre_gate_lock(self->gate);
-    closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
-    status = check_sequence(self, closure);
-    status = status < 0 ? status : add_futures(self, closure, &call);
-    if (status == 0) {
-        status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
+    cadre_gate_lock(self->gate);
+    status = put_new(self, closure, &call, cadre_gate_deadline_ms(timeout_ms));
+    if (status < 0) {
+        cadre_closure_destroy(&closure); /* under the lock: it shares results with futures */
+    } else if (future) {
+        *future = cadre_future_new(self, closure);
     }
-    if (status == 0) {
-        cadre_core_note_scheduled(&self->core);
-        if (future) {
-            *future = cadre_future_new(self, closure);
-        }
-    } else {
-        cadre_closure_destroy(&closure);
-    }
+
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }
@@ -482,63 +606,98 @@ is_done(const cadre_coordinator_t *self)
            cadre_recovery_is_settled(&self->core.recovery);
 }
 
+/* Under the lock: waits until what was scheduled before has ended and is on its shards (I2), then
+ * raises the pending error, once what it cancelled has ended too. */
+static int
+join(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
+    while (!cadre_closure_queue_passed(&self->core.queue, barrier) ||
+           !cadre_recovery_is_settled(&self->core.recovery)) {
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "closures to end", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    int status = raise(self);
+    while (status == CADRE_EAGAIN) {
+        status = cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+        status = raise(self);
+    }
+
+    return status;
+}
+
 int
 cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    int status = 0;
     cadre_gate_lock(self->gate);
-    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
-    while (status == 0 && !(cadre_closure_queue_passed(&self->core.queue, barrier) &&
-                            cadre_recovery_is_settled(&self->core.recovery))) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);
-        }
-    }
-    while (status == 0 && (status = raise(self)) == CADRE_EAGAIN) {
-        status = cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
-    }
+    int status = join(self, deadline_ms);
     cadre_gate_unlock(self->gate);
     return status;
+}
+
+/* Under the lock: raises the pending error, or says whether everything is done. */
+static int
+look_whether_done(cadre_coordinator_t *self, bool *done)
+{
+    int status = cadre_coordinator_usable(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = raise(self);
+    if (status < 0 && status != CADRE_EAGAIN) {
+        return status;
+    }
+    if (done) {
+        *done = status == 0 && is_done(self);
+    }
+
+    return 0;
 }
 
 int
 cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done)
 {
     cadre_gate_lock(self->gate);
-    int status = cadre_coordinator_usable(self);
-    if (status == 0) {
-        status = raise(self);
-    }
-    if (status == 0 || status == CADRE_EAGAIN) {
-        if (done) {
-            *done = status == 0 && is_done(self);
-        }
-        status = 0;
-    }
+    int status = look_whether_done(self, done);
     cadre_gate_unlock(self->gate);
     return status;
+}
+
+/* Under the lock: cancels what is queued, and waits until what was handed out has ended. */
+static int
+cancel(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    cadre_closure_queue_cancel(&self->core.queue);
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
+    cadre_gate_broadcast(self->gate);
+    while (!cadre_closure_queue_passed(&self->core.queue, barrier)) {
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms,
+                                                         "cancelled closures to end", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
 }
 
 int
 cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    int status = 0;
     cadre_gate_lock(self->gate);
-    cadre_closure_queue_cancel(&self->core.queue);
-    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
-    cadre_gate_broadcast(self->gate);
-    while (status == 0 && !cadre_closure_queue_passed(&self->core.queue, barrier)) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status =
-                cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
-        }
-    }
+    int status = cancel(self, deadline_ms);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }

@@ -23,6 +23,7 @@ destroy(cadre_coordinator_t *self)
     if (self->context) {
         cadre_context_close(&self->context);
     }
+
     cadre_gate_unref(&self->gate);
     cadre_lock_file_close(&self->checkpoint_lock);
     cadre_lock_file_close(&self->address_lock);
@@ -37,10 +38,42 @@ destroy(cadre_coordinator_t *self)
         free(self->resumed_variables[i]);
         free(self->resumed_optimizers[i]);
     }
+
     cadre_name_map_fini(&self->resumed_names);
     free(self->resumed_variables);
     free(self->resumed_optimizers);
     free(self);
+}
+
+/* Opens everything that can fail before there are threads. */
+static int
+open_parts(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
+{
+    int status = cadre_gate_open(&self->gate);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_context_open(&self->context);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_coordinator_set_up(self, options);
+}
+
+static int
+start_actors(cadre_coordinator_t *self)
+{
+    int status = 0;
+    if (self->checkpoint_dir) {
+        status =
+            cadre_actor_open(self->context, "cadre-store", cadre_store_run, self, &self->store);
+    }
+
+    if (status < 0) {
+        return status;
+    }
+    return cadre_actor_open(self->context, "cadre-coord", cadre_coordinator_run, self,
+                            &self->actor);
 }
 
 int
@@ -56,33 +89,23 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
     if (!out) {
         return cadre_fail(CADRE_EINVALID, "there is nowhere to put the coordinator: NULL");
     }
+
     cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
-    status = cadre_gate_open(&self->gate);
-    if (status == 0) {
-        status = cadre_context_open(&self->context);
-    }
-    if (status == 0) {
-        status = cadre_coordinator_set_up(self, &options);
-    }
+    status = open_parts(self, &options);
     if (status < 0) {
         destroy(self);
         return status;
     }
-    if (self->checkpoint_dir) {
-        status =
-            cadre_actor_open(self->context, "cadre-store", cadre_store_run, self, &self->store);
-    }
-    if (status == 0) {
-        status = cadre_actor_open(self->context, "cadre-coord", cadre_coordinator_run, self,
-                                  &self->actor);
-    }
-    if (status < 0) {
+
+    status = start_actors(self);
+    if (status < 0) { /* the store may run, and the authenticator writes to the core's log */
         cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
         cadre_core_fini(&self->core);
         destroy(self);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -94,6 +117,7 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     if (!self) {
         return;
     }
+
     *coordinator_p = NULL;
     cadre_gate_lock(self->gate);
     cadre_core_stop(&self->core, "the job is over");
@@ -102,6 +126,7 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     while (self->core.membership.members.count > 0 &&
            cadre_gate_wait(self->gate, deadline_ms) == 0) {
     }
+
     self->gate->closed = true;
     cadre_gate_broadcast(self->gate);
     cadre_gate_unlock_and_wake(self->gate);
@@ -110,6 +135,7 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS) < 0) {
         return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
     }
+
     cadre_gate_lock(self->gate);
     cadre_core_fini(&self->core);
     cadre_gate_broadcast(self->gate);
@@ -129,21 +155,30 @@ cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers)
                                       "for one on this machine, cadre run -- PROGRAM");
 }
 
+/* Under the lock: waits until every ps and so many workers have joined. */
+static int
+await_tasks(cadre_coordinator_t *self, int workers, int64_t deadline_ms)
+{
+    const cadre_membership_t *membership = &self->core.membership;
+    int64_t since_ms = 0;
+    while (membership->ps_joined < membership->ps_count ||
+           (int64_t)membership->worker_count < workers) {
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "tasks to join", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
 int
 cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    int status = 0;
     cadre_gate_lock(self->gate);
-    const cadre_membership_t *membership = &self->core.membership;
-    while (status == 0 && (membership->ps_joined < membership->ps_count ||
-                           (int64_t)membership->worker_count < workers)) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, "tasks to join", &since_ms);
-        }
-    }
+    int status = await_tasks(self, workers, deadline_ms);
     if (status == CADRE_ETIMEOUT) {
         status = cadre_coordinator_fail_absent(self, workers);
     }
@@ -151,28 +186,38 @@ cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t tim
     return status;
 }
 
-int
-cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms)
+/* Under the lock. */
+static int
+drain_worker(cadre_coordinator_t *self, uint32_t index, int64_t deadline_ms)
 {
-    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    int status = 0;
-    cadre_gate_lock(self->gate);
     const cadre_membership_t *membership = &self->core.membership;
     cadre_member_t *worker =
         index < membership->worker_capacity ? membership->workers[index] : NULL;
     if (!worker) {
-        cadre_gate_unlock(self->gate);
         return cadre_fail(CADRE_ENOTFOUND, "there is no worker %" PRIu32, index);
     }
-    uint64_t incarnation = worker->task.incarnation;
+
+    uint64_t incarnation = worker->task.incarnation; /* its index may be another's by then */
+    int64_t since_ms = 0;
+
     cadre_members_drain(&self->core.members, worker);
-    while (status == 0 && cadre_membership_find(membership, incarnation)) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, "a worker to leave", &since_ms);
+    while (cadre_membership_find(membership, incarnation)) {
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "a worker to leave", &since_ms);
+        if (status < 0) {
+            return status;
         }
     }
+
+    return 0;
+}
+
+int
+cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_gate_lock(self->gate);
+    int status = drain_worker(self, index, deadline_ms);
     cadre_gate_unlock(self->gate);
     return status;
 }
@@ -226,15 +271,21 @@ cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *t
     if (shard < 0 || (uint32_t)shard >= self->core.options.ps_count) {
         return cadre_fail(CADRE_EINVALID, "shard %d of %u", shard, self->core.options.ps_count);
     }
+
     cadre_shard_totals_t answer = {0};
     cadre_operation_t operation = {.target = &answer};
+
     cadre_gate_lock(self->gate);
     cadre_operations_count(&self->core.operations, (uint32_t)shard, &operation);
     int status = cadre_coordinator_await(self, &operation, cadre_gate_deadline_ms(timeout_ms),
                                          "a shard's counters");
     cadre_gate_unlock(self->gate);
-    if (status == 0 && totals) {
+    if (status < 0) {
+        return status;
+    }
+    if (totals) {
         *totals = answer;
     }
-    return status;
+
+    return 0;
 }

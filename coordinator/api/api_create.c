@@ -17,7 +17,10 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 
-enum { PARTS_AT_ONCE = 4096 }; /* of variables that are asked for together; one may have more */
+enum {
+    PARTS_AT_ONCE = 4096,     /* of variables that are asked for together; one may have more */
+    VARIABLES_AT_ONCE = 4096, /* that workers are told of while the lock is held */
+};
 
 /* What a call creates: the newest of the catalogue. */
 typedef struct {
@@ -47,9 +50,9 @@ has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *op
     return found == count;
 }
 
-/* Says that a variable goes on with another optimizer than the one in the resumed checkpoint. */
+/* Logs that a variable goes on with another optimizer than the one in the resumed checkpoint. */
 static void
-tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable)
+warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *variable)
 {
     char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
     const char *before =
@@ -60,12 +63,14 @@ tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable
         cadre_optimizer_spec_parse(&spec, before) < 0) {
         return;
     }
+
     const char *next = "the values go on; its slots and steps begin anew";
     if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
         next = "the values go on; it has no slots";
     } else if (has_slots(&spec, &variable->optimizer)) {
         next = "the values go on, and the slots, which have the same names";
     }
+
     cadre_effects_log(&self->core.effects, 'W', "optimizer_changed",
                       "variable=%s was=%s is=%s next=\"%s\"", variable->name, before, now, next);
 }
@@ -75,10 +80,8 @@ await_ps(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
     while (self->core.membership.ps_joined < self->core.options.ps_count) {
-        int status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, "every ps to join", &since_ms);
-        }
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "every ps to join", &since_ms);
         if (status < 0) {
             return status == CADRE_ETIMEOUT ? cadre_coordinator_fail_absent(self, 0) : status;
         }
@@ -173,16 +176,20 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
 {
     int64_t since_ms = 0;
     int64_t deadline_ms = first_deadline(self, batch);
-    int status = 0;
-    while (status == 0 && must_wait(self, batch)) {
-        status =
+    while (must_wait(self, batch)) {
+        int status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
-        if (self->core.catalogue.creating > 0) {
+        bool is_over = status == CADRE_ETIMEOUT;
+        if (self->core.catalogue.creating > 0) { /* it waits for ps, too: those have their time */
             deadline_ms = extend(self, batch, deadline_ms);
-            status = status == CADRE_ETIMEOUT && cadre_clock_now_ms() < deadline_ms ? 0 : status;
+            is_over = is_over && cadre_clock_now_ms() >= deadline_ms;
+        }
+        if (is_over || (status < 0 && status != CADRE_ETIMEOUT)) {
+            return status;
         }
     }
-    return status;
+
+    return 0;
 }
 
 static int
@@ -194,7 +201,7 @@ take_options(const cadre_variable_definition_t *definition, cadre_variable_optio
                                : 0;
 }
 
-/* Puts the next one into the catalogue. */
+/* Puts the next variable of the batch into the catalogue. */
 static int
 add(cadre_coordinator_t *self, batch_t *batch)
 {
@@ -206,37 +213,50 @@ add(cadre_coordinator_t *self, batch_t *batch)
     if (status < 0) {
         return status;
     }
+
     status = cadre_shape_size(definition->dtype, definition->shape, definition->rank, NULL, NULL);
     if (status < 0) {
         return cadre_fail_within(status, "variable %s", name);
     }
+
     for (int i = 0; i < definition->rank; i++) {
         like.shape[i] = definition->shape[i];
     }
+
+    /* A checkpoint that was taken without it (I5) has left its resumed values behind. */
     status = check_late(self, definition->name);
-    if (status == 0) {
-        status = cadre_catalogue_add_variable(&self->core.catalogue, definition->name, &like,
-                                              &options, &batch->variables[batch->added]);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        batch->variables[batch->added++]->coordinator = self;
-        cadre_catalogue_begin_creation(&self->core.catalogue);
+
+    status = cadre_catalogue_add_variable(&self->core.catalogue, definition->name, &like, &options,
+                                          &batch->variables[batch->added]);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    batch->variables[batch->added++]->coordinator = self;
+    cadre_catalogue_begin_creation(&self->core.catalogue);
+    return 0;
 }
 
-/* Asks for as many as are asked for together. */
+/* Asks the shards for the next variables of the batch, as many as are asked for together. */
 static int
 ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation)
 {
     uint64_t parts = 0;
     int status = await_ps(self, first_deadline(self, batch));
-    while (status == 0 && batch->asked < batch->count && parts < PARTS_AT_ONCE) {
+    if (status < 0) {
+        return status;
+    }
+
+    while (batch->asked < batch->count && parts < PARTS_AT_ONCE) {
         const cadre_variable_t *variable = batch->variables[batch->asked++];
         cadre_operations_create(&self->core.operations, variable, operation);
         parts += variable->partitions;
     }
-    return status;
+
+    return 0;
 }
 
 /* What is still to come, and from whom. */
@@ -250,7 +270,7 @@ describe(const cadre_coordinator_t *self, const cadre_operation_t *operation, ch
     }
 }
 
-/* CADRE_ETIMEOUT when a ps was away for too long. */
+/* Waits for the answers of the shards. CADRE_ETIMEOUT when a ps was away for too long. */
 static int
 await_parts(cadre_coordinator_t *self, const batch_t *batch, const cadre_operation_t *operation)
 {
@@ -259,10 +279,7 @@ await_parts(cadre_coordinator_t *self, const batch_t *batch, const cadre_operati
     while (operation->pending > 0) {
         char what[128];
         describe(self, operation, what);
-        int status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
-        }
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms, what, &since_ms);
         deadline_ms = extend(self, batch, deadline_ms);
         bool is_over = status == CADRE_ETIMEOUT && cadre_clock_now_ms() >= deadline_ms;
         if (is_over) {
@@ -270,15 +287,17 @@ await_parts(cadre_coordinator_t *self, const batch_t *batch, const cadre_operati
                                                  ? "timeout_ms is over"
                                                  : "ps_timeout_ms (--ps-timeout) is over");
         }
+
         if (status < 0 && status != CADRE_ETIMEOUT) {
             return status;
         }
     }
+
     return 0;
 }
 
-/* Waits until what was asked for is there; the error names the variable that could not be created,
- * or the last one. */
+/* Waits until the shards have what they were asked for; the error names the variable that could not
+ * be created, or the last one. */
 static int
 await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *operation)
 {
@@ -288,14 +307,17 @@ await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *o
     } else if (operation->status < 0) {
         status = cadre_fail(operation->status, "%s", operation->text);
     }
+
+    if (status == 0) {
+        return 0;
+    }
+
     uint32_t id = operation->failed ? operation->failed : batch->variables[batch->asked - 1]->id;
-    return status < 0 ? cadre_fail_within(status, "variable %s",
-                                          self->core.catalogue.variables[id - 1]->name)
-                      : 0;
+    return cadre_fail_within(status, "variable %s", self->core.catalogue.variables[id - 1]->name);
 }
 
-/* Makes a batch of variables that every ps has created visible: closures may refer to them, and
- * workers are told of each, which takes long. So the lock is released after every so many. */
+/* Makes variables that every shard has created visible: closures may refer to them, and workers are
+ * told of each, which takes long. So other calls and the actor get the lock in between. */
 static void
 publish(cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -303,16 +325,17 @@ publish(cadre_coordinator_t *self, const batch_t *batch)
         cadre_variable_t *variable = batch->variables[i];
         variable->created = true;
         cadre_catalogue_end_creation(&self->core.catalogue);
-        tell_other_optimizer(self, variable);
+        warn_if_optimizer_differs(self, variable);
         cadre_announcements_add_variable(&self->core.announcements, variable);
-        if (i % PARTS_AT_ONCE == PARTS_AT_ONCE - 1) {
+        if (i % VARIABLES_AT_ONCE == VARIABLES_AT_ONCE - 1) {
             cadre_gate_unlock_and_wake(self->gate);
             cadre_gate_lock(self->gate);
         }
     }
 }
 
-/* None of them is there. */
+/* Takes back what was begun of a batch, because a variable of it could not be created: none exists
+ * then. */
 static void
 abandon(cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -327,32 +350,54 @@ abandon(cadre_coordinator_t *self, const batch_t *batch)
     }
 }
 
-/* Under the lock: all of them, or none. */
+/* Has the catalogue and then the shards take every variable of the batch. */
+static int
+create_all(cadre_coordinator_t *self, batch_t *batch)
+{
+    /* First all of them into the catalogue: what is wrong is known before anything is asked. */
+    while (batch->added < batch->count) {
+        int status = add(self, batch);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    while (batch->asked < batch->count) {
+        cadre_operation_t operation = {.pending = 0};
+        int status = ask_some(self, batch, &operation);
+        if (status < 0) {
+            return status;
+        }
+        status = await_some(self, batch, &operation);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    const cadre_repairs_t *repairs = &self->core.recovery.repairs;
+    return repairs->creation_status < 0
+               ? cadre_fail(repairs->creation_status, "%s", repairs->creation_text)
+               : 0;
+}
+
+/* Under the lock: creates all variables of the batch, or none. */
 static int
 create(cadre_coordinator_t *self, batch_t *batch)
 {
     int status = await_turn(self, batch);
+    if (status < 0) {
+        return status; /* another creation may be under way: nothing of it is touched */
+    }
+
     cadre_recovery_begin_creation(&self->core.recovery);
     batch->ps_lost = self->core.totals.ps_lost;
-    while (status == 0 && batch->added < batch->count) {
-        status = add(self, batch); /* so that what is wrong is known before anything is asked */
-    }
-    while (status == 0 && batch->asked < batch->count) {
-        cadre_operation_t operation = {.pending = 0};
-        status = ask_some(self, batch, &operation);
-        if (status == 0) {
-            status = await_some(self, batch, &operation);
-        }
-    }
-    if (status == 0 && self->core.recovery.repairs.creation_status < 0) {
-        status = cadre_fail(self->core.recovery.repairs.creation_status, "%s",
-                            self->core.recovery.repairs.creation_text);
-    }
-    if (status == 0) {
-        publish(self, batch);
-    } else {
+    status = create_all(self, batch);
+    if (status < 0) {
         abandon(self, batch);
+    } else {
+        publish(self, batch);
     }
+
     cadre_gate_broadcast(self->gate);
     return status;
 }
@@ -369,15 +414,20 @@ cadre_variable_create_many(cadre_coordinator_t *self,
     if (status < 0) {
         return status;
     }
+
     batch.has_deadline = options.timeout_ms != 0;
     batch.deadline_ms = cadre_gate_deadline_ms(options.timeout_ms);
     cadre_gate_lock(self->gate);
     status = create(self, &batch);
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0 && variables && count > 0) {
+    if (status < 0) {
+        return status;
+    }
+    if (variables && count > 0) {
         memcpy(variables, created, count * sizeof(*created));
     }
-    return status;
+
+    return 0;
 }
 
 int

@@ -12,34 +12,61 @@
 
 enum { SUMMANDS_AHEAD = 256 }; /* futures of a sum that are waited for at a time */
 
+/* Under the lock: waits until a worker has opened the data, or none can. */
+static int
+await_opened(cadre_dataset_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (!self->opened) {
+        int status = cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms,
+                                                         "a worker to open the data", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    if (self->status < 0) {
+        int status = cadre_fail(self->status, "dataset %s: %s", self->name, self->text);
+        self->name[0] = '\0'; /* the name is free for another try */
+        return status;
+    }
+
+    return 0;
+}
+
+/* Under the lock. */
+static int
+open_dataset(cadre_coordinator_t *self, const char *name, const char *description,
+             int64_t deadline_ms, cadre_dataset_t **out)
+{
+    cadre_dataset_t *dataset = NULL;
+    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
+    if (status < 0) {
+        return status;
+    }
+
+    dataset->coordinator = self;
+    cadre_announcements_tell_dataset(&self->core.announcements, dataset);
+
+    status = await_opened(dataset, deadline_ms);
+    if (status < 0) {
+        return status;
+    }
+    if (out) {
+        *out = dataset;
+    }
+
+    return 0;
+}
+
 int
 cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *description,
                    int64_t timeout_ms, cadre_dataset_t **out)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    cadre_dataset_t *dataset = NULL;
     cadre_gate_lock(self->gate);
-    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
-    if (status == 0) {
-        dataset->coordinator = self;
-        cadre_announcements_tell_dataset(&self->core.announcements, dataset);
-    }
-    while (status == 0 && !dataset->opened) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status =
-                cadre_coordinator_wait(self, deadline_ms, "a worker to open the data", &since_ms);
-        }
-    }
-    if (status == 0 && dataset->status < 0) {
-        status = cadre_fail(dataset->status, "dataset %s: %s", name, dataset->text);
-        dataset->name[0] = '\0'; /* the name is free for another try */
-    }
+    int status = open_dataset(self, name, description, deadline_ms, out);
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0 && out) {
-        *out = dataset;
-    }
     return status;
 }
 
@@ -58,12 +85,14 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
             CADRE_EINVALID, "dataset %s: batch size %lld or first position %lld of %lld rows",
             self->name, (long long)batch_size, (long long)first, (long long)self->info.rows);
     }
+
     uint64_t order = 0;
     if (shuffle) {
         uint64_t key[] = {self->coordinator->core.options.seed, epoch};
         order = XXH3_64bits_withSeed(self->name, strlen(self->name), XXH3_64bits(key, sizeof(key)));
         order = order ? order : 1;
     }
+
     cadre_gate_lock(self->coordinator->gate);
     self->order = order;
     self->next = first;
@@ -85,6 +114,7 @@ cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
             .dataset = self, .order = self->order, .first = self->next, .count = count};
         self->next += count;
     }
+
     cadre_gate_unlock(self->coordinator->gate);
     return more;
 }
@@ -100,22 +130,43 @@ time_left(int64_t deadline_ms)
     return left_ms > 0 ? left_ms : 0;
 }
 
+/* Schedules a closure for each batch of one epoch, in that epoch's order of rows. */
+static int
+schedule_epoch(cadre_dataset_t *self, const cadre_function_t *function, uint64_t epoch,
+               int64_t batch_size, int64_t deadline_ms)
+{
+    const bool shuffle = true;
+    const bool drop_last = false;
+    int status = cadre_dataset_begin(self, epoch, 0, batch_size, shuffle, drop_last);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_batch_t batch;
+    while (cadre_dataset_next(self, &batch)) {
+        cadre_call_t call = cadre_call_batch(&batch);
+        status = cadre_coordinator_schedule(self->coordinator, function, &call,
+                                            time_left(deadline_ms), NULL);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
 int
 cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t *function, uint64_t epoch,
                     uint64_t epochs, int64_t batch_size, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int status = 0;
-    for (uint64_t i = 0; i < epochs && status == 0; i++) {
-        cadre_batch_t batch;
-        status = cadre_dataset_begin(self, epoch + i, 0, batch_size, true, false);
-        while (status == 0 && cadre_dataset_next(self, &batch)) {
-            cadre_call_t call = cadre_call_batch(&batch);
-            status = cadre_coordinator_schedule(self->coordinator, function, &call,
-                                                time_left(deadline_ms), NULL);
+    for (uint64_t i = 0; i < epochs; i++) {
+        int status = schedule_epoch(self, function, epoch + i, batch_size, deadline_ms);
+        if (status < 0) {
+            return status;
         }
     }
-    return status < 0 ? status : cadre_coordinator_join(self->coordinator, time_left(deadline_ms));
+    return cadre_coordinator_join(self->coordinator, time_left(deadline_ms));
 }
 
 /* A sum under way: a ring of futures, the oldest of which is taken first. */
@@ -150,6 +201,7 @@ add_batch(sum_t *self, const cadre_function_t *function, const cadre_batch_t *ba
     if (status < 0) {
         return status;
     }
+
     cadre_call_t call = cadre_call_batch(batch);
     status = cadre_coordinator_schedule(
         batch->dataset->coordinator, function, &call, time_left(self->deadline_ms),
@@ -158,26 +210,54 @@ add_batch(sum_t *self, const cadre_function_t *function, const cadre_batch_t *ba
     return status;
 }
 
+/* Adds the results of all batches, with SUMMANDS_AHEAD under way at most. */
+static int
+add_all(sum_t *self, cadre_dataset_t *dataset, const cadre_function_t *function, int64_t batch_size)
+{
+    const bool shuffle = false;
+    const bool drop_last = false;
+    int status = cadre_dataset_begin(dataset, 0, 0, batch_size, shuffle, drop_last);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_batch_t batch;
+    while (cadre_dataset_next(dataset, &batch)) {
+        status = add_batch(self, function, &batch);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    while (self->count > 0) {
+        status = add_oldest(self);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
 int
 cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *function, const char *name,
                   int64_t batch_size, int64_t timeout_ms, double *sum)
 {
-    cadre_batch_t batch;
     cadre_auto(cadre_free) sum_t *under_way = cadre_calloc(1, sizeof(*under_way));
     under_way->name = name;
     under_way->deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int status = cadre_dataset_begin(self, 0, 0, batch_size, false, false);
-    while (status == 0 && cadre_dataset_next(self, &batch)) {
-        status = add_batch(under_way, function, &batch);
-    }
-    while (status == 0 && under_way->count > 0) {
-        status = add_oldest(under_way);
-    }
+    int status = add_all(under_way, self, function, batch_size);
+
     for (size_t i = 0; i < SUMMANDS_AHEAD; i++) {
         cadre_future_destroy(&under_way->futures[i]);
     }
-    if (status == 0 && sum) {
+
+    if (status < 0) {
+        return status;
+    }
+    if (sum) {
         *sum = under_way->value;
     }
-    return status;
+
+    return 0;
 }

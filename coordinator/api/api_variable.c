@@ -11,6 +11,21 @@
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 
+/* Under the lock: waits until no closure can name the variable of drop `number` any more. */
+static int
+await_retired(cadre_coordinator_t *self, uint64_t number, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (self->core.drops.retired < number) {
+        int status = cadre_coordinator_wait_while_usable(
+            self, deadline_ms, "closures that may use a variable to end", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 int
 cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
 {
@@ -18,21 +33,16 @@ cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
     if (!self) {
         return 0;
     }
+
     *self_p = NULL;
+
     cadre_coordinator_t *coordinator = self->coordinator;
-    int64_t since_ms = 0;
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+
     cadre_gate_lock(coordinator->gate);
     uint64_t number = cadre_core_drop_variable(&coordinator->core, self);
     cadre_core_advance_drops(&coordinator->core);
-    int status = 0;
-    while (status == 0 && coordinator->core.drops.retired < number) {
-        status = cadre_coordinator_usable(coordinator);
-        if (status == 0) {
-            status = cadre_coordinator_wait(coordinator, deadline_ms,
-                                            "closures that may use a variable to end", &since_ms);
-        }
-    }
+    int status = await_retired(coordinator, number, deadline_ms);
     cadre_gate_unlock_and_wake(coordinator->gate);
     return status;
 }
@@ -43,12 +53,14 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
     }
+
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
     int status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
     if (status < 0) {
         return status;
     }
+
     cadre_operation_t operation = {.target = tensor.data};
     cadre_gate_lock(coordinator->gate);
     cadre_operations_read(&coordinator->core.operations, self, &operation);
@@ -59,6 +71,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
         cadre_tensor_fini(&tensor);
         return status;
     }
+
     cadre_tensor_fini(value);
     *value = tensor;
     return 0;
@@ -69,60 +82,91 @@ cadre_variable_read_number(cadre_variable_t *self, double *number, int64_t timeo
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
     int status = cadre_variable_read(self, &value, timeout_ms);
-    return status < 0 ? status : cadre_tensor_number(&value, number);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_tensor_number(&value, number);
 }
 
-/* Under the lock. Assignments are kept for a replay, so they wait for room like new closures. */
+/* Under the lock: waits until an assignment may be made. It is kept for a replay (I3), so it waits
+ * for room like a new closure. */
 static int
 await_room(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    int status = 0;
-    while (status == 0 && self->core.replay.holds) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, "room for a replay", &since_ms);
+    while (self->core.replay.holds) {
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "room for a replay", &since_ms);
+        if (status < 0) {
+            return status;
         }
     }
-    return status;
+    return 0;
+}
+
+static int
+check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value)
+{
+    char mine[CADRE_SHAPE_TEXT_SIZE];
+    char theirs[CADRE_SHAPE_TEXT_SIZE];
+
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+
+    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
+        mode != CADRE_VARIABLE_SUBTRACT) {
+        return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
+    }
+
+    if (!value || !value->data) {
+        return cadre_fail(CADRE_EINVALID, "assign to %s: there is no value", self->name);
+    }
+
+    if (value->dtype != self->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "assign to %s: it is %s, the value %s", self->name,
+                          cadre_dtype_text(self->dtype), cadre_dtype_text(value->dtype));
+    }
+
+    if (!cadre_shape_equal(self->shape, self->rank, value->shape, value->rank)) {
+        return cadre_fail(CADRE_ESHAPE, "assign to %s: it is %s, the value %s", self->name,
+                          cadre_shape_text(self->shape, self->rank, mine),
+                          cadre_shape_text(value->shape, value->rank, theirs));
+    }
+
+    return 0;
+}
+
+/* Under the lock. */
+static int
+assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
+       int64_t deadline_ms)
+{
+    int status = await_room(self->coordinator, deadline_ms);
+    if (status < 0) {
+        return status;
+    }
+    cadre_operation_t operation;
+    cadre_operations_assign(&self->coordinator->core.operations, self, (cadre_assign_mode_t)mode,
+                            value->data, &operation);
+    return cadre_coordinator_await(self->coordinator, &operation, deadline_ms, self->name);
 }
 
 int
 cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
                       int64_t timeout_ms)
 {
-    char mine[CADRE_SHAPE_TEXT_SIZE];
-    char theirs[CADRE_SHAPE_TEXT_SIZE];
-    if (!self) {
-        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    int status = check_assign(self, mode, value);
+    if (status < 0) {
+        return status;
     }
-    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
-        mode != CADRE_VARIABLE_SUBTRACT) {
-        return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
-    }
-    if (!value || !value->data) {
-        return cadre_fail(CADRE_EINVALID, "assign to %s: there is no value", self->name);
-    }
-    if (value->dtype != self->dtype) {
-        return cadre_fail(CADRE_EDTYPE, "assign to %s: it is %s, the value %s", self->name,
-                          cadre_dtype_text(self->dtype), cadre_dtype_text(value->dtype));
-    }
-    if (!cadre_shape_equal(self->shape, self->rank, value->shape, value->rank)) {
-        return cadre_fail(CADRE_ESHAPE, "assign to %s: it is %s, the value %s", self->name,
-                          cadre_shape_text(self->shape, self->rank, mine),
-                          cadre_shape_text(value->shape, value->rank, theirs));
-    }
-    cadre_coordinator_t *coordinator = self->coordinator;
-    cadre_operation_t operation;
+
+    cadre_gate_t *gate = self->coordinator->gate;
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    cadre_gate_lock(coordinator->gate);
-    int status = await_room(coordinator, deadline_ms);
-    if (status == 0) {
-        cadre_operations_assign(&coordinator->core.operations, self, (cadre_assign_mode_t)mode,
-                                value->data, &operation);
-        status = cadre_coordinator_await(coordinator, &operation, deadline_ms, self->name);
-    }
-    cadre_gate_unlock(coordinator->gate);
+
+    cadre_gate_lock(gate);
+    status = assign(self, mode, value, deadline_ms);
+    cadre_gate_unlock(gate);
     return status;
 }
 
@@ -186,10 +230,12 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
             cadre_catalogue_variable(&self->core.catalogue, needed->name);
         char mine[CADRE_SHAPE_TEXT_SIZE];
         char theirs[CADRE_SHAPE_TEXT_SIZE];
+
         if (!variable || !variable->created || variable->dropped > 0) {
             return cadre_fail(CADRE_ENOTFOUND, "program %s: there is no variable %s",
                               cadre_program_name(program), needed->name);
         }
+
         if (variable->dtype != CADRE_F32 ||
             !cadre_shape_equal(variable->shape, variable->rank, needed->shape, needed->rank)) {
             return cadre_fail(CADRE_ESHAPE, "program %s: variable %s is %s %s, not f32 %s",
@@ -199,6 +245,7 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
                               cadre_shape_text(needed->shape, needed->rank, theirs));
         }
     }
+
     return 0;
 }
 
@@ -209,13 +256,29 @@ add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_func
     bool is_new = false;
     cadre_function_t *function = NULL;
     int status = cadre_catalogue_add_function(&self->core.catalogue, like, &function, &is_new);
-    if (status == 0 && is_new) {
+    if (status < 0) {
+        return status;
+    }
+    if (is_new) {
         cadre_announcements_tell_function(&self->core.announcements, function);
     }
-    if (status == 0 && out) {
+    if (out) {
         *out = function;
     }
-    return status;
+
+    return 0;
+}
+
+/* Under the lock. */
+static int
+add_program(cadre_coordinator_t *self, const cadre_program_t *program, const cadre_function_t *like,
+            cadre_function_t **out)
+{
+    int status = check_variables(self, program);
+    if (status < 0) {
+        return status;
+    }
+    return add_function(self, like, out);
 }
 
 int
@@ -228,6 +291,7 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
     if (status < 0) {
         return status;
     }
+
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(program, &size_bytes);
     cadre_function_t like = {.coordinator = self,
@@ -235,17 +299,17 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                              .name = (char *)(uintptr_t)cadre_program_name(program),
                              .hash = cadre_program_hash(program),
                              .program = cadre_chunk_new_copy(bytes, size_bytes)};
+
     cadre_gate_lock(self->gate);
-    status = check_variables(self, program);
-    if (status == 0) {
-        status = add_function(self, &like, out);
-    }
+    status = add_program(self, program, &like, out);
     cadre_gate_unlock_and_wake(self->gate);
     cadre_chunk_unref(&like.program);
-    if (status == 0) {
-        cadre_program_destroy(program_p);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_program_destroy(program_p);
+    return 0;
 }
 
 int

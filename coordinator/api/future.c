@@ -87,6 +87,7 @@ cadre_future_destroy(cadre_future_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     cadre_gate_lock(self->gate);
     if (self->closure) {
@@ -94,6 +95,7 @@ cadre_future_destroy(cadre_future_t **self_p)
         /* Beside the closure's and this one: those of arguments. */
         self->closure->wants_results = self->results->references > 2;
     }
+
     cadre_results_unref(&self->results);
     cadre_gate_unlock(self->gate);
     destroy(self);
@@ -107,13 +109,15 @@ wait_locked(cadre_future_t *self, int64_t deadline_ms)
     while (!self->results->ended) {
         int status = self->gate->closed ? cadre_gate_wait(self->gate, deadline_ms)
                                         : cadre_coordinator_usable(self->coordinator);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self->coordinator, deadline_ms, "a closure", &since_ms);
+        if (status < 0) {
+            return status;
         }
+        status = cadre_coordinator_wait(self->coordinator, deadline_ms, "a closure", &since_ms);
         if (status < 0) {
             return status;
         }
     }
+
     const cadre_results_t *results = self->results;
     return results->status < 0 ? cadre_fail(results->status, "%s", results->text) : 0;
 }
@@ -147,19 +151,25 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
     if (status < 0) {
         return status;
     }
+
     cadre_gate_lock(self->gate);
     status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
-    /* From here on the results have ended and never change. */
-    if (status == 0) {
-        status = cadre_results_find(self->results, name, &position);
-    }
-    if (status == 0) {
-        status = cadre_tensor_list_part(&self->results->tensors, position, &list);
-    }
     if (status < 0) {
         return status;
     }
+
+    /* The results have ended and never change: no lock. */
+    status = cadre_results_find(self->results, name, &position);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_tensor_list_part(&self->results->tensors, position, &list);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_message_t message = {.chunks = list.chunks, .chunk_count = list.chunk_count};
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
@@ -170,6 +180,7 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
         *value = tensors[0];
         tensors[0] = (cadre_tensor_t){0};
     }
+
     cadre_tensors_fini(&tensors, count);
     return status;
 }
@@ -180,25 +191,32 @@ cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
     int status = cadre_future_fetch(self, name, &value, timeout_ms);
-    return status < 0 ? status : cadre_tensor_number(&value, number);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_tensor_number(&value, number);
 }
 
 int
 cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int first = 0;
     for (size_t i = 0; i < count; i++) {
         if (!futures || !futures[i]) {
             return cadre_fail(CADRE_EINVALID, "future %zu of %zu is NULL", i, count);
         }
     }
-    for (size_t i = 0; i < count && first == 0; i++) {
+
+    for (size_t i = 0; i < count; i++) {
         cadre_gate_lock(futures[i]->gate);
-        first = wait_locked(futures[i], deadline_ms);
+        int status = wait_locked(futures[i], deadline_ms);
         cadre_gate_unlock(futures[i]->gate);
+        if (status < 0) {
+            return status;
+        }
     }
-    return first;
+
+    return 0;
 }
 
 /* Opens a descriptor, but not one of the last: who accepts a connection without one left does not
@@ -213,6 +231,7 @@ open_fd(int *fd)
     if (opened < 0) {
         return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
+
     if ((rlim_t)opened >= limit.rlim_cur - reserve) { /* the lowest that is free */
         close(opened);
         return cadre_fail(CADRE_EIO,
@@ -220,7 +239,27 @@ open_fd(int *fd)
                           "connections: raise ulimit -n, or use fewer at a time",
                           opened, (unsigned long long)reserve, (unsigned long long)limit.rlim_cur);
     }
+
     *fd = opened;
+    return 0;
+}
+
+/* Under the lock: opens the future's descriptor at its first use, readable where it has ended. */
+static int
+ensure_fd(cadre_future_t *self)
+{
+    if (self->fd >= 0) {
+        return 0;
+    }
+
+    int status = open_fd(&self->fd);
+    if (status < 0) {
+        return status;
+    }
+    if (self->results->ended) {
+        signal_fd(self);
+    }
+
     return 0;
 }
 
@@ -231,16 +270,13 @@ cadre_future_fd(cadre_future_t *self, int *fd)
     if (status < 0) {
         return status;
     }
+
     cadre_gate_lock(self->gate);
-    if (self->fd < 0) {
-        status = open_fd(&self->fd);
-        if (status == 0 && self->results->ended) {
-            signal_fd(self);
-        }
-    }
+    status = ensure_fd(self);
     if (status == 0 && fd) {
         *fd = self->fd;
     }
+
     cadre_gate_unlock(self->gate);
     return status;
 }
