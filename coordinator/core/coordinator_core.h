@@ -43,7 +43,6 @@
 #include "coordinator/core/shards/shard_requests.h"
 #include "coordinator/core/shards/windows.h"
 
-
 typedef struct cadre_core cadre_core_t;
 
 enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */

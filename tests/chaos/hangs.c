@@ -280,14 +280,18 @@ begin_second(field_t *field, const char *socket, pid_t *pid)
     return board;
 }
 
+/* Waits until the job trains and has every worker: one that has not joined would wait for the next
+ * job when this one ends. */
 static void
 await_running(field_t *field, const board_t *board)
 {
     deadline_t deadline = deadline_in(FIELD_WAIT_MS);
-    while (board->state != BOARD_RUNNING || board->finished == 0) {
+    while (board->state != BOARD_RUNNING || board->finished == 0 || board->workers < WORKERS) {
         if (board->state == BOARD_FAILED || !again(deadline)) {
-            field_fail(field, "the second job has not its tasks: state %u, %" PRIu64 " ps, %s",
-                       board->state, board->ps_there, board->text);
+            field_fail(field,
+                       "the second job has not its tasks: state %u, %" PRIu64 " ps, %" PRIu64
+                       " workers, %s",
+                       board->state, board->ps_there, board->workers, board->text);
         }
     }
 }

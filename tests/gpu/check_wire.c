@@ -1,7 +1,7 @@
 /*
  * Variables and gradients that are bf16 on the host: a device that takes them gives what it gives
- * for the numbers in f32, converted as the host converts, and says which gradient is not finite. One
- * that does not take them refuses them.
+ * for the numbers in f32, converted as the host converts, and says which gradient is not finite.
+ * One that does not take them refuses them.
  */
 #include <math.h>
 #include <stdlib.h>
