@@ -47,8 +47,8 @@ schedule_epochs(subject_t *self, int64_t *examples)
 {
     for (int i = 0; i < self->epochs; i++) {
         cadre_batch_t batch;
-        int status =
-            cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH, true, false);
+        int status = cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH,
+                                         CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER);
         if (status < 0) {
             return status;
         }

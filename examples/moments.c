@@ -66,7 +66,8 @@ static int
 measure(example_t *self)
 {
     cadre_batch_t batch;
-    int s = cadre_dataset_begin(self->rows, 0, 0, BATCH, false, false);
+    int s =
+        cadre_dataset_begin(self->rows, 0, 0, BATCH, CADRE_ORDER_OF_FILE, CADRE_LAST_BATCH_SMALLER);
     while (!s && self->count < BATCHES_MAX && cadre_dataset_next(self->rows, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);
         s = cadre_coordinator_schedule(self->coordinator, self->measure, &call, -1,

@@ -78,7 +78,7 @@ cadre_dataset_info(const cadre_dataset_t *self)
 
 int
 cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_t batch_size,
-                    bool shuffle, bool drop_last)
+                    cadre_order_t order, cadre_last_batch_t last)
 {
     if (batch_size < 1 || first < 0 || first > self->info.rows) {
         return cadre_fail(
@@ -86,18 +86,19 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
             self->name, (long long)batch_size, (long long)first, (long long)self->info.rows);
     }
 
-    uint64_t order = 0;
-    if (shuffle) {
+    uint64_t order_seed = 0;
+    if (order == CADRE_ORDER_SHUFFLED) {
         uint64_t key[] = {self->coordinator->core.options.seed, epoch};
-        order = XXH3_64bits_withSeed(self->name, strlen(self->name), XXH3_64bits(key, sizeof(key)));
-        order = order ? order : 1;
+        order_seed =
+            XXH3_64bits_withSeed(self->name, strlen(self->name), XXH3_64bits(key, sizeof(key)));
+        order_seed = order_seed ? order_seed : 1; /* 0 says file order */
     }
 
     cadre_gate_lock(self->coordinator->gate);
-    self->order = order;
+    self->order = order_seed;
     self->next = first;
     self->batch_size = batch_size;
-    self->drop_last = drop_last;
+    self->drop_last = last == CADRE_LAST_BATCH_DROPPED;
     cadre_gate_unlock(self->coordinator->gate);
     return 0;
 }
@@ -135,9 +136,8 @@ static int
 schedule_epoch(cadre_dataset_t *self, const cadre_function_t *function, uint64_t epoch,
                int64_t batch_size, int64_t deadline_ms)
 {
-    const bool shuffle = true;
-    const bool drop_last = false;
-    int status = cadre_dataset_begin(self, epoch, 0, batch_size, shuffle, drop_last);
+    int status = cadre_dataset_begin(self, epoch, 0, batch_size, CADRE_ORDER_SHUFFLED,
+                                     CADRE_LAST_BATCH_SMALLER);
     if (status < 0) {
         return status;
     }
@@ -214,9 +214,8 @@ add_batch(sum_t *self, const cadre_function_t *function, const cadre_batch_t *ba
 static int
 add_all(sum_t *self, cadre_dataset_t *dataset, const cadre_function_t *function, int64_t batch_size)
 {
-    const bool shuffle = false;
-    const bool drop_last = false;
-    int status = cadre_dataset_begin(dataset, 0, 0, batch_size, shuffle, drop_last);
+    int status = cadre_dataset_begin(dataset, 0, 0, batch_size, CADRE_ORDER_OF_FILE,
+                                     CADRE_LAST_BATCH_SMALLER);
     if (status < 0) {
         return status;
     }

@@ -156,7 +156,8 @@ train(rig_t *self, int closures)
     int64_t begin_us = cadre_clock_now_us();
     for (int i = 0; i < closures;) {
         cadre_batch_t batch;
-        must(cadre_dataset_begin(self->data, self->epoch++, 0, BATCH, true, true));
+        must(cadre_dataset_begin(self->data, self->epoch++, 0, BATCH, CADRE_ORDER_SHUFFLED,
+                                 CADRE_LAST_BATCH_DROPPED));
         for (; i < closures && cadre_dataset_next(self->data, &batch); i++) {
             const cadre_call_t call = cadre_call_batch(&batch);
             must(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, CALL_MS,

@@ -115,7 +115,7 @@ visit_all(stage_t *stage, cadre_dataset_t *dataset)
 {
     cadre_batch_t batch;
     const cadre_function_t *visit = stage_function(stage, "visit");
-    OK(cadre_dataset_begin(dataset, 0, 0, 1, true, false));
+    OK(cadre_dataset_begin(dataset, 0, 0, 1, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));

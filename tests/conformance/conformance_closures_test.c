@@ -95,7 +95,7 @@ BOTH_CAPACITIES(conformance_closures, C5_data_feeds_a_function_and_the_variable_
     const cadre_function_t *function = stage_function(&stage, "add_batch");
     cadre_batch_t batch;
     uint64_t batches = 0;
-    OK(cadre_dataset_begin(dataset, 0, 0, BATCH, true, false));
+    OK(cadre_dataset_begin(dataset, 0, 0, BATCH, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
@@ -164,7 +164,7 @@ epoch_order(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, int32_t or
     size_t count = 0;
     int64_t at = 0;
     cadre_batch_t batch;
-    OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
+    OK(cadre_dataset_begin(dataset, epoch, 0, 7, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "labels"), &call,
@@ -245,7 +245,8 @@ begin_epochs(cadre_dataset_t *dataset, int count)
 {
     cadre_batch_t batch;
     for (int i = 0; i < count; i++) {
-        OK(cadre_dataset_begin(dataset, (uint64_t)i, 0, 1, true, false));
+        OK(cadre_dataset_begin(dataset, (uint64_t)i, 0, 1, CADRE_ORDER_SHUFFLED,
+                               CADRE_LAST_BATCH_SMALLER));
         cr_assert(cadre_dataset_next(dataset, &batch));
     }
 }

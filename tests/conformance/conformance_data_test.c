@@ -36,7 +36,7 @@ visit_epoch(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, uint64_t k
     const cadre_function_t *visit = stage_function(stage, "visit");
     cadre_batch_t batch;
     uint64_t batches = 0;
-    OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
+    OK(cadre_dataset_begin(dataset, epoch, 0, 7, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
@@ -110,7 +110,8 @@ count_batches(cadre_dataset_t *dataset, int64_t first, int64_t batch_size, bool 
     cadre_batch_t batch;
     uint64_t batches = 0;
     *rows = 0;
-    OK(cadre_dataset_begin(dataset, 0, first, batch_size, true, drop_last));
+    OK(cadre_dataset_begin(dataset, 0, first, batch_size, CADRE_ORDER_SHUFFLED,
+                           drop_last ? CADRE_LAST_BATCH_DROPPED : CADRE_LAST_BATCH_SMALLER));
     for (; cadre_dataset_next(dataset, &batch); batches++) {
         *rows += batch.count;
     }
@@ -161,8 +162,8 @@ Test(conformance_data, D2_rows_that_run_out_unevenly_are_no_error)
     cadre_batch_t batches[2];
     bool both = true;
     uint64_t closures = 0;
-    OK(cadre_dataset_begin(first, 0, 0, BATCH, true, false));
-    OK(cadre_dataset_begin(second, 0, 0, BATCH, true, false));
+    OK(cadre_dataset_begin(first, 0, 0, BATCH, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
+    OK(cadre_dataset_begin(second, 0, 0, BATCH, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(first, &batches[0])) {
         both = both && cadre_dataset_next(second, &batches[1]);
         cadre_call_t call = {.size = sizeof(call), .batches = batches, .batch_count = both ? 2 : 1};

@@ -184,7 +184,8 @@ Test(conformance_errors, E11_the_end_of_a_dataset_is_no_error)
     cadre_batch_t batch;
     cadre_call_t call = cadre_call_batch(&batch);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        OK(cadre_dataset_begin(dataset, epoch, 0, 2, true, false));
+        OK(cadre_dataset_begin(dataset, epoch, 0, 2, CADRE_ORDER_SHUFFLED,
+                               CADRE_LAST_BATCH_SMALLER));
         for (int64_t count = 2; count > 0; count--) {
             cr_expect(cadre_dataset_next(dataset, &batch));
             cr_expect_eq(batch.count, count);

@@ -204,8 +204,8 @@ BOTH_CAPACITIES(conformance_values, C10_several_datasets_feed_one_call)
     cadre_dataset_t *many = stage_open_rows(&stage, many_path, "many");
     const cadre_function_t *function = stage_function(&stage, "add_batches");
     cadre_batch_t batches[3];
-    OK(cadre_dataset_begin(few, 0, 0, 1, false, false));
-    OK(cadre_dataset_begin(many, 0, 0, 4, true, false));
+    OK(cadre_dataset_begin(few, 0, 0, 1, CADRE_ORDER_OF_FILE, CADRE_LAST_BATCH_SMALLER));
+    OK(cadre_dataset_begin(many, 0, 0, 4, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
     while (cadre_dataset_next(few, &batches[0])) {
         cr_assert(cadre_dataset_next(many, &batches[1]));
         batches[2] = batches[0]; /* the same twice */
@@ -572,7 +572,7 @@ Test(conformance_values, an_argument_called_like_a_column_is_refused_at_the_call
     stage_open(&stage, 1, 1);
     cadre_auto(cadre_free) char *path = stage_write_rows(&stage, 4);
     cadre_dataset_t *rows = stage_open_rows(&stage, path, "rows");
-    OK(cadre_dataset_begin(rows, 0, 0, 1, false, false));
+    OK(cadre_dataset_begin(rows, 0, 0, 1, CADRE_ORDER_OF_FILE, CADRE_LAST_BATCH_SMALLER));
     cr_assert(cadre_dataset_next(rows, &batches[0]) && cadre_dataset_next(rows, &batches[1]));
     for (size_t i = 0; i < 4; i++) {
         cadre_argument_t argument = {columns[i], &tensor};

@@ -114,8 +114,8 @@ save_or_hold(driver_t *self)
 static int
 run_epoch(driver_t *self, int64_t epoch, int64_t position)
 {
-    int status =
-        cadre_dataset_begin(self->dataset, (uint64_t)epoch, position, OUTSIDE_BATCH, true, false);
+    int status = cadre_dataset_begin(self->dataset, (uint64_t)epoch, position, OUTSIDE_BATCH,
+                                     CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER);
     cadre_batch_t batch;
     while (status == 0 && cadre_dataset_next(self->dataset, &batch)) {
         cadre_call_t call = cadre_call_batch(&batch);

@@ -264,8 +264,10 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
         return 0;
     }
 
-    int status = cadre_dataset_begin(self->data.train, (uint64_t)epoch, position, job->batch_size,
-                                     job->shuffle, job->drop_last);
+    int status =
+        cadre_dataset_begin(self->data.train, (uint64_t)epoch, position, job->batch_size,
+                            job->shuffle ? CADRE_ORDER_SHUFFLED : CADRE_ORDER_OF_FILE,
+                            job->drop_last ? CADRE_LAST_BATCH_DROPPED : CADRE_LAST_BATCH_SMALLER);
     if (status < 0) {
         return status;
     }

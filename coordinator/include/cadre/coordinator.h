@@ -477,13 +477,24 @@ typedef struct {
     int64_t count;
 } cadre_batch_t;
 
-/* Starts epoch `epoch` in batches of `batch_size` rows from position `first` (0 unless resuming),
- * shuffled by the job's seed, the dataset's name and the epoch, or in file order. The last batch
- * may be smaller unless `drop_last`.
+/* The order of the rows in an epoch. */
+typedef enum {
+    CADRE_ORDER_OF_FILE = 0,
+    /* By the job's seed, the dataset's name and the epoch. */
+    CADRE_ORDER_SHUFFLED = 1,
+} cadre_order_t;
+
+/* What becomes of the rows at the end of an epoch that are fewer than a batch. */
+typedef enum {
+    CADRE_LAST_BATCH_SMALLER = 0,
+    CADRE_LAST_BATCH_DROPPED = 1,
+} cadre_last_batch_t;
+
+/* Starts epoch `epoch` in batches of `batch_size` rows from position `first` (0 unless resuming).
  *
  * CADRE_EINVALID: `batch_size` is below 1, or `first` is no position. */
 CADRE_API int cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first,
-                                  int64_t batch_size, bool shuffle, bool drop_last);
+                                  int64_t batch_size, cadre_order_t order, cadre_last_batch_t last);
 
 /* Gives the next batch; false at the end of the epoch, which is not an error. */
 CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
