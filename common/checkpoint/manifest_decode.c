@@ -17,6 +17,7 @@
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/manifest.h"
 #include "common/spec/wire_dtype.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
 typedef struct {
@@ -196,13 +197,7 @@ static void
 decode_dtype(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
 {
     const json_t *field = get(self, object, "dtype", JSON_STRING);
-    const char *text = field ? json_string_value(field) : "";
-#define MATCH(name, number, size_bytes, dtype_text)                                                \
-    if (strcmp(text, dtype_text) == 0) {                                                           \
-        variable->dtype = name;                                                                    \
-    }
-    CADRE_DTYPE_LIST(MATCH)
-#undef MATCH
+    variable->dtype = cadre_dtype_of_text(field ? json_string_value(field) : "");
     if (!cadre_dtype_valid((uint64_t)variable->dtype)) {
         fail(self, "dtype", "no such data type");
     }
@@ -217,10 +212,10 @@ decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *va
     }
 
     const json_t *field = get(self, object, "wire", JSON_STRING);
-    const char *text = field ? json_string_value(field) : "";
-    bool is_bf16 = strcmp(text, cadre_dtype_text(CADRE_BF16)) == 0;
-    if (self->status == 0 &&
-        (!is_bf16 || cadre_wire_dtype_decode(CADRE_BF16, variable->dtype, &variable->wire) < 0)) {
+    cadre_dtype_t wire = cadre_dtype_of_text(field ? json_string_value(field) : "");
+    bool is_known = cadre_dtype_valid((uint64_t)wire); /* 0 would mean the variable's own */
+    if (self->status == 0 && (!is_known || cadre_wire_dtype_decode((uint64_t)wire, variable->dtype,
+                                                                   &variable->wire) < 0)) {
         fail(self, "wire", "no such type on the wire of %s", cadre_dtype_text(variable->dtype));
     }
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -6,17 +6,17 @@
 #include <inttypes.h>
 
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
 int
 cadre_infer_cast(const cadre_infer_t *self, cadre_program_node_t *node)
 {
     int64_t dtype = node->attributes[CADRE_CAST_DTYPE];
-    if (dtype != CADRE_F32 && dtype != CADRE_I32 && dtype != CADRE_BF16) {
+    bool is_valid = dtype >= 0 && cadre_dtype_valid((uint64_t)dtype);
+    if (!is_valid || !cadre_dtype_traits((cadre_dtype_t)dtype)->is_of_programs) {
         return cadre_fail(CADRE_EDTYPE, "cannot cast to %s",
-                          dtype >= 0 && cadre_dtype_valid((uint64_t)dtype)
-                              ? cadre_dtype_text((cadre_dtype_t)dtype)
-                              : "?");
+                          is_valid ? cadre_dtype_text((cadre_dtype_t)dtype) : "?");
     }
     node->dtype = (cadre_dtype_t)dtype;
     node->shape = cadre_infer_input(self, node, 0)->shape;

@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/graph/program_data.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
 void
@@ -137,7 +138,7 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
             return cadre_fail(CADRE_EEXISTS, "argument %s is there already", name);
         }
     }
-    if (dtype != CADRE_F32 && dtype != CADRE_I32 && dtype != CADRE_BF16) {
+    if (!cadre_dtype_traits(dtype)->is_of_programs) {
         return cadre_fail(CADRE_EDTYPE, "argument %s must be f32, i32 or bf16, not %s", name,
                           cadre_dtype_text(dtype));
     }

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/kind.h"
+#include "common/tensor/dtype.h"
 
 /* What f32 can hold; a standard deviation far below that, so that no element becomes infinite. */
 #define F32_MAX 3.4e38
@@ -176,8 +177,7 @@ cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t
         return status;
     }
     bool plain = self->kind == CADRE_INITIALIZER_ZEROS || self->kind == CADRE_INITIALIZER_CONSTANT;
-    bool simple_dtype = dtype == CADRE_F64 || dtype == CADRE_I32 || dtype == CADRE_I64;
-    if (dtype != CADRE_F32 && !(plain && simple_dtype)) {
+    if (dtype != CADRE_F32 && !(plain && cadre_dtype_traits(dtype)->is_of_variables)) {
         return cadre_fail(CADRE_EDTYPE, "initializer %s does not make %s",
                           cadre_initializer_kind_text(self->kind), cadre_dtype_text(dtype));
     }

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/kind.h"
+#include "common/tensor/dtype.h"
 
 /* Each range keeps the f32 arithmetic of ps/core/optimizer_kernel.c away from 0/0 and infinity. */
 #define LEARNING_RATE(initial)                                                                     \
@@ -224,7 +225,7 @@ cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind, const d
 int
 cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype)
 {
-    bool addable = dtype == CADRE_F64 || dtype == CADRE_I32 || dtype == CADRE_I64;
+    bool addable = cadre_dtype_traits(dtype)->is_of_variables;
     if (dtype != CADRE_F32 && !(self->kind == CADRE_OPTIMIZER_ADD && addable)) {
         return cadre_fail(CADRE_EDTYPE, "optimizer %s does not update %s",
                           cadre_optimizer_kind_text(self->kind), cadre_dtype_text(dtype));

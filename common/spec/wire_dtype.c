@@ -3,16 +3,29 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
+
+#define ROW(NAME, word) CADRE_##NAME,
+static const cadre_dtype_t dtypes[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
+#undef ROW
 
 cadre_dtype_t
 cadre_wire_dtype_at(int64_t place)
 {
-#define ROW(NAME, word) CADRE_##NAME,
-    static const cadre_dtype_t dtypes[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
-#undef ROW
     cadre_assert(place >= 0 && place < (int64_t)CADRE_COUNT_OF(dtypes));
     return dtypes[place];
+}
+
+/* Whether values of `dtype` may travel as the dtype of this number, which is another. */
+static bool
+is_allowed(cadre_dtype_t dtype, uint64_t number)
+{
+    bool is_listed = false;
+    for (size_t i = 0; i < CADRE_COUNT_OF(dtypes); i++) {
+        is_listed = is_listed || number == (uint64_t)dtypes[i];
+    }
+    return is_listed && dtype == CADRE_F32 && number != CADRE_F32;
 }
 
 int
@@ -22,13 +35,15 @@ cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wir
         *wire = dtype;
         return 0;
     }
-    if (number != CADRE_BF16 || dtype != CADRE_F32) {
-        return cadre_fail(CADRE_EDTYPE, "%s cannot be %s on the wire: only f32 can be bf16",
+    if (!is_allowed(dtype, number)) {
+        return cadre_fail(CADRE_EDTYPE,
+                          "%s cannot be %s on the wire: f32 travels as %s, others as they are",
                           cadre_dtype_text(dtype),
                           cadre_dtype_valid(number) ? cadre_dtype_text((cadre_dtype_t)number)
-                                                    : "of an unknown type");
+                                                    : "of an unknown type",
+                          CADRE_WIRE_DTYPE_WORDS);
     }
-    *wire = CADRE_BF16;
+    *wire = (cadre_dtype_t)number;
     return 0;
 }
 

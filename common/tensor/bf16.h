@@ -20,10 +20,6 @@ bool cadre_bf16_from_f32(const float *in, void *out, size_t count);
 /* The f32 of `count` bf16, which may begin at any address. Exact. */
 void cadre_bf16_to_f32(const void *in, float *out, size_t count);
 
-/* The first of `count` numbers that is finite and becomes infinite as bf16; `count` when there is
- * none. Slow: for saying what cadre_bf16_from_f32 has found. */
-size_t cadre_bf16_beyond(const float *in, size_t count);
-
 /* Whether none of `count` bf16, which may begin at any address, is infinite or NaN. */
 bool cadre_bf16_finite(const void *words, size_t count);
 

@@ -7,39 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor/bf16.h"
-
-size_t
-cadre_dtype_size(cadre_dtype_t dtype)
-{
-    switch (dtype) {
-#define CASE(name, number, size_bytes, text)                                                       \
-    case name:                                                                                     \
-        return size_bytes;
-        CADRE_DTYPE_LIST(CASE)
-#undef CASE
-    }
-    return 0;
-}
-
-const char *
-cadre_dtype_text(cadre_dtype_t dtype)
-{
-    switch (dtype) {
-#define CASE(name, number, size_bytes, text)                                                       \
-    case name:                                                                                     \
-        return text;
-        CADRE_DTYPE_LIST(CASE)
-#undef CASE
-    }
-    return "?";
-}
-
-bool
-cadre_dtype_valid(uint64_t number)
-{
-    return number <= INT32_MAX && cadre_dtype_size((cadre_dtype_t)number) > 0;
-}
+#include "common/tensor/dtype.h"
 
 int
 cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *count,
@@ -128,31 +96,6 @@ cadre_tensor_view(cadre_dtype_t dtype, const void *data, const int64_t *shape, i
     return view;
 }
 
-static double
-first_number(const cadre_tensor_t *tensor)
-{
-    switch (tensor->dtype) {
-    case CADRE_F32:
-        return (double)*(const float *)tensor->data;
-    case CADRE_F64:
-        return *(const double *)tensor->data;
-    case CADRE_I32:
-        return *(const int32_t *)tensor->data;
-    case CADRE_I64:
-        return (double)*(const int64_t *)tensor->data;
-    case CADRE_U64:
-        return (double)*(const uint64_t *)tensor->data;
-    case CADRE_U8:
-        return *(const uint8_t *)tensor->data;
-    case CADRE_BF16: {
-        float number = 0;
-        cadre_bf16_to_f32(tensor->data, &number, 1);
-        return (double)number;
-    }
-    }
-    return 0;
-}
-
 int
 cadre_tensor_number(const cadre_tensor_t *tensor, double *number)
 {
@@ -165,7 +108,7 @@ cadre_tensor_number(const cadre_tensor_t *tensor, double *number)
                           cadre_shape_text(tensor->shape, tensor->rank, text));
     }
     if (number) {
-        *number = first_number(tensor);
+        *number = cadre_dtype_traits(tensor->dtype)->number(tensor->data);
     }
     return 0;
 }

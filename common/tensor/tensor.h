@@ -11,8 +11,6 @@
 
 enum { CADRE_SHAPE_TEXT_SIZE = 192 };
 
-bool cadre_dtype_valid(uint64_t number);
-
 /* Elements and bytes of a shape. CADRE_EINVALID for a bad dtype, rank or a negative dimension,
  * CADRE_ETOOLARGE on overflow of int64_t elements or size_t bytes. Outputs may be NULL. */
 int cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *count,

@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 
 static size_t
 chunks_of(size_t size_bytes)

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "common/base/assert.h"
-#include "common/tensor/bf16.h"
 #include "ps/core/optimizer_kernel.h"
 
 int
@@ -142,16 +141,4 @@ cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_st
     case CADRE_BF16:
         cadre_assert(dtype == CADRE_F32); /* specs refuse these */
     }
-}
-
-bool
-cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count)
-{
-    if (dtype == CADRE_F32) {
-        return cadre_kernel_finite_f32(bytes, count);
-    }
-    if (dtype == CADRE_BF16) {
-        return cadre_bf16_finite(bytes, count);
-    }
-    return dtype != CADRE_F64 || cadre_kernel_finite_f64(bytes, count);
 }

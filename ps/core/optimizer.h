@@ -69,8 +69,4 @@ void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
 void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
                          const cadre_optimizer_stretch_t *stretch);
 
-/* True when none of `count` numbers is infinite or NaN; integers always are finite. `bytes` may be
- * unaligned. */
-bool cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count);
-
 #endif

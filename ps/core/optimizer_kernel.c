@@ -3,14 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-/* The choice at load time is an indirect function, whose resolver runs before a sanitizer is ready;
- * clang has another notion of it. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define KERNEL __attribute__((target_clones("avx2", "default")))
-#else
-#define KERNEL
-#endif
+#include "common/tensor/clones.h"
 
 /* Inputs and outputs are the same element or do not touch: no iteration needs what another wrote.
  */
@@ -20,7 +13,7 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
 {
     const size_t count = stretch->count;
@@ -33,7 +26,7 @@ cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
     }
 }
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
 {
     const size_t count = stretch->count;
@@ -50,7 +43,7 @@ cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate
     }
 }
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
 {
     const size_t count = stretch->count;
@@ -68,7 +61,7 @@ cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate
     }
 }
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate, float epsilon)
 {
     const size_t count = stretch->count;
@@ -122,7 +115,7 @@ rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *par
     }
 }
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
                      const cadre_kernel_rmsprop_t *parameters, bool centered)
 {
@@ -139,7 +132,7 @@ cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
     }
 }
 
-KERNEL void
+CADRE_CLONES void
 cadre_kernel_adam(const cadre_kernel_stretch_t *stretch, const cadre_kernel_adam_t *parameters)
 {
     const cadre_kernel_adam_t p = *parameters;
@@ -177,7 +170,7 @@ ftrl_step(const cadre_kernel_ftrl_t *p, float g, float w, float sigma, float qua
 
 /* A power of one half: sqrt(n') - sqrt(n) without its cancellation is g^2 / (sqrt(n') + sqrt(n)).
  */
-KERNEL static void
+CADRE_CLONES static void
 ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
 {
     const cadre_kernel_ftrl_t p = *parameters;
@@ -238,8 +231,8 @@ cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl
 
 /* One loop for + and one for -. Integers are unsigned here, so that they wrap around. */
 #define ADD(suffix, type)                                                                          \
-    KERNEL void cadre_kernel_add_##suffix(size_t count, const type *in, const void *change,        \
-                                          type *out, bool subtract)                                \
+    CADRE_CLONES void cadre_kernel_add_##suffix(size_t count, const type *in, const void *change,  \
+                                                type *out, bool subtract)                          \
     {                                                                                              \
         const cadre_unaligned_##suffix##_t *by = change;                                           \
         if (subtract) {                                                                            \
@@ -259,28 +252,3 @@ ADD(f32, float)
 ADD(f64, double)
 ADD(u32, uint32_t)
 ADD(u64, uint64_t)
-
-/* A number is infinite or NaN when all bits of its exponent are set. */
-KERNEL bool
-cadre_kernel_finite_f32(const void *bytes, size_t count)
-{
-    const uint32_t exponent = UINT32_C(0x7f800000);
-    const cadre_unaligned_u32_t *words = bytes;
-    uint32_t bad = 0;
-    for (size_t i = 0; i < count; i++) {
-        bad |= (words[i] & exponent) == exponent;
-    }
-    return bad == 0;
-}
-
-KERNEL bool
-cadre_kernel_finite_f64(const void *bytes, size_t count)
-{
-    const uint64_t exponent = UINT64_C(0x7ff0000000000000);
-    const cadre_unaligned_u64_t *words = bytes;
-    uint64_t bad = 0;
-    for (size_t i = 0; i < count; i++) {
-        bad |= (words[i] & exponent) == exponent;
-    }
-    return bad == 0;
-}

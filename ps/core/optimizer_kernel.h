@@ -90,7 +90,4 @@ void cadre_kernel_add_u32(size_t count, const uint32_t *in, const void *change, 
 void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, uint64_t *out,
                           bool subtract);
 
-bool cadre_kernel_finite_f32(const void *bytes, size_t count);
-bool cadre_kernel_finite_f64(const void *bytes, size_t count);
-
 #endif

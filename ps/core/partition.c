@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/wire_dtype.h"
-#include "common/tensor/bf16.h"
+#include "common/tensor/dtype.h"
 #include "ps/core/initializer.h"
 #include "ps/core/optimizer.h"
 
@@ -243,8 +243,8 @@ check_sizes(const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks, si
 static bool
 is_finite(cadre_dtype_t dtype, const cadre_chunk_t *chunk)
 {
-    return cadre_optimizer_finite(dtype, cadre_chunk_data(chunk),
-                                  cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype));
+    return cadre_dtype_is_finite(dtype, cadre_chunk_data(chunk),
+                                 cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype));
 }
 
 static int
@@ -286,6 +286,13 @@ cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *con
     return check(&self->wire_layout, self->spec.wire, chunks, count);
 }
 
+/* Elements in chunk `k`. */
+static size_t
+elements_of(const cadre_partition_t *self, size_t k)
+{
+    return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
+}
+
 /* The heart of copy on write: where the next contents of `current` may be written. It is `current`
  * itself when nobody else holds it, which no other thread can change: they have no reference to
  * copy. */
@@ -308,37 +315,43 @@ publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
     }
 }
 
-/* Infinity and NaN stay what they are, as in f32. */
+/* Converts values of f32 to the wire dtype. Infinity and NaN stay what they are, as in f32; a
+ * finite number that would become infinite fails. */
 static int
-convert_chunk(const float *values, void *to, size_t count)
+convert_values(cadre_dtype_t wire, const float *values, void *to, size_t count)
 {
-    size_t beyond =
-        cadre_bf16_from_f32(values, to, count) ? count : cadre_bf16_beyond(values, count);
-    return beyond == count ? 0
-                           : cadre_fail(CADRE_ENOTFINITE,
-                                        "value %g is beyond the largest bf16, its wire dtype: "
-                                        "create it with wire f32",
-                                        (double)values[beyond]);
+    if (cadre_dtype_traits(wire)->from_f32(values, to, count)) {
+        return 0;
+    }
+    size_t beyond = cadre_dtype_find_beyond(wire, values, count);
+    if (beyond == count) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ENOTFINITE,
+                      "value %g is beyond the largest %s, its wire dtype: create it with wire f32",
+                      (double)values[beyond], cadre_dtype_text(wire));
 }
 
 int
 cadre_partition_make_wire(cadre_partition_t *self)
 {
-    int status = 0;
     if (!is_converted(self) || self->wire_is_current) {
         return 0;
     }
     if (!self->wire_values) {
         self->wire_values = new_chunks(&self->wire_layout);
     }
-    for (size_t k = 0; k < self->layout.count && status == 0; k++) {
+    for (size_t k = 0; k < self->layout.count; k++) {
         cadre_chunk_t *target = target_for(self, self->wire_values[k]);
-        status = convert_chunk(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
-                               cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
+        int status = convert_values(self->spec.wire, cadre_chunk_data(self->values[k]),
+                                    cadre_chunk_data(target), elements_of(self, k));
         publish(self, &self->wire_values[k], target);
+        if (status < 0) {
+            return status;
+        }
     }
-    self->wire_is_current = status == 0;
-    return status;
+    self->wire_is_current = true;
+    return 0;
 }
 
 void
@@ -354,11 +367,13 @@ cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
     }
 }
 
-/* Applies a gradient of bf16 to a stretch of f32. */
+/* Applies a gradient in the wire dtype to a stretch of f32. */
 static void
 apply_converted(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
 {
     float numbers[CONVERT_COUNT];
+    const size_t wire_size = cadre_dtype_size(self->spec.wire);
+    const cadre_dtype_traits_t *wire = cadre_dtype_traits(self->spec.wire);
     for (size_t first = 0; first < stretch->count; first += CONVERT_COUNT) {
         size_t left = stretch->count - first;
         cadre_optimizer_stretch_t part = {
@@ -371,8 +386,7 @@ apply_converted(const cadre_partition_t *self, const cadre_optimizer_stretch_t *
             part.slots_in[slot] = stretch->slots_in[slot] + first;
             part.slots_out[slot] = stretch->slots_out[slot] + first;
         }
-        cadre_bf16_to_f32((const char *)stretch->gradient + first * cadre_dtype_size(CADRE_BF16),
-                          numbers, part.count);
+        wire->to_f32((const char *)stretch->gradient + first * wire_size, numbers, part.count);
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &part);
     }
 }
@@ -392,12 +406,6 @@ static size_t
 pieces_of(size_t elements)
 {
     return (elements + CADRE_PARTITION_PIECE_COUNT - 1) / CADRE_PARTITION_PIECE_COUNT;
-}
-
-static size_t
-elements_of(const cadre_partition_t *self, size_t k)
-{
-    return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
 }
 
 size_t

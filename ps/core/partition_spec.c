@@ -7,6 +7,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/chunk_layout.h"
+#include "common/tensor/dtype.h"
 
 static int
 decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)

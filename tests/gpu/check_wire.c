@@ -153,7 +153,7 @@ run(bench_t *self, uint64_t round, float x, const way_t *way)
                             .gradient_dtypes = way->null ? NULL : dtypes,
                             .not_finite = not_finite,
                             .results = results};
-    bool refused = has_bf16(way) && !cadre_slot_takes_bf16(self->slot);
+    bool refused = has_bf16(way) && !cadre_slot_takes(self->slot, CADRE_BF16);
     int status = cadre_slot_run(self->slot, &one);
     gpu_check_that(self->check, status == (refused ? CADRE_EDTYPE : 0), "round %d: %s", (int)round,
                    status < 0 ? cadre_error_text() : "it takes bf16");

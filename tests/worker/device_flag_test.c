@@ -194,7 +194,7 @@ Test(device_flag, a_module_that_does_not_fit_is_named)
 {
     put_driver();
     put_module("other_abi");
-    expect("cuda:0", 78, "cadre_device_cuda.so has device ABI 2");
+    expect("cuda:0", 78, "cadre_device_cuda.so has device ABI 3");
     expect("auto", 0, "\nnote cuda:0: /tmp/");
     put_module("no_symbol");
     expect("cuda:0", 78, "does not export cadre_device_module");

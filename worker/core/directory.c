@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/wire_dtype.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/codec.h"

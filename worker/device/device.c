@@ -287,9 +287,9 @@ cadre_slot_arena_size_bytes(const cadre_slot_t *self)
 }
 
 bool
-cadre_slot_takes_bf16(const cadre_slot_t *self)
+cadre_slot_takes(const cadre_slot_t *self, cadre_dtype_t dtype)
 {
-    return self->functions->takes_bf16;
+    return dtype == CADRE_F32 || (self->functions->dtypes >> dtype & 1) != 0;
 }
 
 void *
@@ -379,27 +379,17 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 
 /* ---- running ---- */
 
-static bool
-has_bf16(const cadre_dtype_t *dtypes, int count)
+static int
+check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_dtype_t *dtypes,
+             int count)
 {
     for (int i = 0; dtypes && i < count; i++) {
-        if (dtypes[i] == CADRE_BF16) {
-            return true;
+        if (!cadre_slot_takes(self, dtypes[i])) {
+            return cadre_fail(CADRE_EDTYPE, "%s: the device takes no variables or gradients as %s",
+                              cadre_program_name(run->program), cadre_dtype_text(dtypes[i]));
         }
     }
-    return false;
-}
-
-static int
-check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run)
-{
-    bool wanted = has_bf16(run->variable_dtypes, cadre_program_variable_count(run->program)) ||
-                  has_bf16(run->gradient_dtypes, cadre_program_push_count(run->program));
-    return wanted && !self->functions->takes_bf16
-               ? cadre_fail(CADRE_EDTYPE,
-                            "%s: the device takes variables and gradients as f32 only",
-                            cadre_program_name(run->program))
-               : 0;
+    return 0;
 }
 
 static void
@@ -439,12 +429,25 @@ cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
     cadre_assert(!self->run);
     entry_t *entry = NULL;
-    int status = check_dtypes(self, run);
-    status = status < 0 ? status : find_plan(self, run, &entry);
-    status = status < 0 ? status : make_results(entry->plan, run);
+    int status =
+        check_dtypes(self, run, run->variable_dtypes, cadre_program_variable_count(run->program));
     if (status < 0) {
         return status;
     }
+    status = check_dtypes(self, run, run->gradient_dtypes, cadre_program_push_count(run->program));
+    if (status < 0) {
+        return status;
+    }
+
+    status = find_plan(self, run, &entry);
+    if (status < 0) {
+        return status;
+    }
+    status = make_results(entry->plan, run);
+    if (status < 0) {
+        return status;
+    }
+
     status = self->functions->run(self->slot, entry->prepared, run);
     if (status < 0) {
         return fail(self, run, entry->plan, status);

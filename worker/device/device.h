@@ -93,7 +93,7 @@ typedef struct {
     const cadre_tensor_t *arguments; /* in the program's order */
     int argument_count;
     const void *const *variables;         /* values of each variable, contiguous, program's order */
-    const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
+    const cadre_dtype_t *variable_dtypes; /* of these: what cadre_slot_takes says;
                                              NULL: all f32 */
     const uint64_t *versions; /* of these: a number that no other content had in an earlier run of
                                  the slot, of whichever variable: what is on the device already need
@@ -101,10 +101,10 @@ typedef struct {
     uint64_t seed;            /* of the closure: the same in each of its attempts */
     void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
                                  op writes there itself. May overlap nothing else. */
-    const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
-                                             cadre_bf16_from_f32 rounds */
-    bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
-                                else left; NULL without such */
+    const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes; rounded as
+                                             from_f32 of its row (common/tensor/dtype.h) */
+    bool *not_finite;        /* per push: set where a gradient in another dtype than f32 holds
+                                infinity or NaN, else left; NULL without such */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
     bool resident; /* the data of arguments, variables and gradients, all f32 or i32, is in buffers
                       of the device: nothing but results is copied to the host */
@@ -127,9 +127,9 @@ int cadre_slot_wait(cadre_slot_t *self);
 /* Bytes of device memory that the slot's runs use. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
 
-/* Whether its runs read variables and write gradients in bf16 where they are told to; else all are
- * f32, and CADRE_EDTYPE. */
-bool cadre_slot_takes_bf16(const cadre_slot_t *self);
+/* Whether its runs read variables and write gradients in this dtype where they are told to: in f32
+ * always. Those told otherwise fail with CADRE_EDTYPE. */
+bool cadre_slot_takes(const cadre_slot_t *self, cadre_dtype_t dtype);
 
 /* What native functions enqueue their work on: a cudaStream_t; NULL on a device without streams. */
 void *cadre_slot_stream(cadre_slot_t *self);

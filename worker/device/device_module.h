@@ -22,7 +22,7 @@
 #include "worker/device/device.h"
 #include "worker/device/plan.h"
 
-enum { CADRE_DEVICE_ABI = 1 };
+enum { CADRE_DEVICE_ABI = 2 };
 
 /* All that both sides look into, mixed into one number. */
 #define CADRE_DEVICE_LAYOUT                                                                        \
@@ -77,7 +77,8 @@ typedef struct cadre_device_functions {
     size_t (*arena_size_bytes)(const void *slot); /* device memory that the slot's plans share */
     void *(*stream)(void *slot);                  /* what native functions enqueue on, or NULL */
 
-    bool takes_bf16; /* looks at the dtypes of variables and gradients in a run */
+    /* Dtypes besides f32 that variables and gradients of a run may have: a bit 1 << dtype each. */
+    uint32_t dtypes;
 } cadre_device_functions_t;
 
 typedef struct {

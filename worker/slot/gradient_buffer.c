@@ -2,10 +2,11 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor/bf16.h"
+#include "common/tensor/dtype.h"
 
+/* Whether it travels in another dtype than its own. */
 static bool
-is_bf16(const cadre_variable_entry_t *variable)
+is_converted(const cadre_variable_entry_t *variable)
 {
     return variable->wire != variable->dtype;
 }
@@ -26,11 +27,12 @@ cadre_gradient_fail(const cadre_variable_entry_t *variable)
 }
 
 static int
-to_bf16(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
+to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
 {
     size_t count = cadre_chunk_size_bytes(to) / cadre_dtype_size(variable->wire);
-    return cadre_bf16_from_f32(from, cadre_chunk_data(to), count) ? 0
-                                                                  : cadre_gradient_fail(variable);
+    bool is_finite =
+        cadre_dtype_traits(variable->wire)->from_f32(from, cadre_chunk_data(to), count);
+    return is_finite ? 0 : cadre_gradient_fail(variable);
 }
 
 void *
@@ -43,7 +45,7 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
     if (!self->chunk) {
         self->chunk = cadre_host_memory_chunk(self->wide.device, wire_size_bytes(variable));
     }
-    if (on_wire || !is_bf16(variable)) {
+    if (on_wire || !is_converted(variable)) {
         return cadre_chunk_data(self->chunk);
     }
 
@@ -54,7 +56,7 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
 int
 cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
 {
-    return is_bf16(variable) ? to_bf16(variable, self->wide.data, self->chunk) : 0;
+    return is_converted(variable) ? to_wire(variable, self->wide.data, self->chunk) : 0;
 }
 
 void
@@ -69,9 +71,9 @@ cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gra
                          cadre_chunk_t **out)
 {
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk =
-        is_bf16(variable) ? cadre_chunk_new(wire_size_bytes(variable))
-                          : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
-    int status = is_bf16(variable) ? to_bf16(variable, gradient, chunk) : 0;
+        is_converted(variable) ? cadre_chunk_new(wire_size_bytes(variable))
+                               : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
+    int status = is_converted(variable) ? to_wire(variable, gradient, chunk) : 0;
     if (status < 0) {
         return status;
     }

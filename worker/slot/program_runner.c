@@ -89,14 +89,15 @@ check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entr
     return 0;
 }
 
-/* What the slot reads and writes: what travels where it can, else what the variables are. */
+/* Sets in which dtypes the slot reads values and writes gradients: those of the wire where its
+ * device converts them itself, else those of the variables. */
 static void
 set_dtypes(const cadre_program_runner_t *self, const prepared_t *prepared)
 {
-    bool on_wire = cadre_slot_takes_bf16(self->slot);
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         const cadre_variable_entry_t *variable = prepared->variables[i];
-        prepared->variable_dtypes[i] = on_wire ? variable->wire : variable->dtype;
+        prepared->variable_dtypes[i] =
+            cadre_slot_takes(self->slot, variable->wire) ? variable->wire : variable->dtype;
     }
     for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
         int variable = cadre_program_push(prepared->program, i)->variable;
@@ -259,7 +260,7 @@ pull(cadre_program_runner_t *self, const prepared_t *prepared)
 
     for (size_t i = 0; i < count; i++) {
         prepared->contents[i] = values[i].content;
-        prepared->values[i] = prepared->variable_dtypes[i] == CADRE_BF16
+        prepared->values[i] = prepared->variable_dtypes[i] == prepared->variables[i]->wire
                                   ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
                                   : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
     }
@@ -274,14 +275,21 @@ pushed_variable(const prepared_t *prepared, int push)
     return prepared->variables[cadre_program_push(prepared->program, push)->variable];
 }
 
+/* Whether the device writes this gradient as it travels: nobody converts it then. */
+static bool
+is_written_for_wire(const prepared_t *prepared, int push)
+{
+    return prepared->gradient_dtypes[push] == pushed_variable(prepared, push)->wire;
+}
+
 static void
 reserve_gradients(const prepared_t *prepared)
 {
     for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
-        bool on_wire = prepared->gradient_dtypes[i] == CADRE_BF16;
         prepared->not_finite[i] = false;
-        prepared->gradient_data[i] = cadre_gradient_buffer_reserve(
-            &prepared->gradients[i], pushed_variable(prepared, i), on_wire);
+        prepared->gradient_data[i] =
+            cadre_gradient_buffer_reserve(&prepared->gradients[i], pushed_variable(prepared, i),
+                                          is_written_for_wire(prepared, i));
     }
 }
 
@@ -292,7 +300,7 @@ close_gradients(const prepared_t *prepared)
     int status = 0;
     for (int i = 0; status == 0 && i < cadre_program_push_count(prepared->program); i++) {
         const cadre_variable_entry_t *variable = pushed_variable(prepared, i);
-        if (prepared->gradient_dtypes[i] != CADRE_BF16) {
+        if (!is_written_for_wire(prepared, i)) {
             status = cadre_gradient_buffer_close(&prepared->gradients[i], variable);
         } else if (prepared->not_finite[i]) {
             status = cadre_gradient_fail(variable);

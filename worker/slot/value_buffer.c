@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/tensor/bf16.h"
+#include "common/tensor/dtype.h"
 
 /* Whether the memory has the value already; else it has room for `size_bytes`, and will. */
 static bool
@@ -52,16 +52,18 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
     return self->data;
 }
 
+/* Joins the chunks of a value, converted to f32. */
 static const void *
 convert(cadre_value_buffer_t *self, cadre_value_t *value)
 {
     cadre_value_buffer_release(self);
     const cadre_variable_entry_t *variable = value->variable;
     bool same = holds(self, value, variable->row_size_bytes * (size_t)variable->rows);
+    const cadre_dtype_traits_t *wire = cadre_dtype_traits(variable->wire);
     float *at = self->memory.data;
     for (size_t i = 0; i < value->chunk_count && !same; i++) {
-        size_t count = cadre_chunk_size_bytes(value->chunks[i]) / cadre_dtype_size(CADRE_BF16);
-        cadre_bf16_to_f32(cadre_chunk_data(value->chunks[i]), at, count);
+        size_t count = cadre_chunk_size_bytes(value->chunks[i]) / cadre_dtype_size(variable->wire);
+        wire->to_f32(cadre_chunk_data(value->chunks[i]), at, count);
         at += count;
     }
 

@@ -19,6 +19,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include "coordinator/core/coordinator_core.h"
 
 enum { LOOK_MS = 200 }; /* between two looks at what waits */

@@ -111,24 +111,6 @@ Test(bf16, tells_what_is_not_finite_wherever_it_stands)
     }
 }
 
-Test(bf16, finds_the_first_number_that_only_f32_holds)
-{
-    static const uint32_t beyond[] = {0x7f7f8000, 0xff7f8000, 0x7f7fffff, 0xff7fffff};
-    static const uint32_t not_beyond[] = {0x7f7f7fff, 0xff7f7fff, 0x7f800000,
-                                          0xff800000, 0x7fc00000, 0};
-    float numbers[5] = {0};
-    for (size_t i = 0; i < CADRE_COUNT_OF(not_beyond); i++) {
-        numbers[2] = float_of(not_beyond[i]);
-        cr_assert_eq(cadre_bf16_beyond(numbers, 5), 5, "%x", (unsigned)not_beyond[i]);
-    }
-    for (size_t i = 0; i < CADRE_COUNT_OF(beyond); i++) {
-        numbers[3] = float_of(beyond[i]);
-        numbers[4] = float_of(beyond[0]);
-        cr_assert_eq(cadre_bf16_beyond(numbers, 5), 3, "%x", (unsigned)beyond[i]);
-    }
-    cr_assert_eq(cadre_bf16_beyond(numbers, 0), 0);
-}
-
 Test(bf16, takes_any_count_and_any_address)
 {
     float numbers[70];

@@ -40,7 +40,7 @@ Test(module, is_refused_when_it_is_none_of_ours)
 
 Test(module, is_refused_when_it_is_of_another_build)
 {
-    expect_refused("other_abi", CADRE_EPROTOCOL, "has device ABI 2, this program 1");
+    expect_refused("other_abi", CADRE_EPROTOCOL, "has device ABI 3, this program 2");
     expect_refused("other_layout", CADRE_EPROTOCOL, "of another build");
 }
 

@@ -161,7 +161,7 @@ cadre_device_module(void)
         .wait = cuda_wait,
         .arena_size_bytes = cuda_arena_size_bytes,
         .stream = cuda_stream,
-        .takes_bf16 = true,
+        .dtypes = 1U << CADRE_BF16, /* conversion.h */
     };
     static const cadre_device_module_t module = {
         .abi = CADRE_DEVICE_ABI, .layout = CADRE_DEVICE_LAYOUT, .functions = &functions};
