@@ -62,6 +62,7 @@ struct cadre_worker_actor {
     bool left;
     bool device_lost; /* said to main */
 
+    cadre_work_t **works;  /* [slots + ahead] of the core: what each place runs; NULL */
     cadre_work_t *started; /* by the events of this turn */
     cadre_work_t **started_last_p;
     size_t works_out; /* in the queue or on slots */
@@ -70,11 +71,11 @@ struct cadre_worker_actor {
 /* --- slots --- */
 
 static void
-start(cadre_worker_actor_t *self, cadre_run_t *run)
+start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
 {
-    cadre_work_t *work = cadre_work_new(run);
-    run->work = work;
-    work->load = cadre_reader_link_find(&self->reader, cadre_run_id(run));
+    cadre_work_t *work = cadre_work_new(event->run);
+    self->works[event->index] = work;
+    work->load = cadre_reader_link_find(&self->reader, cadre_run_id(event->run));
     work->worker_index = cadre_worker_core_task(self->core)->index;
     *self->started_last_p = work;
     self->started_last_p = &work->next;
@@ -117,6 +118,7 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
                                    .examples = work->examples,
                                    .holding = work->holding};
     work->holding = NULL;
+    self->works[work->run->slot] = NULL;
     self->works_out--;
     cadre_worker_core_finish(self->core, work->run, &outcome, self->now_ms);
     if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE) {
@@ -169,7 +171,7 @@ from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t 
 static void
 answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 {
-    const cadre_work_t *work = event->run->work;
+    const cadre_work_t *work = self->works[event->index];
     cadre_slot_request_t *request = work->request;
     request->status = event->status;
     request->failure = event->run->failure;
@@ -231,7 +233,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
         cadre_reader_link_load(&self->reader, event->run);
         break;
     case CADRE_WORKER_START:
-        start(self, event->run);
+        start(self, event);
         break;
     case CADRE_WORKER_VALUES:
     case CADRE_WORKER_PUSHED:
@@ -651,6 +653,7 @@ close_all(cadre_worker_actor_t *self)
     cadre_shard_peers_fini(&self->shards);
     cadre_reader_link_fini(&self->reader);
     free(self->items);
+    free(self->works);
     cadre_frames_fini(&self->frames);
     cadre_worker_core_destroy(&self->core);
 }
@@ -709,6 +712,8 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
     self->context = context;
     self->options = *options;
     self->core = cadre_worker_core_new(&options->core, (uint64_t)cadre_clock_now_ms());
+    self->works =
+        cadre_calloc((size_t)options->core.slots + options->core.ahead, sizeof(*self->works));
     self->started_last_p = &self->started;
     cadre_shard_peers_init(&self->shards, context);
     cadre_reader_link_init(&self->reader, options->reader);

@@ -80,8 +80,7 @@ typedef struct cadre_run {
     bool newer_cancelled;
     uint64_t newer_restores; /* of the directory when that one came */
     uint32_t step;
-    struct cadre_run *next;  /* in the queue of QUEUED runs */
-    struct cadre_work *work; /* the shell's note, from START on */
+    struct cadre_run *next; /* in the queue of QUEUED runs */
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;

@@ -26,8 +26,9 @@ typedef enum {
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
     CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
-    CADRE_WORKER_VALUES,  /* `run`: the pull has ended: `status`, or values that the shell owns */
-    CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
+    CADRE_WORKER_VALUES,  /* `run` in place `index`: its pull has ended: `status`, or values that
+                             the shell owns */
+    CADRE_WORKER_PUSHED,  /* `run` in place `index`: its push has ended: `status` */
     CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
     CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
     CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */

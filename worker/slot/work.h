@@ -19,7 +19,8 @@ typedef struct cadre_work {
     const cadre_load_t *load;         /* its batches; NULL when it has none */
     uint32_t worker_index;
 
-    /* The network actor's: the run; the slot that asks, and what, while it waits for an answer. */
+    /* The network actor's: the run, which does not know of its work; the slot that asks, and what,
+     * while it waits for an answer. */
     cadre_run_t *run;
     uint32_t slot;
     struct cadre_slot_request *request;
