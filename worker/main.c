@@ -131,7 +131,7 @@ refuse_trace(void)
 static int
 open_http(const cadre_worker_flags_t *flags, cadre_http_server_t **out)
 {
-    static const char *const actors[] = {"network thread"};
+    static const char *const actors[] = {"network thread"}; /* whose turns /livez watches */
     if (!flags->http) {
         return 0;
     }

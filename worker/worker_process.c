@@ -22,8 +22,8 @@
 enum {
     DESCRIPTORS_OWN = 16, /* that are opened from then on, beside those to ps */
     AHEAD = 64,           /* runs that wait for a slot in the work queue */
-    STUCK_CHECK_MS = 500,
-    STUCK_LOG_MS = 5000,  /* after the session a closure goes on that long: says so */
+    STUCK_CHECK_MS = 500, /* how often it looks whether closures go on after the session */
+    STUCK_LOG_MS = 5000,  /* that long: says so */
     HOST_NAME_SIZE = 256, /* gethostname */
     STOP_MS = 5000,       /* for a thread that has nothing left to do */
 };
@@ -44,9 +44,9 @@ typedef struct {
     int status;     /* to exit with */
     bool signalled; /* draining because of a signal, or of its device */
     bool dismissed; /* it has left because it was told to drain */
-    bool left;
-    int64_t left_ms; /* when the session ended */
-    bool gone;       /* the network thread has ended */
+    bool session_ended;
+    int64_t session_ended_ms;
+    bool network_ended; /* the network thread */
 } process_t;
 
 /* --- starting --- */
@@ -110,6 +110,7 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
         .slots = self->pipes,
         .reader = cadre_reader_actor_socket(self->reader)};
     uint64_t incarnation = 0;
+    /* 0 is that of nobody. */
     while (incarnation == 0) {
         if (getrandom(&incarnation, sizeof(incarnation), 0) != (ssize_t)sizeof(incarnation)) {
             incarnation = 0;
@@ -148,7 +149,7 @@ on_signal(process_t *self)
         return;
     }
     int status = number == SIGINT ? CADRE_WORKER_EXIT_INTERRUPTED : CADRE_WORKER_EXIT_TERMINATED;
-    if (self->signalled || self->left) {
+    if (self->signalled || self->session_ended) {
         cadre_log(CADRE_LOG_WARN, "killed", "signal=%d", number);
         _exit(status);
     }
@@ -178,8 +179,8 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
     case CADRE_WORKER_ACTOR_DISMISSED:
         self->dismissed = message->kind == CADRE_WORKER_ACTOR_DISMISSED;
         cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\"", text);
-        self->left = true;
-        self->left_ms = cadre_clock_now_ms();
+        self->session_ended = true;
+        self->session_ended_ms = cadre_clock_now_ms();
         break;
     case CADRE_WORKER_ACTOR_MISMATCH:
     case CADRE_WORKER_ACTOR_UNWANTED:
@@ -190,7 +191,7 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
         on_device_lost(self, text);
         break;
     case CADRE_WORKER_ACTOR_GONE:
-        self->gone = true;
+        self->network_ended = true;
         break;
     default:
         break;
@@ -209,7 +210,7 @@ comes_again(const process_t *self)
 static void
 check_stuck(process_t *self)
 {
-    if (!self->left || cadre_clock_now_ms() < self->left_ms + STUCK_LOG_MS) {
+    if (!self->session_ended || cadre_clock_now_ms() < self->session_ended_ms + STUCK_LOG_MS) {
         return;
     }
     bool again = comes_again(self);
@@ -218,17 +219,21 @@ check_stuck(process_t *self)
     if (!again) {
         _exit(self->status);
     }
-    self->left_ms = cadre_clock_now_ms();
+    self->session_ended_ms = cadre_clock_now_ms();
 }
 
+/* Returns when the network thread has ended: it does so once the session is over and no slot holds
+ * a closure any more. */
 static void
 wait_for_end(process_t *self)
 {
     void *socket = cadre_worker_actor_socket(self->network);
-    while (!self->gone) {
+    while (!self->network_ended) {
         zmq_pollitem_t items[] = {{.socket = socket, .events = ZMQ_POLLIN},
                                   {.fd = self->signals, .events = ZMQ_POLLIN}};
-        cadre_poll(items, 2, self->left ? STUCK_CHECK_MS : -1);
+        /* Before the session ends nothing is due: only what comes in wakes it. */
+        cadre_poll(items, 2, self->session_ended ? STUCK_CHECK_MS : -1);
+
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(socket, &message) == 0) {
             on_message(self, &message);

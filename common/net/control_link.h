@@ -27,9 +27,9 @@ typedef struct {
 } cadre_control_link_options_t;
 
 typedef enum {
-    CADRE_LINK_SAME, /* nothing has happened to it */
-    CADRE_LINK_UP,   /* there is a connection, and the log says so */
-    CADRE_LINK_DOWN, /* it broke, and is dialled again; the log is the owner's */
+    CADRE_LINK_SAME, /* nothing has happened to the connection */
+    CADRE_LINK_UP,   /* there is a connection; this class has logged it */
+    CADRE_LINK_DOWN, /* it broke, and is being connected again; the owner logs it */
 } cadre_control_link_event_t;
 
 /* Dials in the background. CADRE_EIO, CADRE_EINVALID, CADRE_EREFUSED, CADRE_ECONFIG as

@@ -278,7 +278,9 @@ copy_name(const field_t *field)
     char *to = name;
     for (const char *from = name; *from; from++) {
         *to++ = *from;
-        from += from[0] == '"' && from[1] == '"';
+        if (from[0] == '"' && from[1] == '"') {
+            from++;
+        }
     }
     *to = '\0';
     return name;

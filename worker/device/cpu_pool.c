@@ -22,22 +22,27 @@ struct cadre_cpu_pool {
     cadre_cpu_part_t *part;
     const void *context;
     int64_t count;
-    int64_t parts;
+    int64_t parts; /* of the loop under way: how many, handed to a thread, done */
     int64_t taken;
     int64_t done;
 };
 
-/* Takes parts until there are none; called and returns with the mutex held. */
+/* Returns where part `at` begins: parts differ by one iteration at most. Not count * at / parts,
+ * which may overflow. */
+static int64_t
+begin_of(const cadre_cpu_pool_t *self, int64_t at)
+{
+    return self->count / self->parts * at + self->count % self->parts * at / self->parts;
+}
+
+/* Runs parts until all have been taken; called and returns with the mutex held. */
 static void
-take_parts(cadre_cpu_pool_t *self)
+run_parts(cadre_cpu_pool_t *self)
 {
     while (self->taken < self->parts) {
         int64_t at = self->taken++;
-        int64_t begin =
-            self->count / self->parts * at + self->count % self->parts * at / self->parts;
-        int64_t next = at + 1;
-        int64_t end =
-            self->count / self->parts * next + self->count % self->parts * next / self->parts;
+        int64_t begin = begin_of(self, at);
+        int64_t end = begin_of(self, at + 1);
         pthread_mutex_unlock(&self->mutex);
         self->part(self->context, begin, end);
         pthread_mutex_lock(&self->mutex);
@@ -55,7 +60,7 @@ run_thread(void *argument)
     pthread_mutex_lock(&self->mutex);
     while (!self->stop) {
         if (self->taken < self->parts) {
-            take_parts(self);
+            run_parts(self);
         } else {
             pthread_cond_wait(&self->work, &self->mutex);
         }
@@ -119,12 +124,15 @@ cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_c
         part(context, 0, count);
         return;
     }
+
+    /* One loop at a time has the threads; who comes meanwhile computes alone, and does not wait. */
     pthread_mutex_lock(&self->mutex);
     if (self->busy) {
         pthread_mutex_unlock(&self->mutex);
         part(context, 0, count);
         return;
     }
+
     self->busy = true;
     self->part = part;
     self->context = context;
@@ -135,7 +143,9 @@ cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_c
     for (int64_t i = 1; i < threads; i++) {
         pthread_cond_signal(&self->work);
     }
-    take_parts(self);
+
+    /* The caller computes too; then others may still be in their last part. */
+    run_parts(self);
     while (self->done < self->parts) {
         pthread_cond_wait(&self->idle, &self->mutex);
     }

@@ -46,14 +46,15 @@ add_scaled_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, cad
     }
 }
 
+/* Copies rows begin..end of the output: each from the row of the table that its index names. */
 static void
-take_part(const void *context, int64_t begin, int64_t end)
+gather_range(const void *context, int64_t begin, int64_t end)
 {
     const cadre_operands_t *operands = context;
     const cadre_plan_value_t *table = operands->inputs[0];
     const int32_t *index = operands->data[1];
-    size_t row_size = table->size_bytes / (size_t)table->shape[0];
-    if (table->dtype == CADRE_F32 && row_size == sizeof(cadre_real_t)) {
+    size_t row_size_bytes = table->size_bytes / (size_t)table->shape[0];
+    if (table->dtype == CADRE_F32 && row_size_bytes == sizeof(cadre_real_t)) {
         const cadre_real_t *from = operands->data[0];
         cadre_real_t *out = operands->out_data;
         for (int64_t i = begin; i < end; i++) {
@@ -64,7 +65,8 @@ take_part(const void *context, int64_t begin, int64_t end)
     const char *from = operands->data[0];
     char *out = operands->out_data;
     for (int64_t i = begin; i < end; i++) {
-        memcpy(out + (size_t)i * row_size, from + (size_t)index[i] * row_size, row_size);
+        memcpy(out + (size_t)i * row_size_bytes, from + (size_t)index[i] * row_size_bytes,
+               row_size_bytes);
     }
 }
 
@@ -77,7 +79,7 @@ cadre_cpu_take(const cadre_operands_t *operands)
     int status = check_index("take", operands->data[1], count, 0, rows);
     if (status == 0 && count > 0) {
         int64_t grain = CADRE_CPU_PART_COST / (table->count / rows + 1);
-        cadre_cpu_pool_run(operands->pool, count, grain, take_part, operands);
+        cadre_cpu_pool_run(operands->pool, count, grain, gather_range, operands);
     }
     return status;
 }

@@ -40,7 +40,7 @@ struct cadre_slot {
     const cadre_plan_t *plan;    /* of it */
 };
 
-/* A failure of the functions, with the text that they keep. */
+/* Passes on the status of a device's function; a failure with the device's text. */
 static int
 relay(const cadre_device_functions_t *functions, int status)
 {

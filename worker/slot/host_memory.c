@@ -10,10 +10,10 @@ typedef struct {
 } lent_t;
 
 static void *
-new_memory(cadre_device_t *device, size_t size_bytes, bool *plain)
+new_memory(cadre_device_t *device, size_t size_bytes, bool *is_pageable)
 {
     void *data = device ? cadre_device_memory_new(device, size_bytes) : NULL;
-    *plain = !data;
+    *is_pageable = !data;
     return data ? data : cadre_aligned_alloc(size_bytes);
 }
 
@@ -24,7 +24,7 @@ cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes)
         return false;
     }
     cadre_host_memory_fini(self);
-    self->data = new_memory(self->device, size_bytes, &self->plain);
+    self->data = new_memory(self->device, size_bytes, &self->is_pageable);
     self->capacity = size_bytes;
     return true;
 }
@@ -32,7 +32,7 @@ cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes)
 void
 cadre_host_memory_fini(cadre_host_memory_t *self)
 {
-    if (self->plain) {
+    if (self->is_pageable) {
         free(self->data);
     } else if (self->data) {
         cadre_device_memory_free(self->device, self->data);

@@ -2,7 +2,7 @@
  * host_memory - memory on the host that a device copies from and to fastest, kept and used again.
  *
  * On CUDA it is pinned, which takes a while to make and is why it is kept. When the device has none
- * left, plain memory takes its place: slower to copy, no less right.
+ * left, pageable memory takes its place: slower to copy, no less right.
  *
  * Owner:   one slot. Thread: the slot's; chunks made here may be dropped on any, before the device
  *          is closed.
@@ -15,16 +15,17 @@
 #include "common/tensor/chunk.h"
 #include "worker/device/device.h"
 
-/* Zeroed memory is an empty one; `device` may be set before the first use: NULL is plain memory. */
+/* Zeroed memory is an empty one; `device` may be set before the first use, NULL for pageable
+ * memory. */
 typedef struct {
     cadre_device_t *device;
     void *data;
     size_t capacity;
-    bool plain; /* `data` is of malloc */
+    bool is_pageable; /* `data` is plain memory, not the device's pinned one */
 } cadre_host_memory_t;
 
-/* Makes room for `size_bytes`, aligned to 64. True when the memory is another: what was in it is
- * lost, and pointers into it dangle. */
+/* Makes room for `size_bytes`, aligned to 64. True when it has taken other memory for that: what
+ * was in the memory before is lost, and pointers into it dangle. */
 bool cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes);
 
 /* Frees it; can be used again. */

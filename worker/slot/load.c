@@ -33,13 +33,14 @@ cadre_load_destroy(cadre_load_t **self_p)
 void
 cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure)
 {
-    cadre_assert(closure->batches.count <= CADRE_COUNT_OF(self->items));
+    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&closure->batches);
+    cadre_assert(batches.count <= CADRE_COUNT_OF(self->rows));
     self->next = NULL;
     self->closure = closure->id;
     self->back = false;
     self->forgotten = false;
-    self->count = closure->batches.count / 4;
-    memcpy(self->items, closure->batches.items, closure->batches.count * sizeof(self->items[0]));
+    self->count = batches.count;
+    memcpy(self->rows, batches.items, batches.count * sizeof(self->rows[0]));
     self->status = 0;
     self->text[0] = '\0';
 }

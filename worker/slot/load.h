@@ -14,6 +14,7 @@
 
 #include "common/base/limits.h"
 #include "common/wire/message.h"
+#include "common/wire/record_list.h"
 
 typedef struct {
     cadre_tensor_t x; /* f32 [rows, features] */
@@ -23,10 +24,10 @@ typedef struct {
 typedef struct cadre_load {
     struct cadre_load *next; /* in the list of spare ones */
     uint64_t closure;
-    bool back;      /* network actor: the reader has given it back */
-    bool forgotten; /* network actor: nobody wants it any more */
-    size_t count;   /* of batches */
-    uint64_t items[4 * CADRE_BATCHES_MAX];
+    bool back;                                  /* network actor: the reader has given it back */
+    bool forgotten;                             /* network actor: nobody wants it any more */
+    size_t count;                               /* of batches */
+    cadre_batch_rows_t rows[CADRE_BATCHES_MAX]; /* what to read, by batch */
     cadre_loaded_batch_t batches[CADRE_BATCHES_MAX]; /* memory is used again by the next closure */
     int64_t begin_us; /* when the reader began to read them, and had them */
     int64_t end_us;

@@ -107,22 +107,22 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
               request->dataset, info->rows, info->features, info->skipped, info->hash);
 }
 
-/* items: dataset, order, first position, count. */
 static int
-read_batch(const cadre_reader_actor_t *self, const uint64_t *items, cadre_loaded_batch_t *batch)
+read_batch(const cadre_reader_actor_t *self, const cadre_batch_rows_t *rows,
+           cadre_loaded_batch_t *batch)
 {
-    const cadre_source_t *source = cadre_u64_map_get(&self->sources, items[0]);
+    const cadre_source_t *source = cadre_u64_map_get(&self->sources, rows->dataset);
     if (!source) {
-        return cadre_fail(CADRE_ENOTFOUND, "dataset %" PRIu64 " is not open", items[0]);
+        return cadre_fail(CADRE_ENOTFOUND, "dataset %" PRIu64 " is not open", rows->dataset);
     }
 
-    if (items[2] > INT64_MAX || items[3] > INT64_MAX) {
+    if (rows->first > INT64_MAX || rows->count > INT64_MAX) {
         return cadre_fail(CADRE_EINVALID, "rows %" PRIu64 " and %" PRIu64 " on do not exist",
-                          items[2], items[3]);
+                          rows->first, rows->count);
     }
 
-    cadre_batch_order_t order = {.shuffle = items[1] != 0, .seed = items[1]};
-    return cadre_batch_read(source, &order, (int64_t)items[2], (int64_t)items[3], &batch->x,
+    cadre_batch_order_t order = {.shuffle = rows->order_seed != 0, .seed = rows->order_seed};
+    return cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count, &batch->x,
                             &batch->y);
 }
 
@@ -130,7 +130,7 @@ static void
 load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
 {
     for (size_t i = 0; i < load->count && load->status == 0; i++) {
-        load->status = read_batch(self, &load->items[4 * i], &load->batches[i]);
+        load->status = read_batch(self, &load->rows[i], &load->batches[i]);
     }
     if (load->status < 0) {
         cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, load->text);

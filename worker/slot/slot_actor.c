@@ -49,7 +49,7 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
 
     trace_arrival(self, work, waited_since_us);
     if (work->load && work->load->count > 0) {
-        work->examples = work->load->items[3]; /* rows of the first batch */
+        work->examples = work->load->rows[0].count;
     }
 
     if (cadre_closure_call_is_cancelled(work->call)) {

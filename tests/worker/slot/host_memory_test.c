@@ -81,7 +81,7 @@ Test(host_memory, is_plain_when_the_device_has_none_left)
     for (int i = 0; i < 2; i++) {
         cr_expect(cadre_host_memory_reserve(&memory[i], 100));
         expect_room(&memory[i], 100);
-        cr_expect_eq(memory[i].plain, i == 1);
+        cr_expect_eq(memory[i].is_pageable, i == 1);
     }
     for (int i = 0; i < 2; i++) {
         cadre_host_memory_fini(&memory[i]);

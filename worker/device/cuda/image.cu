@@ -77,7 +77,7 @@ struct span_t {
 static __device__ __forceinline__ span_t
 windows_at(int64_t at, int64_t kernel, int64_t stride, int64_t windows)
 {
-    int64_t before = at - kernel + 1; /* where the first such window could begin */
+    int64_t before = at - kernel + 1; /* where the first window over `at` could begin */
     int64_t first = before <= 0 ? 0 : (before + stride - 1) / stride;
     int64_t end = at / stride + 1;
     return {first, end < windows ? end : windows};

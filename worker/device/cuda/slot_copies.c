@@ -153,9 +153,10 @@ destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
                                               : run->results[place.index].data;
 }
 
+/* Enqueues a copy out of the slot's block of device memory, and does not wait for it. */
 static int
-copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
-          enum cudaMemcpyKind kind)
+enqueue_copy_out(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
+                 enum cudaMemcpyKind kind)
 {
     if (size_bytes > 0) {
         CADRE_CUDA_TRY(
@@ -168,8 +169,8 @@ static int
 copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 {
     size_t base = cadre_execution_layout(self->execution)->out_offset;
-    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin,
-                                   cudaMemcpyDeviceToHost)
+    return end > begin ? enqueue_copy_out(self, self->slab_out + (begin - base), begin, end - begin,
+                                          cudaMemcpyDeviceToHost)
                        : 0;
 }
 
@@ -203,8 +204,8 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
         if (status == 0 && is_bf16) {
             status = copy_bf16_out(self, output, to, self->direct[i]);
         } else if (status == 0 && self->direct[i]) {
-            status = copy_down(self, to, output->offset, output->size_bytes,
-                               stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
+            status = enqueue_copy_out(self, to, output->offset, output->size_bytes,
+                                      stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
         }
     }
     return status < 0 ? status : copy_to_slab(self, begin, group->offset + group->size_bytes);
