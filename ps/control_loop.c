@@ -126,6 +126,7 @@ open_shard(cadre_control_loop_t *self)
     cadre_monitor_t *monitor = NULL;
     int status = cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &data);
     if (status == 0) {
+        /* Before the socket is bound, so that it misses no connection. */
         status = cadre_monitor_open_for(
             self->context, data,
             1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_HANDSHAKE_FAILED, &monitor);

@@ -105,6 +105,7 @@ check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind
         }
     }
 
+    /* Chunks come in the order of their elements: each is compared with the one before alone. */
     if (kind == self->last && chunk->first_element < self->last_end) {
         return fail_chunk(self, chunk, "overlaps the chunk before");
     }

@@ -475,6 +475,7 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
 
     for (size_t i = 0; i < count; i++) {
         if (kept < keep) {
+            /* A damaged one takes no valid one's place. */
             kept += entries[i].valid ? 1 : 0;
             continue;
         }

@@ -172,6 +172,8 @@ cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *
     hashing.hashes = hashes;
     hashing.errors = errors;
     const size_t at_once = parallel ? SPANS_AT_ONCE : 1;
+    /* The file's hash is that of the hashes of its spans: it does not depend on how many are read
+     * at once. */
     for (; hashing.first < count; hashing.first += at_once) {
         size_t left = count - hashing.first;
         left = cadre_min_u64(left, at_once);

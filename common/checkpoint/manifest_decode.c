@@ -385,6 +385,7 @@ decode_lines(decoder_t *self, cadre_manifest_t *manifest)
         json_error_t error = {.text = "no comma where another one follows, or the other way round"};
         bool comma = size_bytes > 0 && line[size_bytes - 1] == ',';
         json_t *object = NULL;
+        /* All lines but the last end with a comma. */
         if (comma == (at < self->lines_end)) {
             object = json_loadb(line, size_bytes - comma, JSON_REJECT_DUPLICATES, &error);
         }

@@ -221,6 +221,7 @@ seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t 
         return status;
     }
 
+    /* The record before that one may reach over the range's first element. */
     place_t before;
     status = move(self, place->end ? MDB_LAST : MDB_PREV, &before);
     if (status != 0) {

@@ -57,6 +57,7 @@ bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tens
             continue;
         }
         int status = mismatch(self, argument, tensor);
+        /* An earlier argument has given the symbol its value: the text names both. */
         if (extent.symbol >= 0 && before[extent.symbol] > 0 && tensor->shape[i] > 0) {
             char given[CADRE_SHAPE_TEXT_SIZE];
             char expected[CADRE_EXTENTS_TEXT_SIZE];

@@ -164,6 +164,7 @@ side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_
         cadre_extents_t shape = cadre_program_at(self, nodes[i])->shape;
         char text[CADRE_EXTENTS_TEXT_SIZE];
         cadre_extents_text(&shape, cadre_program_symbols(self), text);
+        /* The first is the dense vector and says the size; [B, n, D] counts as n vectors. */
         bool usable = shape.rank == 2 || (shape.rank == 3 && i > 0 && shape.extents[1].symbol < 0);
         if (usable) {
             cadre_extent_t last = shape.extents[shape.rank - 1];

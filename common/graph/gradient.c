@@ -111,6 +111,7 @@ cadre_op_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *
     size_t node_count = (size_t)cadre_program_node_count(self);
     cadre_auto(cadre_free) cadre_node_t *adjoints = cadre_calloc(node_count, sizeof(*adjoints));
     cadre_auto(cadre_free) bool *depends = cadre_calloc(node_count, sizeof(*depends));
+    /* Adjoints are made only of what depends on one of `nodes`. */
     for (int i = 0; i < count; i++) {
         depends[nodes[i].id - 1] = true;
     }

@@ -41,6 +41,7 @@ cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
     cadre_infer_text_t left_text;
     cadre_infer_text_t right_text;
     const char *problem = NULL;
+    /* Of a transposed operand the last two axes stand the other way round. */
     int rank = a->rank;
     if (rank < 2 || b->rank != rank) {
         problem = "needs two matrices of the same rank";

@@ -163,6 +163,7 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
     }
 
     bool begins = code == MHD_CONNECTION_NOTIFY_STARTED;
+    /* A connection that begins takes a free place; one that ends frees its own. */
     int wanted = begins ? 0 : info->connect_fd;
 
     pthread_mutex_lock(&self->lock);

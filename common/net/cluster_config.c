@@ -410,6 +410,7 @@ check_task(reader_t *reader)
     const char *role = cadre_role_text(reader->config.role);
 
     if (reader->config.index == CADRE_INDEX_ANY) {
+        /* The only task of its role in the list is this one; without a list any place will do. */
         reader->config.index = count == 1 ? 0 : CADRE_INDEX_ANY;
         if (count > 1) {
             return cadre_fail(CADRE_ECONFIG,

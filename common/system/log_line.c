@@ -103,6 +103,7 @@ is_json_number(const char *text)
     text += *text == '-';
     const char *digits = text;
     text = skip_digits(text);
+    /* In JSON only 0 itself begins with 0. */
     if (text == digits || (digits[0] == '0' && text > digits + 1)) {
         return false;
     }

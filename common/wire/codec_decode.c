@@ -401,17 +401,23 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
     cadre_message_t decoded = {0};
     size_t storage_bytes = 0;
     int status = check_protocol(header, size_bytes);
-    if (status == 0) {
-        cadre_scan_init(&decoder.scan, header, size_bytes);
-        status = cadre_scan_all(&decoder.scan, &storage_bytes);
-    }
-    if (status == 0) {
-        cadre_scan_init(&decoder.scan, header, size_bytes);
-        status = read_envelope(&decoder, size_bytes, &decoded);
-    }
     if (status < 0) {
         return status;
     }
+
+    /* Once over the header for its form and the memory that it takes, then again for its values:
+     * nothing is allocated by what a malformed one claims. */
+    cadre_scan_init(&decoder.scan, header, size_bytes);
+    status = cadre_scan_all(&decoder.scan, &storage_bytes);
+    if (status < 0) {
+        return status;
+    }
+    cadre_scan_init(&decoder.scan, header, size_bytes);
+    status = read_envelope(&decoder, size_bytes, &decoded);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_token_t sizes = next(&decoder.scan);
     status = check_sizes(decoder.schema->text, &sizes, chunks, count);
     if (status < 0) {

@@ -86,6 +86,8 @@ read_head(cadre_scan_t *self, uint8_t first, cadre_token_t *out)
         return 0;
     }
     out->kind = first >= UINT8 && first <= UINT64 ? CADRE_TOKEN_U64 : CADRE_TOKEN_BIN;
+    /* The third argument is the least number that needs this form: a shorter number in it is
+     * refused, so that one value has one encoding. */
     switch (first) {
     case UINT8:
         return read_number(self, 1, FIXINT_LAST + 1, &out->value);

@@ -83,36 +83,46 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     cadre_ps_initializer_t initializer;
     cadre_ps_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
-    cadre_dtype_t wire = spec->dtype;
+    cadre_dtype_t wire_dtype = spec->dtype;
     int64_t row_elements = 0;
     size_t row_size_bytes = 0;
+
+    /* All that the spec may be refused for comes before the first allocation. */
     int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
                                         spec->rank);
-    if (status == 0 && spec->wire != spec->dtype) {
-        status = cadre_wire_dtype_decode(spec->wire, spec->dtype, &wire);
-    }
-    if (status == 0) {
-        status = cadre_optimizer_init(&optimizer, &spec->optimizer, spec->dtype);
-    }
-    if (status == 0) {
-        status = check_rows(spec);
-    }
-    if (status == 0) {
-        int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
-        status = cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_elements,
-                                  &row_size_bytes);
-    }
-    if (status == 0) {
-        status = cadre_chunk_layout_init(&layout, (uint64_t)spec->rows, row_size_bytes);
-    }
     if (status < 0) {
         return status;
     }
+    if (spec->wire != spec->dtype) {
+        status = cadre_wire_dtype_decode(spec->wire, spec->dtype, &wire_dtype);
+        if (status < 0) {
+            return status;
+        }
+    }
+    status = cadre_optimizer_init(&optimizer, &spec->optimizer, spec->dtype);
+    if (status < 0) {
+        return status;
+    }
+    status = check_rows(spec);
+    if (status < 0) {
+        return status;
+    }
+    int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
+    status =
+        cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_elements, &row_size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_chunk_layout_init(&layout, (uint64_t)spec->rows, row_size_bytes);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_partition_t *self = cadre_calloc(1, sizeof(*self));
     self->spec = *spec;
-    self->spec.wire = wire;
-    self->wire_layout =
-        cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
+    self->spec.wire = wire_dtype;
+    self->wire_layout = cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype),
+                                                   cadre_dtype_size(wire_dtype));
     self->optimizer = optimizer;
     self->layout = layout;
     self->pool = pool;

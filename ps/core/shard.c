@@ -352,6 +352,7 @@ create_part(cadre_shard_t *self, const question_t *question, bool *pending)
         return status;
     }
 
+    /* CREATE is retransmitted: what is here, or is being filled, must be what it asks for. */
     const cadre_shard_part_t *known = NULL;
     if (cadre_shard_parts_find(self->parts, spec.variable, spec.partition, &known) == 0) {
         return cadre_shard_part_check_same(known, create->name, &spec);

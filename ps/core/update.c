@@ -75,6 +75,7 @@ cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *par
                 .partition = entry->partition, .chunk = entry->chunks[k], .part = i, .k = k};
         }
     }
+    /* Lanes check in any order; the answer names the first bad chunk in the update's order. */
     run(self, lanes, count, check_one, self->checks);
     for (size_t i = 0; i < count; i++) {
         if (!self->checks[i].finite) {

@@ -229,6 +229,7 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
         cadre_run_end_parts(self);
         return status;
     }
+    /* Each part says from which version it was computed: the shard counts the staleness by it. */
     size_t part = 0;
     for (size_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < gradients[i].variable->partitions; k++, part++) {
@@ -245,6 +246,7 @@ cadre_run_end_pull(cadre_run_t *self, size_t *count)
 {
     cadre_value_t *values = cadre_calloc(self->part_count, sizeof(*values));
     *count = 0;
+    /* The parts of a variable lie side by side, in the order of its partitions. */
     for (size_t first = 0; first < self->part_count;) {
         const cadre_variable_entry_t *variable = self->parts[first].variable;
         cadre_value_t *value = &values[(*count)++];

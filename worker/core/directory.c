@@ -397,6 +397,7 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
         for (size_t i = 0; i < message->chunk_count; i++) {
             size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
         }
+        /* A program may come in several chunks, and is decoded from one. */
         entry->program = cadre_chunk_new(size_bytes);
         char *at = cadre_chunk_data(entry->program);
         for (size_t i = 0; i < message->chunk_count; i++) {
@@ -406,6 +407,7 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
         }
     }
     cadre_u64_map_put(&self->functions, function->id, entry);
+    /* Functions may come in any order: complete is what comes before the first that is missing. */
     while (cadre_directory_function(self, self->functions_complete + 1)) {
         self->functions_complete++;
     }

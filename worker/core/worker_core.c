@@ -548,6 +548,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         cadre_worker_core_malformed(self);
         return;
     }
+    /* It may be what a waiting closure lacked. */
     cadre_worker_runs_advance(self->runs, now_ms);
 }
 

@@ -189,7 +189,8 @@ enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
     }
 }
 
-/* A waiting run: is everything there that it needs? */
+/* Moves a waiting run on when everything is there that it needs; gives it up when something cannot
+ * be had on this worker. */
 static void
 examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
 {
@@ -204,6 +205,7 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_UNABLE, CADRE_ENOTFOUND, text, now_ms);
         return;
     }
+    /* A closure overtakes definitions: it says how far these must have come before it may run. */
     if (run->loading || cadre_directory_generations(self->directory) < closure->generations) {
         return;
     }
@@ -219,6 +221,7 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
         failure = CADRE_FAILURE_USER;
         status = cadre_worker_builds_give(self->directory, run, &why);
     }
+    /* A dataset is still being opened, or a resource built: it goes on waiting. */
     if (status == CADRE_EAGAIN) {
         return;
     }
@@ -264,6 +267,7 @@ void
 cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms)
 {
     if (self->waiting > 0) {
+        /* By a list of their ids: a run that is examined may end, and others with it. */
         cadre_u64s_t held = list_runs(self, true);
         for (size_t i = 0; i < held.count; i++) {
             cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);

@@ -275,6 +275,7 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
         request.size_bytes += part_size_bytes(&run->parts[note->parts[i]]);
     }
     if (note->push) {
+        /* The update id is the same in every attempt: by it the shard finds a duplicate (I1). */
         message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
                                               .attempt = run->attempt,
                                               .generation = entry->generation,

@@ -83,6 +83,7 @@ cadre_arena_give(cadre_arena_t *self, size_t offset, size_t size_bytes)
     while (at < self->hole_count && self->holes[at].offset < offset) {
         at++;
     }
+    /* Holes that touch become one; one that touches the end is none: the arena is shorter. */
     if (at > 0) {
         cadre_arena_hole_t before = self->holes[at - 1];
         cadre_assert(before.offset + before.size_bytes <= offset);

@@ -43,6 +43,7 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     const cadre_real_t *a = operands->data[0];
     const cadre_real_t *b = operands->data[1];
     cadre_real_t *c = operands->out_data;
+    /* OpenBLAS multiplies f32 alone. */
     if (left->dtype == CADRE_BF16) {
         cadre_real_t *wide = operands->scratch;
         cadre_cpu_from_bf16(wide, a, left->count);
@@ -50,6 +51,7 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
         a = wide;
         b = wide + left->count;
     }
+    /* Leading axes are a batch of matrices, one behind the other. */
     for (int64_t batch = 0; batch < out->count / out_count; batch++) {
 #ifdef CADRE_REAL_DOUBLE
         cblas_dgemm(

@@ -229,6 +229,7 @@ cadre_cpu_reduce(const cadre_operands_t *operands)
                         .x = operands->data[0],
                         .out = operands->out_data,
                         .divisor = 1};
+    /* The input as [outer, size, inner], of which `size` is reduced. */
     for (int i = 0; i < x->rank; i++) {
         int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &self.outer
                         : i < attributes[CADRE_REDUCE_END] ? &self.size

@@ -393,6 +393,7 @@ cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, uns
     if (status < 0) {
         return status;
     }
+    /* Matrix products take the element operations beside them first; the rest makes chains. */
     if (flags & CADRE_PLAN_FUSE) {
         cadre_plan_fuse(self);
     }
