@@ -49,3 +49,19 @@ Test(kind, takes_its_number_of_parameters_within_their_ranges)
     cr_assert_eq(cadre_kinds_decode(&kinds, 3, (double[]){1, 2}, 1, parameters), CADRE_EMALFORMED);
     cr_assert_str_eq(cadre_error_text(), "toy weighted has 2 parameters, not 1");
 }
+
+Test(kind, takes_and_gives_the_fields_that_a_public_struct_has)
+{
+    toy_t given = {0};
+    double parameters[2] = {0};
+    cr_assert(cadre_kinds_is_unset(&kinds, &given));
+    given.light = 5;
+    cr_assert_not(cadre_kinds_is_unset(&kinds, &given));
+    cr_assert_eq(cadre_kinds_take(&kinds, 3, &given, parameters), 0);
+    cr_assert(parameters[0] == 2 && parameters[1] == 5, "heavy has no field: its default");
+    cr_assert_eq(cadre_kinds_take(&kinds, 2, &given, parameters), CADRE_EINVALID);
+
+    given.light = 0;
+    cadre_kinds_give(&kinds, 3, parameters, &given);
+    cr_assert_eq(given.light, 5);
+}
