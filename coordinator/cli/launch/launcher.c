@@ -157,18 +157,18 @@ environment_with(const char *extra)
     }
 
     char **copy = cadre_calloc(count + 2, sizeof(*copy));
-    size_t kept = 0;
+    size_t copied = 0;
 
     for (size_t i = 0; i < count; i++) {
         bool is_ours = !extra && strncmp(environ[i], "CADRE_HTTP=", 11) == 0;
         if (!is_ours && strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
             strncmp(environ[i], "TF_CONFIG=", 10) != 0) {
-            copy[kept++] = cadre_strdup(environ[i]);
+            copy[copied++] = cadre_strdup(environ[i]);
         }
     }
 
     if (extra) {
-        copy[kept] = cadre_strdup(extra);
+        copy[copied] = cadre_strdup(extra);
     }
 
     return copy;

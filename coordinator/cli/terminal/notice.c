@@ -13,17 +13,17 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-typedef struct kept {
-    struct kept *next;
+typedef struct queued {
+    struct queued *next;
     size_t size_bytes;     /* of the notice, */
     unsigned char bytes[]; /* which ends with its text */
-} kept_t;
+} queued_t;
 
 struct cadre_notices {
     pthread_mutex_t lock;
-    int fd;          /* an eventfd; what follows is under the lock */
-    kept_t *first;   /* owned, as all that follow */
-    kept_t **last_p; /* where the next one goes */
+    int fd;            /* an eventfd; what follows is under the lock */
+    queued_t *first;   /* owned, as all that follow */
+    queued_t **last_p; /* where the next one goes */
     size_t count;
     uint64_t dropped; /* since this was told */
 };
@@ -53,7 +53,7 @@ cadre_notices_close(cadre_notices_t **notices_p)
     }
 
     while (self->first) {
-        kept_t *next = self->first->next;
+        queued_t *next = self->first->next;
         free(self->first);
         self->first = next;
     }
@@ -77,13 +77,13 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
 {
     size_t text_size = strnlen(notice->text, CADRE_NOTICE_TEXT_SIZE - 1) + 1;
     size_t size_bytes = offsetof(cadre_notice_t, text) + text_size;
-    kept_t *kept = cadre_calloc(1, sizeof(*kept) + size_bytes);
+    queued_t *queued = cadre_calloc(1, sizeof(*queued) + size_bytes);
 
-    kept->next = NULL;
-    kept->size_bytes = size_bytes;
-    memcpy(kept->bytes, notice, size_bytes);
-    *self->last_p = kept;
-    self->last_p = &kept->next;
+    queued->next = NULL;
+    queued->size_bytes = size_bytes;
+    memcpy(queued->bytes, notice, size_bytes);
+    *self->last_p = queued;
+    self->last_p = &queued->next;
     self->count++;
     eventfd_write(self->fd, 1);
 }
@@ -150,15 +150,15 @@ cadre_notice_end_wait(cadre_notices_t *self)
 static void
 take(cadre_notices_t *self, cadre_notice_t *notice)
 {
-    kept_t *kept = self->first;
+    queued_t *queued = self->first;
     *notice = (cadre_notice_t){0};
-    memcpy(notice, kept->bytes, kept->size_bytes);
-    self->first = kept->next;
+    memcpy(notice, queued->bytes, queued->size_bytes);
+    self->first = queued->next;
     if (!self->first) {
         self->last_p = &self->first;
     }
     self->count--;
-    free(kept);
+    free(queued);
 }
 
 bool

@@ -9,12 +9,12 @@
 int64_t
 cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position)
 {
-    int64_t left = self->rows - position;
-    if (left <= 0) {
+    int64_t remaining = self->rows - position;
+    if (remaining <= 0) {
         return 0;
     }
-    return self->drop_last ? left / self->batch_size
-                           : (left + self->batch_size - 1) / self->batch_size;
+    return self->drop_last ? remaining / self->batch_size
+                           : (remaining + self->batch_size - 1) / self->batch_size;
 }
 
 bool
@@ -54,47 +54,48 @@ cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
     int64_t position = self->start.position;
 
     rows += cadre_min_i64(position, epoch_rows);
-    int64_t left = cadre_max_i64(closures - self->start.closures, 0);
+    int64_t remaining = cadre_max_i64(closures - self->start.closures, 0);
     int64_t batches = cadre_training_plan_batches(self, position);
-    if (left <= batches || epoch_closures == 0) {
-        return rows + rows_of(self, left, cadre_min_i64(position, epoch_rows));
+    if (remaining <= batches || epoch_closures == 0) {
+        return rows + rows_of(self, remaining, cadre_min_i64(position, epoch_rows));
     }
 
     rows += rows_of(self, batches, position);
-    left -= batches;
-    return rows + left / epoch_closures * epoch_rows + rows_of(self, left % epoch_closures, 0);
+    remaining -= batches;
+    return rows + remaining / epoch_closures * epoch_rows +
+           rows_of(self, remaining % epoch_closures, 0);
 }
 
 cadre_training_place_t
 cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
 {
     cadre_training_place_t place = self->start;
-    int64_t left = cut > self->first_id ? (int64_t)(cut - self->first_id) : 0;
-    while (left > 0 && place.epoch < self->epochs) {
+    int64_t remaining = cut > self->first_id ? (int64_t)(cut - self->first_id) : 0;
+    while (remaining > 0 && place.epoch < self->epochs) {
         int64_t batches = cadre_training_plan_batches(self, place.position);
-        if (left < batches) {
-            place.position += left * self->batch_size;
-            place.closures += left;
+        if (remaining < batches) {
+            place.position += remaining * self->batch_size;
+            place.closures += remaining;
             return place;
         }
 
         place.closures += batches;
-        left -= batches;
+        remaining -= batches;
         int64_t evaluations =
             cadre_training_plan_evaluates(self, place.epoch) ? self->evaluation_closures : 0;
         place.position = self->rows;
-        if (left < evaluations) {
-            place.evaluations += left;
+        if (remaining < evaluations) {
+            place.evaluations += remaining;
             return place;
         }
 
         place.evaluations += evaluations;
-        left -= evaluations;
+        remaining -= evaluations;
         place.epoch++;
         place.position = 0;
     }
 
-    place.evaluations += left; /* of a finished job that was only evaluated again */
+    place.evaluations += remaining; /* of a finished job that was only evaluated again */
     return place;
 }
 
