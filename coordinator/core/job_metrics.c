@@ -59,19 +59,19 @@ add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
     add_two(text, "result",
             (labelled_t[]){{"finished", totals->finished}, {"failed", totals->failed}});
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_total", totals->attempts,
-                               "Closures handed to a worker, second attempts counted too.");
+                               "Attempts: closures handed to a worker, retries included.");
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total",
                                core->reach.returned,
                                "Attempts given back by workers that did not reach a shard.");
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,
                                "Attempts that ran past the deadline of their closure.");
-    cadre_metrics_text_counter(text, "cadre_coordinator_messages_dropped_total",
-                               core->rights.dropped,
-                               "Messages that were malformed, or not their sender's to send.");
-    cadre_metrics_text_counter(text, "cadre_coordinator_reports_refused_total",
-                               totals->reports_refused,
-                               "Reports of closures that the worker which told was not given.");
+    cadre_metrics_text_counter(
+        text, "cadre_coordinator_messages_dropped_total", core->rights.dropped,
+        "Messages that were malformed, or that their sender's role may not send.");
+    cadre_metrics_text_counter(
+        text, "cadre_coordinator_reports_refused_total", totals->reports_refused,
+        "Completion reports of attempts that the reporting worker was not given.");
 }
 
 static void
@@ -140,7 +140,7 @@ add_membership(const cadre_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_gauge(text, "cadre_coordinator_workers_draining", (double)standing.draining,
                              "Workers that finish what they have and take nothing new.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_tasks_unlisted", (double)standing.unlisted,
-                             "Tasks that no figures are told of one by one: they are too many.");
+                             "Tasks without metrics of their own, because there are too many.");
     cadre_metrics_text_family(text, "cadre_coordinator_tasks_lost_total", CADRE_METRIC_COUNTER,
                               "Tasks that were lost: died, were cut off, or silent for a lease.");
     add_two(text, "role",
@@ -208,7 +208,7 @@ add_tasks(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
     static const int of_workers[] = {CADRE_WORKER_COUNTER_applied, CADRE_WORKER_COUNTER_duplicate,
                                      CADRE_WORKER_COUNTER_refused};
     cadre_metrics_text_family(text, "cadre_coordinator_task_silence_seconds", CADRE_METRIC_GAUGE,
-                              "Since a task was last heard.");
+                              "Seconds since a task was last heard.");
     add_silence(core, CADRE_ROLE_PS, now_ms, text);
     add_silence(core, CADRE_ROLE_WORKER, now_ms, text);
     cadre_metrics_text_family(text, "cadre_coordinator_task_updates_total", CADRE_METRIC_COUNTER,
@@ -216,13 +216,14 @@ add_tasks(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
                               "answer for, as their last heartbeats say.");
     add_updates(core, CADRE_ROLE_PS, of_ps, text);
     add_updates(core, CADRE_ROLE_WORKER, of_workers, text);
-    cadre_metrics_text_family(text, "cadre_coordinator_task_push_bytes_total", CADRE_METRIC_COUNTER,
-                              "Bytes of gradients that a ps has applied or a worker pushed, the "
-                              "same.");
+    cadre_metrics_text_family(
+        text, "cadre_coordinator_task_push_bytes_total", CADRE_METRIC_COUNTER,
+        "Bytes of gradients that a ps has applied or a worker pushed, as of its last heartbeat.");
     add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_push_bytes, text);
     add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_push_bytes, text);
-    cadre_metrics_text_family(text, "cadre_coordinator_task_pull_bytes_total", CADRE_METRIC_COUNTER,
-                              "Bytes of values that a ps has sent or a worker received, the same.");
+    cadre_metrics_text_family(
+        text, "cadre_coordinator_task_pull_bytes_total", CADRE_METRIC_COUNTER,
+        "Bytes of values that a ps has sent or a worker received, as of its last heartbeat.");
     add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_pull_bytes, text);
     add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_pull_bytes, text);
 }
@@ -256,15 +257,16 @@ add_recoveries(const cadre_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_coordinator_shards_restored_total", totals->ps_restored,
                                "Shards that another process took over.");
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_replayed_total", totals->replayed,
-                               "Closures run again for them after they had ended.");
+                               "Closures replayed for restored shards after they had ended.");
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_at_risk_total",
                                totals->closures_at_risk,
                                "Closures whose updates were lost with a shard.");
-    cadre_metrics_text_gauge(text, "cadre_coordinator_replay_kept", (double)replay->kept.count,
-                             "Closures kept since the last checkpoint, to be run again.");
+    cadre_metrics_text_gauge(
+        text, "cadre_coordinator_replay_kept", (double)replay->kept.count,
+        "Closures in the replay log: those that ended since the last checkpoint.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_replay_left",
                              (double)(replay->redo.count + replay->aside.count + replay->in_flight),
-                             "Closures that are still to be run again for a shard.");
+                             "Closures of the replay under way that have still to run.");
 }
 
 /* --- checkpoints --- */
@@ -286,15 +288,16 @@ add_checkpoints(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t 
     cadre_metrics_text_counter(text, "cadre_coordinator_retentions_failed_total",
                                totals->retentions_failed,
                                "Commits after which older checkpoints could not be removed.");
-    cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_age_seconds",
-                             (double)(now_ms - checkpoint->last_ms) / 1000,
-                             "Since the last commit; before the first one since the coordinator "
-                             "began.");
+    cadre_metrics_text_gauge(
+        text, "cadre_coordinator_checkpoint_age_seconds",
+        (double)(now_ms - checkpoint->last_ms) / 1000,
+        "Seconds since the last commit; before the first one, since the coordinator started.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_bytes",
                              (double)checkpoint->last_bytes,
                              "Size of the shards' files of the last one committed; 0: none was.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_seconds",
-                             (double)checkpoint->last_took_ms / 1000, "How long that one took.");
+                             (double)checkpoint->last_took_ms / 1000,
+                             "How long the last one committed took.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_under_way_seconds",
                              is_under_way ? (double)(now_ms - checkpoint->begun_ms) / 1000 : 0,
                              "How long the present one has been under way; 0: none is.");

@@ -20,8 +20,8 @@ add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
     const uint64_t *counters = self->counters;
     cadre_metrics_text_family(text, "cadre_ps_updates_total", CADRE_METRIC_COUNTER,
-                              "Updates that workers pushed and the shard answered, by what became "
-                              "of them. Begins at a restore with what the checkpoint says.");
+                              "Updates that workers pushed and the shard answered, by result. "
+                              "Starts from the checkpoint's count after a restore.");
     cadre_metrics_text_label(text, "result", "applied");
     cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_applied]);
     cadre_metrics_text_label(text, "result", "duplicate");
@@ -31,9 +31,9 @@ add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_ps_push_bytes_total",
                                counters[CADRE_PS_COUNTER_push_bytes],
                                "Bytes of gradients in the updates that were applied.");
-    cadre_metrics_text_counter(text, "cadre_ps_staleness_versions_total",
-                               counters[CADRE_PS_COUNTER_staleness_sum],
-                               "Staleness of the applied updates, added up; divide by them.");
+    cadre_metrics_text_counter(
+        text, "cadre_ps_staleness_versions_total", counters[CADRE_PS_COUNTER_staleness_sum],
+        "Sum of the staleness of applied updates; divide by their number for the mean.");
     cadre_metrics_text_gauge(text, "cadre_ps_staleness_versions_max",
                              (double)counters[CADRE_PS_COUNTER_staleness_max],
                              "The largest staleness of an applied update.");
@@ -45,17 +45,18 @@ add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     const uint64_t *counters = self->counters;
     cadre_metrics_text_counter(text, "cadre_ps_pulls_total", counters[CADRE_PS_COUNTER_pulls],
                                "Pulls that were answered, refused ones too.");
-    cadre_metrics_text_counter(text, "cadre_ps_pulled_unchanged_total",
-                               counters[CADRE_PS_COUNTER_unchanged],
-                               "Partitions that were pulled and not sent: the worker had them.");
+    cadre_metrics_text_counter(
+        text, "cadre_ps_pulled_unchanged_total", counters[CADRE_PS_COUNTER_unchanged],
+        "Partitions that were pulled and not sent, because the worker had that version.");
     cadre_metrics_text_counter(text, "cadre_ps_pull_bytes_total",
                                counters[CADRE_PS_COUNTER_pull_bytes],
                                "Bytes of values that were sent.");
     cadre_metrics_text_counter(text, "cadre_ps_assignments_total",
-                               counters[CADRE_PS_COUNTER_assigned], "Assignments that were made.");
+                               counters[CADRE_PS_COUNTER_assigned],
+                               "Assignments that were applied.");
     cadre_metrics_text_counter(text, "cadre_ps_malformed_messages_total",
                                counters[CADRE_PS_COUNTER_malformed],
-                               "Messages that were dropped without an answer.");
+                               "Malformed messages, dropped without an answer.");
 }
 
 static void
@@ -70,14 +71,15 @@ add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_gauge(text, "cadre_ps_shard_bytes", (double)self->shard.size_bytes,
                              "Bytes of values and optimizer slots of the shard.");
     cadre_metrics_text_gauge(text, "cadre_ps_shard_limit_bytes", (double)self->size_bytes_max,
-                             "The most that they may be.");
+                             "Limit of the bytes of values and optimizer slots.");
     cadre_metrics_text_gauge(text, "cadre_ps_pulls_waiting", (double)self->shard.pulls_waiting,
-                             "Pulls that wait for room.");
-    cadre_metrics_text_gauge(text, "cadre_ps_push_granted_bytes", (double)self->shard.granted_bytes,
-                             "Bytes of updates that may come now because room was kept for them.");
+                             "Pulls that flow control holds back.");
+    cadre_metrics_text_gauge(
+        text, "cadre_ps_push_granted_bytes", (double)self->shard.granted_bytes,
+        "Bytes reserved for large updates that were granted and are under way.");
     cadre_metrics_text_gauge(text, "cadre_ps_push_collected_bytes",
                              (double)self->shard.collected_bytes,
-                             "Bytes of updates in parts that have come and are not whole.");
+                             "Bytes received of large updates that are not complete yet.");
 }
 
 static void
@@ -89,20 +91,20 @@ add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_
                              "Whether the ps is a member of a job.");
     cadre_metrics_text_counter(text, "cadre_ps_sessions_total", self->sessions,
                                "Sessions with a coordinator that were begun.");
-    cadre_metrics_text_gauge(text, "cadre_ps_lease_seconds", (double)contact->lease_ms / 1000,
-                             "Silence after which the coordinator presumes the ps dead; 0: none "
-                             "was told.");
-    cadre_metrics_text_gauge(text, "cadre_ps_coordinator_silence_seconds",
-                             is_known ? (double)(now_ms - contact->heard_ms) / 1000 : 0,
-                             "Since the newest question that the coordinator has answered.");
+    cadre_metrics_text_gauge(
+        text, "cadre_ps_lease_seconds", (double)contact->lease_ms / 1000,
+        "Silence after which the coordinator presumes the ps dead; 0: not known yet.");
+    cadre_metrics_text_gauge(
+        text, "cadre_ps_coordinator_silence_seconds",
+        is_known ? (double)(now_ms - contact->heard_ms) / 1000 : 0,
+        "Seconds since the newest request that the coordinator has answered was sent.");
 }
 
 static void
 add_snapshots(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
     cadre_metrics_text_family(text, "cadre_ps_snapshots_total", CADRE_METRIC_COUNTER,
-                              "Parts of checkpoints that were to be written, by what became of "
-                              "them.");
+                              "Snapshots of the shard for checkpoints, by result.");
     cadre_metrics_text_label(text, "result", "written");
     cadre_metrics_text_count(text, self->written);
     cadre_metrics_text_label(text, "result", "failed");
@@ -110,7 +112,7 @@ add_snapshots(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_gauge(text, "cadre_ps_snapshot_bytes", (double)self->written_bytes,
                              "Size of the file that was written last.");
     cadre_metrics_text_gauge(text, "cadre_ps_snapshot_seconds", (double)self->written_ms / 1000,
-                             "How long it took to write that.");
+                             "How long it took to write that file.");
 }
 
 void

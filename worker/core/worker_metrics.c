@@ -41,9 +41,9 @@ add_closures(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text
     cadre_metrics_text_gauge(text, "cadre_worker_closures_held", (double)core->held,
                              "Closures that the worker has: waiting, running, not acknowledged.");
     cadre_metrics_text_gauge(text, "cadre_worker_closures_waiting", (double)core->waiting,
-                             "Of them, those that wait for definitions, batches or arguments.");
+                             "Closures held that wait for definitions, batches or arguments.");
     cadre_metrics_text_gauge(text, "cadre_worker_closures_started", core->running,
-                             "Of them, those that were given to slots or wait for one.");
+                             "Closures held that run or wait for a slot.");
     cadre_metrics_text_gauge(text, "cadre_worker_slots", core->slots,
                              "Closures that run at a time.");
     cadre_metrics_text_counter(text, "cadre_worker_examples_total",
@@ -63,7 +63,7 @@ add_updates(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
                                "Updates that were to be pushed, one for each closure step and "
                                "shard: answered, abandoned and pending together.");
     cadre_metrics_text_family(text, "cadre_worker_updates_answered_total", CADRE_METRIC_COUNTER,
-                              "Updates that a shard has answered, by what it said.");
+                              "Updates that a shard has answered, by result.");
     cadre_metrics_text_label(text, "result", "applied");
     cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_applied]);
     cadre_metrics_text_label(text, "result", "duplicate");
@@ -99,7 +99,7 @@ add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_values_missed]);
     cadre_metrics_text_counter(text, "cadre_worker_malformed_messages_total",
                                counters[CADRE_WORKER_COUNTER_malformed],
-                               "Messages that were dropped.");
+                               "Malformed messages, dropped.");
 }
 
 static void
@@ -112,18 +112,18 @@ add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_
     cadre_metrics_text_gauge(text, "cadre_worker_joined",
                              contact->is_member && contact->is_connected,
                              "Whether the worker is a member of a job.");
-    cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)contact->lease_ms / 1000,
-                             "Silence after which the coordinator presumes the worker dead; 0: "
-                             "none was told.");
-    cadre_metrics_text_gauge(text, "cadre_worker_coordinator_silence_seconds",
-                             (double)silent_ms / 1000,
-                             "Since the newest question that the coordinator has answered.");
+    cadre_metrics_text_gauge(
+        text, "cadre_worker_lease_seconds", (double)contact->lease_ms / 1000,
+        "Silence after which the coordinator presumes the worker dead; 0: not known yet.");
+    cadre_metrics_text_gauge(
+        text, "cadre_worker_coordinator_silence_seconds", (double)silent_ms / 1000,
+        "Seconds since the newest request that the coordinator has answered was sent.");
     cadre_metrics_text_gauge(text, "cadre_worker_shards_unreachable", core->unreachable,
                              "Shards from which the worker hears nothing though it asks.");
     cadre_metrics_text_gauge(text, "cadre_worker_draining", figures->drains,
                              "Whether the worker finishes what it has and takes nothing new.");
     cadre_metrics_text_gauge(text, "cadre_worker_drain_seconds", (double)figures->drain_ms / 1000,
-                             "How long it has been doing so.");
+                             "How long it has been draining.");
 }
 
 void
