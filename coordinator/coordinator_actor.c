@@ -163,7 +163,7 @@ tell_full(actor_t *self)
              "why=\"%s\" next=\"new connections are closed until others have ended\"",
              cadre_descriptors_text(text));
     self->full_ms = now_ms + CADRE_DROPPED_LOG_MS;
-    self->coordinator->log(self->coordinator->log_context, 'E', "descriptors_used_up", pairs);
+    self->coordinator->log(self->coordinator->log_context, 'E', "descriptors_exhausted", pairs);
 }
 
 static void

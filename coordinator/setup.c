@@ -379,7 +379,7 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     }
     if (status == 0 && cadre_checkpoint_directory_clean(directory, NULL) < 0) {
         /* A ps of the last coordinator may still be writing there; nobody reads it. */
-        tell(self, 'W', "clean_failed", "why=\"%.300s\" next=\"it is left there\"",
+        tell(self, 'W', "cleanup_failed", "why=\"%.300s\" next=\"it is left there\"",
              cadre_error_text());
     }
     cadre_checkpoint_directory_destroy(&directory);

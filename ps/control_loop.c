@@ -466,7 +466,7 @@ watch_connection(cadre_control_loop_t *self)
             cadre_ps_core_connected(self->core, now());
             send_all(self); /* HELLO, before the shard's answers */
         } else {
-            cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"dialling again\"",
+            cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"reconnects\"",
                       cadre_control_link_address(self->link));
             cadre_ps_core_disconnected(self->core, now());
         }
@@ -483,8 +483,7 @@ watch_keys(cadre_control_loop_t *self)
     }
     self->withdrawals = cadre_keyring_withdrawals(keyring);
     if (!cadre_control_link_is_trusted(self->link)) {
-        cadre_log(CADRE_LOG_ERROR, "refused",
-                  "why=\"the coordinator's key is withdrawn\" next=exit");
+        cadre_log(CADRE_LOG_ERROR, "refused", "why=\"the coordinator's key is revoked\" next=exit");
         self->refused = CADRE_EREFUSED;
         self->ended = true;
     }

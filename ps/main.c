@@ -368,7 +368,7 @@ serve(const flags_t *flags, cadre_control_options_t *options)
     }
     int status = exit_status(number, cadre_control_loop_refused(loop));
     if (cadre_control_loop_close(&loop) < 0) {
-        cadre_log(CADRE_LOG_WARN, "stopped", "why=\"%s\" next=\"exit at once\"",
+        cadre_log(CADRE_LOG_WARN, "stop_failed", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
         _exit(status ? status : EXIT_BUG); /* whoever keeps it running starts another */
     }

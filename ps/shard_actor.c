@@ -391,7 +391,7 @@ watch(shard_actor_t *self)
         }
         char text[CADRE_DESCRIPTORS_TEXT_SIZE];
         self->full_ms = now_ms + CADRE_DROPPED_LOG_MS;
-        cadre_log(CADRE_LOG_ERROR, "descriptors_used_up",
+        cadre_log(CADRE_LOG_ERROR, "descriptors_exhausted",
                   "why=\"%s\" next=\"new connections are closed until others have ended\"",
                   cadre_descriptors_text(text));
     }

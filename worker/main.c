@@ -113,11 +113,11 @@ end_trace(cadre_trace_t *trace, const cadre_worker_flags_t *flags)
     }
     uint64_t dropped = cadre_trace_dropped(trace);
     if (cadre_trace_close(&trace) < 0) {
-        cadre_log(CADRE_LOG_ERROR, "trace", "reason=\"%s\" next=\"the file ends before that\"",
-                  cadre_error_text());
+        cadre_log(CADRE_LOG_ERROR, "trace_failed",
+                  "reason=\"%s\" next=\"the file ends before that\"", cadre_error_text());
     } else if (dropped > 0) {
-        cadre_log(CADRE_LOG_WARN, "trace", "file=\"%s\" dropped=%" PRIu64 " limit=%d", flags->trace,
-                  dropped, CADRE_TRACE_EVENTS_MAX);
+        cadre_log(CADRE_LOG_WARN, "trace_truncated", "file=\"%s\" dropped=%" PRIu64 " limit=%d",
+                  flags->trace, dropped, CADRE_TRACE_EVENTS_MAX);
     }
 }
 

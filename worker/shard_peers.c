@@ -69,13 +69,13 @@ cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
     if (entry->away) {
         /* Else libzmq would dial whatever comes to the same address, again and again. */
         cadre_peer_close(peer, 0);
-        cadre_log(CADRE_LOG_WARN, "shard_away", "shard=%u next=\"its closures wait for it\"",
+        cadre_log(CADRE_LOG_WARN, "shard_unavailable", "shard=%u next=\"its closures wait for it\"",
                   index);
         return;
     }
 
     if (is_mute) {
-        cadre_log(CADRE_LOG_WARN, "shard_mute", "shard=%u silent_ms=%d next=\"another connection\"",
+        cadre_log(CADRE_LOG_WARN, "shard_half_open", "shard=%u silent_ms=%d next=\"reconnects\"",
                   index, CADRE_MUTE_MS);
     } else if (peer->socket && cadre_task_equal(&peer->task, &entry->task) &&
                strcmp(peer->address, entry->address) == 0) {
@@ -86,8 +86,8 @@ cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
     cadre_socket_t *socket = NULL;
     if (dial(self, worker, entry->address, &socket) < 0) {
         cadre_socket_close(&socket, 0);
-        cadre_log(CADRE_LOG_ERROR, "shard_not_dialled", "shard=%u address=%s reason=\"%s\"", index,
-                  entry->address, cadre_error_text());
+        cadre_log(CADRE_LOG_ERROR, "shard_connect_failed", "shard=%u address=%s reason=\"%s\"",
+                  index, entry->address, cadre_error_text());
         return;
     }
     cadre_peer_init(peer, socket, &entry->task, entry->address);

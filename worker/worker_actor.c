@@ -243,7 +243,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
         cadre_reader_link_forget(&self->reader, event->closure);
         break;
     case CADRE_WORKER_LACKS:
-        cadre_log(CADRE_LOG_WARN, "function_lacking",
+        cadre_log(CADRE_LOG_WARN, "function_missing",
                   "function=%s reason=\"no native function of that name is here (--native FILE)\" "
                   "next=\"closures of it run on other workers\"",
                   event->text);
@@ -350,7 +350,7 @@ watch_connection(cadre_worker_actor_t *self)
         } else {
             cadre_worker_core_disconnected(self->core, self->now_ms);
             cadre_log(self->left ? CADRE_LOG_DEBUG : CADRE_LOG_WARN, "coordinator_lost",
-                      "coordinator=%s next=\"keeps dialling\"",
+                      "coordinator=%s next=\"keeps connecting\"",
                       cadre_control_link_address(self->link));
         }
     }
@@ -543,8 +543,8 @@ watch_contact(cadre_worker_actor_t *self)
     if (untouched != self->untouched && !self->left) {
         self->untouched = untouched;
         cadre_log(untouched ? CADRE_LOG_WARN : CADRE_LOG_INFO,
-                  untouched ? "unheard" : "heard_again", "coordinator=%s next=\"%s\"",
-                  cadre_control_link_address(self->link),
+                  untouched ? "coordinator_silent" : "coordinator_heard",
+                  "coordinator=%s next=\"%s\"", cadre_control_link_address(self->link),
                   untouched ? "sends no updates before it is welcomed" : "goes on");
     }
 }
@@ -564,7 +564,7 @@ keep_draining(cadre_worker_actor_t *self)
             cadre_asprintf("%s; nobody is there to take reports", self->draining);
         cadre_worker_core_abandon(self->core, reason, self->now_ms);
     } else if (self->now_ms >= self->drain_due_ms) {
-        cadre_log(CADRE_LOG_WARN, "drain_over", "closures=%zu next=\"other workers run them\"",
+        cadre_log(CADRE_LOG_WARN, "drain_timed_out", "closures=%zu next=\"other workers run them\"",
                   self->works_out);
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; what ran did not end in time", self->draining);

@@ -214,7 +214,7 @@ check_stuck(process_t *self)
         return;
     }
     bool again = comes_again(self);
-    cadre_log(CADRE_LOG_WARN, "closures_go_on", "next=\"%s\"",
+    cadre_log(CADRE_LOG_WARN, "closures_still_running", "next=\"%s\"",
               again ? "waits for them" : "exits without them");
     if (!again) {
         _exit(self->status);
@@ -260,7 +260,7 @@ stop(process_t *self)
     }
     status = status < 0 ? status : cadre_reader_actor_close(&self->reader, STOP_MS);
     if (status < 0) {
-        cadre_log(CADRE_LOG_ERROR, "stop", "reason=\"%s\"", cadre_error_text());
+        cadre_log(CADRE_LOG_ERROR, "stop_failed", "reason=\"%s\"", cadre_error_text());
         _exit(self->status);
     }
     free(self->slots);
@@ -298,7 +298,7 @@ cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *de
         .flags = flags, .trace = outputs->trace, .http = outputs->http, .signals = signals};
     int started = start(&self, device, registry);
     if (started < 0) {
-        cadre_log(CADRE_LOG_ERROR, "start", "reason=\"%s\"", cadre_error_text());
+        cadre_log(CADRE_LOG_ERROR, "start_failed", "reason=\"%s\"", cadre_error_text());
         self.status = started == CADRE_ECONFIG ? CADRE_WORKER_EXIT_CONFIG : CADRE_WORKER_EXIT_IO;
         stop(&self);
         return self.status;

@@ -199,7 +199,7 @@ tell(const cadre_certificate_t *key, bool allowed, cadre_audit_t audit, void *co
     snprintf(pairs, sizeof(pairs), "key=\"%s\" role=%s name=\"%s\"%s", key->public_key,
              cadre_key_role_text(key->role), key->name,
              allowed ? "" : " next=\"connections end; who is allowed comes back\"");
-    audit(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_withdrawn", pairs);
+    audit(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_revoked", pairs);
 }
 
 /* Tells what is in `left` and not in `right`; how many. A key whose role has changed is another
@@ -236,7 +236,7 @@ note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t a
     if (status < 0 && now_ms >= self->unreadable_log_ms) {
         self->unreadable_log_ms = now_ms + CADRE_KEYS_UNREADABLE_LOG_MS;
         snprintf(pairs, sizeof(pairs),
-                 "why=\"%.400s\" next=\"no key is added; one whose file is gone is withdrawn\"",
+                 "why=\"%.400s\" next=\"no key is added; one whose file is gone is revoked\"",
                  cadre_error_text());
         audit(context, 'E', "keys_unreadable", pairs);
     } else if (status == 0 && was_unreadable) {

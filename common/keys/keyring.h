@@ -47,7 +47,7 @@ int cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *pub
 typedef void (*cadre_audit_t)(void *context, char level, const char *event, const char *pairs);
 
 /* Looks whether the directory of allowed keys has changed, and reads it again. Returns how many
- * keys are not allowed any more. Tells, under the lock: key_withdrawn and key_allowed of each key;
+ * keys are not allowed any more. Tells, under the lock: key_revoked and key_allowed of each key;
  * keys_unreadable while the directory cannot be read as a whole, when that begins and every
  * CADRE_KEYS_UNREADABLE_LOG_MS, and keys_readable when it can again. What counts meanwhile says
  * cadre_allowed_keys_reload. */

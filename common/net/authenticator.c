@@ -239,7 +239,7 @@ look(cadre_authenticator_t *self, int64_t now_ms)
         self->must_end = cadre_connections_end(ports, count) < 0;
         if (self->must_end && now_ms >= self->must_end_log_ms) {
             self->must_end_log_ms = now_ms + CADRE_KEYS_UNREADABLE_LOG_MS;
-            tell(self, 'E', "connections_not_ended", "why=\"%.200s\" next=\"tried again\"",
+            tell(self, 'E', "disconnect_failed", "why=\"%.200s\" next=\"tried again\"",
                  cadre_error_text());
         }
     }

@@ -162,7 +162,7 @@ on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_m
     self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
     bool is_guarded = cadre_context_keyring(self->context) != NULL;
     cadre_log(CADRE_LOG_ERROR, "handshake_failed",
-              "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->peer.address,
+              "coordinator=%s why=\"%s\" next=\"keeps connecting\"", self->peer.address,
               cadre_event_why_failed(event, is_guarded));
 }
 
@@ -192,11 +192,12 @@ bool
 cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
 {
     if (dial(self) < 0) {
-        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
-                  self->peer.address, cadre_error_text());
+        cadre_log(CADRE_LOG_ERROR, "connect_failed",
+                  "coordinator=%s why=\"%s\" next=\"tried again\"", self->peer.address,
+                  cadre_error_text());
         return false;
     }
-    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
+    cadre_log(CADRE_LOG_WARN, "half_open", "coordinator=%s silent_ms=%d next=\"reconnects\"",
               self->peer.address, CADRE_MUTE_MS);
     begin_waiting(self, now_ms);
     return true;

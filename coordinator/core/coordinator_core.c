@@ -356,7 +356,7 @@ cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint6
 
     cadre_member_t *member = NULL;
     while ((member = cadre_rights_find_withdrawn(&self->rights, ids, count))) {
-        lose(self, member, "its key is withdrawn", false);
+        lose(self, member, "its key is revoked", false);
     }
 }
 

@@ -73,7 +73,7 @@ cadre_effects_tell_held_lines(cadre_effects_t *self)
     uint64_t held = 0;
     const char *name = NULL;
     while ((name = cadre_log_budget_tell(&self->log_budget, self->now_ms, &held))) {
-        cadre_effects_log(self, 'W', "lines_left_out",
+        cadre_effects_log(self, 'W', "log_suppressed",
                           "event=%s count=%" PRIu64 " why=\"more than %d at once\"", name, held,
                           CADRE_LOG_BURST);
     }

@@ -64,7 +64,7 @@ Test(conformance_admission, a_worker_without_the_function_leaves_it_to_the_other
     EVENTUALLY(status_says(&stage, "\"lacks\":[{\"what\":\"function add_one\",\"why\":\"it has no "
                                    "native function add_one (--native FILE)\"}]"));
     cr_expect(log_says(&stage, "coordinator.log", "not_admitted worker=2"));
-    EVENTUALLY(log_says(&stage, "worker-2.log", "function_lacking"));
+    EVENTUALLY(log_says(&stage, "worker-2.log", "function_missing"));
 
     /* Started again as it should have been, it is judged anew. */
     local_cluster_restart(&stage.cluster, LOCAL_WORKER, 2);

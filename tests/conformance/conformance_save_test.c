@@ -62,7 +62,7 @@ Test(conformance_save, assignments_wait_while_there_is_no_room_to_keep_them)
     cr_assert_eq(rename(path, aside), 0);
     cr_assert_eq(symlink("/dev/null", path), 0);
     keep_bytes(&stage, much);
-    EVENTUALLY(local_cluster_logged(&stage.cluster, "dispatch_held"));
+    EVENTUALLY(local_cluster_logged(&stage.cluster, "dispatch_paused"));
     cadre_tensor_t value = {0};
     OK(cadre_variable_read(stage.wide, &value, LOCAL_WAIT_MS));
     cr_expect_eq(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, 100),

@@ -194,7 +194,7 @@ def revoke(cluster):
     began = time.monotonic()
     cluster.update_pods()
     for role in ("coordinator", "ps"):
-        cluster.wait_said(role, "key_withdrawn")
+        cluster.wait_said(role, "key_revoked")
     took = time.monotonic() - began
     for pod in old:
         cluster.wait_said(pod, "handshake_failed")

@@ -55,7 +55,7 @@ Test(checkpoint_when, a_resumed_variable_is_whole_before_the_cut)
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
-    cr_assert_not(fixture_logged(self, "variables_left_out"));
+    cr_assert_not(fixture_logged(self, "variables_omitted"));
     fixture_destroy(&self);
 }
 
@@ -302,7 +302,7 @@ pass_over(fixture_t *self)
         (cadre_reply_message_t){.status = (uint64_t)-CADRE_ECORRUPT, .text = "a flipped bit"};
     fixture_say(self, &next, &refusal);
     fixture_turn(self);
-    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
+    cr_assert(fixture_logged(self, "checkpoint_fallback"));
     fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1));
     fixture_turn(self);
     for (size_t i = 0; i < fixture_count(self, &next, CADRE_MESSAGE_CREATE); i++) {

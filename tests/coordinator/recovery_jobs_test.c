@@ -121,7 +121,7 @@ Test(recovery_jobs, the_same_process_that_comes_back_with_its_state_goes_on_with
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RESTORE), 0);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0, "nothing was lost");
     cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0)->shard.generation, 1);
-    cr_assert(fixture_logged(self, "ps_back"));
+    cr_assert(fixture_logged(self, "ps_reconnected"));
     fixture_destroy(&self);
 }
 
@@ -266,7 +266,7 @@ Test(recovery_jobs, an_assignment_that_is_refused_again_is_no_news)
         fixture_turn(self);
         answer_last(self, &other, CADRE_MESSAGE_ASSIGN, 0);
         answer_last(self, &next, CADRE_MESSAGE_ASSIGN, cases[i].status);
-        cr_expect_eq(fixture_logged(self, "assignment_not_repeated"), cases[i].is_told);
+        cr_expect_eq(fixture_logged(self, "assignment_replay_failed"), cases[i].is_told);
         cr_expect(cadre_recovery_is_settled(&self->core.recovery));
         fixture_destroy(&self);
     }

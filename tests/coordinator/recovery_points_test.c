@@ -72,7 +72,7 @@ Test(recovery_points, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_on
     fixture_t *self = job_with_two_commits(&worker, &next);
     answer_restore(self, &next, CADRE_ECORRUPT);
     cr_assert_eq(self->core.fatal, 0);
-    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
+    cr_assert(fixture_logged(self, "checkpoint_fallback"));
     const cadre_message_t *restore = fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1);
     cr_assert_str_eq(restore->restore.path, "/a");
     cr_assert_eq(restore->restore.cut, 3);
@@ -347,7 +347,7 @@ Test(recovery_points, a_shard_that_was_away_during_a_rollback_goes_back_too)
     fixture_clear(self);
     hello_again(self, &other, 1);
     fixture_turn(self);
-    cr_assert_not(fixture_logged(self, "ps_back"), "it holds what was done since the cut");
+    cr_assert_not(fixture_logged(self, "ps_reconnected"), "it holds what was done since the cut");
     cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "");
     cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
     fixture_destroy(&self);
@@ -398,8 +398,8 @@ Test(recovery_points, relaxed_says_what_the_checkpoint_before_costs_and_counts_i
     cadre_task_t worker, next;
     fixture_t *self = job_with_two_commits_of(CADRE_RECOVERY_RELAXED, &worker, &next);
     answer_restore(self, &next, CADRE_ECORRUPT);
-    cr_assert(says(self, "checkpoint_passed_over", "what was done since is lost on it"), "%s",
-              said(self, "checkpoint_passed_over"));
+    cr_assert(says(self, "checkpoint_fallback", "what was done since is lost on it"), "%s",
+              said(self, "checkpoint_fallback"));
     answer_restore(self, &next, 0);
     answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     cr_assert(
@@ -463,8 +463,8 @@ Test(recovery_points, assignments_that_are_kept_no_more_are_said_to_be_lost)
     assign(self, CADRE_ASSIGN_SET, value);
     self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
     fixture_turn(self);
-    cr_assert(says(self, "replay_given_up", "closures=0 assignments=2 "), "%s",
-              said(self, "replay_given_up"));
+    cr_assert(says(self, "replay_disabled", "closures=0 assignments=2 "), "%s",
+              said(self, "replay_disabled"));
     lose(self, 1);
     fixture_clear(self);
     restore(self, 1);
@@ -480,7 +480,7 @@ Test(recovery_points, without_checkpoints_keeping_ends_at_its_bound)
     run(self, &worker, 2, 2);
     self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
     fixture_turn(self);
-    cr_assert(fixture_logged(self, "replay_given_up"));
+    cr_assert(fixture_logged(self, "replay_disabled"));
     cr_assert_eq(self->core.replay.kept.count, 0);
     run(self, &worker, 1, 2);
     lose(self, 1);

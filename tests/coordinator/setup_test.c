@@ -158,7 +158,7 @@ Test(setup, begins_beside_a_draft_that_cannot_be_removed)
     cr_assert_eq(mkdir(draft, 0700), 0);
     cr_assert_eq(mkdir(foreign, 0700), 0);
     cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
-    cr_expect(strstr(logged, "clean_failed") && strstr(logged, foreign), "%s", logged);
+    cr_expect(strstr(logged, "cleanup_failed") && strstr(logged, foreign), "%s", logged);
     cadre_coordinator_close(&coordinator);
     cr_expect_eq(rmdir(foreign), 0);
     cr_expect_eq(rmdir(draft), 0);

@@ -92,7 +92,7 @@ Test(descriptors, that_strangers_use_up_are_named_and_come_back)
             cr_assert(fds[i] >= 0, "connection %d of round %d: the ps is gone", i, round);
         }
         for (deadline_t deadline = deadline_in(WAIT_MS);
-             !has_logged(&stage, "descriptors_used_up");) {
+             !has_logged(&stage, "descriptors_exhausted");) {
             cr_assert(again(deadline), "the log does not say what has run out");
         }
         for (int i = 0; i < FLOOD; i++) {

@@ -212,7 +212,7 @@ Test(keys, that_are_withdrawn_end_their_connections)
     int64_t begin_ms = cadre_clock_now_ms();
     wait_said(&cluster, "guest.log", "coordinator_lost", 1);
     int64_t took_ms = cadre_clock_now_ms() - begin_ms;
-    wait_coordinator(&cluster, "key_withdrawn", 1);
+    wait_coordinator(&cluster, "key_revoked", 1);
     wait_coordinator(&cluster, "worker_lost", 1);
     wait_said(&cluster, "guest.log", "it does not allow the key of this task", 1);
     wait_said(&cluster, "ps.log", "\"disconnected\"", 1);

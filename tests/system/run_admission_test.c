@@ -80,7 +80,7 @@ static const char *const script =
     "env -u CADRE_CLUSTER \"$2\" --index 2 --coordinator \"$coordinator\" --on-session-end wait "
     ">\"$3\" 2>&1 &\n"
     "worker=$!\n"
-    "until grep -q function_lacking \"$3\"; do\n"
+    "until grep -q function_missing \"$3\"; do\n"
     "    kill -0 $worker && \"$1\" || exit 9\n"
     "done\n"
     "\"$1\" || exit 9\n"

@@ -97,7 +97,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
                  "%s is not read as data, it is taken for the header: say true or false as its "
                  "header",
                  info->doubtful_header);
-        cadre_log(CADRE_LOG_WARN, "header_taken", "dataset=%u reason=\"%s\"", request->dataset,
+        cadre_log(CADRE_LOG_WARN, "header_detected", "dataset=%u reason=\"%s\"", request->dataset,
                   request->text);
     }
 

@@ -24,7 +24,7 @@ level_text(char level)
 static bool
 is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
 {
-    static const char *const always[] = {"ps_back", "ps_restored", "replay_done"};
+    static const char *const always[] = {"ps_reconnected", "ps_restored", "replay_done"};
     for (size_t i = 0; i < CADRE_COUNT_OF(always); i++) {
         if (strcmp(notice->event, always[i]) == 0) {
             return true;

@@ -262,13 +262,13 @@ log_refusal(const cadre_operations_t *self, const char *event, uint64_t variable
 static void
 on_retired(void *context, uint64_t variable, const cadre_message_t *reply, int status)
 {
-    log_refusal(context, "variable_not_retired", variable, reply, status);
+    log_refusal(context, "variable_retire_failed", variable, reply, status);
 }
 
 static void
 on_dropped(void *context, uint64_t variable, const cadre_message_t *reply, int status)
 {
-    log_refusal(context, "variable_not_dropped", variable, reply, status);
+    log_refusal(context, "variable_drop_failed", variable, reply, status);
 }
 
 void

@@ -345,7 +345,7 @@ cut(cadre_checkpoint_t *self)
 {
     const char *lost = missing(self);
     if (lost) {
-        cadre_effects_log(self->links.effects, 'W', "variables_left_out",
+        cadre_effects_log(self->links.effects, 'W', "variables_omitted",
                           "checkpoint=%" PRIu64
                           " variable=%s count=%zu next=\"the checkpoint that was "
                           "resumed holds them, this one does not\"",
@@ -583,7 +583,7 @@ is_resuming(cadre_checkpoint_t *self)
     const char *awaited = missing(self);
     if (awaited && !self->awaited_told) {
         self->awaited_told = true;
-        cadre_effects_log(self->links.effects, 'W', "checkpoints_wait",
+        cadre_effects_log(self->links.effects, 'W', "checkpoints_deferred",
                           "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
                           "resumed is created again, or after one that the program saves\"",
                           awaited, self->awaited_count);
@@ -684,7 +684,7 @@ report(cadre_checkpoint_t *self)
         bool served = self->links.members->worker_count > 0;
         cadre_checkpoint_waits(self, text);
         self->told_ms = self->links.effects->now_ms;
-        cadre_effects_log(self->links.effects, 'W', "checkpoint_waits",
+        cadre_effects_log(self->links.effects, 'W', "checkpoint_delayed",
                           "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"",
                           self->id, text, self->links.effects->now_ms - self->state_ms,
                           served ? "training goes on, and so does the checkpoint"

@@ -10,7 +10,7 @@ hold_dispatch(cadre_replay_t *replay, const cadre_checkpoint_t *checkpoint,
     bool changes = checkpoint->enabled && holds != replay->holds;
     if (changes && holds) {
         cadre_effects_log(
-            effects, 'W', "dispatch_held",
+            effects, 'W', "dispatch_paused",
             "closures=%zu bytes=%zu why=\"%s%.200s\" next=\"nothing new begins until a "
             "checkpoint is committed%s\"",
             replay->kept.count, replay->size_bytes,
@@ -19,7 +19,7 @@ hold_dispatch(cadre_replay_t *replay, const cadre_checkpoint_t *checkpoint,
             fails ? checkpoint->last_text : "",
             fails ? ": make room where they are written, or mend it" : "");
     } else if (changes) {
-        cadre_effects_log(effects, 'I', "dispatch_goes_on", "closures=%zu bytes=%zu",
+        cadre_effects_log(effects, 'I', "dispatch_resumed", "closures=%zu bytes=%zu",
                           replay->kept.count, replay->size_bytes);
     }
     cadre_replay_hold(replay, holds);
@@ -40,7 +40,7 @@ cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
         size_t assigns = replay->assign_count;
         cadre_replay_stop(replay);
         cadre_effects_log(
-            effects, 'W', "replay_given_up",
+            effects, 'W', "replay_disabled",
             "closures=%zu assignments=%zu next=\"there are no checkpoints: from now on "
             "a lost ps costs updates and assignments\"",
             closures, assigns);

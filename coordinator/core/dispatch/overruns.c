@@ -178,7 +178,7 @@ name_long(const cadre_overruns_t *self, const cadre_member_t *worker, cadre_clos
     if (shard != UINT32_MAX) {
         snprintf(next, sizeof(next), "it waits for ps %u for %" PRIu64 " ms", shard, waits_ms);
     }
-    cadre_effects_log(self->links.effects, 'W', "closure_long",
+    cadre_effects_log(self->links.effects, 'W', "closure_slow",
                       "closure=%" PRIu64 " function=%s worker=%u process=%u host=\"%s\" "
                       "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"%s%s\"",
                       closure->id, function_name(self, closure), worker->index, worker->process,

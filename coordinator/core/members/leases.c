@@ -50,8 +50,8 @@ cadre_leases_end_stall(cadre_leases_t *self)
     self->stall_end_ms = now_ms;
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? stall_ms : 0;
     cadre_membership_excuse(self->links.membership, stall_ms, now_ms);
-    cadre_effects_log(self->links.effects, 'W', "own_stall",
-                      "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
+    cadre_effects_log(self->links.effects, 'W', "local_pause",
+                      "ms=%" PRIu64 " next=\"every lease is extended by it: nobody was heard\"",
                       stall_ms);
     return stall_ms;
 }

@@ -191,7 +191,7 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
         outcome(self)->restored++;
         begin_replay(self, shard);
     } else if (place->lost_once) {
-        cadre_effects_log(self->links.effects, 'I', "ps_back",
+        cadre_effects_log(self->links.effects, 'I', "ps_reconnected",
                           "shard=%u generation=%" PRIu64 " ms=%" PRIu64, shard, place->generation,
                           self->links.effects->now_ms - place->lost_ms);
     }
@@ -376,7 +376,7 @@ static void
 pass_over(cadre_shard_recovery_t *self, uint32_t shard)
 {
     cadre_place_t *place = &self->places[shard];
-    cadre_effects_log(self->links.effects, 'E', "checkpoint_passed_over",
+    cadre_effects_log(self->links.effects, 'E', "checkpoint_fallback",
                       "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since %s\"",
                       shard, self->points.at[0].path,
                       self->points.at[1].path[0] ? self->points.at[1].path : "initial values",

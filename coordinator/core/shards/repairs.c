@@ -193,7 +193,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     bool is_made = answered && status == 0;
     bool is_refused_again = answered && status == CADRE_ENOTFINITE;
     if (!is_made && !is_refused_again && status != CADRE_ECANCELLED) {
-        cadre_effects_log(self->links.effects, 'E', "assignment_not_repeated", "why=\"%.200s\"",
+        cadre_effects_log(self->links.effects, 'E', "assignment_replay_failed", "why=\"%.200s\"",
                           answered ? reply->reply.text : "it answered out of turn");
     }
 

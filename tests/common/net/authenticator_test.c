@@ -103,10 +103,10 @@ count(void *context, char level, const char *event, const char *pairs)
     }
     self->accepted += strcmp(event, "key_accepted") == 0;
     self->refused += strcmp(event, "key_refused") == 0;
-    self->withdrawn += strcmp(event, "key_withdrawn") == 0;
+    self->withdrawn += strcmp(event, "key_revoked") == 0;
     self->unreadable += strcmp(event, "keys_unreadable") == 0;
     self->readable += strcmp(event, "keys_readable") == 0;
-    self->not_ended += strcmp(event, "connections_not_ended") == 0;
+    self->not_ended += strcmp(event, "disconnect_failed") == 0;
 }
 
 static void

@@ -39,9 +39,9 @@ Test(display, shows_that_a_ps_is_back_whatever_the_level)
     show_event(&self, 'W', "ps_lost");
     show_event(&self, 'I', "ps_restored");
     show_event(&self, 'I', "replay_done");
-    show_event(&self, 'I', "ps_back");
+    show_event(&self, 'I', "ps_reconnected");
     cr_assert_stderr_eq_str(
-        "info: ps_restored shard=1\ninfo: replay_done shard=1\ninfo: ps_back shard=1\n");
+        "info: ps_restored shard=1\ninfo: replay_done shard=1\ninfo: ps_reconnected shard=1\n");
 }
 
 Test(display, says_every_five_seconds_what_is_waited_for)

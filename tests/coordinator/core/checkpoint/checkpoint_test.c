@@ -318,7 +318,7 @@ waits_for(const fixture_t *self)
     const char *text = "";
     const cadre_effect_t *event = NULL;
     for (size_t i = 0; (event = fixture_event(self, CADRE_EFFECT_LOG, i)); i++) {
-        text = strcmp(event->name, "checkpoint_waits") == 0 ? event->text : text;
+        text = strcmp(event->name, "checkpoint_delayed") == 0 ? event->text : text;
     }
     return text;
 }
@@ -739,7 +739,7 @@ Test(checkpoint, automatic_ones_wait_for_every_variable_that_was_resumed)
         fixture_turn(self);
         cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     }
-    cr_assert(fixture_logged(self, "checkpoints_wait"));
+    cr_assert(fixture_logged(self, "checkpoints_deferred"));
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
     fixture_turn(self);
@@ -759,7 +759,7 @@ Test(checkpoint, one_that_the_program_saves_does_without_what_was_not_created_ag
     fixture_t *self = job();
     cadre_checkpoint_await(&self->core.checkpoint, "later");
     bring_to(self, CADRE_CHECKPOINT_WRITING);
-    cr_assert(fixture_logged(self, "variables_left_out"));
+    cr_assert(fixture_logged(self, "variables_omitted"));
     cr_assert_eq(self->core.checkpoint.awaited_count, 1);
     self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
     cadre_store_answer_t answer = {.kind = CADRE_STORE_COMMIT, .text = "/ckpt/ckpt-1"};

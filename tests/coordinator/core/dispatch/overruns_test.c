@@ -210,16 +210,16 @@ Test(overruns, a_closure_without_a_deadline_is_named_after_a_minute_and_when_tha
     schedule(self, 0);
     fixture_turn(self);
     attend(self, 59000);
-    cr_assert(!fixture_logged(self, "closure_long"));
+    cr_assert(!fixture_logged(self, "closure_slow"));
     char text[CADRE_WAITING_TEXT_SIZE];
     cr_assert(strstr(cadre_waiting_words(&self->core.waiting, "closures to end", text),
                      "closures to end; closure 1 (work) has run on worker 0 for 5"));
     attend(self, 2000);
-    cr_assert(fixture_logged(self, "closure_long"));
+    cr_assert(fixture_logged(self, "closure_slow"));
     fixture_clear(self);
     attend(self, 55000);
-    cr_assert(!fixture_logged(self, "closure_long"));
+    cr_assert(!fixture_logged(self, "closure_slow"));
     attend(self, 10000);
-    cr_assert(fixture_logged(self, "closure_long"));
+    cr_assert(fixture_logged(self, "closure_slow"));
     fixture_destroy(&self);
 }

@@ -72,10 +72,10 @@ Test(waiting, says_that_checkpoints_fail_when_the_memory_for_a_replay_is_full)
     turn_with(self, 1);
     fail_to_open(self, "/ckpt: No space left on device");
     turn_with(self, 1);
-    cr_assert_not(fixture_logged(self, "dispatch_held"));
+    cr_assert_not(fixture_logged(self, "dispatch_paused"));
     cr_assert_not(strstr(logged(self, "checkpoint_failed"), "nothing new"));
     turn_with(self, 2);
-    const char *held = logged(self, "dispatch_held");
+    const char *held = logged(self, "dispatch_paused");
     cr_assert(held);
     cr_expect(strstr(held, "checkpoints fail: /ckpt: No space left on device"), "%s", held);
     cr_expect(strstr(held, "make room"), "%s", held);
@@ -85,7 +85,7 @@ Test(waiting, says_that_checkpoints_fail_when_the_memory_for_a_replay_is_full)
     fixture_clear(self);
     turn_with(self, 2);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0);
-    cr_assert_not(fixture_logged(self, "dispatch_held"), "once");
+    cr_assert_not(fixture_logged(self, "dispatch_paused"), "once");
     fixture_destroy(&self);
 }
 
@@ -93,8 +93,8 @@ Test(waiting, says_with_every_checkpoint_that_fails_that_nothing_new_begins_and_
 {
     fixture_t *self = job();
     turn_with(self, 2);
-    cr_assert(logged(self, "dispatch_held"));
-    cr_expect_not(strstr(logged(self, "dispatch_held"), "fail"), "none has failed yet");
+    cr_assert(logged(self, "dispatch_paused"));
+    cr_expect_not(strstr(logged(self, "dispatch_paused"), "fail"), "none has failed yet");
     cr_expect_str_eq(words(self), "a checkpoint, because the memory for a replay is full");
     for (int i = 0; i < 3; i++) {
         fixture_clear(self);
@@ -106,7 +106,7 @@ Test(waiting, says_with_every_checkpoint_that_fails_that_nothing_new_begins_and_
     }
     fixture_clear(self);
     fixture_turn(self);
-    cr_assert(logged(self, "dispatch_goes_on"));
+    cr_assert(logged(self, "dispatch_resumed"));
     cr_expect_str_eq(words(self), "room in the queue");
     fixture_destroy(&self);
 }
@@ -130,8 +130,8 @@ Test(waiting, is_for_no_checkpoint_where_there_are_none)
     fixture_t *self = job();
     self->core.checkpoint.enabled = false;
     turn_with(self, 2);
-    cr_expect_not(fixture_logged(self, "dispatch_held"));
-    cr_expect(fixture_logged(self, "replay_given_up"));
+    cr_expect_not(fixture_logged(self, "dispatch_paused"));
+    cr_expect(fixture_logged(self, "replay_disabled"));
     cr_expect_str_eq(words(self), "room in the queue");
     fixture_destroy(&self);
 }

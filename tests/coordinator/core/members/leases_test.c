@@ -43,7 +43,7 @@ Test(leases, nobody_is_lost_over_a_stall_of_the_coordinator)
     turn(self, false);
     cr_assert_eq(self->core.totals.workers_lost, 0);
     cr_assert_eq(self->core.totals.ps_lost, 0);
-    cr_assert(fixture_logged(self, "own_stall"));
+    cr_assert(fixture_logged(self, "local_pause"));
     fixture_destroy(&self);
 }
 
@@ -85,7 +85,7 @@ Test(leases, being_a_little_late_is_no_stall)
         self->now_ms = self->due_ms + 500;
         turn(self, false);
     }
-    cr_assert(!fixture_logged(self, "own_stall"));
+    cr_assert(!fixture_logged(self, "local_pause"));
     cr_assert_eq(self->core.totals.workers_lost, 1);
     fixture_destroy(&self);
 }
