@@ -62,7 +62,7 @@ cadre_bench_cpu_seconds(pid_t pid, double *seconds)
     clockid_t clock;
     struct timespec used;
     if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0) {
-        return cadre_fail(CADRE_EIO, "the CPU time of process %d: it is gone", (int)pid);
+        return cadre_fail(CADRE_EIO, "the CPU time of process %d: it has ended", (int)pid);
     }
     *seconds = (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
     return 0;

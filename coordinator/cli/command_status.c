@@ -57,7 +57,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
-        argp_error(state, "\"%s\" is one word too many: the address stands behind --coordinator",
+        argp_error(state, "unexpected argument \"%s\": the address is given with --coordinator",
                    argument);
         break;
     default:

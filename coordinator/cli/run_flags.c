@@ -188,7 +188,7 @@ parse_other(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_ARG:
         if (self->job_file || self->program) {
-            argp_error(state, "one job file, not also \"%s\"; a program stands behind --",
+            argp_error(state, "one job file, not also \"%s\"; a program is given after --",
                        argument);
         }
         self->job_file = argument;

@@ -207,7 +207,7 @@ Test(run_recovery, F7_a_ps_that_stays_away_ends_the_run_which_says_how_to_go_on)
     pid_t ps = command_signal_task(&digits.command, "ps", 1, SIGSTOP);
     digits_expect_end(&digits, 69);
     cadre_auto(cadre_free) char *runs =
-        cadre_asprintf("ps 1 (pid %d) runs, but the job does not hear of it", (int)ps);
+        cadre_asprintf("ps 1 (pid %d) runs, but is not a member of the job", (int)ps);
     digits_expect_said(&digits, "\"event\":\"snapshot_written\""); /* its log */
     digits_expect_said(&digits, runs);
     digits_expect_said(&digits, "checkpoint: ");

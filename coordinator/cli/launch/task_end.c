@@ -158,7 +158,7 @@ cadre_task_end_show_absent(const cadre_task_end_view_t *self, const char *text)
 
         say_tail(self, task.role, task.index, task.log_from);
         if (task.pid) {
-            cadre_console_say(self->console, "%s (pid %d) runs, but the job does not hear of it",
+            cadre_console_say(self->console, "%s (pid %d) runs, but is not a member of the job",
                               name, task.pid);
         }
 

@@ -86,7 +86,8 @@ cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_option
 
     cadre_dataset_info_t info = cadre_dataset_info(self->train);
     if (options->job->label == CADRE_JOB_CLASS && info.classes < 2) {
-        return cadre_fail(CADRE_EDATA, "the labels have %lld classes: nothing to tell apart",
+        return cadre_fail(CADRE_EDATA,
+                          "the labels have %lld classes: a classifier needs at least 2",
                           (long long)info.classes);
     }
 
