@@ -202,7 +202,7 @@ choose(cadre_core_t *self, cadre_dataset_t *dataset, const cadre_data_answer_t *
     dataset->hash = chosen->hash;
     cadre_effects_note_progress(&self->effects);
     if (*chosen->text) {
-        cadre_effects_log(&self->effects, 'W', "dataset_doubtful", "dataset=%s reason=\"%s\"",
+        cadre_effects_log(&self->effects, 'W', "header_detected", "dataset=%s reason=\"%s\"",
                           dataset->name, chosen->text);
     }
     for (uint32_t i = 0; i < dataset->answer_count; i++) {
