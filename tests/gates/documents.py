@@ -8,6 +8,7 @@
     citations    sources cite files and headings of docs/ that exist
     conformance  docs/conformance.md lists the behaviours that tests name, and no others
     metrics      docs/metrics.md has the metrics that the sources have, with the same words
+    events       docs/log-events.md has the log events that the sources have
 
 Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
 """
@@ -28,6 +29,8 @@ PROGRAM_FOLDERS = ("coordinator", "ps", "worker", "bench", "common")
 COMMAND = re.compile(r"^\s*(?:\w+=\S+\s+|\$ )*(?:[\w./$-]*/)?cadre(-ps|-worker|-bench)?(?= )")
 VAGUE = re.compile(r"(?<!docs/)\b(?:protocol|architecture|conformance)\.md|\b\w+\.md,? section \d")
 CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
+EVENT = re.compile(r"""(?:'[DIWE]'|\bCADRE_LOG_(?:DEBUG|INFO|WARN|ERROR)),\s*"""
+                   r"""(?:[^;"]*?\?\s*"([a-z_]+)"\s*:\s*)?"([a-z_]+)\"""")
 METRIC = re.compile(r'\bcadre_metrics_text_\w+\([^;"]*"(cadre_\w+)"')
 BEHAVIOUR = re.compile(r"\b[A-Z]\w*\((?:\w+,\s*)?([A-Z]\d+)_\w+")
 
@@ -221,6 +224,27 @@ def rule_metrics():
             yield document, number, f"{name}: there is no such metric"
         elif f'"{row.group(2)}"' not in sources:
             yield document, number, f"{name}: /metrics says it in other words"
+
+
+def rule_events():
+    document = "docs/log-events.md"
+    text = source.read(document)
+    listed = {row.group(1): text.count("\n", 0, row.start()) + 1
+              for row in re.finditer(r"^\| `([a-z_]+)` \|", text, re.M)}
+    sources = ""
+    for path in source.files((".c",), ("coordinator", "common", "ps", "worker")):
+        code = source.read(path)
+        if path.startswith("coordinator/cli/"):
+            continue
+        sources += code
+        for match in EVENT.finditer(code):
+            for name in filter(None, match.groups()):
+                if name not in listed:
+                    number = code.count("\n", 0, match.start()) + 1
+                    yield path, number, f"{name} is missing in {document}"
+    for name, number in listed.items():
+        if f'"{name}"' not in sources:
+            yield document, number, f"{name}: there is no such event"
 
 
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
