@@ -1,3 +1,5 @@
+#include "ps/core/shard_pull.h"
+
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_pull, .timeout = 240);
