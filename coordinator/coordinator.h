@@ -74,8 +74,9 @@ int cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self);
  * the lock. */
 void cadre_store_run(void *pipe, void *coordinator);
 
-/* The end of a closure, told by the queue (future.c). */
-void cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end);
+/* Under the lock, before it is let go by whoever has called the core: makes the descriptors of
+ * futures readable whose closures have ended (future.c). */
+void cadre_coordinator_tell_ended(cadre_coordinator_t *self);
 
 /* Under the lock: 0, or the reason why no call can succeed any more. */
 int cadre_coordinator_usable(cadre_coordinator_t *self);

@@ -437,6 +437,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
         cadre_effects_take(&core->effects, &(*events)[i]);
     }
     publish(self, now_ms);
+    cadre_coordinator_tell_ended(self->coordinator);
     if (cadre_effects_take_progress(&core->effects)) {
         cadre_gate_broadcast(self->coordinator->gate);
     }

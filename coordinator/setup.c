@@ -470,9 +470,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .resend_ms = CADRE_RESEND_MS,
         .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,
         .recovery = options->recovery,
-        .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN,
-        .ended = cadre_future_on_end,
-        .context = self};
+        .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
     if (core.seed == 0) {
         core.seed = random_u64();
     }

@@ -678,7 +678,8 @@ static int
 cancel(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    cadre_closure_queue_cancel(&self->core.queue);
+    cadre_core_cancel(&self->core);
+    cadre_coordinator_tell_ended(self);
     uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
     cadre_gate_broadcast(self->gate);
     while (!cadre_closure_queue_passed(&self->core.queue, barrier)) {

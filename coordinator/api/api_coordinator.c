@@ -137,6 +137,8 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     }
 
     cadre_gate_lock(self->gate);
+    cadre_core_close(&self->core);
+    cadre_coordinator_tell_ended(self);
     cadre_core_fini(&self->core);
     cadre_gate_broadcast(self->gate);
     cadre_gate_unlock(self->gate);

@@ -1,9 +1,10 @@
 /*
  * future - what becomes of a closure, for whoever asked.
  *
- * A future is shared by its owner and, until the closure has ended, the closure (closure->future).
- * Both sides touch it under the gate's lock only. Results (coordinator/core/closures/results.h)
- * stay encoded until they are fetched.
+ * A future has a share of the results of its closure (coordinator/core/closures/results.h), which
+ * say that this has ended, and how; they know the future, so that its descriptor can be made
+ * readable. Both are touched under the gate's lock only. Results stay encoded until they are
+ * fetched.
  */
 #include "coordinator/api/future.h"
 
@@ -24,7 +25,7 @@ enum { FD_RESERVE = 128 }; /* descriptors that futures leave to connections, of 
 struct cadre_future {
     cadre_gate_t *gate;
     cadre_coordinator_t *coordinator; /* only for waiting, and only while the gate is not closed */
-    cadre_closure_t *closure;         /* until it has ended */
+    cadre_closure_t *closure;         /* there until it has ended, as its results say */
     cadre_results_t *results;         /* its, shared with closures that take them as arguments */
     int fd;                           /* -1 until somebody asks */
 };
@@ -38,8 +39,8 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
     self->closure = closure;
     self->fd = -1;
     self->results = cadre_results_new();
+    self->results->future = self;
     closure->results = cadre_results_ref(self->results);
-    closure->future = self;
     return self;
 }
 
@@ -68,15 +69,14 @@ signal_fd(const cadre_future_t *self)
 }
 
 void
-cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+cadre_coordinator_tell_ended(cadre_coordinator_t *self)
 {
-    (void)context;
-    (void)end; /* its results have it */
-    cadre_future_t *self = closure->future;
-    if (self) {
-        self->closure = NULL;
-        closure->future = NULL;
-        signal_fd(self);
+    cadre_results_t *results = NULL;
+    while ((results = cadre_effects_take_ended(&self->core.effects))) {
+        if (results->future) {
+            signal_fd(results->future);
+        }
+        cadre_results_unref(&results);
     }
 }
 
@@ -90,8 +90,8 @@ cadre_future_destroy(cadre_future_t **self_p)
 
     *self_p = NULL;
     cadre_gate_lock(self->gate);
-    if (self->closure) {
-        self->closure->future = NULL;
+    self->results->future = NULL;
+    if (!self->results->ended) {
         /* Beside the closure's and this one: those of arguments. */
         self->closure->wants_results = self->results->references > 2;
     }
@@ -288,7 +288,7 @@ cadre_future_closure_id(const cadre_future_t *self)
         return 0;
     }
     cadre_gate_lock(self->gate);
-    uint64_t id = self->closure ? self->closure->id : self->results->closure_id;
+    uint64_t id = self->results->ended ? self->results->closure_id : self->closure->id;
     cadre_gate_unlock(self->gate);
     return id;
 }

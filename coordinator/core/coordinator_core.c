@@ -12,32 +12,64 @@
 #include "common/base/status.h"
 #include "coordinator/core/checkpoint/replay_bounds.h"
 
-/* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
+/* --- how closures end --- */
+
+/* Takes a closure that has ended out of everything: one that pushed updates is kept for a replay,
+ * any other is freed. */
 static void
-on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+retire(cadre_core_t *self, cadre_closure_t *closure)
 {
-    cadre_core_t *self = context;
-    bool has_updates =
-        end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    bool is_kept = closure->has_updates && self->replay.keeping;
     if (closure->id) {
         cadre_begun_end(&self->begun, closure->id);
-        bool unsaved = has_updates && !self->replay.keeping;
-        cadre_checkpoint_on_ended(&self->checkpoint, closure->id, end->status, unsaved);
+        bool is_unsaved = closure->has_updates && !is_kept;
+        cadre_checkpoint_on_ended(&self->checkpoint, closure->id, closure->end_status, is_unsaved);
     }
-    self->options.ended(self->options.context, closure, end);
+    if (closure->results && closure->results->future) {
+        cadre_effects_emit_ended(&self->effects, closure->results);
+    }
     cadre_apart_forget(&self->apart, closure);
-    if (end->status == 0 && closure->sequence > 0) {
+    if (closure->end_status == 0 && closure->sequence > 0) {
         cadre_checkpoint_note_ended(&self->checkpoint, closure);
     }
-    if (has_updates && self->replay.keeping) {
+
+    if (is_kept) {
         cadre_replay_keep(&self->replay, closure);
-    } else {
-        if (has_updates) {
-            cadre_replay_note_unsaved(&self->replay);
-        }
-        cadre_closure_destroy(&closure);
+        return;
+    }
+    if (closure->has_updates) {
+        cadre_replay_note_unsaved(&self->replay);
+    }
+    cadre_closure_destroy(&closure);
+}
+
+/* Carries out the ends of closures. Called after whatever may end some, before anybody looks
+ * whether they are begun still. */
+static void
+carry_out_ends(cadre_core_t *self)
+{
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_queue_take_ended(&self->queue))) {
+        retire(self, closure);
     }
 }
+
+void
+cadre_core_cancel(cadre_core_t *self)
+{
+    cadre_closure_queue_cancel(&self->queue);
+    carry_out_ends(self);
+}
+
+void
+cadre_core_close(cadre_core_t *self)
+{
+    cadre_attempts_clear(&self->attempts);
+    cadre_closure_queue_close(&self->queue);
+    carry_out_ends(self);
+}
+
+/* --- the beginning and the end --- */
 
 /* Links what is told to workers of closures, and what they say of them. */
 static void
@@ -130,7 +162,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                              .effects = &self->effects});
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_begun_init(&self->begun);
-    cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
+    cadre_closure_queue_init(&self->queue, options->queue_capacity);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
@@ -182,7 +214,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
 void
 cadre_core_fini(cadre_core_t *self)
 {
-    cadre_attempts_clear(&self->attempts);
+    cadre_core_close(self);
     cadre_closure_queue_fini(&self->queue);
     cadre_begun_fini(&self->begun);
     cadre_apart_fini(&self->apart);
@@ -270,6 +302,7 @@ take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
 {
     cadre_resources_lost(self, worker, died);
     cadre_attempts_lose(&self->attempts, worker, died);
+    carry_out_ends(self);
     cadre_membership_note_end(&self->membership, worker, self->effects.now_ms, died);
 }
 
@@ -610,8 +643,10 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     } else {
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
-        cadre_checkpoint_count(&self->checkpoint, &self->totals);
     }
+
+    carry_out_ends(self);
+    cadre_checkpoint_count(&self->checkpoint, &self->totals);
     cadre_message_fini(message);
 }
 
@@ -683,6 +718,17 @@ tick_leases(cadre_core_t *self, bool unread)
     return due_ms;
 }
 
+/* Ends what nobody can run, and what runs past its deadline for good. */
+static void
+give_up_hopeless(cadre_core_t *self)
+{
+    cadre_admission_tick(self);
+    cadre_resources_tick(self);
+    carry_out_ends(self);
+    cadre_overruns_tick(&self->overruns);
+    carry_out_ends(self);
+}
+
 /* Hands out closures, while the job can go on; those that are apart first, since they need workers
  * that are chosen for them. Returns whether there is more than one turn does. */
 static bool
@@ -692,7 +738,10 @@ hand_out(cadre_core_t *self)
         return false;
     }
     cadre_trials_tick(&self->trials);
-    return cadre_dispatcher_tick(&self->dispatcher);
+    carry_out_ends(self);
+    bool has_more = cadre_dispatcher_tick(&self->dispatcher);
+    carry_out_ends(self);
+    return has_more;
 }
 
 uint64_t
@@ -708,9 +757,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_core_advance_drops(self);
         cadre_announcements_tell_variables(&self->announcements); /* before what needs them */
         cadre_attempts_cancel(&self->attempts);
-        cadre_admission_tick(self);
-        cadre_resources_tick(self);
-        cadre_overruns_tick(&self->overruns);
+        give_up_hopeless(self);
         due_ms = hand_out(self) ? now_ms : due_ms;
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);

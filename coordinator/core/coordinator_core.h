@@ -94,7 +94,11 @@ struct cadre_core {
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
 
-/* Ends whatever is queued or in flight as CADRE_ECLOSED. */
+/* Ends whatever is queued or in flight as CADRE_ECLOSED; nothing is called then but
+ * cadre_core_fini. */
+void cadre_core_close(cadre_core_t *self);
+
+/* Closes it, where that was not done. */
 void cadre_core_fini(cadre_core_t *self);
 
 /* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
@@ -142,6 +146,9 @@ void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);
 void cadre_core_stop(cadre_core_t *self, const char *reason);
 
 /* --- what the API calls --- */
+
+/* Ends what is queued as cancelled, and has workers told to stop the rest. */
+void cadre_core_cancel(cadre_core_t *self);
 
 /* Counts a closure that was put into the queue. */
 void cadre_core_note_scheduled(cadre_core_t *self);

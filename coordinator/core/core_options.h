@@ -13,8 +13,6 @@
 
 #include <cadre/coordinator.h>
 
-#include "coordinator/core/closures/closure_queue.h"
-
 typedef struct {
     uint64_t incarnation;  /* random, of this process */
     uint64_t epoch;        /* of the session: random, also after a resume, so that what tasks say of
@@ -34,8 +32,6 @@ typedef struct {
     uint64_t ps_timeout_ms;
     cadre_recovery_t recovery;
     bool round_robin;
-    cadre_closure_ended_t ended; /* every closure's end, see closure_queue.h */
-    void *context;
 } cadre_core_options_t;
 
 #endif

@@ -19,6 +19,12 @@ cadre_effects_fini(cadre_effects_t *self)
     cadre_outbox_fini(&self->outbox);
     free(self->items);
     self->items = NULL;
+    cadre_results_t *results = NULL;
+    while ((results = cadre_effects_take_ended(self))) {
+        cadre_results_unref(&results);
+    }
+    free(self->ended);
+    self->ended = NULL;
 }
 
 void
@@ -51,6 +57,19 @@ cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
     self->items = cadre_grow(self->items, end, &self->capacity, sizeof(*self->items));
     self->items[end] = *effect;
     self->count++;
+}
+
+void
+cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results)
+{
+    if (self->ended_count == 0) {
+        self->ended_first = 0;
+    }
+    if (self->ended_first + self->ended_count == self->ended_capacity) {
+        self->ended_capacity = self->ended_capacity ? 2 * self->ended_capacity : 64;
+        self->ended = cadre_realloc(self->ended, self->ended_capacity, sizeof(cadre_results_t *));
+    }
+    self->ended[self->ended_first + self->ended_count++] = cadre_results_ref(results);
 }
 
 void
@@ -96,6 +115,16 @@ cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect)
     *effect = self->items[self->first++];
     self->count--;
     return true;
+}
+
+cadre_results_t *
+cadre_effects_take_ended(cadre_effects_t *self)
+{
+    if (self->ended_count == 0) {
+        return NULL;
+    }
+    self->ended_count--;
+    return self->ended[self->ended_first++];
 }
 
 bool

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/wire/outbox.h"
+#include "coordinator/core/closures/results.h"
 #include "coordinator/core/log_budget.h"
 #include "coordinator/core/store_order.h"
 
@@ -46,6 +47,10 @@ typedef struct {
     size_t first;
     size_t count;
     size_t capacity;
+    cadre_results_t **ended; /* for the API: [ended_count] from `ended_first` on */
+    size_t ended_first;
+    size_t ended_count;
+    size_t ended_capacity;
     cadre_log_budget_t log_budget;
 } cadre_effects_t;
 
@@ -66,6 +71,9 @@ void cadre_effects_send(cadre_effects_t *self, const cadre_task_t *to, cadre_mes
 
 void cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect);
 
+/* Has a future told that its closure has ended; shares the results, which know it. */
+void cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results);
+
 /* Emits a line of the log, as far as the budget of its name goes. `name` is a literal. */
 void cadre_effects_log(cadre_effects_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -80,6 +88,10 @@ void cadre_effects_note_progress(cadre_effects_t *self);
 
 /* Takes the oldest effect; false when there is none. */
 bool cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect);
+
+/* Takes the results of a closure that has ended, in the order of ends, with a reference; NULL:
+ * there are no more. To be done before the lock is let go: whoever waits looks then. */
+cadre_results_t *cadre_effects_take_ended(cadre_effects_t *self);
 
 /* Returns whether there was progress since the last call. */
 bool cadre_effects_take_progress(cadre_effects_t *self);

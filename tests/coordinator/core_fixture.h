@@ -28,11 +28,16 @@ typedef struct {
 
 typedef struct {
     uint64_t id;
-    uint64_t attempt;
     uint32_t number; /* the closure's `variables`: what the test numbered it */
     int status;
     char text[CADRE_CLOSURE_ERROR_SIZE];
 } fixture_ended_t;
+
+/* Whoever waits for a closure. */
+struct cadre_future {
+    uint32_t number;
+    struct cadre_future *next;
+};
 
 typedef struct {
     cadre_core_t core;
@@ -45,19 +50,36 @@ typedef struct {
     size_t event_count;
     fixture_ended_t *ended;
     size_t ended_count;
+    struct cadre_future *futures;
 } fixture_t;
 
+/* Has the end of the closure recorded, which tests know by its `variables`. */
 static inline void
-fixture_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+fixture_watch(fixture_t *self, cadre_closure_t *closure)
 {
-    fixture_t *self = context;
-    cr_assert_lt(self->ended_count, FIXTURE_RECORD_MAX);
-    fixture_ended_t *ended = &self->ended[self->ended_count++];
-    *ended = (fixture_ended_t){.id = closure->id,
-                               .attempt = closure->attempt,
-                               .number = closure->variables,
-                               .status = end->status};
-    snprintf(ended->text, sizeof(ended->text), "%s", end->text ? end->text : "");
+    struct cadre_future *future = cadre_calloc(1, sizeof(*future));
+    future->number = closure->variables;
+    future->next = self->futures;
+    self->futures = future;
+    if (!closure->results) {
+        closure->results = cadre_results_new();
+    }
+    closure->results->future = future;
+}
+
+/* Records the closures that have ended. */
+static inline void
+fixture_collect_ended(fixture_t *self)
+{
+    cadre_results_t *end = NULL;
+    while ((end = cadre_effects_take_ended(&self->core.effects))) {
+        cr_assert_lt(self->ended_count, FIXTURE_RECORD_MAX);
+        fixture_ended_t *ended = &self->ended[self->ended_count++];
+        *ended = (fixture_ended_t){
+            .id = end->closure_id, .number = end->future->number, .status = end->status};
+        snprintf(ended->text, sizeof(ended->text), "%s", end->text ? end->text : "");
+        cadre_results_unref(&end);
+    }
 }
 
 static inline fixture_t *
@@ -77,9 +99,7 @@ fixture_new(uint32_t ps_count)
                                     .lease_ms = 10000,
                                     .heartbeat_ms = 1000,
                                     .resend_ms = 1000,
-                                    .ps_timeout_ms = 60000,
-                                    .ended = fixture_on_end,
-                                    .context = self};
+                                    .ps_timeout_ms = 60000};
     cadre_core_init(&self->core, &options, self->now_ms);
     return self;
 }
@@ -113,6 +133,11 @@ fixture_destroy(fixture_t **self_p)
         cr_assert(event.kind != CADRE_EFFECT_STORE || !event.store.manifest);
     }
     cadre_core_fini(&self->core);
+    while (self->futures) {
+        struct cadre_future *future = self->futures;
+        self->futures = future->next;
+        free(future);
+    }
     free(self->sent);
     free(self->events);
     free(self->ended);
@@ -142,6 +167,7 @@ static inline void
 fixture_collect(fixture_t *self)
 {
     cadre_outbox_entry_t entry;
+    fixture_collect_ended(self);
     while (cadre_outbox_pop(&self->core.effects.outbox, &entry)) {
         cr_assert_lt(self->sent_count, FIXTURE_RECORD_MAX);
         fixture_sent_t *sent = &self->sent[self->sent_count++];
@@ -212,6 +238,7 @@ fixture_say(fixture_t *self, const cadre_task_t *from, const cadre_message_t *sa
     cadre_chunk_unref(&header);
     free(message->chunks);
     cadre_core_receive(&self->core, from, &decoded, self->now_ms);
+    fixture_collect_ended(self);
 }
 
 static inline void
@@ -278,7 +305,22 @@ fixture_failed(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t 
     fixture_say(self, from, &message);
 }
 
+/* The connection to a task closes. */
+static inline void
+fixture_gone(fixture_t *self, const cadre_task_t *task)
+{
+    cadre_core_gone(&self->core, task, self->now_ms);
+    fixture_collect_ended(self);
+}
+
 /* --- what the API does --- */
+
+static inline void
+fixture_cancel(fixture_t *self)
+{
+    cadre_core_cancel(&self->core);
+    fixture_collect_ended(self);
+}
 
 static inline cadre_function_t *
 fixture_function(fixture_t *self)
@@ -296,6 +338,7 @@ fixture_schedule(fixture_t *self, uint32_t number)
 {
     cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
     closure->variables = number;
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     return closure;
 }

@@ -27,12 +27,6 @@ static const uint32_t INDEXES[NAMES] = {0, 1, 2, 3, 7, 4095, CADRE_INDEX_ANY, CA
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void
-on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
-{
-    (void)context, (void)closure, (void)end;
-}
-
 /* --- the shell --- */
 
 static void
@@ -226,8 +220,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .heartbeat_ms = 1000,
                                     .resend_ms = 1000,
                                     .ps_timeout_ms = 60000,
-                                    .recovery = (cadre_recovery_t)(how / 2 % 3),
-                                    .ended = on_end};
+                                    .recovery = (cadre_recovery_t)(how / 2 % 3)};
     cadre_core_init(&self->core, &options, self->now_ms);
     self->core.checkpoint.enabled = true;
     define(self);

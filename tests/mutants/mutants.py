@@ -151,9 +151,7 @@ CLOSURES = [
 
 RECOVERY = [
     ("replay-forgets", "one of seven closures is not kept for a replay",
-     "coordinator/core on_closure_ended",
-     swap("if (has_updates && self->replay.keeping)",
-          "if (has_updates && self->replay.keeping && closure->id % 7 != 0)")),
+     "coordinator/core retire", swap("if (is_kept)", "if (is_kept && closure->id % 7 != 0)")),
     ("replay-too-soon", "a shard counts as ready before its last part is there",
      "coordinator/core advance",
      swap("self->repairs.pending[shard] == 0", "self->repairs.pending[shard] <= 1")),

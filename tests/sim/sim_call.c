@@ -64,6 +64,7 @@ repeat_record(const sim_call_t *lost, uint32_t usable, sim_call_t *call)
     call->given_up = false;
     call->lost = false;
     call->redone = false;
+    call->dataset = 0;
     call->source_count = 0; /* what those gave is lost too */
     for (uint32_t i = 0; i < SIM_STEPS_MAX; i++) {
         call->pushes[i] &= usable; /* what was dropped since cannot be used again */
@@ -88,6 +89,9 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         call->dropped |= check->variables[i].dropped ? 1U << i : 0;
     }
     cadre_closure_t *closure = cadre_closure_new((uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
+    closure->results = cadre_results_new();
+    closure->results->future = call;
+    call->function = closure->function;
     closure->steps = call->reserved;
     closure->variables = core->catalogue.variable_count;
     closure->sequence = (uint64_t)call->index + 1;
@@ -104,12 +108,14 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     if (call->reads_batch && dataset && dataset->opened && dataset->status == 0) {
         closure->batches = cadre_calloc(4, sizeof(uint64_t));
         closure->batches[0] = dataset->id;
+        call->dataset = dataset->id;
         closure->batches[2] = sim_between(random, 0, DATASET_ROWS - 10);
         closure->batches[3] = 10;
         closure->batch_items = 4;
     }
     closure->tag = call->tag;
-    closure->deadline_ms = call->index % 5 == 3 ? 1000 + 250 * (call->index % 16) : 0;
+    call->deadline_ms = call->index % 5 == 3 ? 1000 + 250 * (call->index % 16) : 0;
+    closure->deadline_ms = call->deadline_ms;
     call->resources &= (1U << core->catalogue.resource_count) - 1; /* of those that there are */
     closure->resources = cadre_calloc(SIM_RESOURCES_MAX, sizeof(*closure->resources));
     for (uint32_t i = 1; i <= SIM_RESOURCES_MAX; i++) {

@@ -436,18 +436,19 @@ sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
 }
 
 static void
-check_results(const sim_check_t *self, sim_call_t *call, const cadre_closure_end_t *end)
+check_results(const sim_check_t *self, sim_call_t *call, const cadre_results_t *results)
 {
-    const cadre_closure_done_message_t *done = &end->message->closure_done;
+    cadre_message_t message = {.chunks = results->tensors.chunks,
+                               .chunk_count = results->tensors.chunk_count};
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
-    if (cadre_tensor_list_decode(done->tensors, end->message, CADRE_RESULT_SIZE_MAX, &tensors,
-                                 &count) < 0) {
+    if (cadre_tensor_list_decode(cadre_tensor_list_items(&results->tensors), &message,
+                                 CADRE_RESULT_SIZE_MAX, &tensors, &count) < 0) {
         sim_check_fail(self, "results of closure %" PRIu64 ": %s", call->id, cadre_error_text());
     }
     bool good = !call->wants_results ? count == 0
-                                     : count == 1 && done->names.count == 1 &&
-                                           strcmp(done->names.items[0], "call") == 0;
+                                     : count == 1 && results->name_count == 1 &&
+                                           strcmp(results->names[0], "call") == 0;
     if (good && call->wants_results) {
         call->stamp = sim_value_stamp(self, call, &tensors[0]);
     }
@@ -469,9 +470,8 @@ fails_with_source(const sim_check_t *self, const sim_call_t *call, int status)
     return found && call->id == 0;
 }
 
-/* Whether a call that it takes results of has failed: it must have failed then, too. */
-static bool
-has_failed_source(const sim_check_t *self, const sim_call_t *call)
+bool
+sim_check_has_failed_source(const sim_check_t *self, const sim_call_t *call)
 {
     bool found = false;
     for (uint32_t i = 0; i < call->source_count; i++) {
@@ -498,24 +498,36 @@ names_failed(const sim_call_t *call, const char *text)
 }
 
 /* How a closure may end. */
+/* Whether the text says that so many attempts, or more, ended as `what`. */
+static bool
+tells(const char *text, const char *what, unsigned long least)
+{
+    const char *at = strstr(text, what);
+    while (at && at > text && at[-1] >= '0' && at[-1] <= '9') {
+        at--;
+    }
+    return at && strtoul(at, NULL, 10) >= least;
+}
+
 static void
-check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *closure,
-             const cadre_closure_end_t *end)
+check_status(sim_check_t *self, const sim_call_t *call, const cadre_results_t *end)
 {
     bool good = false;
     bool is_broken = call->resources >> (SIM_RESOURCE_BROKEN - 1) & 1;
     if (end->status == 0) {
         good = !is_broken && call->fail_step == SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_ECANCELLED) {
-        good = self->may_cancel && !has_failed_source(self, call);
+        good = self->may_cancel && !sim_check_has_failed_source(self, call);
     } else if (end->status == CADRE_EFUNCTION) {
         good = call->fail_step != SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_EINVALID) {
         good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
-        good = closure->suspicion.deaths >= CADRE_POISON_DEATHS || names_failed(call, end->text);
+        good = tells(end->text, " attempts died with their workers", CADRE_POISON_DEATHS) ||
+               names_failed(call, end->text);
     } else if (end->status == CADRE_ETIMEOUT) {
-        good = closure->deadline_ms > 0 && closure->overruns >= CADRE_OVERRUNS_MAX;
+        good = call->deadline_ms > 0 &&
+               tells(end->text, " attempts ran for longer than its deadline", CADRE_OVERRUNS_MAX);
     } else if (end->status == CADRE_ENOTFOUND || end->status == CADRE_EDATA) {
         good = strstr(end->text, " can run it: ") || strstr(end->text, " cannot run it: ");
     } else if (end->status == CADRE_EFULL) {
@@ -529,17 +541,15 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
 }
 
 void
-sim_check_ended(sim_check_t *self, uint32_t index, const cadre_closure_t *closure,
-                const cadre_closure_end_t *end)
+sim_check_ended(sim_check_t *self, sim_call_t *call, const cadre_results_t *end)
 {
-    sim_call_t *call = self->calls[index];
     if (call->ended) {
         sim_check_fail(self, "closure %" PRIu64 " ended twice", call->id);
     }
-    if (closure->id) {
-        know_id(self, sim_check_life(self)->epoch, call, closure->id);
+    if (end->closure_id) {
+        know_id(self, sim_check_life(self)->epoch, call, end->closure_id);
     }
-    check_status(self, call, closure, end);
+    check_status(self, call, end);
     call->ended = true;
     call->ended_event = *self->events;
     call->status = end->status;

@@ -55,8 +55,8 @@ typedef struct {
     size_t chunk_count;
 } sim_pulled_t;
 
-/* One scheduled closure. */
-typedef struct {
+/* One scheduled closure, and who is told of its end: the API would have a future. */
+typedef struct cadre_future {
     uint32_t index;                 /* its position */
     uint32_t life;                  /* in which it was scheduled */
     uint64_t id;                    /* 0 until a worker has it */
@@ -75,8 +75,11 @@ typedef struct {
     uint32_t resources;                /* that it uses: bit id - 1 */
     uint32_t sources[SIM_SOURCES_MAX]; /* calls whose results are its arguments */
     uint32_t source_count;
-    int64_t stamp;         /* of its own results, once it has ended */
-    bool is_big;           /* they are */
+    int64_t stamp; /* of its own results, once it has ended */
+    bool is_big;   /* they are */
+    uint32_t function;
+    uint32_t dataset;      /* that it reads; 0: none */
+    uint64_t deadline_ms;  /* of an attempt; 0: none */
     uint32_t tag;          /* index of the one worker that may run it, or CADRE_TAG_NONE */
     uint64_t with;         /* incarnation of the worker that has it, as of the last look */
     uint64_t with_attempt; /* the same */
@@ -246,8 +249,10 @@ void sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation,
 void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);
 
 /* The coordinator ended a closure. */
-void sim_check_ended(sim_check_t *self, uint32_t call, const cadre_closure_t *closure,
-                     const cadre_closure_end_t *end);
+void sim_check_ended(sim_check_t *self, sim_call_t *call, const cadre_results_t *results);
+
+/* Returns whether a call that it takes results of has failed: it must have failed with it. */
+bool sim_check_has_failed_source(const sim_check_t *self, const sim_call_t *call);
 
 /* Closure `id`, which had finished, fails while it runs again: the user is told. */
 void sim_check_given_up(sim_check_t *self, uint64_t id, int status);

@@ -220,6 +220,7 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     } else {
         cadre_core_receive(&self->coordinator->core, &event->sender, &message,
                            self->network.now_ms);
+        sim_coordinator_take_ended(self->coordinator);
     }
 }
 
@@ -297,6 +298,7 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
     } else if (event->kind == SIM_GONE) {
         cadre_task_t task = task_of_node(self, event->from);
         cadre_core_gone(&self->coordinator->core, &task, self->network.now_ms);
+        sim_coordinator_take_ended(self->coordinator);
     } else if (event->kind == SIM_STORED) {
         sim_coordinator_stored(self->coordinator, event);
     } else if (event->kind == SIM_ANSWERED) {
@@ -334,6 +336,7 @@ on_deposed_event(sim_cluster_t *self, sim_event_t *event)
         decode(self, event, &message);
         cadre_outbox_entry_fini(&event->entry);
         cadre_core_receive(&deposed->core, &event->sender, &message, self->network.now_ms);
+        sim_coordinator_take_ended(deposed);
     }
     sim_coordinator_take_events(deposed);
     sim_coordinator_turn(deposed);

@@ -13,18 +13,28 @@
 
 enum { ANSWER_MS_MAX = 20 };
 
+/* The user hears of the end of a call. */
 static void
-on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+note_ended(sim_coordinator_t *self, sim_call_t *call, const cadre_results_t *end)
 {
-    sim_coordinator_t *self = context;
-    uint32_t index = (uint32_t)strtoul(closure->names[0], NULL, 10);
-    if (end->status != CADRE_ECLOSED && !self->deposed) {
-        self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
-        if (end->status < 0 && closure->missing == 0 && strstr(end->text, " run it: worker")) {
-            sim_lacks_check_unserved(self->check, &self->core, closure);
-            self->check->unserved++;
+    self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
+    bool is_own = end->status < 0 && !sim_check_has_failed_source(self->check, call);
+    if (is_own && strstr(end->text, " run it: worker")) {
+        sim_lacks_check_unserved(self->check, &self->core, call);
+        self->check->unserved++;
+    }
+    sim_check_ended(self->check, call, end);
+}
+
+void
+sim_coordinator_take_ended(sim_coordinator_t *self)
+{
+    cadre_results_t *end = NULL;
+    while ((end = cadre_effects_take_ended(&self->core.effects))) {
+        if (!self->deposed) {
+            note_ended(self, end->future, end);
         }
-        sim_check_ended(self->check, index, closure, end);
+        cadre_results_unref(&end);
     }
 }
 
@@ -72,8 +82,6 @@ sim_coordinator_start(sim_coordinator_t *self)
     self->task = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(self->random)};
     self->options.incarnation = self->task.incarnation;
     self->options.epoch = cadre_random_next_u64(self->random) >> 2 | 1;
-    self->options.ended = on_ended;
-    self->options.context = self;
     for (uint32_t i = 0; newest && i < self->check->shard_count; i++) {
         files[i] = newest->files[i].state;
     }
@@ -292,6 +300,7 @@ sim_coordinator_answered(sim_coordinator_t *self, const sim_event_t *event)
         snprintf(path, sizeof(path), "draft-%" PRIu64, self->disk->made);
     }
     cadre_core_stored(&self->core, &answer, self->network->now_ms);
+    sim_coordinator_take_ended(self);
 }
 
 /* --- events --- */
@@ -379,6 +388,7 @@ sim_coordinator_turn(sim_coordinator_t *self)
     bool unread = self->network->unread[SIM_COORDINATOR_NODE] > 0;
     self->abreast_ms = unread ? self->abreast_ms : now_ms;
     uint64_t due_ms = cadre_core_tick(&self->core, now_ms, unread);
+    sim_coordinator_take_ended(self);
     const cadre_checkpoint_t *checkpoint = &self->core.checkpoint;
     if (checkpoint->state == CADRE_CHECKPOINT_CUT) {
         sim_check_cut(self->check, self->options.epoch, checkpoint->id, checkpoint->cut);

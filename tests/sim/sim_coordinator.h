@@ -59,6 +59,9 @@ void sim_coordinator_answered(sim_coordinator_t *self, const sim_event_t *event)
  */
 void sim_coordinator_depose(sim_coordinator_t *self, uint32_t node, sim_coordinator_t *next);
 
+/* Tells the user of the closures that have ended since the last call. */
+void sim_coordinator_take_ended(sim_coordinator_t *self);
+
 /* Handles what the core gives out, but for messages; the turn ticks it first. */
 void sim_coordinator_take_events(sim_coordinator_t *self);
 void sim_coordinator_turn(sim_coordinator_t *self);

@@ -104,34 +104,33 @@ sim_lacks_check_start(const sim_lacks_t *self, uint32_t node, sim_check_t *check
 }
 
 static bool
-can_run(const cadre_core_t *core, const sim_lacks_t *lacks, const cadre_closure_t *closure)
+can_run(const cadre_core_t *core, const sim_lacks_t *lacks, const sim_call_t *call)
 {
-    bool can = !(lacks->functions >> (closure->function - 1) & 1);
-    for (size_t i = 0; i < closure->resource_count; i++) {
-        const cadre_resource_t *resource = core->catalogue.resources[closure->resources[i] - 1];
-        can = can && !(lacks->functions >> (resource->call->function - 1) & 1);
+    bool can = !(lacks->functions >> (call->function - 1) & 1);
+    for (uint32_t i = 0; i < core->catalogue.resource_count; i++) {
+        const cadre_resource_t *resource = core->catalogue.resources[i];
+        bool uses = call->resources >> i & 1;
+        can = can && !(uses && lacks->functions >> (resource->call->function - 1) & 1);
     }
-    return can &&
-           (closure->batch_items == 0 ||
-            (lacks->data != SIM_DATA_MISSING &&
-             hash_of(lacks->data) == core->catalogue.datasets[closure->batches[0] - 1]->hash));
+    return can && (call->dataset == 0 ||
+                   (lacks->data != SIM_DATA_MISSING &&
+                    hash_of(lacks->data) == core->catalogue.datasets[call->dataset - 1]->hash));
 }
 
 void
-sim_lacks_check_unserved(const sim_check_t *check, const cadre_core_t *core,
-                         const cadre_closure_t *closure)
+sim_lacks_check_unserved(const sim_check_t *check, const cadre_core_t *core, const sim_call_t *call)
 {
     for (uint32_t i = 0; i < core->membership.worker_capacity; i++) {
         const cadre_member_t *member = core->membership.workers[i];
         bool is_for =
-            member && !member->draining && (closure->tag == CADRE_TAG_NONE || closure->tag == i);
+            member && !member->draining && (call->tag == CADRE_TAG_NONE || call->tag == i);
         if (!is_for) {
             continue;
         }
         const sim_lacks_t lacks = sim_lacks_of(check->seed, member->process);
-        if (can_run(core, &lacks, closure)) {
+        if (can_run(core, &lacks, call)) {
             sim_check_fail(check, "closure %" PRIu64 " fails since nobody can run it: node %u can",
-                           closure->id, member->process);
+                           call->id, member->process);
         }
     }
 }

@@ -44,6 +44,6 @@ void sim_lacks_check_start(const sim_lacks_t *self, uint32_t node, sim_check_t *
 
 /* A closure ends because nobody can run it: no worker that is there can. */
 void sim_lacks_check_unserved(const sim_check_t *check, const cadre_core_t *core,
-                              const cadre_closure_t *closure);
+                              const sim_call_t *call);
 
 #endif

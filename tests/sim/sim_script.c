@@ -93,7 +93,8 @@ cancel(sim_script_t *self)
     self->coordinator->user_cancels = true;
     if (!self->asked) {
         self->asked = true;
-        cadre_closure_queue_cancel(queue);
+        cadre_core_cancel(core_of(self));
+        sim_coordinator_take_ended(self->coordinator);
     }
     if (!cadre_closure_queue_done(queue) || queue->cancelling) {
         return false;

@@ -52,7 +52,6 @@ sim_futures_link(sim_futures_t *self, cadre_random_t *random, sim_call_t *call,
         return;
     }
     call->is_big = sim_chance(random, BIG);
-    closure->results = cadre_results_new();
     if (self->count == SIM_FUTURES_MAX) {
         drop(self, (uint32_t)sim_between(random, 0, self->count - 1));
     }

@@ -23,7 +23,7 @@ typedef enum {
     CADRE_CLOSURE_QUEUED,
     CADRE_CLOSURE_ASIDE,     /* it needs a shard that is away */
     CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
-    CADRE_CLOSURE_ENDED,     /* its end was told */
+    CADRE_CLOSURE_ENDED,     /* and perhaps kept for a replay */
 } cadre_closure_state_t;
 
 /* Attempts whose workers are remembered, so that their reports are believed; that of an attempt
@@ -81,10 +81,11 @@ typedef struct cadre_closure {
     uint64_t sequence;           /* the caller's number; 0: none */
     uint64_t
         interval; /* the queue's, between two barriers (coordinator/core/closures/barriers.h) */
-    uint64_t drop_interval;      /* the same, of those that drops set */
-    uint64_t stale;              /* attempts up to this one began before a shard was restored */
-    bool kept;                   /* it has ended well and is kept for a replay */
-    struct cadre_future *future; /* the API's, NULL when nobody waits */
+    uint64_t drop_interval; /* the same, of those that drops set */
+    uint64_t stale;         /* attempts up to this one began before a shard was restored */
+    bool kept;              /* it has ended well and is kept for a replay */
+    int end_status;         /* ENDED: how, */
+    bool has_updates;       /* and whether shards have updates of it */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */

@@ -8,13 +8,9 @@
 #include "common/base/memory.h"
 
 void
-cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_closure_ended_t ended,
-                         void *context)
+cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity)
 {
-    *self = (cadre_closure_queue_t){.capacity = capacity,
-                                    .values_size_max = CADRE_VALUES_SIZE_MAX,
-                                    .ended = ended,
-                                    .context = context};
+    *self = (cadre_closure_queue_t){.capacity = capacity, .values_size_max = CADRE_VALUES_SIZE_MAX};
     cadre_barriers_init(&self->barriers);
     cadre_barriers_init(&self->drop_barriers);
 }
@@ -66,7 +62,11 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
         self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
     }
-    self->ended(self->context, closure, how);
+
+    closure->end_status = how->status;
+    closure->has_updates =
+        how->message && how->message->closure_done.updates + how->message->closure_done.duplicates;
+    cadre_closure_list_push(&self->ended, closure);
 }
 
 static void
@@ -147,10 +147,30 @@ end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 }
 
 void
-cadre_closure_queue_fini(cadre_closure_queue_t *self)
+cadre_closure_queue_close(cadre_closure_queue_t *self)
 {
     cadre_assert(self->in_flight == 0 && self->tagged_in_flight == 0);
     end_all_queued(self, CADRE_ECLOSED, "the coordinator was closed");
+}
+
+cadre_closure_t *
+cadre_closure_queue_take_ended(cadre_closure_queue_t *self)
+{
+    cadre_closure_t *closure = self->ended.first;
+    if (closure) {
+        cadre_closure_list_remove(&self->ended, closure);
+    }
+    return closure;
+}
+
+void
+cadre_closure_queue_fini(cadre_closure_queue_t *self)
+{
+    cadre_closure_queue_close(self);
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_queue_take_ended(self))) {
+        cadre_closure_destroy(&closure);
+    }
     cadre_closure_lanes_fini(&self->lanes);
     cadre_barriers_fini(&self->barriers);
     cadre_barriers_fini(&self->drop_barriers);

@@ -38,10 +38,6 @@ typedef struct {
     const cadre_message_t *message;
 } cadre_closure_end_t;
 
-/* Told of every closure that ends, which it then owns. It must not call the queue. */
-typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
-                                      const cadre_closure_end_t *end);
-
 typedef struct {
     size_t capacity;                /* of what is common, and of what is tagged */
     cadre_closure_lanes_t lanes;    /* what is queued */
@@ -60,15 +56,20 @@ typedef struct {
     int error;       /* first failure, 0 for none */
     size_t error_count;
     char error_text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_ended_t ended;
-    void *context;
+    cadre_closure_list_t ended; /* the oldest end first, until they are taken */
 } cadre_closure_queue_t;
 
-void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity,
-                              cadre_closure_ended_t ended, void *context);
+void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity);
 
 /* Ends everything queued as CADRE_ECLOSED. Nothing may be in flight. */
+void cadre_closure_queue_close(cadre_closure_queue_t *self);
+
+/* Closes it, where that was not done, and frees what has ended and was not taken. */
 void cadre_closure_queue_fini(cadre_closure_queue_t *self);
+
+/* Takes a closure that has ended, in the order of ends; it is the caller's from now on, and says
+ * how it ended (`end_status`, `has_updates`). NULL: there is none. */
+cadre_closure_t *cadre_closure_queue_take_ended(cadre_closure_queue_t *self);
 
 /* Appends a new closure. CADRE_EAGAIN when it must wait: its list is full, there is no room for its
  * values, an error waits to be raised, or everything is being cancelled. What is put back finds

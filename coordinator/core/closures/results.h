@@ -20,6 +20,7 @@
 
 struct cadre_closure;
 struct cadre_closure_argument;
+struct cadre_future;
 
 typedef struct {
     uint32_t references;
@@ -36,9 +37,10 @@ typedef struct {
     cadre_tensor_list_t tensors;
     struct cadre_closure_argument *waiting_first; /* arguments that wait for the end */
     struct cadre_closure_argument *waiting_last;
-    size_t takers; /* arguments of closures that are queued or run */
-    size_t kept;   /* arguments of closures that are kept for a replay */
-    bool counted;  /* by cadre_results_count_once */
+    struct cadre_future *future; /* the API's, which is told of the end; NULL: nobody is */
+    size_t takers;               /* arguments of closures that are queued or run */
+    size_t kept;                 /* arguments of closures that are kept for a replay */
+    bool counted;                /* by cadre_results_count_once */
 } cadre_results_t;
 
 /* A worker that has been told, or has computed, results: bit k for result k. */

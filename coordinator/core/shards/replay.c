@@ -120,7 +120,6 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     cadre_assert(self->keeping && !closure->kept);
     closure->kept = true;
     closure->wants_results = false;
-    closure->future = NULL;
     cadre_results_unref(&closure->results);
     closure->worker = NULL;
     cadre_u64_map_put(&self->kept, closure->id, closure);

@@ -165,7 +165,7 @@ Test(coordinator_core, a_ps_that_stays_away_past_the_limit_ends_the_job_and_is_n
     fixture_join_ps(self);
     fixture_hello(self, &worker);
     fixture_add_variable(self, "w", 3, 1);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     cr_assert_eq(self->core.fatal, 0);
     cr_assert_eq(self->core.totals.ps_lost, 1);
     self->now_ms += self->core.options.ps_timeout_ms - 1;
@@ -267,7 +267,7 @@ Test(coordinator_core, two_workers_that_were_given_one_index_do_not_drive_each_o
     cadre_task_t first = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 11};
     cadre_task_t second = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 12};
     fixture_hello(self, &first);
-    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_gone(self, &first);
     fixture_hello(self, &second);
     fixture_hello_as(self, &first, 0, nothing);
     fixture_turn(self);
@@ -341,7 +341,7 @@ Test(coordinator_core, a_connection_that_closed_is_looked_for_by_something_harml
     cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_WELCOME), 1);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 1);
     cadre_task_t stranger = fixture_worker(7);
-    cadre_core_gone(&self->core, &stranger, self->now_ms);
+    fixture_gone(self, &stranger);
     cr_assert_eq(self->core.totals.workers_lost, 0);
     fixture_destroy(&self);
 }
@@ -462,6 +462,8 @@ Test(coordinator_core, what_has_not_ended_ends_closed_with_the_core)
     }
     fixture_turn(self);
     fixture_clear(self);
+    cadre_core_close(&self->core);
+    fixture_collect_ended(self);
     cadre_core_fini(&self->core);
     cr_assert_eq(self->ended_count, 3);
     for (size_t i = 0; i < 3; i++) {

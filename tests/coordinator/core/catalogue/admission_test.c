@@ -76,6 +76,7 @@ schedule_reader(fixture_t *self, uint32_t number, uint32_t tag)
     closure->batches[2] = number;
     closure->batches[3] = 1;
     closure->batch_items = 4;
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     return closure;
 }
@@ -180,7 +181,7 @@ Test(admission, a_worker_that_was_started_again_is_judged_anew)
     cadre_task_t worker = fixture_worker(0);
     say_lacks(self, 0, 1, 1);
     cr_expect_eq(self->core.lacks, 1);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     cr_expect_eq(self->core.lacks, 0);
     cadre_task_t again = {CADRE_ROLE_WORKER, 0, 9000};
     fixture_hello(self, &again);
@@ -196,6 +197,7 @@ Test(admission, a_closure_for_a_worker_that_lacks_its_function_fails)
     say_lacks(self, 1, 1, 1);
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->tag = 1;
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     pass(self, CADRE_UNSERVED_MS + 500);
     cr_assert_eq(self->ended_count, 1);
@@ -216,7 +218,7 @@ Test(admission, the_time_begins_anew_when_there_was_a_worker_meanwhile)
     fixture_hello(self, &good);
     pass(self, 1000);
     cr_assert_eq(given(self, 1), 1);
-    cadre_core_gone(&self->core, &good, self->now_ms);
+    fixture_gone(self, &good);
     pass(self, CADRE_UNSERVED_MS - 500);
     cr_expect_eq(self->ended_count, 0);
     pass(self, 1000);
@@ -239,13 +241,14 @@ Test(admission, closures_whose_resource_nobody_can_build_fail)
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->resources = cadre_calloc(1, sizeof(uint64_t));
     closure->resources[closure->resource_count++] = resource->id;
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     pass(self, CADRE_UNSERVED_MS + 500);
     cr_assert_eq(self->ended_count, 1);
     cr_expect_not_null(strstr(self->ended[0].text, "it has no native function other"));
     cr_expect_not_null(strstr(self->ended[0].text, "resource r"));
     cadre_task_t worker = fixture_worker(0);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     cr_expect_eq(resource->suspicion.deaths, 0, "it was not being built");
     fixture_destroy(&self);
 }
@@ -400,8 +403,8 @@ Test(admission, closures_that_read_fail_when_only_workers_with_other_rows_are_le
     say_data(self, 0, 0, 150, GOOD);
     say_data(self, 1, 0, 150, GOOD);
     say_data(self, 2, 0, 149, OTHER);
-    cadre_core_gone(&self->core, &good[0], self->now_ms);
-    cadre_core_gone(&self->core, &good[1], self->now_ms);
+    fixture_gone(self, &good[0]);
+    fixture_gone(self, &good[1]);
     schedule_reader(self, 1, CADRE_TAG_NONE);
     pass(self, CADRE_UNSERVED_MS + 500);
     cr_assert_eq(self->ended_count, 1);
@@ -425,8 +428,8 @@ Test(admission, a_closure_that_is_to_run_again_and_that_nobody_can_run_is_given_
     cadre_message_t done = fixture_message(&workers[0], CADRE_MESSAGE_CLOSURE_DONE);
     done.closure_done = (cadre_closure_done_message_t){.id = 1, .attempt = 1, .updates = 1};
     fixture_say(self, &workers[0], &done);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &workers[0]);
+    fixture_gone(self, &ps);
     fixture_clear(self);
     cadre_task_t again = {CADRE_ROLE_PS, 0, 2100};
     fixture_hello(self, &again);

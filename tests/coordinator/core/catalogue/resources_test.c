@@ -43,6 +43,7 @@ schedule(fixture_t *self, uint32_t number, uint64_t resources)
             closure->resources[closure->resource_count++] = id;
         }
     }
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     return closure;
 }
@@ -88,7 +89,7 @@ join_and_die(fixture_t *self, uint32_t index, uint64_t life)
     fixture_hello(self, &worker);
     fixture_turn(self);
     size_t count = told(self, &worker);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     fixture_turn(self);
     return count;
 }
@@ -245,7 +246,7 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     expect_closures(self, &worker, "3");
     say_built(self, &worker, BOTH, SECOND);
     expect_closures(self, &worker, "32");
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     cr_expect_eq(self->core.catalogue.resources[0]->suspicion.deaths, CADRE_SUSPECT_DEATHS + 1,
                  "it may still kill");
     cr_expect_eq(self->core.catalogue.resources[1]->suspicion.deaths, 0);
@@ -353,7 +354,7 @@ Test(resources, one_that_is_built_at_its_last_try_is_for_all_and_the_row_is_over
         fixture_turn(self);
         say_built(self, &worker, FIRST, FIRST);
         expect_closures(self, &worker, "1");
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         fixture_turn(self);
     }
     cr_expect_eq(self->ended_count, 0);
@@ -367,7 +368,7 @@ Test(resources, many_that_go_at_once_are_not_taken_for_a_row)
     schedule(self, 1, FIRST);
     for (uint32_t i = 0; i < MANY; i++) {
         cadre_task_t worker = fixture_worker(i);
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
     }
     fixture_turn(self);
     cr_expect_eq(self->ended_count, 0);
@@ -386,7 +387,7 @@ Test(resources, who_leaves_or_was_only_cut_off_is_not_counted)
     cr_expect_eq(resource->suspicion.deaths, 0);
     for (int i = 0; i < CADRE_SUSPECT_DEATHS + 1; i++) {
         cadre_task_t second = fixture_worker(1);
-        cadre_core_gone(&self->core, &second, self->now_ms);
+        fixture_gone(self, &second);
         cr_expect_eq(resource->suspicion.deaths, 1);
         fixture_hello(self, &second);
         fixture_turn(self);

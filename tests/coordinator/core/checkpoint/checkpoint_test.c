@@ -109,7 +109,7 @@ Test(checkpoint, dispatch_goes_on_while_the_cut_waits_for_what_is_below_it)
     /* One of those below the cut is lost with its worker, and runs again. */
     fixture_done(self, &workers[0], 1, 1);
     fixture_done(self, &workers[0], 3, 1);
-    cadre_core_gone(&self->core, &workers[1], self->now_ms);
+    fixture_gone(self, &workers[1]);
     fixture_turn(self);
     for (size_t i = 0; i < 2; i++) {
         sent = fixture_sent(self, &workers[0], CADRE_MESSAGE_CLOSURE, i);
@@ -157,15 +157,15 @@ Test(checkpoint, a_closure_cancelled_while_queued_again_does_not_hold_up_the_cut
     cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
     fixture_schedule(self, 1);
     fixture_turn(self);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
-    cadre_core_gone(&self->core, &workers[1], self->now_ms);
+    fixture_gone(self, &workers[0]);
+    fixture_gone(self, &workers[1]);
     cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
     say_taken(self, 0, 0);
     say_taken(self, 1, 0);
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
-    cadre_closure_queue_cancel(&self->core.queue);
+    fixture_cancel(self);
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_WRITING);
     fixture_destroy(&self);
@@ -176,6 +176,7 @@ Test(checkpoint, counts_no_failure_of_a_closure_that_was_never_begun)
     fixture_t *self = job();
     cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
     char text[CADRE_CLOSURE_ERROR_SIZE];
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     cadre_attempts_refuse(&self->core.attempts, closure, cadre_fail(CADRE_EPOISON, "its resource"));
     cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EPOISON);
@@ -276,7 +277,7 @@ Test(checkpoint, is_given_up_when_a_ps_is_lost_that_has_the_cut)
         cadre_task_t ps = fixture_ps(1);
         bring_to(self, states[i]);
         self->core.checkpoint.every_ms = 100 * CADRE_CHECKPOINT_RETRY_MS;
-        cadre_core_gone(&self->core, &ps, self->now_ms);
+        fixture_gone(self, &ps);
         cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
         cr_assert_eq(self->core.checkpoint.last_status, CADRE_EUNAVAILABLE);
         cr_assert(self->core.checkpoint.ps_lost, "another one may do well");
@@ -299,7 +300,7 @@ Test(checkpoint, that_has_not_cut_waits_for_a_ps_that_is_lost)
     fixture_t *self = job();
     cadre_task_t ps = fixture_ps(1);
     bring_to(self, CADRE_CHECKPOINT_OPENING);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
     fixture_destroy(&self);
@@ -368,8 +369,8 @@ Test(checkpoint, names_the_oldest_closure_that_an_open_cut_waits_for)
     cr_assert(strstr(waits_for(self), "on worker 0 for 30 s, attempt 1, the oldest of 2"), "%s",
               waits_for(self));
     fixture_done(self, &workers[0], 1, 1);
-    cadre_core_gone(&self->core, &workers[1], self->now_ms);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
+    fixture_gone(self, &workers[1]);
+    fixture_gone(self, &workers[0]);
     self->now_ms += CADRE_CHECKPOINT_REPORT_MS;
     fixture_turn(self);
     cr_assert(strstr(waits_for(self), "closure 2"), "%s", waits_for(self));
@@ -399,7 +400,7 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     self->core.options.lease_ms = 3600000;
     bring_to(self, CADRE_CHECKPOINT_COMMITTING);
     fixture_clear(self);
-    cadre_core_gone(&self->core, &lost, self->now_ms);
+    fixture_gone(self, &lost);
     fixture_hello(self, &next);
     cr_assert_null(restore_of(self, &next), "it will soon be known to which cut");
     self->now_ms += CADRE_CHECKPOINT_COMMIT_MS;
@@ -474,7 +475,7 @@ Test(checkpoint, under_commit_is_the_stores_to_decide)
     cadre_task_t ps = fixture_ps(1);
     keep_alive(self);
     bring_to(self, CADRE_CHECKPOINT_COMMITTING);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     self->now_ms += 100 * (uint64_t)CADRE_CHECKPOINT_COMMIT_MS;
     fixture_turn(self);
     cadre_core_stop(&self->core, "the job is over");

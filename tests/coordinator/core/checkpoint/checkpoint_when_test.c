@@ -292,7 +292,7 @@ pass_over(fixture_t *self)
 {
     cadre_task_t ps = fixture_ps(0);
     cadre_task_t next = {CADRE_ROLE_PS, 0, 3000};
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     fixture_turn(self);
     fixture_hello(self, &next);
     fixture_turn(self);

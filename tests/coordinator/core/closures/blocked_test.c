@@ -24,23 +24,27 @@ typedef struct {
     } ended[ENDED_MAX];
 } stage_t;
 
-static void
-on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+/* Takes what has ended since the last call; gives `self`. */
+static stage_t *
+drain(stage_t *self)
 {
-    stage_t *self = context;
-    cr_assert_lt(self->count, ENDED_MAX);
-    self->ended[self->count].number = closure->function;
-    self->ended[self->count].status = end->status;
-    snprintf(self->ended[self->count++].text, CADRE_CLOSURE_ERROR_SIZE, "%s",
-             end->text ? end->text : "");
-    cadre_closure_destroy(&closure);
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_queue_take_ended(&self->queue))) {
+        const char *text = closure->results ? closure->results->text : NULL;
+        cr_assert_lt(self->count, ENDED_MAX);
+        self->ended[self->count].number = closure->function;
+        self->ended[self->count].status = closure->end_status;
+        snprintf(self->ended[self->count++].text, CADRE_CLOSURE_ERROR_SIZE, "%s", text ? text : "");
+        cadre_closure_destroy(&closure);
+    }
+    return self;
 }
 
 static void
 open_stage(stage_t *self)
 {
     *self = (stage_t){.count = 0};
-    cadre_closure_queue_init(&self->queue, 8, on_end, self);
+    cadre_closure_queue_init(&self->queue, 8);
 }
 
 /* A closure known by `number` whose results somebody else may want; it takes "sum" of `from`, and
@@ -207,13 +211,13 @@ Test(blocked, who_waits_for_one_that_fails_fails_with_it)
     cadre_results_t *results = cadre_results_ref(first->results);
     cadre_closure_queue_finish(
         &self.queue, first, &(cadre_closure_end_t){.status = CADRE_EFUNCTION, .text = "no luck"});
-    cr_assert_eq(self.count, 5);
-    for (size_t i = 0; i < self.count; i++) {
-        bool needs = self.ended[i].number == 1 || self.ended[i].number >= 3;
-        bool cancelled = self.ended[i].number == 2 || self.ended[i].number == 5;
-        cr_expect_eq(self.ended[i].status, cancelled ? CADRE_ECANCELLED : CADRE_EFUNCTION, "%u: %d",
-                     self.ended[i].number, self.ended[i].status);
-        cr_expect(cancelled || !needs || strcmp(self.ended[i].text, "no luck") == 0);
+    cr_assert_eq(drain(&self)->count, 5);
+    for (size_t i = 0; i < drain(&self)->count; i++) {
+        bool needs = drain(&self)->ended[i].number == 1 || drain(&self)->ended[i].number >= 3;
+        bool cancelled = drain(&self)->ended[i].number == 2 || drain(&self)->ended[i].number == 5;
+        cr_expect_eq(drain(&self)->ended[i].status, cancelled ? CADRE_ECANCELLED : CADRE_EFUNCTION,
+                     "%u: %d", drain(&self)->ended[i].number, drain(&self)->ended[i].status);
+        cr_expect(cancelled || !needs || strcmp(drain(&self)->ended[i].text, "no luck") == 0);
     }
     cr_expect_eq(cadre_closure_queue_raise(&self.queue, text), CADRE_EFUNCTION);
     cr_expect_str_eq(text, "no luck", "those that fail with it are not counted");
@@ -239,10 +243,10 @@ Test(blocked, cancelling_ends_what_is_blocked_and_ready)
     cadre_closure_queue_put_back(&self.queue, running); /* and begun */
     running = take(&self, 3);
     cadre_closure_queue_cancel(&self.queue);
-    cr_expect_eq(self.count, 3);
-    cr_expect_eq(self.ended[2].number == 4 || self.ended[1].number == 4, true);
+    cr_expect_eq(drain(&self)->count, 3);
+    cr_expect_eq(drain(&self)->ended[2].number == 4 || drain(&self)->ended[1].number == 4, true);
     cadre_closure_queue_put_back(&self.queue, running);
-    cr_expect_eq(self.ended[3].status, CADRE_ECANCELLED);
+    cr_expect_eq(drain(&self)->ended[3].status, CADRE_ECANCELLED);
     cr_expect(cadre_closure_queue_done(&self.queue));
     cr_expect_not(self.queue.cancelling);
     close_stage(&self);
@@ -303,14 +307,14 @@ Test(blocked, values_beyond_twice_the_limit_fail_who_waits_for_them)
     first = take(&self, 1);
     second = take(&self, 2);
     finish_with(&self, first, 10, 1); /* 41 bytes: twice the limit and the odd one */
-    cr_expect_eq(self.count, 1, "at the limit");
+    cr_expect_eq(drain(&self)->count, 1, "at the limit");
     cadre_closure_t *third = take(&self, 3);
     finish_with(&self, second, 1, 1);
-    cr_assert_eq(self.count, 3);
-    cr_expect_eq(self.ended[1].number, 2);
-    cr_expect_eq(self.ended[1].status, 0, "who gives them has ended well");
-    cr_expect_eq(self.ended[2].number, 4);
-    cr_expect_eq(self.ended[2].status, CADRE_EFULL);
+    cr_assert_eq(drain(&self)->count, 3);
+    cr_expect_eq(drain(&self)->ended[1].number, 2);
+    cr_expect_eq(drain(&self)->ended[1].status, 0, "who gives them has ended well");
+    cr_expect_eq(drain(&self)->ended[2].number, 4);
+    cr_expect_eq(drain(&self)->ended[2].status, CADRE_EFULL);
     cadre_closure_queue_finish(&self.queue, third,
                                &(cadre_closure_end_t){.status = CADRE_ECANCELLED});
     cr_expect_eq(cadre_closure_queue_raise(&self.queue, text), CADRE_EFULL);

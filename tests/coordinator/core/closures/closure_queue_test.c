@@ -33,17 +33,21 @@ typedef struct {
     int status[ENDED_MAX];
 } ended_t;
 
-static void
-on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+/* Takes what has ended since the last call; gives `ended`. */
+static ended_t *
+drain(cadre_closure_queue_t *queue, ended_t *ended)
 {
-    ended_t *ended = context;
-    cr_assert_eq(closure->state, CADRE_CLOSURE_ENDED);
-    if (ended->count < ENDED_MAX) {
-        ended->number[ended->count] = closure->function;
-        ended->status[ended->count] = end->status;
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_queue_take_ended(queue))) {
+        cr_assert_eq(closure->state, CADRE_CLOSURE_ENDED);
+        if (ended->count < ENDED_MAX) {
+            ended->number[ended->count] = closure->function;
+            ended->status[ended->count] = closure->end_status;
+        }
+        ended->count++;
+        cadre_closure_destroy(&closure);
     }
-    ended->count++;
-    cadre_closure_destroy(&closure);
+    return ended;
 }
 
 static int
@@ -123,7 +127,7 @@ QUEUE_TEST(Q1_what_was_put_comes_out_and_what_is_put_back_comes_out_again)
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
     bool is_done = false;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cr_assert_eq(put(&queue, 1), 0);
     cadre_closure_t *closure = take(&queue, 1);
@@ -139,7 +143,7 @@ QUEUE_TEST(Q1_what_was_put_comes_out_and_what_is_put_back_comes_out_again)
     cr_assert_eq(done(&queue, &is_done), 0);
     cr_assert(is_done);
     cr_assert_eq(join(&queue, text), 0);
-    cr_assert_eq(ended.count, 1);
+    cr_assert_eq(drain(&queue, &ended)->count, 1);
     cadre_closure_queue_fini(&queue);
 }
 
@@ -147,7 +151,7 @@ QUEUE_TEST(Q2_two_consumers_that_put_back_their_first_item_process_each_item_its
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     int taken[3] = {0};
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
@@ -163,17 +167,16 @@ QUEUE_TEST(Q2_two_consumers_that_put_back_their_first_item_process_each_item_its
     }
     cr_assert_eq(taken[1], 1);
     cr_assert_eq(taken[2], 1);
-    cr_assert_eq(ended.count, 2);
+    cr_assert_eq(drain(&queue, &ended)->count, 2);
     cr_assert(cadre_closure_queue_done(&queue));
     cadre_closure_queue_fini(&queue);
 }
 
 QUEUE_TEST(Q3_waiting_after_all_has_finished_returns_at_once)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(join(&queue, text), 0, "with nothing scheduled");
     cr_assert_eq(put(&queue, 1), 0);
     finish(&queue, take(&queue, 1));
@@ -184,11 +187,10 @@ QUEUE_TEST(Q3_waiting_after_all_has_finished_returns_at_once)
 
 QUEUE_TEST(Q4_waiting_blocks_until_the_failing_item_in_flight_reports_then_raises_its_error)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
     bool is_done = false;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cadre_closure_t *closure = take(&queue, 1);
     cr_assert_eq(join(&queue, text), CADRE_EAGAIN);
@@ -209,7 +211,7 @@ fail_before_two(cadre_closure_queue_t *queue, ended_t *ended)
     cr_assert_eq(put(queue, 2), 0);
     cr_assert_eq(put(queue, 3), 0);
     fail(queue, closure, CADRE_EFUNCTION, "first");
-    cr_assert_eq(ended->count, 3);
+    cr_assert_eq(drain(queue, ended)->count, 3);
     for (size_t i = 0; i < 3; i++) {
         int expected = ended->number[i] == 1 ? CADRE_EFUNCTION : CADRE_ECANCELLED;
         cr_assert_eq(ended->status[i], expected);
@@ -220,7 +222,7 @@ QUEUE_TEST(Q5_after_a_failure_the_next_put_raises_it_and_the_queue_is_clean)
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     fail_before_two(&queue, &ended);
     cr_assert_eq(put(&queue, 4), CADRE_EFUNCTION);
     assert_clean(&queue, 5);
@@ -232,7 +234,7 @@ QUEUE_TEST(Q6_after_a_failure_waiting_raises_it_and_the_queue_is_clean)
     ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     fail_before_two(&queue, &ended);
     cr_assert_eq(join(&queue, text), CADRE_EFUNCTION);
     assert_clean(&queue, 5);
@@ -241,10 +243,9 @@ QUEUE_TEST(Q6_after_a_failure_waiting_raises_it_and_the_queue_is_clean)
 
 QUEUE_TEST(Q7_done_is_false_while_something_is_in_flight_then_raises)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     bool is_done = true;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *failing = take(&queue, 1);
@@ -263,14 +264,14 @@ QUEUE_TEST(Q8_the_first_failure_is_raised_only_after_the_other_has_ended)
     ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *failing = take(&queue, 1);
     cadre_closure_t *other = take(&queue, 2);
     cr_assert_eq(put(&queue, 3), 0);
     fail(&queue, failing, CADRE_EFUNCTION, "first");
-    cr_assert_eq(ended.count, 2, "the queued one is cancelled at once");
+    cr_assert_eq(drain(&queue, &ended)->count, 2, "the queued one is cancelled at once");
     cr_assert_eq(join(&queue, text), CADRE_EAGAIN);
     cr_assert_eq(cadre_closure_queue_raise(&queue, text), CADRE_EAGAIN);
     fail(&queue, other, CADRE_ECANCELLED, "cancelled");
@@ -281,12 +282,11 @@ QUEUE_TEST(Q8_the_first_failure_is_raised_only_after_the_other_has_ended)
 
 Test(closure_queue, Q8_with_two_failures_the_first_is_raised_and_the_others_are_counted)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
     char longest[CADRE_CLOSURE_ERROR_SIZE];
     cadre_closure_t *closures[3];
-    cadre_closure_queue_init(&queue, 4, on_end, &ended);
+    cadre_closure_queue_init(&queue, 4);
     for (uint32_t i = 0; i < 3; i++) {
         cr_assert_eq(put(&queue, i + 1), 0);
     }
@@ -318,7 +318,7 @@ QUEUE_TEST(Q9_the_same_through_put_and_the_item_being_put_is_refused)
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *failing = take(&queue, 1);
@@ -327,9 +327,10 @@ QUEUE_TEST(Q9_the_same_through_put_and_the_item_being_put_is_refused)
     fail(&queue, failing, CADRE_EFUNCTION, "first");
     cr_assert_eq(put(&queue, 4), CADRE_EAGAIN, "blocks until the other has ended");
     cadre_closure_queue_put_back(&queue, other);
-    cr_assert_eq(ended.count, 3);
-    cr_assert_eq(ended.number[2], 2);
-    cr_assert_eq(ended.status[2], CADRE_ECANCELLED, "what is put back now is cancelled");
+    cr_assert_eq(drain(&queue, &ended)->count, 3);
+    cr_assert_eq(drain(&queue, &ended)->number[2], 2);
+    cr_assert_eq(drain(&queue, &ended)->status[2], CADRE_ECANCELLED,
+                 "what is put back now is cancelled");
     cr_assert_eq(put(&queue, 4), CADRE_EFUNCTION);
     cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO), "4 was never queued");
     assert_clean(&queue, 5);
@@ -338,11 +339,10 @@ QUEUE_TEST(Q9_the_same_through_put_and_the_item_being_put_is_refused)
 
 QUEUE_TEST(Q10_an_error_is_raised_once_then_cleared_and_a_new_one_is_raised_again)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
     bool is_done = false;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     for (int round = 0; round < 3; round++) {
         cr_assert_eq(put(&queue, 1), 0);
         fail(&queue, take(&queue, 1), CADRE_EFUNCTION, "again");
@@ -361,7 +361,7 @@ QUEUE_TEST(Q12_tagged_work_comes_first_goes_to_its_worker_only_and_join_does_not
     ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put_tagged(&queue, 2, 7), 0);
     cr_assert_eq(put_tagged(&queue, 3, 8), 0);
@@ -376,17 +376,17 @@ QUEUE_TEST(Q12_tagged_work_comes_first_goes_to_its_worker_only_and_join_does_not
     cr_assert(cadre_closure_queue_done(&queue));
     cr_assert_eq(join(&queue, text), 0, "3 in flight and 2 queued are not waited for");
     finish(&queue, closure);
+    cadre_closure_queue_close(&queue);
+    cr_assert_eq(drain(&queue, &ended)->number[2], 2);
+    cr_assert_eq(drain(&queue, &ended)->status[2], CADRE_ECLOSED);
     cadre_closure_queue_fini(&queue);
-    cr_assert_eq(ended.number[2], 2);
-    cr_assert_eq(ended.status[2], CADRE_ECLOSED);
 }
 
 QUEUE_TEST(Q12_a_failure_of_tagged_work_is_raised_and_waits_for_common_work_in_flight)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put_tagged(&queue, 2, 0), 0);
     cadre_closure_t *tagged = take(&queue, 2);
@@ -402,9 +402,8 @@ QUEUE_TEST(Q12_a_failure_of_tagged_work_is_raised_and_waits_for_common_work_in_f
 
 QUEUE_TEST(Q13_what_is_put_back_comes_out_before_what_waits)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *first = take(&queue, 1);
@@ -423,7 +422,7 @@ QUEUE_TEST(Q14_after_a_failure_nothing_queued_is_taken_and_nothing_put_back_is_r
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *failing = take(&queue, 1);
@@ -434,7 +433,7 @@ QUEUE_TEST(Q14_after_a_failure_nothing_queued_is_taken_and_nothing_put_back_is_r
     cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cadre_closure_queue_put_back(&queue, other);
     cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
-    cr_assert_eq(ended.count, 4);
+    cr_assert_eq(drain(&queue, &ended)->count, 4);
     cadre_closure_queue_fini(&queue);
 }
 
@@ -442,7 +441,7 @@ QUEUE_TEST(a_full_queue_takes_no_more_until_something_is_taken)
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     for (size_t i = 0; i < capacity; i++) {
         cr_assert_eq(put(&queue, 1), 0);
     }
@@ -453,8 +452,9 @@ QUEUE_TEST(a_full_queue_takes_no_more_until_something_is_taken)
     cadre_closure_queue_put_back(&queue, closure);
     cr_assert_eq(queue.lanes.common, capacity + 1, "what was accepted before is not refused now");
     cr_assert_eq(put(&queue, 3), CADRE_EAGAIN);
+    cadre_closure_queue_close(&queue);
+    cr_assert_eq(drain(&queue, &ended)->count, capacity + 1);
     cadre_closure_queue_fini(&queue);
-    cr_assert_eq(ended.count, capacity + 1);
 }
 
 QUEUE_TEST(tagged_work_has_room_of_its_own)
@@ -462,22 +462,22 @@ QUEUE_TEST(tagged_work_has_room_of_its_own)
     ended_t ended = {0};
     cadre_closure_queue_t queue;
     (void)capacity;
-    cadre_closure_queue_init(&queue, 2, on_end, &ended);
+    cadre_closure_queue_init(&queue, 2);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cr_assert_eq(put(&queue, 3), CADRE_EAGAIN);
     cr_assert_eq(put_tagged(&queue, 4, 0), 0);
     cr_assert_eq(put_tagged(&queue, 5, 0), 0);
     cr_assert_eq(put_tagged(&queue, 6, 0), CADRE_EAGAIN, "tagged work is bounded too");
+    cadre_closure_queue_close(&queue);
+    cr_assert_eq(drain(&queue, &ended)->count, 4);
     cadre_closure_queue_fini(&queue);
-    cr_assert_eq(ended.count, 4);
 }
 
 QUEUE_TEST(with_redo_only_nothing_new_comes_out)
 {
-    ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put_tagged(&queue, 2, 0), 0);
     cr_assert_null(cadre_closure_queue_take(&queue, 0, UINT64_MAX));
@@ -501,17 +501,17 @@ QUEUE_TEST(cancel_ends_what_is_queued_and_refuses_new_work_until_the_rest_has_en
     ended_t ended = {0};
     cadre_closure_queue_t queue;
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cadre_closure_queue_cancel(&queue);
     cr_assert_eq(put(&queue, 1), 0, "with nothing in flight it is over at once");
     cadre_closure_t *closure = take(&queue, 1);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_queue_cancel(&queue);
-    cr_assert_eq(ended.count, 1);
-    cr_assert_eq(ended.status[0], CADRE_ECANCELLED);
+    cr_assert_eq(drain(&queue, &ended)->count, 1);
+    cr_assert_eq(drain(&queue, &ended)->status[0], CADRE_ECANCELLED);
     cr_assert_eq(put(&queue, 3), CADRE_EAGAIN);
     cadre_closure_queue_put_back(&queue, closure);
-    cr_assert_eq(ended.count, 2);
+    cr_assert_eq(drain(&queue, &ended)->count, 2);
     cr_assert_eq(join(&queue, text), 0, "a cancellation is no error");
     assert_clean(&queue, 4);
     cadre_closure_queue_fini(&queue);
@@ -521,13 +521,13 @@ QUEUE_TEST(a_closure_that_is_queued_again_can_be_finished)
 {
     ended_t ended = {0};
     cadre_closure_queue_t queue;
-    cadre_closure_queue_init(&queue, capacity, on_end, &ended);
+    cadre_closure_queue_init(&queue, capacity);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put(&queue, 2), 0);
     cadre_closure_t *closure = take(&queue, 1);
     cadre_closure_queue_put_back(&queue, closure);
     finish(&queue, closure);
-    cr_assert_eq(ended.count, 1);
+    cr_assert_eq(drain(&queue, &ended)->count, 1);
     finish(&queue, take(&queue, 2));
     cr_assert(cadre_closure_queue_done(&queue));
     cadre_closure_queue_fini(&queue);
@@ -582,7 +582,7 @@ QUEUE_TEST(Q11_ten_threads_that_take_put_back_and_finish_drain_the_queue)
     int64_t deadline_ms = cadre_gate_deadline_ms(WAIT_MS);
     char text[CADRE_CLOSURE_ERROR_SIZE];
     cr_assert_eq(cadre_gate_open(&shared.gate), 0);
-    cadre_closure_queue_init(&shared.queue, capacity, on_end, &shared.ended);
+    cadre_closure_queue_init(&shared.queue, capacity);
     for (int i = 0; i < CONSUMERS; i++) {
         cr_assert_eq(pthread_create(&threads[i], NULL, consume, &shared), 0);
     }
@@ -604,12 +604,12 @@ QUEUE_TEST(Q11_ten_threads_that_take_put_back_and_finish_drain_the_queue)
         pthread_join(threads[i], &stuck);
         cr_assert_null(stuck, "a consumer found nothing to take");
     }
-    cr_assert_eq(shared.ended.count, CLOSURES);
+    cr_assert_eq(drain(&shared.queue, &shared.ended)->count, CLOSURES);
     bool seen[CLOSURES] = {false};
     for (size_t i = 0; i < CLOSURES; i++) {
-        cr_assert_not(seen[shared.ended.number[i]], "ended twice");
-        seen[shared.ended.number[i]] = true;
-        cr_assert_eq(shared.ended.status[i], 0);
+        cr_assert_not(seen[drain(&shared.queue, &shared.ended)->number[i]], "ended twice");
+        seen[drain(&shared.queue, &shared.ended)->number[i]] = true;
+        cr_assert_eq(drain(&shared.queue, &shared.ended)->status[i], 0);
     }
     cadre_closure_queue_fini(&shared.queue);
     cadre_gate_unref(&shared.gate);

@@ -20,6 +20,7 @@ schedule(fixture_t *self, cadre_results_t *from, cadre_results_t *from_too)
     if (from_too) {
         cadre_closure_add_argument(closure, "b", "r", from_too);
     }
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     return closure->results;
 }
@@ -187,7 +188,7 @@ Test(closure_sender, a_lost_closure_gets_its_values_again_until_it_is_poison)
     for (uint64_t i = 1; i <= CADRE_POISON_DEATHS; i++) {
         cr_assert_eq(self->ended_count, 1, "after %d deaths", (int)i - 1);
         fixture_clear(self);
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         worker.incarnation++;
         fixture_hello(self, &worker);
         fixture_turn(self);

@@ -96,7 +96,7 @@ Test(dispatcher, closures_of_a_lost_worker_run_again_first_in_old_order_with_the
     fixture_turn(self);
     ASSERT_SENT(self, &workers[0], 1, 3);
     fixture_clear(self);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
+    fixture_gone(self, &workers[0]);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0, "the other has no credit");
     fixture_done(self, &workers[1], 2, 1);
@@ -157,7 +157,7 @@ Test(dispatcher, the_first_report_wins_also_a_late_one_of_an_old_attempt)
     cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
     fixture_schedule(self, 9);
     fixture_turn(self);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
+    fixture_gone(self, &workers[0]);
     fixture_turn(self);
     cr_assert_eq(attempt_sent(self, &workers[1], 1), 2);
     fixture_clear(self);
@@ -235,7 +235,7 @@ Test(dispatcher, a_report_may_come_while_the_closure_is_queued_again)
     cadre_task_t worker = fixture_worker(0);
     fixture_schedule(self, 1);
     fixture_turn(self);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     fixture_turn(self);
     cr_assert_eq(self->core.queue.lanes.common, 1);
     fixture_clear(self);
@@ -256,7 +256,7 @@ Test(dispatcher, a_failure_of_an_attempt_that_no_longer_counts_is_only_acknowled
     cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
     fixture_schedule(self, 1);
     fixture_turn(self);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
+    fixture_gone(self, &workers[0]);
     fixture_turn(self);
     fixture_hello(self, &workers[0]);
     fixture_turn(self);
@@ -320,7 +320,7 @@ Test(dispatcher, what_is_being_cancelled_is_told_again_until_it_has_ended)
     }
     fixture_turn(self);
     fixture_clear(self);
-    cadre_closure_queue_cancel(&self->core.queue);
+    fixture_cancel(self);
     fixture_turn(self);
     cr_assert_eq(fixture_sent(self, &workers[0], CADRE_MESSAGE_CANCEL, 0)->cancel.ids.count, 2);
     cr_assert_eq(fixture_sent(self, &workers[1], CADRE_MESSAGE_CANCEL, 0)->cancel.ids.count, 1);
@@ -335,7 +335,7 @@ Test(dispatcher, what_is_being_cancelled_is_told_again_until_it_has_ended)
     cr_assert_eq(fixture_count(self, &workers[0], CADRE_MESSAGE_CANCEL), 1);
     cr_assert_eq(fixture_count(self, &workers[1], CADRE_MESSAGE_CANCEL), 0);
     fixture_done(self, &workers[0], 1, 1);
-    cadre_core_gone(&self->core, &workers[0], self->now_ms);
+    fixture_gone(self, &workers[0]);
     cr_assert_eq(self->ended_count, 3);
     for (size_t i = 0; i < 3; i++) {
         cr_assert_eq(self->ended[i].status, self->ended[i].number == 1 ? 0 : CADRE_ECANCELLED);
@@ -353,8 +353,8 @@ Test(dispatcher, a_closure_that_is_cancelled_while_queued_again_leaves_no_trace)
     cadre_task_t worker = fixture_worker(0);
     fixture_schedule(self, 1);
     fixture_turn(self);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
-    cadre_closure_queue_cancel(&self->core.queue);
+    fixture_gone(self, &worker);
+    fixture_cancel(self);
     cr_assert_eq(self->ended_count, 1);
     cr_assert_eq(self->ended[0].status, CADRE_ECANCELLED);
     cr_assert_eq(self->core.begun.closures.count, 0);
@@ -382,7 +382,7 @@ Test(dispatcher, a_closure_that_takes_down_too_many_workers_fails_as_poison)
         } else {
             ASSERT_SENT(self, &worker, 1);
         }
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         fixture_clear(self);
     }
     cr_assert_eq(self->ended_count, 3);
@@ -407,7 +407,7 @@ Test(dispatcher, a_worker_that_was_only_cut_off_does_not_accuse_what_it_has)
     fixture_schedule(self, 1);
     fixture_turn(self);
     for (int i = 0; i < CADRE_POISON_DEATHS + 2; i++) {
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         fixture_hello_as(self, &worker, 0, (cadre_u64s_t){(uint64_t[]){1}, 1});
         fixture_turn(self);
         fixture_clear(self);
@@ -585,6 +585,7 @@ Test(dispatcher, a_tagged_closure_goes_to_its_worker_first)
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->tag = 1;
     closure->variables = 2;
+    fixture_watch(self, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
     self->core.dispatcher.turn = 1;
     fixture_turn(self);

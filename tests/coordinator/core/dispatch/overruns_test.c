@@ -177,7 +177,7 @@ Test(overruns, where_nobody_else_is_left_the_first_one_may_try_again_when_it_has
         attend(self, DEADLINE_MS + 500);
         cr_assert_eq(holder(closure), 1 - first);
         closure->suspicion.deaths = 5 * is_suspect; /* then it is tried alone */
-        cadre_core_gone(&self->core, &other, self->now_ms);
+        fixture_gone(self, &other);
         cr_assert_eq(cadre_suspicion_is_strong(&closure->suspicion), is_suspect);
         fixture_turn(self);
         cr_assert_eq(holder(closure), UINT32_MAX);

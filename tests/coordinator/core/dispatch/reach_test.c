@@ -96,6 +96,7 @@ Test(reach, a_function_that_does_not_need_the_shard_goes_on)
     cadre_function_t *other = NULL;
     cadre_catalogue_add_function(&self->core.catalogue, &like, &other, &is_new);
     cadre_closure_t *passes = cadre_closure_new(other->id);
+    fixture_watch(self, passes);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, passes), 0);
     fixture_turn(self);
     cr_expect_eq(holder(passes), 0);
@@ -139,9 +140,11 @@ Test(reach, closures_of_other_functions_do_not_wait_behind_those_that_cannot_run
     cadre_function_t *other = NULL;
     cadre_catalogue_add_function(&self->core.catalogue, &like, &other, &is_new);
     cadre_closure_t *near = cadre_closure_new(other->id);
+    fixture_watch(self, near);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, near), 0);
     fixture_schedule(self, 1);
     cadre_closure_t *far = cadre_closure_new(other->id);
+    fixture_watch(self, far);
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, far), 0);
     fixture_turn(self);
     cr_expect_eq(holder(near), 0);

@@ -29,7 +29,7 @@ make_suspect(fixture_t *self, cadre_closure_t *closure, uint32_t first)
         fixture_hello(self, &worker);
         fixture_turn(self);
         cr_assert_eq(holder_of(closure), self->core.membership.workers[first + i]);
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
     }
     cr_assert(cadre_suspicion_is_strong(&closure->suspicion));
     fixture_clear(self);
@@ -138,7 +138,7 @@ Test(trials, newcomers_that_come_and_die_condemn_nothing_while_somebody_is_there
         cadre_task_t newcomer = process(1 + i, 0);
         fixture_hello(self, &newcomer);
         fixture_turn(self);
-        cadre_core_gone(&self->core, &newcomer, self->now_ms);
+        fixture_gone(self, &newcomer);
         fixture_turn(self);
         fixture_clear(self);
     }
@@ -232,7 +232,7 @@ kill_worker(storm_t *storm, uint32_t index)
     fixture_t *self = storm->fixture;
     cadre_task_t old = process(index, storm->lives[index]++);
     cadre_task_t new = process(index, storm->lives[index]);
-    cadre_core_gone(&self->core, &old, self->now_ms);
+    fixture_gone(self, &old);
     fixture_hello(self, &new);
 }
 

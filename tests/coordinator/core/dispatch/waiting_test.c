@@ -116,7 +116,7 @@ Test(waiting, names_a_shard_that_is_away_before_anything_else)
     fixture_t *self = job();
     cadre_task_t ps = fixture_ps(0);
     turn_with(self, 2);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     turn_with(self, 2);
     self->now_ms += 7000;
     turn_with(self, 2);
@@ -143,7 +143,7 @@ Test(waiting, of_a_checkpoint_names_the_shard_that_is_restored)
     cadre_task_t next = {CADRE_ROLE_PS, 0, 3000};
     char text[CADRE_CHECKPOINT_WAITS_SIZE];
     self->core.options.lease_ms = 10000;
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     fixture_turn(self);
     cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
     cadre_store_answer_t answer = {.kind = CADRE_STORE_OPEN, .checkpoint = 9, .text = "/c/.tmp-9"};

@@ -67,7 +67,7 @@ Test(leases, a_stall_is_no_time_that_a_lost_ps_has_to_come_back_in)
     fixture_add_variable(self, "v", 4, 1);
     cadre_task_t ps = fixture_ps(0);
     turn(self, false);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_gone(self, &ps);
     turn(self, false);
     self->now_ms += 10 * self->core.options.ps_timeout_ms;
     turn(self, false);
@@ -137,11 +137,11 @@ Test(leases, a_task_that_dials_anew_because_of_an_own_stall_stays)
     turn(self, false);
     self->now_ms += 12 * 1000;
     for (size_t i = 0; i < CADRE_COUNT_OF(tasks); i++) {
-        cadre_core_gone(&self->core, &tasks[i], self->now_ms);
+        fixture_gone(self, &tasks[i]);
     }
     turn(self, false);
     attend(self, CADRE_MUTE_MS);
-    cadre_core_gone(&self->core, &tasks[1], self->now_ms); /* something could not be sent to it */
+    fixture_gone(self, &tasks[1]); /* something could not be sent to it */
     fixture_hello(self, &tasks[0]);
     fixture_hello_as(self, &tasks[1], 0, (cadre_u64s_t){(uint64_t[]){closure->id, 1}, 2});
     turn(self, false);
@@ -166,14 +166,14 @@ Test(leases, a_connection_that_closes_after_an_own_stall_lengthens_the_lease_onc
     uint64_t late_ms = 0;
     turn(self, false);
     self->now_ms += 12 * 1000;
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     turn(self, false);
     uint64_t since_ms = self->now_ms;
     while (self->core.totals.workers_lost == 0 && self->now_ms < since_ms + 20 * LEASE_MS) {
         attend(self, 2000);
         self->now_ms = self->due_ms + LATE_MS;
         late_ms += LATE_MS;
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         turn(self, false);
     }
     cr_assert_eq(self->core.totals.workers_lost, 1);
@@ -190,7 +190,7 @@ Test(leases, another_stall_leaves_a_task_as_long_to_come_back_as_it_had)
     turn(self, false);
     self->now_ms += 12 * 1000;
     turn(self, false);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     turn(self, false);
     self->now_ms += 60 * 1000;
     turn(self, false);
@@ -208,7 +208,7 @@ Test(leases, a_task_whose_connection_closed_gets_no_new_work_before_it_is_heard_
     turn(self, false);
     self->now_ms += 12 * 1000;
     turn(self, false);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     fixture_schedule(self, 1);
     turn(self, false);
     attend(self, 1000);
@@ -242,7 +242,7 @@ Test(leases, a_closure_is_not_blamed_for_a_connection_that_closes_after_an_own_s
             turn(self, false);
             self->now_ms += 1;
         }
-        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_gone(self, &worker);
         turn(self, false);
         attend(self, cases[i].deaths ? 0 : CADRE_MUTE_MS + LEASE_MS + CADRE_TICK_MS_MAX);
         cr_assert_eq(self->core.totals.workers_lost, 1);

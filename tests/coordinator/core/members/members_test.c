@@ -34,7 +34,7 @@ Test(members, a_ps_of_open_index_begins_above_the_generations_of_all_places)
         fixture_hello(self, &first);
         fixture_turn(self);
         if (i < 2) {
-            cadre_core_gone(&self->core, &first, self->now_ms);
+            fixture_gone(self, &first);
         }
     }
     cadre_task_t ps = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 3000};
@@ -60,7 +60,7 @@ Test(members, a_ps_that_was_taken_for_another_is_intact_nowhere)
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
     fixture_turn(self);
     cr_assert_eq(self->core.recovery.places[1].state, CADRE_PLACE_READY);
-    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_gone(self, &first);
     fixture_hello_as(self, &ps, 0, (cadre_u64s_t){NULL, 0});
     fixture_turn(self);
     cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_RESTORING);
@@ -193,7 +193,7 @@ Test(members, who_waits_for_a_place_is_told_when_it_is_free)
     fixture_hello(self, &newcomers[1]);
     fixture_turn(self);
     cr_assert_eq(answers(self, &newcomers[0]) + answers(self, &newcomers[1]), 0);
-    cadre_core_gone(&self->core, &holder, self->now_ms);
+    fixture_gone(self, &holder);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &newcomers[0], CADRE_MESSAGE_UNKNOWN_PEER), 1);
     cr_assert_eq(fixture_count(self, &newcomers[1], CADRE_MESSAGE_UNKNOWN_PEER), 1);
@@ -266,7 +266,7 @@ stall_and_close(fixture_t *self, const cadre_task_t *task)
     self->now_ms += 12000;
     cadre_core_tick(&self->core, self->now_ms, false);
     self->now_ms += 100;
-    cadre_core_gone(&self->core, task, self->now_ms);
+    fixture_gone(self, task);
     cadre_core_tick(&self->core, self->now_ms, false);
     fixture_collect(self);
     cr_assert_not_null(cadre_membership_find(&self->core.membership, task->incarnation));
@@ -506,7 +506,7 @@ Test(members, a_worker_on_another_connection_is_told_what_it_lacks)
     cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0)->variable.id, 2);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 1);
     fixture_clear(self);
-    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_gone(self, &worker);
     say_hello(self, &worker, 3, 2, 1);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 0, "it has all");
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 0);

@@ -15,7 +15,7 @@ Test(recovery_jobs, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_l
     self->now_ms += self->core.options.ps_timeout_ms / 2;
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0, "it is there");
-    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_gone(self, &next);
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, CADRE_EUNAVAILABLE);
     fixture_destroy(&self);
@@ -310,7 +310,7 @@ Test(recovery_jobs, cancelling_leaves_what_has_ended_to_run_again)
 {
     fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
-    cadre_closure_queue_cancel(&self->core.queue);
+    fixture_cancel(self);
     self->core.queue.cancelling = true;
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CANCEL), 0);
@@ -491,7 +491,7 @@ refuse_repair(bool is_created, int status)
     cadre_variable_t *variable = fixture_add_variable(self, "v", 4, 1);
     variable->created = is_created;
     self->core.catalogue.creating = is_created ? 0 : 1;
-    cadre_core_gone(&self->core, &lost, self->now_ms);
+    fixture_gone(self, &lost);
     fixture_hello(self, &next);
     fixture_turn(self);
     fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0));

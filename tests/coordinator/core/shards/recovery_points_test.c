@@ -250,7 +250,7 @@ Test(recovery_points, who_comes_back_without_what_was_dropped_is_restored_behind
     fixture_t *self = job_with_a_drop_between_commits();
     cadre_task_t first = next_ps(0);
     uint64_t generation = self->core.recovery.places[0].generation;
-    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_gone(self, &first);
     fixture_turn(self);
     go_back(self);
     hello_again(self, &first, generation);
@@ -272,7 +272,7 @@ Test(recovery_points, who_is_lost_while_closures_from_before_a_drop_run_again_be
     }
     cr_assert(self->core.replay.active);
     fixture_clear(self);
-    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_gone(self, &first);
     fixture_turn(self);
     cadre_task_t last = {CADRE_ROLE_PS, 0, 4000};
     fixture_hello(self, &last);
@@ -325,7 +325,7 @@ Test(recovery_points, rolling_back_takes_every_shard_to_the_cut_that_all_can_beg
     cr_assert_str_eq(sent(self), "3:2 4:2");
     cr_assert_eq(self->core.recovery.places[0].state, CADRE_PLACE_READY);
     fixture_clear(self);
-    cadre_core_gone(&self->core, &other, self->now_ms);
+    fixture_gone(self, &other);
     fixture_turn(self);
     other = replace(self, 0);
     cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a",
@@ -386,7 +386,7 @@ Test(recovery_points, relaxed_runs_nothing_again_and_counts_what_it_costs)
     cadre_task_t next = next_ps(1);
     cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.cut, 4);
     run(self, &worker, 1, 2);
-    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_gone(self, &next);
     fixture_turn(self);
     restore(self, 1);
     cr_assert_eq(self->core.totals.closures_at_risk, 4, "each closure once");
@@ -407,7 +407,7 @@ Test(recovery_points, relaxed_says_what_the_checkpoint_before_costs_and_counts_i
         "%s", said(self, "ps_restored"));
     cr_assert_eq(self->core.totals.closures_at_risk, 2);
     run(self, &worker, 1, 2);
-    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_gone(self, &next);
     fixture_turn(self);
     fixture_clear(self);
     restore(self, 1);
@@ -416,7 +416,7 @@ Test(recovery_points, relaxed_says_what_the_checkpoint_before_costs_and_counts_i
     cr_assert_eq(self->core.totals.closures_at_risk, 3);
     commit(self, "/c", 6, 0);
     run(self, &worker, 1, 2);
-    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_gone(self, &next);
     fixture_turn(self);
     fixture_clear(self);
     next = replace(self, 1);
@@ -447,7 +447,7 @@ Test(recovery_points, relaxed_says_which_assignments_it_costs)
               "%s", said(self, "ps_restored"));
     commit(self, "/b", 1, 0);
     cadre_task_t next = next_ps(1);
-    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_gone(self, &next);
     fixture_turn(self);
     fixture_clear(self);
     restore(self, 1);
