@@ -32,8 +32,8 @@ enum {
     /* After a disconnect, which libzmq does not say of whom, the core sends each peer a message
      * to see whom the ROUTER still knows. It forgets a peer only after the event, so the first
      * messages may still seem to be sent: this many times, this far apart. */
-    PROBES = 4,
-    PROBE_AGAIN_MS = 30,
+    LOOKS = 4,
+    LOOK_AGAIN_MS = 30,
 };
 
 typedef struct {
@@ -73,8 +73,8 @@ typedef struct {
     uint64_t told_withdrawals; /* and as far as the core was told of them */
     bool is_guarded;           /* the control socket, by keys */
     bool disconnected;         /* a connection closed: find out whose */
-    int probes;                /* still to be sent */
-    uint64_t probe_ms;         /* when the next one is due */
+    int looks;                 /* still to be sent */
+    uint64_t look_ms;          /* when the next one is due */
     bool stopped;
 } actor_t;
 
@@ -112,6 +112,27 @@ sender_of(const actor_t *self, const data_link_t *link, uint32_t shard)
     return sender;
 }
 
+/* Decodes the frames that were received into `slot`, and says whose message it is. */
+static int
+understand(actor_t *self, const data_link_t *link, const cadre_sender_t *sender, received_t *slot)
+{
+    int status = decode(&self->frames, &slot->message);
+    if (status < 0 && !link) {
+        status = decode_greeting(&self->frames, &slot->message);
+    }
+    if (status < 0) {
+        return status;
+    }
+
+    slot->message.key = self->frames.key.id;
+    slot->from = sender->task;
+    if (!sender->is_named) {
+        return cadre_task_parse(self->frames.from.bytes, self->frames.from.size, &slot->from);
+    }
+
+    return link ? 0 : cadre_peer_key_check(&self->frames.key, &slot->from);
+}
+
 /* Receives what is there from one socket, a bounded number of messages, good or bad, until the turn
  * has `room` left; `link` is NULL for control. */
 static void
@@ -122,21 +143,15 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
         if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
             return;
         }
+
         received_t *slot = &self->received[self->received_count];
         slot->message = (cadre_message_t){.storage = NULL};
         cadre_sender_t sender = {.is_named = false};
         if (status == 0) {
             sender = sender_of(self, link, shard);
-            status = decode(&self->frames, &slot->message);
-            status = status < 0 && !link ? decode_greeting(&self->frames, &slot->message) : status;
+            status = understand(self, link, &sender, slot);
         }
-        slot->message.key = self->frames.key.id;
-        slot->from = sender.task;
-        if (status == 0 && !sender.is_named) {
-            status = cadre_task_parse(self->frames.from.bytes, self->frames.from.size, &slot->from);
-        } else if (status == 0 && !link) {
-            status = cadre_peer_key_check(&self->frames.key, &slot->from);
-        }
+
         if (status < 0) {
             cadre_message_fini(&slot->message);
             self->malformed++;
@@ -145,6 +160,7 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
                      cadre_error_text());
             continue; /* the sender asks again or is fenced */
         }
+
         self->received_count++;
     }
 }
@@ -157,6 +173,7 @@ tell_full(actor_t *self)
     if (now_ms < self->full_ms || !self->coordinator->log) {
         return;
     }
+
     char text[CADRE_DESCRIPTORS_TEXT_SIZE];
     char pairs[CADRE_DESCRIPTORS_TEXT_SIZE + 128];
     snprintf(pairs, sizeof(pairs),
@@ -184,6 +201,7 @@ watch_keys(actor_t *self)
     if (!keyring || cadre_keyring_withdrawals(keyring) == self->withdrawals) {
         return;
     }
+
     self->withdrawals = cadre_keyring_withdrawals(keyring);
     for (uint32_t i = 0; i < self->link_count; i++) {
         data_link_t *link = &self->links[i];
@@ -232,8 +250,10 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
         return cadre_socket_send(link->socket, NULL, entry->header, entry->chunks,
                                  entry->chunk_count);
     }
+
     char text[CADRE_TASK_TEXT_SIZE];
     cadre_routing_id_t id;
+
     cadre_task_text(to, text);
     cadre_routing_id_set(&id, text, strlen(text));
     return cadre_socket_send(self->coordinator->control, &id, entry->header, entry->chunks,
@@ -254,26 +274,38 @@ send_turn(actor_t *self, cadre_outbox_t *outbox, uint64_t due_ms)
 
 /* --- events --- */
 
-static void
-connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incarnation)
+/* Connects a shard's link to the ps at `address`. */
+static int
+open_link(actor_t *self, data_link_t *link, const char *address)
 {
-    data_link_t *link = &self->links[shard];
     char id[CADRE_TASK_TEXT_SIZE];
     /* A ROUTER that still holds a connection of the same name ignores a new one for good, and this
      * ps may be the process it was before. So each connection has a name of its own. */
     cadre_task_t me = {CADRE_ROLE_COORDINATOR, ++self->connections,
                        self->coordinator->core.options.incarnation};
     cadre_endpoint_t endpoint;
+    int status = cadre_endpoint_parse(address, &endpoint);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_socket_open_dealer(self->coordinator->context, CADRE_PLANE_DATA,
+                                      cadre_task_text(&me, id), &link->socket);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_socket_connect(link->socket, &endpoint);
+}
+
+/* Connects anew to the ps that serves a shard. */
+static void
+connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incarnation)
+{
+    data_link_t *link = &self->links[shard];
     cadre_socket_close(&link->socket, 0);
     link->incarnation = incarnation;
-    int status = cadre_endpoint_parse(address, &endpoint);
-    if (status == 0) {
-        status = cadre_socket_open_dealer(self->coordinator->context, CADRE_PLANE_DATA,
-                                          cadre_task_text(&me, id), &link->socket);
-    }
-    if (status == 0) {
-        status = cadre_socket_connect(link->socket, &endpoint);
-    }
+    int status = open_link(self, link, address);
     if (status < 0 && self->coordinator->log) {
         self->coordinator->log(self->coordinator->log_context, 'E', "ps_unreachable",
                                cadre_error_text());
@@ -307,19 +339,20 @@ handle_events(actor_t *self, cadre_effect_t *events, size_t count)
 
 /* --- the turn --- */
 
-/* Under the lock. */
+/* Under the lock: has the core send each peer a message after a disconnect: see LOOKS. */
 static void
-probe(actor_t *self, uint64_t now_ms)
+look_who_is_gone(actor_t *self, uint64_t now_ms)
 {
     if (self->disconnected) {
         self->disconnected = false;
-        self->probes = PROBES;
-        self->probe_ms = now_ms;
+        self->looks = LOOKS;
+        self->look_ms = now_ms;
     }
-    if (self->probes > 0 && now_ms >= self->probe_ms) {
+
+    if (self->looks > 0 && now_ms >= self->look_ms) {
         cadre_core_probe(&self->coordinator->core);
-        self->probes--;
-        self->probe_ms = now_ms + PROBE_AGAIN_MS;
+        self->looks--;
+        self->look_ms = now_ms + LOOK_AGAIN_MS;
     }
 }
 
@@ -335,9 +368,11 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
         cadre_rights_note_dropped(&core->rights, 1, &sender, cadre_error_text());
         return;
     }
+
     if (now_ms < self->status_ms) {
         return;
     }
+
     self->status_ms = now_ms + CADRE_STATUS_MS;
     cadre_auto(cadre_free) char *text = cadre_core_status_json(core, now_ms);
     cadre_message_t answer = cadre_effects_message(&core->effects, CADRE_MESSAGE_STATUS_TEXT);
@@ -347,6 +382,7 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
         left = left < CADRE_CHUNK_SIZE_MAX ? left : CADRE_CHUNK_SIZE_MAX;
         cadre_message_add_chunk(&answer, cadre_chunk_new_copy(text + at, left));
     }
+
     cadre_effects_send(&core->effects, &received->from, &answer);
 }
 
@@ -360,6 +396,7 @@ receive_one(actor_t *self, received_t *received, uint64_t now_ms)
         cadre_message_fini(&received->message);
         return;
     }
+
     bool is_hello = received->message.type == CADRE_MESSAGE_HELLO;
     cadre_core_receive(core, &received->from, &received->message, now_ms);
     if (is_hello && cadre_membership_find(&core->membership, received->from.incarnation)) {
@@ -374,9 +411,11 @@ publish(const actor_t *self, uint64_t now_ms)
     const cadre_core_t *core = &self->coordinator->core;
     cadre_http_server_t *http = self->coordinator->http;
     char unready[CADRE_HTTP_WORDS_SIZE];
+
     if (!http) {
         return;
     }
+
     cadre_http_server_turned(http, 0, (int64_t)now_ms);
     cadre_job_unready(core, unready);
     if (cadre_http_server_is_due(http, unready, (int64_t)now_ms)) {
@@ -409,15 +448,20 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
     cadre_core_t *core = &self->coordinator->core;
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
+
+    /* Before what holders of withdrawn keys have sent. */
     tell_keys(self, now_ms);
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
     }
+
     if (self->malformed > 0) {
         cadre_rights_note_dropped(&core->rights, self->malformed, &self->malformed_from,
                                   self->malformed_text);
         self->malformed = 0;
     }
+
+    /* After what they have sent: who said GOODBYE is not lost. */
     for (size_t i = 0; i < self->gone_count; i++) {
         if (self->gone[i].status == CADRE_EFULL) {
             cadre_core_overrun(core, &self->gone[i].task, now_ms);
@@ -425,22 +469,27 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
             cadre_core_gone(core, &self->gone[i].task, now_ms);
         }
     }
-    probe(self, now_ms);
+
+    look_who_is_gone(self, now_ms);
     uint64_t due_ms = cadre_core_tick(core, now_ms, unread);
-    if (self->probes > 0 && self->probe_ms < due_ms) {
-        due_ms = self->probe_ms;
+    if (self->looks > 0 && self->look_ms < due_ms) {
+        due_ms = self->look_ms;
     }
+
+    /* Sent after the lock is released: a peer that does not read holds up no call. */
     *outbox = cadre_effects_take_outbox(&core->effects);
     *event_count = core->effects.count;
     *events = cadre_calloc(core->effects.count, sizeof(**events));
     for (size_t i = 0; i < *event_count; i++) {
         cadre_effects_take(&core->effects, &(*events)[i]);
     }
+
     publish(self, now_ms);
     cadre_coordinator_tell_ended(self->coordinator);
     if (cadre_effects_take_progress(&core->effects)) {
         cadre_gate_broadcast(self->coordinator->gate);
     }
+
     self->received_count = 0;
     self->gone_count = 0;
     return due_ms;
@@ -454,15 +503,18 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
         ssize_t size = read(self->coordinator->gate->wake_fd, &count, sizeof(count));
         (void)size; /* nothing there: somebody else's wake-up was taken along */
     }
+
     if (items[0].revents & ZMQ_POLLIN) {
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(self->pipe, &message) == 0) {
             self->stopped = self->stopped || message.kind == CADRE_PIPE_STOP;
         }
     }
+
     if (items[3].revents & ZMQ_POLLIN) {
         watch(self);
     }
+
     tell_refused(self);
     watch_keys(self);
     /* Control before data: no heartbeat waits behind values. */
@@ -479,10 +531,12 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
 {
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
+
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
     if (self->is_guarded && timeout_ms > CADRE_RECEIVING_LOOK_MS) {
         timeout_ms = CADRE_RECEIVING_LOOK_MS;
     }
+
     items[0] = (zmq_pollitem_t){.socket = self->pipe, .events = ZMQ_POLLIN};
     items[1] = (zmq_pollitem_t){.fd = self->coordinator->gate->wake_fd, .events = ZMQ_POLLIN};
     items[2] = (zmq_pollitem_t){.socket = cadre_socket_handle(self->coordinator->control),
@@ -496,6 +550,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
                                               .events = ZMQ_POLLIN};
         }
     }
+
     cadre_poll(items, count, timeout_ms);
 }
 
@@ -504,6 +559,7 @@ cadre_coordinator_run(void *pipe, void *argument)
 {
     cadre_coordinator_t *coordinator = argument;
     actor_t *self = cadre_calloc(1, sizeof(*self));
+
     self->coordinator = coordinator;
     self->is_guarded = strcmp(coordinator->transport, "curve") == 0;
     self->refusals.checked = !self->is_guarded;
@@ -516,10 +572,12 @@ cadre_coordinator_run(void *pipe, void *argument)
         cadre_outbox_t outbox;
         cadre_effect_t *events = NULL;
         size_t event_count = 0;
+
         cadre_gate_lock(coordinator->gate);
         bool busy = self->received_count > 0;
         uint64_t due_ms = turn(self, &outbox, &events, &event_count);
-        coordinator->gate->asleep = !busy;
+        coordinator->gate->asleep =
+            !busy; /* after more input it looks at once, without a wake-up */
         cadre_gate_unlock(coordinator->gate);
         handle_events(self, events, event_count);
         free(events);
@@ -527,12 +585,15 @@ cadre_coordinator_run(void *pipe, void *argument)
         wait_for_work(self, items, due_ms, busy);
         receive_all(self, items);
     }
+
     for (uint32_t i = 0; i < self->link_count; i++) {
         cadre_socket_close(&self->links[i].socket, 0);
     }
+
     for (size_t i = 0; i < self->received_count; i++) {
         cadre_message_fini(&self->received[i].message);
     }
+
     cadre_monitor_close(&coordinator->monitor);
     cadre_socket_close(&coordinator->control, CADRE_CLEAN_STOP_LINGER_MS);
     cadre_frames_fini(&self->frames);

@@ -23,6 +23,7 @@ cadre_gate_open(cadre_gate_t **gate)
     if (wake_fd < 0) {
         return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
+
     cadre_gate_t *self = cadre_calloc(1, sizeof(*self));
     self->wake_fd = wake_fd;
     atomic_init(&self->references, 1);
@@ -116,10 +117,12 @@ cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
     if (atomic_load(&self->interrupted)) {
         return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
     }
+
     int64_t now_ms = cadre_clock_now_ms();
     if (now_ms >= deadline_ms) {
         return cadre_fail(CADRE_ETIMEOUT, "the deadline passed");
     }
+
     wake(self);
     int64_t until_ms = deadline_ms - now_ms < LOOK_MS ? deadline_ms : now_ms + LOOK_MS;
     struct timespec until;
@@ -131,6 +134,7 @@ cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
+
     self->waiters++;
     pthread_cond_timedwait(&self->changed, &self->lock, &until);
     self->waiters--;

@@ -38,14 +38,17 @@ write_holder(int fd, const char *path, const char *job)
 {
     char host[CADRE_HOST_SIZE_MAX + 1] = "";
     char text[TEXT_SIZE];
+
     if (gethostname(host, sizeof(host) - 1) < 0) {
         snprintf(host, sizeof(host), "this host");
     }
+
     int length = snprintf(text, sizeof(text), "the coordinator of job %s, process %d on %s\n", job,
                           (int)getpid(), host);
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)length, 0) != length) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
+
     return 0;
 }
 
@@ -68,12 +71,37 @@ check_own(int fd, const char *path)
     if (fstat(fd, &about) < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
+
     if (!S_ISREG(about.st_mode) || about.st_uid != geteuid() || about.st_nlink > 1) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s is no lock file of this user's: another user's, no regular file, or "
                           "linked elsewhere",
                           path);
     }
+
+    return 0;
+}
+
+/* Locks a file that is this user's. CADRE_EAGAIN when it was removed meanwhile. */
+static int
+lock(int fd, const char *path, const char *what)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int status = check_own(fd, path);
+    if (status < 0) {
+        return status;
+    }
+
+    if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+        return errno == EAGAIN || errno == EACCES
+                   ? held_by_another(fd, what)
+                   : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+    }
+
+    if (!is_there(fd, path)) {
+        return cadre_fail(CADRE_EAGAIN, "%s is removed and made again and again", path);
+    }
+
     return 0;
 }
 
@@ -81,24 +109,17 @@ check_own(int fd, const char *path)
 static int
 take(const char *path, const char *what, int *out)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, MODE);
-    int status = 0;
     if (fd < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
-    status = check_own(fd, path);
-    if (status == 0 && fcntl(fd, F_OFD_SETLK, &whole) < 0) {
-        status = errno == EAGAIN || errno == EACCES
-                     ? held_by_another(fd, what)
-                     : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
-    } else if (status == 0 && !is_there(fd, path)) {
-        status = cadre_fail(CADRE_EAGAIN, "%s is removed and made again and again", path);
-    }
+
+    int status = lock(fd, path, what);
     if (status < 0) {
         close(fd);
         return status;
     }
+
     *out = fd;
     return 0;
 }
@@ -111,16 +132,19 @@ cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what
     for (int i = 0; i < TRIES_MAX && status == CADRE_EAGAIN; i++) {
         status = take(path, what, &fd);
     }
-    if (status == 0) {
-        status = write_holder(fd, path, job);
-        if (status < 0) {
-            close(fd);
-        }
+
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        *self = (cadre_lock_file_t){.path = cadre_strdup(path), .fd = fd};
+
+    status = write_holder(fd, path, job);
+    if (status < 0) {
+        close(fd);
+        return status;
     }
-    return status;
+
+    *self = (cadre_lock_file_t){.path = cadre_strdup(path), .fd = fd};
+    return 0;
 }
 
 int
@@ -129,14 +153,17 @@ cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job)
     if (is_there(self->fd, self->path)) {
         return 0;
     }
+
     cadre_lock_file_t anew = {0};
     int status = cadre_lock_file_open(&anew, self->path, what, job);
-    if (status == 0) {
-        close(self->fd);
-        free(self->path);
-        *self = anew;
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    close(self->fd);
+    free(self->path);
+    *self = anew;
+    return 0;
 }
 
 void

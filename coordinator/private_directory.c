@@ -24,13 +24,16 @@ make_in_home(const char *home, uid_t user, char **out)
         (about.st_mode & (S_IWGRP | S_IWOTH))) {
         return false;
     }
+
     cadre_auto(cadre_free) char *cache = cadre_asprintf("%s/.cache", home);
     cadre_auto(cadre_free) char *own = cadre_asprintf("%s/cadre", cache);
+
     mkdir(cache, 0700);
     mkdir(own, 0700);
     if (!is_private(own, user)) {
         return false;
     }
+
     *out = cadre_strdup(own);
     return true;
 }
@@ -43,10 +46,12 @@ cadre_private_directory(const char *runtime, const char *home, uid_t user, char 
         *out = cadre_strdup(runtime);
         return 0;
     }
+
     if (is_private(of_system, user)) {
         *out = cadre_strdup(of_system);
         return 0;
     }
+
     return make_in_home(home, user, out)
                ? 0
                : cadre_fail(CADRE_ENOTFOUND,

@@ -76,6 +76,7 @@ queue_up(cadre_send_queues_t *self, queue_t *queue, cadre_outbox_entry_t *entry,
         cadre_outbox_entry_fini(entry);
         return;
     }
+
     if (!queue) {
         queue = cadre_calloc(1, sizeof(*queue));
         queue->task = entry->destination;
@@ -84,11 +85,13 @@ queue_up(cadre_send_queues_t *self, queue_t *queue, cadre_outbox_entry_t *entry,
         queue->retry_ms = now_ms + queue->pause_ms;
         cadre_u64_map_put(&self->queues, key, queue);
     }
+
     if (queue->size_bytes >= CADRE_SEND_QUEUE_SIZE_MAX) {
         cadre_outbox_entry_fini(entry);
         lose(self, key, CADRE_EFULL);
         return;
     }
+
     queue->size_bytes += size_of(entry);
     cadre_outbox_push(&queue->waiting, entry);
 }
@@ -107,9 +110,11 @@ cadre_send_queues_put(cadre_send_queues_t *self, cadre_outbox_t *outbox, uint64_
             queue_up(self, queue, &entry, now_ms);
             continue;
         }
+
         if (status == CADRE_EUNAVAILABLE) {
             self->lost(self->context, &entry.destination, status);
         }
+
         cadre_outbox_entry_fini(&entry);
     }
 }
@@ -121,6 +126,7 @@ drain(cadre_send_queues_t *self, queue_t *queue, uint64_t now_ms)
 {
     cadre_outbox_entry_t entry;
     bool some = false;
+
     while (cadre_outbox_pop(&queue->waiting, &entry)) {
         int status = self->send(self->context, &entry);
         if (status == CADRE_EAGAIN) {
@@ -131,13 +137,16 @@ drain(cadre_send_queues_t *self, queue_t *queue, uint64_t now_ms)
             queue->retry_ms = now_ms + queue->pause_ms;
             return status;
         }
+
         queue->size_bytes -= size_of(&entry);
         cadre_outbox_entry_fini(&entry);
         if (status == CADRE_EUNAVAILABLE) {
             return status;
         }
+
         some = true;
     }
+
     return 0;
 }
 
@@ -161,6 +170,7 @@ cadre_send_queues_flush(cadre_send_queues_t *self, uint64_t now_ms)
     if (count == 0) {
         return;
     }
+
     cadre_auto(cadre_free) uint64_t *keys = all_keys(self);
     for (size_t i = 0; i < count; i++) {
         queue_t *queue = cadre_u64_map_get(&self->queues, keys[i]);

@@ -41,41 +41,54 @@ static int
 choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
 {
     int status = cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->own_directory);
-    return status < 0 ? status : cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
 }
 
-/* Address and number of ps, from the options or the environment, which is not looked at where the
+/* Finds address and number of ps, from the options or the environment, which is not read where the
  * options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
            cadre_endpoint_t *endpoint, uint32_t *ps_count)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
-    cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
+    cadre_auto(cadre_cluster_config_fini)
+        cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
+
     if (!options->address || !options->ps_count) {
         cadre_cluster_sources_from_environment(&sources);
     }
+
     int status = cadre_cluster_config_read(&sources, &config);
     bool described = status == 0;
+
     if (status < 0 && status != CADRE_ENOTFOUND) {
         return status;
     }
+
     self->invited = described || options->address;
-    size_t listed = described ? config.ps.count : 0;
+
     if (options->ps_count < 0 || options->ps_count > CADRE_SHARDS_MAX) {
-        status = cadre_fail(CADRE_ECONFIG, "options: ps_count %d is not in 0..%d",
-                            options->ps_count, CADRE_SHARDS_MAX);
-    } else if (options->address) {
-        status = cadre_endpoint_parse(options->address, endpoint);
-    } else if (!described) {
-        status = choose_private_address(self, endpoint);
-    } else {
-        *endpoint = config.coordinator;
-        status = 0;
+        return cadre_fail(CADRE_ECONFIG, "options: ps_count %d is not in 0..%d", options->ps_count,
+                          CADRE_SHARDS_MAX);
     }
-    *ps_count = options->ps_count ? (uint32_t)options->ps_count : (uint32_t)(listed ? listed : 1);
-    cadre_cluster_config_fini(&config);
-    return status;
+
+    *ps_count = (uint32_t)options->ps_count;
+    if (*ps_count == 0) {
+        *ps_count = described && config.ps.count > 0 ? (uint32_t)config.ps.count : 1;
+    }
+
+    if (options->address) {
+        return cadre_endpoint_parse(options->address, endpoint);
+    }
+    if (!described) {
+        return choose_private_address(self, endpoint);
+    }
+
+    *endpoint = config.coordinator;
+    return 0;
 }
 
 /* --- one coordinator per address --- */
@@ -122,46 +135,69 @@ guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *opti
 {
     cadre_security_t security = {.keys = options->keys, .insecure = options->insecure_transport};
     int status = cadre_security_read(&security);
-    if (status == 0) {
-        status = cadre_security_apply(&security, CADRE_KEY_COORDINATOR, self->context);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && cadre_context_keyring(self->context)) {
+
+    status = cadre_security_apply(&security, CADRE_KEY_COORDINATOR, self->context);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_context_keyring(self->context)) {
         status = cadre_authenticator_open(self->context, tell_audit, self, &self->authenticator);
     }
+
     return status;
 }
 
+/* Binds the one control socket, and locks its address: before, where it is known, so that a second
+ * coordinator does not take an ipc socket from the first. */
 static int
 bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
     bool known = endpoint->kind == CADRE_ENDPOINT_IPC || endpoint->port != 0;
     cadre_descriptors_raise();
     int status = known ? lock_address(self, endpoint) : 0;
-    if (status == 0) {
-        status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status =
-            cadre_monitor_open_for(self->context, self->control,
-                                   1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_DISCONNECTED |
-                                       1U << CADRE_EVENT_HANDSHAKE_FAILED,
-                                   &self->monitor);
+
+    status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = cadre_socket_bind(self->control, endpoint);
+
+    status =
+        cadre_monitor_open_for(self->context, self->control,
+                               1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_DISCONNECTED |
+                                   1U << CADRE_EVENT_HANDSHAKE_FAILED,
+                               &self->monitor);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && !known) {
+
+    status = cadre_socket_bind(self->control, endpoint);
+    if (status < 0) {
+        return status;
+    }
+    if (!known) { /* the system has chosen the port just now */
         status = lock_address(self, cadre_socket_endpoint(self->control));
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0 && self->authenticator && endpoint->kind == CADRE_ENDPOINT_TCP) {
+
+    if (self->authenticator && endpoint->kind == CADRE_ENDPOINT_TCP) {
         status =
             cadre_authenticator_check(self->authenticator, cadre_socket_endpoint(self->control));
+        if (status < 0) {
+            return status;
+        }
     }
-    if (status == 0) {
-        cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
-        self->transport = cadre_security_transport(self->context, endpoint);
-    }
-    return status;
+
+    cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
+    self->transport = cadre_security_transport(self->context, endpoint);
+    return 0;
 }
 
 /* How many workers there are descriptors for: what is open, what the process will open for itself
@@ -174,6 +210,7 @@ count_room(cadre_coordinator_t *self, uint32_t ps_count, uint32_t *workers_max)
     uint64_t taken = cadre_descriptors_open() + DESCRIPTORS_OWN +
                      (uint64_t)DESCRIPTORS_PER_PS * ps_count + 3 * cadre_descriptors_reserve() / 2;
     char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+
     cadre_descriptors_text(text);
     if (limit <= taken) {
         return cadre_fail(CADRE_ECONFIG,
@@ -181,6 +218,7 @@ count_room(cadre_coordinator_t *self, uint32_t ps_count, uint32_t *workers_max)
                           " descriptors before it has a worker, and %s",
                           ps_count, taken, text);
     }
+
     *workers_max = (uint32_t)(limit - taken < CADRE_TASKS_MAX ? limit - taken : CADRE_TASKS_MAX);
     self->descriptors_why = cadre_strdup(text);
     return 0;
@@ -222,20 +260,25 @@ static int
 newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
 {
     search_t search = {.coordinator = self};
-    cadre_checkpoint_directory_t *directory = NULL;
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+
     *id = 0;
     int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
-    if (status == 0) {
-        status = cadre_checkpoint_directory_newest(directory, note_damaged, &search, id);
+    if (status < 0) {
+        return status == CADRE_ENOTFOUND ? 0 : status;
     }
-    cadre_checkpoint_directory_destroy(&directory);
-    if (status == CADRE_ENOTFOUND && search.damaged > 0) {
-        return cadre_fail(CADRE_ECORRUPT,
-                          "%s: none of its %zu checkpoints can be loaded; resume \"never\" begins "
-                          "anew",
-                          self->checkpoint_dir, search.damaged);
+
+    status = cadre_checkpoint_directory_newest(directory, note_damaged, &search, id);
+    if (status != CADRE_ENOTFOUND) {
+        return status;
     }
-    return status == CADRE_ENOTFOUND ? 0 : status;
+    if (search.damaged == 0) {
+        return 0;
+    }
+
+    return cadre_fail(CADRE_ECORRUPT,
+                      "%s: none of its %zu checkpoints can be loaded; resume \"never\" begins anew",
+                      self->checkpoint_dir, search.damaged);
 }
 
 /* The checkpoint to resume as a path, NULL for none. */
@@ -253,17 +296,21 @@ find_checkpoint(cadre_coordinator_t *self, const cadre_coordinator_options_t *op
         *path = cadre_strdup(resolved);
         return 0;
     }
+
     if (options->resume == CADRE_RESUME_NEVER) {
         return 0;
     }
     if (!self->checkpoint_dir) {
         return cadre_fail(CADRE_ECONFIG, "resume \"auto\" needs a checkpoint directory");
     }
+
     uint64_t id = 0;
     int status = newest_checkpoint(self, &id);
+
     if (id > 0) {
         *path = cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
     }
+
     return status;
 }
 
@@ -273,6 +320,12 @@ typedef struct {
     uint64_t seed;
     cadre_totals_t totals;
 } resumed_t;
+
+/* How the checkpoint to resume was chosen. */
+typedef enum {
+    CHECKPOINT_NAMED, /* by the options */
+    CHECKPOINT_FOUND, /* the newest that is whole */
+} checkpoint_source_t;
 
 static void
 tell_other_job(const cadre_coordinator_t *self, const char *path, const char *job)
@@ -303,30 +356,44 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
     }
 }
 
-/* `verified`: its files were read and hashed a moment ago. */
+/* Takes what the job goes on with from a checkpoint's manifest. */
 static int
-read_checkpoint(cadre_coordinator_t *self, const char *path, bool verified, resumed_t *resumed)
+take_manifest(cadre_coordinator_t *self, const char *path, const cadre_manifest_t *manifest,
+              resumed_t *resumed)
 {
-    cadre_checkpoint_reader_t *reader = NULL;
+    tell_other_job(self, path, manifest->job);
+    keep_names(self, manifest);
+    self->resumed_cut = manifest->cut;
+    resumed->id = manifest->id;
+    resumed->seed = manifest->seed;
+    resumed->found = true;
+    int status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_checkpoint_sequences(manifest, &self->resumed_sequences);
+}
+
+/* Reads the checkpoint that the job goes on from. The files of one that the caller named are read
+ * and hashed first; of the newest one that was found that was done to find it. */
+static int
+read_checkpoint(cadre_coordinator_t *self, const char *path, checkpoint_source_t source,
+                resumed_t *resumed)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
     int status = cadre_checkpoint_reader_open(path, &reader);
-    if (status == 0 && !verified) {
+    if (status < 0) {
+        return status;
+    }
+    if (source == CHECKPOINT_NAMED) {
         status = cadre_checkpoint_reader_verify_files(reader);
     }
-    if (status == 0) {
-        const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
-        status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
-        self->resumed_cut = manifest->cut;
-        if (status == 0) {
-            status = cadre_checkpoint_sequences(manifest, &self->resumed_sequences);
-        }
-        tell_other_job(self, path, manifest->job);
-        keep_names(self, manifest);
-        resumed->id = manifest->id;
-        resumed->seed = manifest->seed;
-        resumed->found = true;
+    if (status < 0) {
+        return status;
     }
-    cadre_checkpoint_reader_destroy(&reader);
-    return status < 0 ? cadre_fail_within(status, "checkpoint %s", path) : 0;
+
+    return take_manifest(self, path, cadre_checkpoint_reader_manifest(reader), resumed);
 }
 
 /* --- the whole --- */
@@ -346,6 +413,7 @@ make_directories(const char *path)
             *at = '/';
         }
     }
+
     int status = cadre_disk_make_directory(copy);
     return status < 0 ? cadre_fail_within(CADRE_EIO, "checkpoint directory") : 0;
 }
@@ -356,34 +424,44 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     if (!options->checkpoint_dir) {
         return 0;
     }
+
     int status = options->checkpoint_dir[0] ? make_directories(options->checkpoint_dir)
                                             : cadre_fail(CADRE_ECONFIG, "checkpoint_dir is empty");
     if (status < 0) {
         return status;
     }
+
     char resolved[PATH_MAX];
     if (!realpath(options->checkpoint_dir, resolved)) {
         return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", options->checkpoint_dir,
                           strerror(errno));
     }
+
     if (strlen(resolved) > CHECKPOINT_PATH_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "checkpoint directory %s: a path of over %d bytes",
                           resolved, CHECKPOINT_PATH_MAX);
     }
+
     self->checkpoint_dir = cadre_strdup(resolved);
     self->checkpoint_keep = options->checkpoint_keep ? options->checkpoint_keep : 3;
     status = cadre_coordinator_lock_checkpoints(self);
-    cadre_checkpoint_directory_t *directory = NULL;
-    if (status == 0) {
-        status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && cadre_checkpoint_directory_clean(directory, NULL) < 0) {
+
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+    status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status < 0) {
+        return status;
+    }
+
+    if (cadre_checkpoint_directory_clean(directory, NULL) < 0) {
         /* A ps of the last coordinator may still be writing there; nobody reads it. */
         tell(self, 'W', "cleanup_failed", "why=\"%.300s\" next=\"it is left there\"",
              cadre_error_text());
     }
-    cadre_checkpoint_directory_destroy(&directory);
-    return status;
+
+    return 0;
 }
 
 static uint64_t
@@ -405,14 +483,17 @@ open_http(cadre_coordinator_t *self, const char *address)
     if (!address) {
         return 0;
     }
+
     int status = cadre_http_server_open(address, actors, CADRE_COUNT_OF(actors), &self->http);
     if (status < 0) {
         return cadre_fail_within(status, "options: http");
     }
+
     tell(self, 'I', "http_listening", "address=%s", cadre_http_server_address(self->http));
     return 0;
 }
 
+/* Checks what C cannot: signs, and enums that a program of another language may fill in. */
 static int
 check_options(const cadre_coordinator_options_t *options)
 {
@@ -420,28 +501,34 @@ check_options(const cadre_coordinator_options_t *options)
         options->checkpoint_every_ms < 0 || options->checkpoint_keep < 0) {
         return cadre_fail(CADRE_ECONFIG, "options: no time or count may be negative");
     }
+
     if (options->checkpoint_keep == 1) {
         return cadre_fail(CADRE_ECONFIG, "options: checkpoint_keep is at least 2: when the newest "
                                          "cannot be read, a lost ps begins with the one before");
     }
+
     if ((unsigned)options->placement > CADRE_PLACEMENT_ROUND_ROBIN) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: placement %d is not one of cadre_placement_policy_t",
                           (int)options->placement);
     }
+
     if ((unsigned)options->resume > CADRE_RESUME_AUTO) {
         return cadre_fail(CADRE_ECONFIG, "options: resume %d is not one of cadre_resume_t",
                           (int)options->resume);
     }
+
     if ((unsigned)options->recovery > CADRE_RECOVERY_RELAXED) {
         return cadre_fail(CADRE_ECONFIG, "options: recovery %d is not one of cadre_recovery_t",
                           (int)options->recovery);
     }
+
     cadre_endpoint_t http;
     if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
         cadre_fail_within(CADRE_ECONFIG, "options: http");
         return CADRE_ECONFIG;
     }
+
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
 
@@ -451,6 +538,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
 {
     bool local = strncmp(self->address, "ipc://", 6) == 0; /* as the launcher has it */
     uint64_t lease_ms = local ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
+
     lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : lease_ms;
     cadre_core_options_t core = {
         .incarnation = random_u64(),
@@ -474,6 +562,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     if (core.seed == 0) {
         core.seed = random_u64();
     }
+
     cadre_gate_lock(self->gate);
     cadre_effects_t before = self->core.effects; /* of who connected meanwhile */
     cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
@@ -481,11 +570,13 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     while (cadre_effects_take(&before, &effect)) {
         cadre_effects_emit(&self->core.effects, &effect);
     }
+
     cadre_effects_fini(&before);
     cadre_gate_unlock(self->gate);
     if (self->checkpoint_dir) {
         cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms);
     }
+
     if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, resumed->id, self->resumed_cut,
                           &resumed->totals);
@@ -499,11 +590,13 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         cadre_effects_log(&self->core.effects, 'I', "resumed", "path=\"%s\" cut=%" PRIu64,
                           self->resumed_path, self->resumed_cut);
     }
+
     if (strcmp(self->transport, "insecure") == 0) {
         cadre_effects_log(&self->core.effects, 'W', "insecure_transport",
                           "address=\"%s\" why=\"whoever reaches it takes part and reads along\"",
                           self->address);
     }
+
     cadre_effects_log(&self->core.effects, 'I', "coordinator",
                       "address=\"%s\" job=%s ps=%u seed=%" PRIu64, self->address, self->job,
                       ps_count, core.seed);
@@ -516,38 +609,61 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     uint32_t ps_count = 0;
     uint32_t workers_max = 0;
     resumed_t resumed = {.found = false};
+
     self->log = options->log;
     self->log_context = options->log_context;
     int status = check_options(options);
     if (status < 0) {
         return status;
     }
+
     self->job = cadre_strdup(options->job ? options->job : "job");
     status = find_place(self, options, &endpoint, &ps_count);
-    if (status == 0) {
-        status = guard_context(self, options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = bind_control(self, &endpoint);
+
+    /* Keys before the first socket: one that is bound without them would let anybody in. */
+    status = guard_context(self, options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = open_http(self, options->http);
+
+    status = bind_control(self, &endpoint);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = count_room(self, ps_count, &workers_max);
+
+    status = open_http(self, options->http);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = set_checkpoint_dir(self, options);
+
+    status = count_room(self, ps_count, &workers_max);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = find_checkpoint(self, options, &self->resumed_path);
+
+    /* The directory is locked before it is searched: no other coordinator writes there. */
+    status = set_checkpoint_dir(self, options);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && self->resumed_path) {
-        bool found = !options->resume_path; /* by verifying it */
-        status = read_checkpoint(self, self->resumed_path, found, &resumed);
+
+    status = find_checkpoint(self, options, &self->resumed_path);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        make_core(self, options, ps_count, workers_max, &resumed);
+
+    if (self->resumed_path) {
+        status =
+            read_checkpoint(self, self->resumed_path,
+                            options->resume_path ? CHECKPOINT_NAMED : CHECKPOINT_FOUND, &resumed);
+        if (status < 0) {
+            return cadre_fail_within(status, "checkpoint %s", self->resumed_path);
+        }
     }
-    return status;
+
+    make_core(self, options, ps_count, workers_max, &resumed);
+    return 0;
 }

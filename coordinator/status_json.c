@@ -30,6 +30,7 @@ waits_json(const cadre_core_t *core, const cadre_member_t *member)
                                             "ms", (json_int_t)wait[2]));
         }
     }
+
     return waits;
 }
 
@@ -63,18 +64,22 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
 {
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     uint64_t silent_ms = now_ms > member->heard_ms ? now_ms - member->heard_ms : 0;
+
     const char *const *names = is_ps ? ps_counters : worker_counters;
     size_t count = is_ps ? CADRE_PS_COUNTER_COUNT : CADRE_WORKER_COUNTER_COUNT;
     json_t *counters = json_object();
     for (size_t i = 0; i < count; i++) {
         json_object_set_new(counters, names[i], json_integer((json_int_t)member->counters[i]));
     }
+
     json_t *object = json_pack(
         "{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role", cadre_role_text(member->task.role),
         "index", (int)member->index, "host", member->host, "process", (int)member->process, "state",
         member->suspect ? "suspect" : "healthy", "silent_ms", (json_int_t)silent_ms, "in_flight",
         (int)member->in_flight.count, "counters", counters);
-    const cadre_closure_t *oldest = member->in_flight.first;
+
+    const cadre_closure_t *oldest =
+        member->in_flight.first; /* what the worker runs, not waits for */
     if (oldest && oldest->is_running) {
         json_object_set_new(
             object, "runs",
@@ -83,14 +88,17 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
                 core->catalogue.functions[oldest->function - 1]->name, "ms",
                 (json_int_t)(core->effects.now_ms - core->leases.stalled_ms - oldest->running_ms)));
     }
+
     if (!is_ps) {
         json_object_set_new(object, "lacks", lacks_json(core, member));
         json_object_set_new(object, "waits", waits_json(core, member));
         json_object_set_new(object, "unreachable", unreachable_json(core, member));
     }
+
     if (member->overdue_count > 0) {
         json_object_set_new(object, "overdue", json_integer((json_int_t)member->overdue_count));
     }
+
     return object;
 }
 
@@ -108,6 +116,7 @@ shards_json(const cadre_core_t *core)
                                         place->replaying ? "replaying" : states[place->state],
                                         "generation", (json_int_t)place->generation));
     }
+
     return shards;
 }
 
@@ -140,6 +149,7 @@ resources_json(const cadre_core_t *core)
             const cadre_member_t *member = core->membership.workers[k];
             ready += member && cadre_resource_set_has(&member->abilities.built, resource->id);
         }
+
         const cadre_function_t *function = core->catalogue.functions[resource->call->function - 1];
         json_t *object =
             json_pack("{s:s, s:s, s:i, s:i}", "name", resource->name, "function", function->name,
@@ -147,13 +157,15 @@ resources_json(const cadre_core_t *core)
         if (resource->error) {
             json_object_set_new(object, "error", json_string(resource->error));
         }
+
         json_array_append_new(resources, object);
     }
+
     return resources;
 }
 
-char *
-cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
+static json_t *
+tasks_json(const cadre_core_t *core, uint64_t now_ms)
 {
     json_t *tasks = json_array();
     for (uint32_t i = 0; i < core->membership.ps_count; i++) {
@@ -161,19 +173,38 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
             json_array_append_new(tasks, task_json(core, core->membership.ps[i], now_ms));
         }
     }
+
     for (uint32_t i = 0; i < core->membership.worker_capacity; i++) {
         if (core->membership.workers[i]) {
             json_array_append_new(tasks, task_json(core, core->membership.workers[i], now_ms));
         }
     }
+
+    return tasks;
+}
+
+/* The checkpoint that is being taken. */
+static json_t *
+under_way_json(const cadre_checkpoint_t *checkpoint, uint64_t now_ms)
+{
+    char waits[CADRE_CHECKPOINT_WAITS_SIZE];
+    cadre_checkpoint_waits(checkpoint, waits);
+    return json_pack("{s:I, s:I, s:s}", "ms", (json_int_t)(now_ms - checkpoint->begun_ms),
+                     "closures", (json_int_t)checkpoint->below, "waits_for", waits);
+}
+
+char *
+cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
+{
     const cadre_totals_t *totals = &core->totals;
     json_t *status = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I}, "
         "s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:s?}}",
         "schema", "cadre.status/v1", "job", core->options.job, "ps_expected",
-        (int)core->options.ps_count, "tasks", tasks, "shards", shards_json(core), "closures",
-        "scheduled", (json_int_t)totals->scheduled, "finished", (json_int_t)totals->finished,
-        "failed", (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts, "queued",
+        (int)core->options.ps_count, "tasks", tasks_json(core, now_ms), "shards", shards_json(core),
+        "closures", "scheduled", (json_int_t)totals->scheduled, "finished",
+        (json_int_t)totals->finished, "failed", (json_int_t)totals->failed, "attempts",
+        (json_int_t)totals->attempts, "queued",
         (json_int_t)cadre_closure_queue_waiting(&core->queue), "in_flight",
         (json_int_t)core->queue.in_flight, "failures", "worker", (json_int_t)totals->workers_lost,
         "ps", (json_int_t)totals->ps_lost, "reports", (json_int_t)totals->reports_refused,
@@ -184,6 +215,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed,
         "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
+
+    /* Members that the object gained later; what has a place in it keeps its name. */
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
     json_object_set_new(json_object_get(status, "closures"), "returned",
@@ -198,13 +231,10 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(status, "resources", resources_json(core));
     json_object_set_new(status, "variables", variables_json(core));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
-        char waits[CADRE_CHECKPOINT_WAITS_SIZE];
-        cadre_checkpoint_waits(&core->checkpoint, waits);
         json_object_set_new(json_object_get(status, "checkpoints"), "under_way",
-                            json_pack("{s:I, s:I, s:s}", "ms",
-                                      (json_int_t)(now_ms - core->checkpoint.begun_ms), "closures",
-                                      (json_int_t)core->checkpoint.below, "waits_for", waits));
+                            under_way_json(&core->checkpoint, now_ms));
     }
+
     char *text = json_dumps(status, JSON_COMPACT);
     json_decref(status);
     return text;

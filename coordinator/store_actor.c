@@ -44,25 +44,38 @@ newest_id(store_t *self, uint64_t *id)
     return status;
 }
 
+/* Begins a draft with an id above those of all checkpoints that are there. */
+static int
+begin_draft(store_t *self)
+{
+    int status =
+        cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true, &self->directory);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_coordinator_lock_checkpoints(self->coordinator);
+    if (status < 0) {
+        return status;
+    }
+
+    uint64_t newest = 0;
+    status = newest_id(self, &newest);
+    if (status < 0) {
+        return status;
+    }
+
+    self->id = newest >= self->id ? newest + 1 : self->id + 1;
+    return cadre_checkpoint_draft_begin(self->directory, self->id, &self->draft);
+}
+
 static void
 open_draft(store_t *self)
 {
-    uint64_t newest = 0;
     cadre_checkpoint_draft_abort(&self->draft);
     /* By its name each time: it may have been replaced, or mounted again, since the last one. */
     cadre_checkpoint_directory_destroy(&self->directory);
-    int status =
-        cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true, &self->directory);
-    if (status == 0) {
-        status = cadre_coordinator_lock_checkpoints(self->coordinator);
-    }
-    if (status == 0) {
-        status = newest_id(self, &newest);
-    }
-    if (status == 0) {
-        self->id = newest >= self->id ? newest + 1 : self->id + 1;
-        status = cadre_checkpoint_draft_begin(self->directory, self->id, &self->draft);
-    }
+    int status = begin_draft(self);
     answer(self, CADRE_STORE_OPEN, status,
            status < 0 ? cadre_error_text() : cadre_checkpoint_draft_path(self->draft));
 }
@@ -72,6 +85,7 @@ commit(store_t *self, cadre_manifest_t *manifest)
 {
     char created[CADRE_CLOCK_TEXT_SIZE];
     char name[CADRE_CHECKPOINT_NAME_SIZE];
+
     manifest->created = cadre_strdup(cadre_clock_utc_text(created));
     int status = self->draft ? cadre_checkpoint_draft_commit(&self->draft, manifest)
                              : cadre_fail(CADRE_ESTATE, "there is no draft");
@@ -79,6 +93,7 @@ commit(store_t *self, cadre_manifest_t *manifest)
         answer(self, CADRE_STORE_COMMIT, status, cadre_error_text());
         return;
     }
+
     char *path = cadre_asprintf("%s/%s", self->coordinator->checkpoint_dir,
                                 cadre_checkpoint_name(self->id, name));
     answer(self, CADRE_STORE_COMMIT, 0, path);
@@ -117,10 +132,12 @@ carry_out(store_t *self, cadre_store_order_t *order)
         retain(self, order->checkpoint);
         break;
     }
+
     if (order->manifest) {
         cadre_manifest_fini(order->manifest);
         free(order->manifest);
     }
+
     free(order);
 }
 
@@ -141,6 +158,7 @@ cadre_store_run(void *pipe, void *argument)
             }
         }
     }
+
     cadre_checkpoint_draft_abort(&self.draft);
     cadre_checkpoint_directory_destroy(&self.directory);
 }
