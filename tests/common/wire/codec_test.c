@@ -378,6 +378,30 @@ Test(codec, lets_each_role_send_its_messages_and_no_other)
     cr_assert_str_eq(cadre_error_text(), "CREATE: not allowed from a worker");
 }
 
+/* --- the shard that a message is for --- */
+
+Test(codec, says_of_what_changes_one_shard_which_it_is)
+{
+    static const cadre_message_type_t named[] = {CADRE_MESSAGE_CREATE,   CADRE_MESSAGE_SETTLE,
+                                                 CADRE_MESSAGE_SNAPSHOT, CADRE_MESSAGE_CLOSE_CUT,
+                                                 CADRE_MESSAGE_RESTORE,  CADRE_MESSAGE_DROP,
+                                                 CADRE_MESSAGE_RETIRE};
+    size_t found = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(sample_types); i++) {
+        cadre_message_t message = sample_message(sample_types[i]);
+        found += cadre_message_shard(&message) != NULL;
+        cadre_message_fini(&message);
+    }
+    cr_expect_eq(found, CADRE_COUNT_OF(named), "%zu messages name a shard", found);
+
+    for (size_t i = 0; i < CADRE_COUNT_OF(named); i++) {
+        cadre_message_t message = {.type = named[i]};
+        cr_assert_not_null(cadre_message_shard(&message), "%s", cadre_message_type_text(named[i]));
+    }
+    const cadre_message_t drop = {.type = CADRE_MESSAGE_DROP, .drop = {.shard = 3}};
+    cr_expect_eq(*cadre_message_shard(&drop), 3);
+}
+
 /* --- text --- */
 
 Test(codec, prints_a_message_on_one_line)
