@@ -53,7 +53,7 @@ lacks_json(const cadre_core_t *core, const cadre_member_t *member)
     json_t *lacks = json_array();
     char what[CADRE_LACK_TEXT_SIZE];
     char why[CADRE_LACK_TEXT_SIZE];
-    for (uint32_t i = 0; cadre_admission_lack(core, member, i, what, why); i++) {
+    for (uint32_t i = 0; cadre_worker_admission_lack(&core->admission, member, i, what, why); i++) {
         json_array_append_new(lacks, json_pack("{s:s, s:s}", "what", what, "why", why));
     }
     return lacks;

@@ -486,7 +486,7 @@ add_resource(cadre_coordinator_t *self, const char *name, cadre_closure_t **clos
     }
 
     resource->coordinator = self;
-    cadre_core_announce_resource(&self->core);
+    cadre_resources_announce(&self->core.resources);
     if (out) {
         *out = resource;
     }

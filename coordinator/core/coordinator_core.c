@@ -147,6 +147,28 @@ init_choices(cadre_core_t *self)
                                       .overruns = &self->overruns};
 }
 
+/* Links who says what workers have, and what they lack. */
+static void
+init_admission(cadre_core_t *self)
+{
+    cadre_resources_init(&self->resources, &(cadre_resources_links_t){.options = &self->options,
+                                                                      .members = &self->membership,
+                                                                      .catalogue = &self->catalogue,
+                                                                      .queue = &self->queue,
+                                                                      .replay = &self->replay,
+                                                                      .recovery = &self->recovery,
+                                                                      .effects = &self->effects});
+    cadre_worker_admission_init(
+        &self->admission, &(cadre_worker_admission_links_t){.members = &self->membership,
+                                                            .catalogue = &self->catalogue,
+                                                            .replay = &self->replay,
+                                                            .queue = &self->queue,
+                                                            .announcements = &self->announcements,
+                                                            .resources = &self->resources,
+                                                            .rights = &self->rights,
+                                                            .effects = &self->effects});
+}
+
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
@@ -209,6 +231,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .effects = &self->effects});
     init_dispatch(self);
     init_choices(self);
+    init_admission(self);
 }
 
 void
@@ -300,7 +323,7 @@ cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable)
 static void
 take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
 {
-    cadre_resources_lost(self, worker, died);
+    cadre_resources_on_lost(&self->resources, worker, died);
     cadre_attempts_lose(&self->attempts, worker, died);
     carry_out_ends(self);
     cadre_membership_note_end(&self->membership, worker, self->effects.now_ms, died);
@@ -309,7 +332,7 @@ take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
 static void
 remove_member(cadre_core_t *self, cadre_member_t *member)
 {
-    cadre_admission_lost(self, member);
+    cadre_worker_admission_on_lost(&self->admission, member);
     cadre_members_remove(&self->members, member);
 }
 
@@ -471,7 +494,7 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
     welcome(self, worker, message->request);
     if (is_new || hello->round > worker->round) {
         cadre_announcements_brief(&self->announcements, worker, hello);
-        cadre_resources_brief(self, worker);
+        cadre_resources_brief(&self->resources, worker);
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
     cadre_overruns_on_held(worker, hello->held);
@@ -503,7 +526,7 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
     }
 
     if (is_new) {
-        cadre_resources_forgive(self, from->incarnation);
+        cadre_resources_forgive(&self->resources, from->incarnation);
     }
     if (verdict.member->task.role == CADRE_ROLE_PS) {
         greet_ps(self, verdict.member, message, is_new);
@@ -544,8 +567,8 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_members_repeat_drain(&self->members, member);
         cadre_acks_note_heartbeat(member, request);
-        cadre_admission_on_heartbeat(self, member, heartbeat);
-        cadre_resources_on_heartbeat(self, member, heartbeat);
+        cadre_worker_admission_on_heartbeat(&self->admission, member, heartbeat);
+        cadre_resources_on_heartbeat(&self->resources, member, heartbeat);
         cadre_reach_on_heartbeat(&self->reach, member, heartbeat);
         cadre_overruns_on_held(member, heartbeat->held);
         cadre_reports_on_held(&self->reports, member, heartbeat->held, false);
@@ -563,7 +586,7 @@ on_closure_failed(cadre_core_t *self, cadre_member_t *worker,
 {
     uint32_t lacked = cadre_reports_on_failed(&self->reports, worker, failed);
     if (lacked > 0) {
-        cadre_admission_on_unable(self, worker, lacked);
+        cadre_worker_admission_on_unable(&self->admission, worker, lacked);
     }
 }
 
@@ -578,7 +601,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         on_goodbye(self, member, message->goodbye.reason);
         break;
     case CADRE_FOR_COORDINATOR_DATASET_READY:
-        cadre_admission_on_dataset(self, member, &message->dataset_ready);
+        cadre_worker_admission_on_dataset(&self->admission, member, &message->dataset_ready);
         break;
     case CADRE_FOR_COORDINATOR_WANT:
         cadre_announcements_on_want(&self->announcements, member, &message->want);
@@ -700,6 +723,62 @@ tick_checkpoint(cadre_core_t *self)
     return due_ms;
 }
 
+/* Ends a closure that is queued, or next to run again, for the reason in this thread's error text.
+ */
+static void
+end_waiting(cadre_core_t *self, cadre_closure_t *closure, int status)
+{
+    if (!closure->kept) {
+        cadre_attempts_refuse(&self->attempts, closure, status);
+        return;
+    }
+    cadre_replay_take_out(&self->replay, closure);
+    cadre_attempts_give_up(&self->attempts, closure, status, cadre_error_text());
+}
+
+/* Decides which rows datasets have, and ends closures that no worker can run: one of each kind in a
+ * turn. */
+static void
+tick_admission(cadre_core_t *self)
+{
+    cadre_worker_admission_tick(&self->admission);
+    if (!cadre_worker_admission_take_due(&self->admission)) {
+        return;
+    }
+
+    int status = 0;
+    cadre_closure_t *again = cadre_worker_admission_find_unserved_again(&self->admission, &status);
+    if (again) {
+        end_waiting(self, again, status);
+    }
+    cadre_closure_t *queued = cadre_worker_admission_find_unserved(&self->admission, &status);
+    if (queued) {
+        end_waiting(self, queued, status);
+    }
+}
+
+/* Ends closures whose resources have failed, and finds suspect ones workers that try them. */
+static void
+tick_resources(cadre_core_t *self)
+{
+    const cadre_resource_t *failed = NULL;
+    while ((failed = cadre_resources_next_failed(&self->resources, failed))) {
+        cadre_closure_t *closure = NULL;
+        while ((closure = cadre_resources_find_user(&self->resources, failed))) {
+            end_waiting(self, closure, cadre_fail(CADRE_EPOISON, "%s", failed->error));
+        }
+    }
+
+    cadre_resource_t *suspect = NULL;
+    while ((suspect = cadre_resources_next_suspect(&self->resources, suspect))) {
+        bool is_wanted = cadre_resources_review_trial(&self->resources, suspect);
+        cadre_member_t *worker = cadre_trials_resource(&self->trials, suspect, is_wanted);
+        if (worker) {
+            cadre_resources_try(&self->resources, suspect, worker);
+        }
+    }
+}
+
 /* Takes out whoever was silent for a lease. Returns when to look again. */
 static uint64_t
 tick_leases(cadre_core_t *self, bool unread)
@@ -722,8 +801,8 @@ tick_leases(cadre_core_t *self, bool unread)
 static void
 give_up_hopeless(cadre_core_t *self)
 {
-    cadre_admission_tick(self);
-    cadre_resources_tick(self);
+    tick_admission(self);
+    tick_resources(self);
     carry_out_ends(self);
     cadre_overruns_tick(&self->overruns);
     carry_out_ends(self);
@@ -765,7 +844,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     }
     cadre_acks_tick(&self->acks, self->stopping);
     bool asks = cadre_recovery_pump(&self->recovery);
-    bool chasing = cadre_admission_chase(self) || asks || self->queue.cancelling;
+    bool chasing = cadre_worker_admission_chase(&self->admission) || asks || self->queue.cancelling;
     due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;
     cadre_leases_promise(&self->leases, due_ms);
     return due_ms;

@@ -19,6 +19,8 @@
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/catalogue/drops.h"
 #include "coordinator/core/catalogue/operations.h"
+#include "coordinator/core/catalogue/resources.h"
+#include "coordinator/core/catalogue/worker_admission.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
@@ -65,7 +67,9 @@ struct cadre_core {
     cadre_shard_recovery_t recovery;
     cadre_windows_t windows;
     cadre_checkpoint_t checkpoint;
-    cadre_operations_t operations; /* what is done with values on shards */
+    cadre_operations_t operations;      /* what is done with values on shards */
+    cadre_resources_t resources;        /* who builds which, and has it */
+    cadre_worker_admission_t admission; /* which workers are given what */
     cadre_totals_t totals;
 
     /* Who runs what: coordinator/core/dispatch. */
@@ -80,16 +84,10 @@ struct cadre_core {
     cadre_trials_t trials;
     cadre_waiting_t waiting;
 
-    uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
-    uint32_t resources_failed;
     int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint32_t lacks;                 /* how often a worker has not what closures may need */
-    bool unserved;                  /* closures may wait that no worker can run; */
-    cadre_unserved_t redo_unserved; /* one that is to run again does */
-    uint64_t admission_due_ms;      /* when to look at that again */
-    bool keys_unreadable;           /* as cadre_keyring_unreadable says */
+    bool keys_unreadable; /* as cadre_keyring_unreadable says */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -168,50 +166,5 @@ void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* The same for one that no shard was asked for. */
 void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
-
-/* A resource was added to the catalogue. */
-void cadre_core_announce_resource(cadre_core_t *self);
-
-/* --- between the files of the core --- */
-
-/* admission.c: what a worker says of its data and native functions; that it lacks a function;
- * that it goes. */
-void cadre_admission_on_dataset(cadre_core_t *self, cadre_member_t *member,
-                                const cadre_dataset_ready_message_t *ready);
-void cadre_admission_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
-                                  const cadre_heartbeat_message_t *heartbeat);
-void cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member, uint32_t function);
-void cadre_admission_lost(cadre_core_t *self, const cadre_member_t *member);
-
-/* Asks again who has not answered for a dataset; returns whether there is one. */
-bool cadre_admission_chase(cadre_core_t *self);
-
-/* Decides what a dataset is; ends closures that no worker can run. */
-void cadre_admission_tick(cadre_core_t *self);
-
-enum { CADRE_LACK_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 256 };
-
-/* What the worker lacks, number `at` from 0 on: `what` ("function f", "dataset d"), and why; false:
- * there are no more. */
-bool cadre_admission_lack(const cadre_core_t *self, const cadre_member_t *member, uint32_t at,
-                          char what[CADRE_LACK_TEXT_SIZE], char why[CADRE_LACK_TEXT_SIZE]);
-
-/* resources.c: tells a worker that says HELLO what it is to build. */
-void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
-void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
-                                  const cadre_heartbeat_message_t *heartbeat);
-
-/* A worker turns out to lack a function: what it builds by that is tried on another. */
-void cadre_resources_on_lack(cadre_core_t *self, cadre_member_t *member);
-
-/* A worker goes. `died`: what it had to build may have killed it. */
-void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);
-
-/* A worker says HELLO that was given up as dead: it was only cut off. */
-void cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation);
-
-/* Suspect resources to workers that are free for them, and the end of closures whose resources have
- * failed. */
-void cadre_resources_tick(cadre_core_t *self);
 
 #endif

@@ -192,7 +192,7 @@ add_resource(sim_script_t *self)
     if (cadre_catalogue_add_resource(&core->catalogue, name, &call, &resource) < 0) {
         sim_check_fail(self->check, "resource: %s", cadre_error_text());
     }
-    cadre_core_announce_resource(core);
+    cadre_resources_announce(&core->resources);
 }
 
 /* How many parts are left when the program gives the creation up, as it did in an earlier life;

@@ -1,6 +1,6 @@
 /*
  * announcements - telling workers what closures refer to: shards, variables, functions, datasets;
- * resources.c does for resources.
+ * resources.h does for resources.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

@@ -27,6 +27,9 @@ typedef struct {
  * `limit_ms`. */
 bool cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms);
 
+/* Notes that nothing waits. */
+void cadre_unserved_end(cadre_unserved_t *self);
+
 typedef struct cadre_closure_lane {
     cadre_needs_t needs; /* in: */
     uint64_t *resources;

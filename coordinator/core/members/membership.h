@@ -82,14 +82,14 @@ typedef struct cadre_member {
     uint64_t want_ms;      /* when the same will be answered again */
     uint64_t want_rest_ms; /* how long after that */
 
-    cadre_abilities_t abilities; /* workers: kept by admission.c, of resources by resources.c */
+    cadre_abilities_t abilities; /* workers: kept by worker_admission, of resources by resources */
 
-    /* Workers: kept by resources.c. */
+    /* Workers: kept by resources. */
     cadre_resource_set_t resources_told; /* it was told to build these */
     uint64_t resources_ms;               /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
 
-    /* Workers: kept by dispatch/apart, and for how long by dispatch/trials and resources.c. */
+    /* Workers: kept by dispatch/apart, and for how long by dispatch/trials and resources. */
     uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
     uint64_t alone_until_ms; /* it does nothing beside its trial */
 } cadre_member_t;

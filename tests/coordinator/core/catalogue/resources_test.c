@@ -1,5 +1,7 @@
 /* Resources in the coordinator's core: who is told to build which, which closures go where, and
  * resources whose workers die. */
+#include "coordinator/core/catalogue/resources.h"
+
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(resources, .timeout = 240);
@@ -235,7 +237,7 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     fixture_turn(self);
     cr_assert_eq(told(self, &worker), 1);
     add_resource(self, "b");
-    cadre_core_announce_resource(&self->core);
+    cadre_resources_announce(&self->core.resources);
     self->now_ms += CADRE_ALONE_MS - 1;
     say_built(self, &worker, FIRST, 0);
     cr_expect_eq(told(self, &worker), 1);
@@ -261,7 +263,7 @@ Test(resources, what_came_during_the_trial_of_a_closure_is_told_after_it)
     member->trial_closure = 1; /* a suspect has it for itself */
     member->alone_until_ms = UINT64_MAX;
     add_resource(self, "a");
-    cadre_core_announce_resource(&self->core);
+    cadre_resources_announce(&self->core.resources);
     say_built(self, &worker, 0, 0);
     cr_expect_eq(told(self, &worker), 0);
     member->trial_closure = 0;

@@ -1,8 +1,10 @@
 /* Workers that lack native functions or data, or whose data differ. */
+#include "coordinator/core/catalogue/worker_admission.h"
+
 #include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(admission, .timeout = 60);
+TestSuite(worker_admission, .timeout = 60);
 
 enum { GOOD = 4711, OTHER = 4712 }; /* hashes of rows */
 
@@ -100,7 +102,7 @@ count_logged(const fixture_t *self, const char *part)
 
 /* --- functions --- */
 
-Test(admission, a_worker_that_lacks_a_function_gets_no_closures_of_it_and_the_others_do)
+Test(worker_admission, a_worker_that_lacks_a_function_gets_no_closures_of_it_and_the_others_do)
 {
     fixture_t *self = new_cluster(2);
     say_lacks(self, 0, 1, 1);
@@ -124,7 +126,7 @@ Test(admission, a_worker_that_lacks_a_function_gets_no_closures_of_it_and_the_ot
     fixture_destroy(&self);
 }
 
-Test(admission, a_closure_that_comes_back_as_unable_runs_elsewhere)
+Test(worker_admission, a_closure_that_comes_back_as_unable_runs_elsewhere)
 {
     fixture_t *self = new_cluster(2);
     cadre_task_t worker = fixture_worker(0);
@@ -141,7 +143,7 @@ Test(admission, a_closure_that_comes_back_as_unable_runs_elsewhere)
     fixture_destroy(&self);
 }
 
-Test(admission, what_no_worker_can_run_fails_when_its_time_is_over)
+Test(worker_admission, what_no_worker_can_run_fails_when_its_time_is_over)
 {
     fixture_t *self = new_cluster(2);
     say_lacks(self, 0, 1, 1);
@@ -161,7 +163,7 @@ Test(admission, what_no_worker_can_run_fails_when_its_time_is_over)
     fixture_destroy(&self);
 }
 
-Test(admission, a_worker_that_joins_in_time_runs_it)
+Test(worker_admission, a_worker_that_joins_in_time_runs_it)
 {
     fixture_t *self = new_cluster(1);
     cadre_task_t late = fixture_worker(1);
@@ -175,14 +177,14 @@ Test(admission, a_worker_that_joins_in_time_runs_it)
     fixture_destroy(&self);
 }
 
-Test(admission, a_worker_that_was_started_again_is_judged_anew)
+Test(worker_admission, a_worker_that_was_started_again_is_judged_anew)
 {
     fixture_t *self = new_cluster(1);
     cadre_task_t worker = fixture_worker(0);
     say_lacks(self, 0, 1, 1);
-    cr_expect_eq(self->core.lacks, 1);
+    cr_expect_eq(self->core.admission.lacks, 1);
     fixture_gone(self, &worker);
-    cr_expect_eq(self->core.lacks, 0);
+    cr_expect_eq(self->core.admission.lacks, 0);
     cadre_task_t again = {CADRE_ROLE_WORKER, 0, 9000};
     fixture_hello(self, &again);
     fixture_schedule(self, 1);
@@ -191,7 +193,7 @@ Test(admission, a_worker_that_was_started_again_is_judged_anew)
     fixture_destroy(&self);
 }
 
-Test(admission, a_closure_for_a_worker_that_lacks_its_function_fails)
+Test(worker_admission, a_closure_for_a_worker_that_lacks_its_function_fails)
 {
     fixture_t *self = new_cluster(2);
     say_lacks(self, 1, 1, 1);
@@ -208,7 +210,7 @@ Test(admission, a_closure_for_a_worker_that_lacks_its_function_fails)
 }
 
 /* The time of one closure is not that of the next. */
-Test(admission, the_time_begins_anew_when_there_was_a_worker_meanwhile)
+Test(worker_admission, the_time_begins_anew_when_there_was_a_worker_meanwhile)
 {
     fixture_t *self = new_cluster(1);
     cadre_task_t good = fixture_worker(1);
@@ -226,7 +228,7 @@ Test(admission, the_time_begins_anew_when_there_was_a_worker_meanwhile)
     fixture_destroy(&self);
 }
 
-Test(admission, closures_whose_resource_nobody_can_build_fail)
+Test(worker_admission, closures_whose_resource_nobody_can_build_fail)
 {
     fixture_t *self = new_cluster(1);
     bool is_new = false;
@@ -236,7 +238,7 @@ Test(admission, closures_whose_resource_nobody_can_build_fail)
     cadre_closure_t *call = cadre_closure_new(other->id);
     cadre_resource_t *resource = NULL;
     cr_assert_eq(cadre_catalogue_add_resource(&self->core.catalogue, "r", &call, &resource), 0);
-    cadre_core_announce_resource(&self->core);
+    cadre_resources_announce(&self->core.resources);
     say_lacks(self, 0, 1, other->id);
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->resources = cadre_calloc(1, sizeof(uint64_t));
@@ -253,7 +255,7 @@ Test(admission, closures_whose_resource_nobody_can_build_fail)
     fixture_destroy(&self);
 }
 
-Test(admission, a_resource_is_not_on_trial_where_it_cannot_be_built)
+Test(worker_admission, a_resource_is_not_on_trial_where_it_cannot_be_built)
 {
     fixture_t *self = new_cluster(1);
     cadre_closure_t *call = cadre_closure_new(1);
@@ -270,7 +272,7 @@ Test(admission, a_resource_is_not_on_trial_where_it_cannot_be_built)
 
 /* --- data --- */
 
-Test(admission, one_worker_says_what_the_data_are)
+Test(worker_admission, one_worker_says_what_the_data_are)
 {
     fixture_t *self = new_cluster(1);
     cadre_dataset_t *dataset = add_dataset(self);
@@ -282,7 +284,7 @@ Test(admission, one_worker_says_what_the_data_are)
     fixture_destroy(&self);
 }
 
-Test(admission, rows_that_most_workers_have_are_the_jobs_whoever_says_so_first)
+Test(worker_admission, rows_that_most_workers_have_are_the_jobs_whoever_says_so_first)
 {
     fixture_t *self = new_cluster(3);
     cadre_dataset_t *dataset = add_dataset(self);
@@ -315,7 +317,7 @@ Test(admission, rows_that_most_workers_have_are_the_jobs_whoever_says_so_first)
     fixture_destroy(&self);
 }
 
-Test(admission, as_many_rows_of_another_content_differ)
+Test(worker_admission, as_many_rows_of_another_content_differ)
 {
     fixture_t *self = new_cluster(1);
     cadre_task_t late = fixture_worker(1);
@@ -330,7 +332,7 @@ Test(admission, as_many_rows_of_another_content_differ)
     fixture_destroy(&self);
 }
 
-Test(admission, who_has_not_answered_is_asked_again_and_gets_no_closures_that_read)
+Test(worker_admission, who_has_not_answered_is_asked_again_and_gets_no_closures_that_read)
 {
     fixture_t *self = new_cluster(2);
     cadre_task_t slow = fixture_worker(1);
@@ -358,7 +360,7 @@ Test(admission, who_has_not_answered_is_asked_again_and_gets_no_closures_that_re
     fixture_destroy(&self);
 }
 
-Test(admission, data_that_one_worker_cannot_open_is_no_failure)
+Test(worker_admission, data_that_one_worker_cannot_open_is_no_failure)
 {
     fixture_t *self = new_cluster(2);
     cadre_dataset_t *dataset = add_dataset(self);
@@ -377,7 +379,7 @@ Test(admission, data_that_one_worker_cannot_open_is_no_failure)
     fixture_destroy(&self);
 }
 
-Test(admission, data_that_nobody_can_open_fails_when_its_time_is_over)
+Test(worker_admission, data_that_nobody_can_open_fails_when_its_time_is_over)
 {
     fixture_t *self = new_cluster(1);
     cadre_task_t late = fixture_worker(1);
@@ -395,7 +397,7 @@ Test(admission, data_that_nobody_can_open_fails_when_its_time_is_over)
     fixture_destroy(&self);
 }
 
-Test(admission, closures_that_read_fail_when_only_workers_with_other_rows_are_left)
+Test(worker_admission, closures_that_read_fail_when_only_workers_with_other_rows_are_left)
 {
     fixture_t *self = new_cluster(3);
     cadre_task_t good[] = {fixture_worker(0), fixture_worker(1)};
@@ -417,7 +419,7 @@ Test(admission, closures_that_read_fail_when_only_workers_with_other_rows_are_le
 
 /* --- what runs again --- */
 
-Test(admission, a_closure_that_is_to_run_again_and_that_nobody_can_run_is_given_up)
+Test(worker_admission, a_closure_that_is_to_run_again_and_that_nobody_can_run_is_given_up)
 {
     fixture_t *self = new_cluster(2);
     cadre_task_t ps = fixture_ps(0);
