@@ -53,7 +53,7 @@ CLASSES = [
      swap("cadre_replay_assign_number(self->links.replay) <= cadre_recovery_point",
           "cadre_replay_assign_number(self->links.replay) < cadre_recovery_point")),
     ("open-page-kept", "a page of definitions is kept as it was when it was sent first",
-     "coordinator/core entry_of", without("page->size_bytes < CADRE_DEFINITIONS_PAGE_SIZE")),
+     "coordinator/core message_of_page", without("!is_full(page)")),
     ("drained-counts", "what a peer has taken counts as waiting for it",
      "coordinator drain", drop("size_bytes")),
     ("own-stall-runs", "a closure runs while the coordinator itself stands still",

@@ -5,8 +5,13 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * A record is the header of a VARIABLE message. Their number is the version of the catalogue: a
- * worker says up to which it has them, and gets the rest, many in one message (DEFINITIONS). Each
- * page of the log is one such message, encoded once: all workers are sent the same chunk.
+ * worker says how many it has, and gets the rest, many in one message (DEFINITIONS).
+ *
+ * The log is cut into pages, and a page is one such message. A page that is full never changes
+ * again, so its message is encoded once and kept: all workers are sent the same chunk. The last
+ * page still grows, and a worker may have some records of any: of the messages that these cases
+ * need, parts of a page, only the last few are kept, since those who lack the same ask for it at
+ * about the same time.
  */
 #ifndef CADRE_COORDINATOR_CORE_CATALOGUE_DEFINITIONS_H
 #define CADRE_COORDINATOR_CORE_CATALOGUE_DEFINITIONS_H
@@ -26,23 +31,23 @@ typedef struct {
     char *bytes; /* (u32 little-endian, header) each */
     size_t size_bytes;
     size_t capacity;
+    cadre_outbox_entry_t message; /* all of it, once it was full and was sent; a cache */
 } cadre_definitions_page_t;
 
-/* Some records of a page as a message. */
+/* The last records of a page, as a message. */
 typedef struct {
-    uint64_t first;
+    uint64_t first; /* records before it */
     uint64_t count;
-    cadre_outbox_entry_t entry;
+    cadre_outbox_entry_t message;
 } cadre_definitions_part_t;
 
 /* Zeroed memory is an empty log. */
 typedef struct {
     uint64_t count; /* records: the version */
     cadre_definitions_page_t *pages;
-    cadre_outbox_entry_t *entries; /* of each page that is full, once it was sent */
     size_t page_count;
-    cadre_definitions_part_t recent[CADRE_DEFINITIONS_RECENT];
-    size_t recent_next;
+    cadre_definitions_part_t recent[CADRE_DEFINITIONS_RECENT]; /* a cache of parts */
+    size_t recent_next;                                        /* which of them goes next */
 } cadre_definitions_t;
 
 void cadre_definitions_fini(cadre_definitions_t *self);
@@ -50,9 +55,9 @@ void cadre_definitions_fini(cadre_definitions_t *self);
 /* Appends a record: `variable` is a VARIABLE, which stays the caller's. */
 void cadre_definitions_add(cadre_definitions_t *self, const cadre_message_t *variable);
 
-/* Sends `to` all records after the first `from`, and maybe some before, which the receiver passes
- * over. `envelope` has the fields of the sender. Returns the number of messages. */
-size_t cadre_definitions_send(cadre_definitions_t *self, const cadre_message_t *envelope,
-                              const cadre_task_t *to, uint64_t from, cadre_outbox_t *outbox);
+/* Sends a worker that has the first `known` records all others. `sender` is an empty message with
+ * the fields that say who sends it. Returns the number of messages. */
+size_t cadre_definitions_send(cadre_definitions_t *self, const cadre_message_t *sender,
+                              const cadre_task_t *to, uint64_t known, cadre_outbox_t *outbox);
 
 #endif
