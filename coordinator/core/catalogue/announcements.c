@@ -34,12 +34,14 @@ cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variab
     for (int i = 0; i < variable->rank; i++) {
         shape[i] = (uint64_t)variable->shape[i];
     }
+
     for (uint32_t first = 0; first < variable->partitions; first += CADRE_VARIABLE_SHARDS_MAX) {
         uint32_t count =
             (uint32_t)cadre_min_u64(variable->partitions - first, CADRE_VARIABLE_SHARDS_MAX);
         for (uint32_t i = 0; i < count; i++) {
             shards[i] = variable->shards[first + i];
         }
+
         cadre_message_t message =
             cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
         message.variable = (cadre_variable_message_t){
@@ -53,6 +55,7 @@ cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variab
             .shards = {shards, count}};
         cadre_definitions_add(&self->definitions, &message);
     }
+
     self->untold = true;
     free(shards);
 }
@@ -103,9 +106,8 @@ cadre_announcements_send_dataset(cadre_announcements_t *self, const cadre_member
 static void
 send_definitions(cadre_announcements_t *self, cadre_member_t *member)
 {
-    cadre_message_t envelope =
-        cadre_effects_message(self->links.effects, CADRE_MESSAGE_DEFINITIONS);
-    cadre_definitions_send(&self->definitions, &envelope, &member->task, member->definitions,
+    cadre_message_t sender = cadre_effects_message(self->links.effects, CADRE_MESSAGE_DEFINITIONS);
+    cadre_definitions_send(&self->definitions, &sender, &member->task, member->definitions,
                            &self->links.effects->outbox);
     member->definitions = self->definitions.count;
 }
@@ -115,17 +117,20 @@ cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
                           const cadre_hello_message_t *hello)
 {
     bool goes_on = hello->session == self->links.options->incarnation;
-    uint64_t has = goes_on ? hello->definitions : 0;
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         cadre_recovery_tell(self->links.recovery, member, i);
     }
+
+    uint64_t has = goes_on ? hello->definitions : 0;
     member->definitions = cadre_min_u64(has, self->definitions.count);
     member->briefed = true;
     send_definitions(self, member);
+
     uint64_t functions = goes_on ? hello->functions : 0;
     for (uint64_t i = functions; i < self->links.catalogue->function_count; i++) {
         send_function(self, member, self->links.catalogue->functions[i]);
     }
+
     for (uint32_t i = 0; i < self->links.catalogue->dataset_count; i++) {
         if (self->links.catalogue->datasets[i]->status == 0) { /* the others have failed */
             cadre_announcements_send_dataset(self, member, self->links.catalogue->datasets[i]);
@@ -160,10 +165,11 @@ cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t
 void
 cadre_announcements_tell_variables(cadre_announcements_t *self)
 {
-    cadre_member_t *member = NULL;
     if (!self->untold) {
         return;
     }
+
+    cadre_member_t *member = NULL;
     FOR_EACH_WORKER(self, member)
     {
         if (member->briefed && member->definitions < self->definitions.count) {
@@ -205,23 +211,25 @@ cadre_announcements_take_datasets_due(cadre_announcements_t *self)
     return due;
 }
 
-/* It has `from` records and waits for more. The rest may be on its way, or lost: what it was sent
- * is sent again when it asks the same again, later each time. */
+/* Answers a worker that has the first `known` records and asks for more. What follows may be on its
+ * way, or lost: the same question is answered again after a pause only, a longer one each time. */
 static void
-want_definitions(cadre_announcements_t *self, cadre_member_t *member, uint64_t from)
+want_definitions(cadre_announcements_t *self, cadre_member_t *member, uint64_t known)
 {
-    if (from >= member->definitions || !member->briefed) {
+    if (known >= member->definitions || !member->briefed) {
         return;
     }
-    bool again = from == member->wanted && member->want_rest_ms > 0;
-    if (again && self->links.effects->now_ms < member->want_ms) {
+
+    bool is_again = known == member->wanted && member->want_rest_ms > 0;
+    if (is_again && self->links.effects->now_ms < member->want_ms) {
         return;
     }
+
     uint64_t longer_ms = cadre_min_u64(2 * member->want_rest_ms, WANT_REST_MS_MAX);
-    member->wanted = from;
-    member->want_rest_ms = again ? longer_ms : WANT_REST_MS;
+    member->wanted = known;
+    member->want_rest_ms = is_again ? longer_ms : WANT_REST_MS;
     member->want_ms = self->links.effects->now_ms + member->want_rest_ms;
-    member->definitions = from;
+    member->definitions = known;
     send_definitions(self, member);
 }
 

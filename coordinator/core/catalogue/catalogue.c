@@ -35,6 +35,38 @@ fini_dropped_names(cadre_catalogue_t *self)
     cadre_name_map_fini(&self->dropped_names);
 }
 
+static void
+destroy_function(cadre_function_t *function)
+{
+    free(function->name);
+    cadre_chunk_unref(&function->program);
+    cadre_outbox_entry_fini(&function->told);
+    free(function);
+}
+
+static void
+destroy_dataset(cadre_dataset_t *dataset)
+{
+    free(dataset->name);
+    free(dataset->description);
+    cadre_outbox_entry_fini(&dataset->told);
+    for (uint32_t i = 0; i < dataset->answer_count; i++) {
+        free(dataset->answers[i].text);
+    }
+    free(dataset->answers);
+    free(dataset);
+}
+
+static void
+destroy_resource(cadre_resource_t *resource)
+{
+    free(resource->name);
+    cadre_closure_destroy(&resource->call);
+    free(resource->error);
+    cadre_suspicion_fini(&resource->suspicion);
+    free(resource);
+}
+
 void
 cadre_catalogue_fini(cadre_catalogue_t *self)
 {
@@ -43,36 +75,23 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
             destroy_variable(self->variables[i]);
         }
     }
-    free(self->vacant.name);
-    fini_dropped_names(self);
     for (uint32_t i = 0; i < self->function_count; i++) {
-        free(self->functions[i]->name);
-        cadre_chunk_unref(&self->functions[i]->program);
-        cadre_outbox_entry_fini(&self->functions[i]->told);
-        free(self->functions[i]);
+        destroy_function(self->functions[i]);
     }
     for (uint32_t i = 0; i < self->dataset_count; i++) {
-        free(self->datasets[i]->name);
-        free(self->datasets[i]->description);
-        cadre_outbox_entry_fini(&self->datasets[i]->told);
-        for (uint32_t k = 0; k < self->datasets[i]->answer_count; k++) {
-            free(self->datasets[i]->answers[k].text);
-        }
-        free(self->datasets[i]->answers);
-        free(self->datasets[i]);
+        destroy_dataset(self->datasets[i]);
     }
     for (uint32_t i = 0; i < self->resource_count; i++) {
-        free(self->resources[i]->name);
-        cadre_closure_destroy(&self->resources[i]->call);
-        free(self->resources[i]->error);
-        cadre_suspicion_fini(&self->resources[i]->suspicion);
-        free(self->resources[i]);
+        destroy_resource(self->resources[i]);
     }
-    free(self->resources);
+
+    free(self->vacant.name);
     free(self->variables);
-    cadre_name_map_fini(&self->variable_names);
     free(self->functions);
     free(self->datasets);
+    free(self->resources);
+    fini_dropped_names(self);
+    cadre_name_map_fini(&self->variable_names);
     cadre_placement_fini(&self->placement);
     *self = (cadre_catalogue_t){0};
 }
@@ -115,6 +134,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     if (status < 0) {
         return status;
     }
+
     variable->initializer.seed =
         options->seed ? options->seed
                       : XXH3_64bits_withSeed(variable->name, strlen(variable->name), self->seed);
@@ -122,8 +142,12 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     if (status < 0) {
         return status;
     }
+
     status = cadre_optimizer_spec_take(&variable->optimizer, &options->optimizer);
-    return status < 0 ? status : cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
 static uint64_t
@@ -146,6 +170,7 @@ place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_
             return status;
         }
     }
+
     variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint64_t size_bytes = part_size_bytes(variable, i);
@@ -178,24 +203,31 @@ cadre_catalogue_whole_count(const cadre_catalogue_t *self)
     return self->variable_count - self->creating;
 }
 
-int
-cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
-                             const cadre_variable_options_t *options, cadre_variable_t **out)
+/* Checks that a variable of this name, shape and type can be added; gives its size. */
+static int
+check_new(const cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
+          size_t *size_bytes)
 {
-    size_t size_bytes = 0;
     int status = cadre_name_check("variable", name);
-    if (status == 0) {
-        status = cadre_shape_size(like->dtype, like->shape, like->rank, NULL, &size_bytes);
-    }
     if (status < 0) {
         return status;
     }
-    if (size_bytes == 0) {
+    status = cadre_shape_size(like->dtype, like->shape, like->rank, NULL, size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    if (*size_bytes == 0) {
         return cadre_fail(CADRE_EINVALID, "variable %s has no elements", name);
     }
     if (cadre_catalogue_variable(self, name)) {
         return cadre_fail(CADRE_EEXISTS, "a variable called %s exists already", name);
     }
+    return 0;
+}
+
+static cadre_variable_t *
+new_variable(const char *name, const cadre_tensor_t *like, size_t size_bytes)
+{
     cadre_variable_t *variable = cadre_calloc(1, sizeof(*variable));
     variable->name = cadre_strdup(name);
     variable->dtype = like->dtype;
@@ -203,18 +235,42 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
     memcpy(variable->shape, like->shape, sizeof(variable->shape));
     variable->rows = like->rank ? like->shape[0] : 1;
     variable->row_size_bytes = size_bytes / (size_t)variable->rows;
-    uint64_t wire = options->wire == like->dtype ? 0 : (uint64_t)options->wire;
-    status = cadre_wire_dtype_decode(wire, like->dtype, &variable->wire);
-    if (status == 0) {
-        status = set_specs(self, variable, options);
+    return variable;
+}
+
+static int
+set_options(cadre_catalogue_t *self, cadre_variable_t *variable,
+            const cadre_variable_options_t *options)
+{
+    uint64_t wire = options->wire == variable->dtype ? 0 : (uint64_t)options->wire;
+    int status = cadre_wire_dtype_decode(wire, variable->dtype, &variable->wire);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = place(self, variable, options);
+    status = set_specs(self, variable, options);
+    if (status < 0) {
+        return status;
     }
+    return place(self, variable, options);
+}
+
+int
+cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
+                             const cadre_variable_options_t *options, cadre_variable_t **out)
+{
+    size_t size_bytes = 0;
+    int status = check_new(self, name, like, &size_bytes);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_variable_t *variable = new_variable(name, like, size_bytes);
+    status = set_options(self, variable, options);
     if (status < 0) {
         destroy_variable(variable);
         return cadre_fail_within(status, "variable %s", name);
     }
+
     variable->again = cadre_catalogue_was_dropped(self, name);
     variable->id = ++self->variable_count;
     self->variables =
@@ -281,6 +337,7 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
     if (status < 0) {
         return status;
     }
+
     for (uint32_t i = 0; i < self->function_count; i++) {
         cadre_function_t *function = self->functions[i];
         if (function->kind == like->kind && function->hash == like->hash &&
@@ -289,11 +346,13 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
             return 0;
         }
     }
+
     cadre_function_t *function = cadre_calloc(1, sizeof(*function));
     *function = *like;
     function->id = ++self->function_count;
     function->name = cadre_strdup(like->name);
     function->program = like->program ? cadre_chunk_ref(like->program) : NULL;
+
     self->functions =
         cadre_realloc(self->functions, self->function_count, sizeof(*self->functions));
     self->functions[self->function_count - 1] = function;
@@ -319,10 +378,12 @@ cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const cha
             return cadre_fail(CADRE_EEXISTS, "a dataset called %s exists already", name);
         }
     }
+
     cadre_dataset_t *dataset = cadre_calloc(1, sizeof(*dataset));
     dataset->id = ++self->dataset_count;
     dataset->name = cadre_strdup(name);
     dataset->description = cadre_strdup(description);
+
     self->datasets = cadre_realloc(self->datasets, self->dataset_count, sizeof(*self->datasets));
     self->datasets[self->dataset_count - 1] = dataset;
     *out = dataset;
@@ -345,12 +406,14 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
             return cadre_fail(CADRE_EEXISTS, "a resource called %s exists already", name);
         }
     }
+
     cadre_resource_t *resource = cadre_calloc(1, sizeof(*resource));
     resource->id = ++self->resource_count;
     resource->name = cadre_strdup(name);
     resource->seed = XXH3_64bits_withSeed(name, strlen(name), ~self->seed);
     resource->call = *call_p;
     *call_p = NULL;
+
     self->resources =
         cadre_realloc(self->resources, self->resource_count, sizeof(*self->resources));
     self->resources[self->resource_count - 1] = resource;
@@ -366,6 +429,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
     for (int i = 0; i < variable->rank; i++) {
         shape[i] = (uint64_t)variable->shape[i];
     }
+
     cadre_message_t message = {.type = CADRE_MESSAGE_CREATE};
     message.create = (cadre_create_message_t){
         .variable = variable->id,

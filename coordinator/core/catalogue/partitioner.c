@@ -61,14 +61,17 @@ cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *
     if (status < 0) {
         return status;
     }
+
     int64_t rows = rank > 0 ? shape[0] : 1;
     int64_t row_size_bytes = (int64_t)element_size_bytes;
     for (int i = 1; i < rank; i++) {
         row_size_bytes *= shape[i];
     }
+
     int64_t most = options->max_partitions ? options->max_partitions : (int64_t)shard_count;
     int64_t bytes = options->bytes ? options->bytes : CADRE_PARTITION_BYTES;
     int64_t parts = 1;
+
     switch (options->partitioner) {
     case CADRE_PARTITION_FIXED:
         parts = options->count ? options->count : (int64_t)shard_count;
@@ -92,6 +95,7 @@ cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *
     default:
         return cadre_fail(CADRE_EINVALID, "partitioner: %d is no kind", (int)options->partitioner);
     }
+
     parts = at_most(parts, rows);
     parts = parts > 1 ? parts : 1;
     if (parts > CADRE_PARTITIONS_PER_VARIABLE_MAX) {
