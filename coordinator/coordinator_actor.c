@@ -417,10 +417,10 @@ publish(const actor_t *self, uint64_t now_ms)
     }
 
     cadre_http_server_turned(http, 0, (int64_t)now_ms);
-    cadre_job_unready(core, unready);
+    cadre_core_unready(core, unready);
     if (cadre_http_server_is_due(http, unready, (int64_t)now_ms)) {
         cadre_metrics_text_t text = {.bytes = NULL};
-        cadre_job_metrics(core, now_ms, &text);
+        cadre_core_metrics(core, now_ms, &text);
         cadre_http_server_publish(http, &text, unready, (int64_t)now_ms);
     }
 }

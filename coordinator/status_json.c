@@ -105,16 +105,13 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
 static json_t *
 shards_json(const cadre_core_t *core)
 {
-    static const char *const states[] = {[CADRE_PLACE_AWAY] = "away",
-                                         [CADRE_PLACE_RESTORING] = "restoring",
-                                         [CADRE_PLACE_READY] = "ready"};
     json_t *shards = json_array();
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         const cadre_place_t *place = &core->recovery.places[i];
-        json_array_append_new(shards,
-                              json_pack("{s:i, s:s, s:I}", "index", (int)i, "state",
-                                        place->replaying ? "replaying" : states[place->state],
-                                        "generation", (json_int_t)place->generation));
+        json_array_append_new(
+            shards, json_pack("{s:i, s:s, s:I}", "index", (int)i, "state",
+                              place->replaying ? "replaying" : cadre_place_state_text(place->state),
+                              "generation", (json_int_t)place->generation));
     }
 
     return shards;

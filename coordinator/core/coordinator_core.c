@@ -232,6 +232,15 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     init_dispatch(self);
     init_choices(self);
     init_admission(self);
+    self->metrics = (cadre_job_metrics_t){.options = &self->options,
+                                          .totals = &self->totals,
+                                          .members = &self->membership,
+                                          .rights = &self->rights,
+                                          .queue = &self->queue,
+                                          .reach = &self->reach,
+                                          .replay = &self->replay,
+                                          .recovery = &self->recovery,
+                                          .checkpoint = &self->checkpoint};
 }
 
 void
@@ -877,4 +886,39 @@ void
 cadre_core_note_keys(cadre_core_t *self, bool are_unreadable)
 {
     self->keys_unreadable = are_unreadable;
+}
+
+/* --- how the job stands --- */
+
+void
+cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE])
+{
+    text[0] = '\0';
+    if (self->stopping) {
+        snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job is over");
+        return;
+    }
+    if (self->fatal) {
+        snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job cannot go on: %.200s", self->fatal_text);
+        return;
+    }
+
+    for (uint32_t i = 0; i < self->options.ps_count; i++) {
+        if (!cadre_recovery_is_ready(&self->recovery, i)) {
+            snprintf(text, CADRE_CORE_UNREADY_SIZE, "shard %u of %u is %s", i,
+                     self->options.ps_count,
+                     cadre_place_state_text(self->recovery.places[i].state));
+            return;
+        }
+    }
+}
+
+void
+cadre_core_metrics(const cadre_core_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    const char *transport = self->options.transport ? self->options.transport : "plain";
+    cadre_metrics_text_build(text, "coordinator", self->options.build);
+    cadre_metrics_text_transport(text, "coordinator", transport);
+    cadre_metrics_text_keys(text, "coordinator", self->keys_unreadable);
+    cadre_job_metrics_write(&self->metrics, now_ms, text);
 }

@@ -36,6 +36,7 @@
 #include "coordinator/core/dispatch/trials.h"
 #include "coordinator/core/dispatch/waiting.h"
 #include "coordinator/core/effects.h"
+#include "coordinator/core/job_metrics.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/members.h"
 #include "coordinator/core/members/membership.h"
@@ -83,6 +84,8 @@ struct cadre_core {
     cadre_overruns_t overruns;
     cadre_trials_t trials;
     cadre_waiting_t waiting;
+
+    cadre_job_metrics_t metrics;
 
     int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
@@ -139,6 +142,14 @@ void cadre_core_note_retention_failed(cadre_core_t *self);
 
 /* Whether the files of keys can be read. */
 void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);
+
+enum { CADRE_CORE_UNREADY_SIZE = 256 };
+
+/* Says why the job cannot go on now, in words; "" when every shard is ready. */
+void cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE]);
+
+/* Adds to `text` what runs here, and the figures of the job. */
+void cadre_core_metrics(const cadre_core_t *self, uint64_t now_ms, cadre_metrics_text_t *text);
 
 /* Tells every task to stop. */
 void cadre_core_stop(cadre_core_t *self, const char *reason);

@@ -5,31 +5,6 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-static const char *const PLACE_STATES[] = {[CADRE_PLACE_AWAY] = "away",
-                                           [CADRE_PLACE_RESTORING] = "restoring",
-                                           [CADRE_PLACE_READY] = "ready"};
-
-void
-cadre_job_unready(const cadre_core_t *core, char text[CADRE_JOB_UNREADY_SIZE])
-{
-    text[0] = '\0';
-    if (core->stopping) {
-        snprintf(text, CADRE_JOB_UNREADY_SIZE, "the job is over");
-        return;
-    }
-    if (core->fatal) {
-        snprintf(text, CADRE_JOB_UNREADY_SIZE, "the job cannot go on: %.200s", core->fatal_text);
-        return;
-    }
-    for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        if (!cadre_recovery_is_ready(&core->recovery, i)) {
-            snprintf(text, CADRE_JOB_UNREADY_SIZE, "shard %u of %u is %s", i,
-                     core->options.ps_count, PLACE_STATES[core->recovery.places[i].state]);
-            return;
-        }
-    }
-}
-
 typedef struct {
     const char *value; /* of the label */
     uint64_t count;
@@ -48,9 +23,9 @@ add_two(cadre_metrics_text_t *text, const char *label, const labelled_t two[2])
 /* --- closures --- */
 
 static void
-add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
+add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
-    const cadre_totals_t *totals = &core->totals;
+    const cadre_totals_t *totals = self->totals;
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_scheduled_total",
                                totals->scheduled,
                                "Closures that were scheduled, resumed parts of the job included.");
@@ -61,13 +36,13 @@ add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_total", totals->attempts,
                                "Attempts: closures handed to a worker, retries included.");
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total",
-                               core->reach.returned,
+                               self->reach->returned,
                                "Attempts given back by workers that did not reach a shard.");
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,
                                "Attempts that ran past the deadline of their closure.");
     cadre_metrics_text_counter(
-        text, "cadre_coordinator_messages_dropped_total", core->rights.dropped,
+        text, "cadre_coordinator_messages_dropped_total", self->rights->dropped,
         "Messages that were malformed, or that their sender's role may not send.");
     cadre_metrics_text_counter(
         text, "cadre_coordinator_reports_refused_total", totals->reports_refused,
@@ -75,18 +50,18 @@ add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
 }
 
 static void
-add_queue(const cadre_core_t *core, cadre_metrics_text_t *text)
+add_queue(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_queued",
-                             (double)cadre_closure_queue_waiting(&core->queue),
+                             (double)cadre_closure_queue_waiting(self->queue),
                              "Closures that wait for a worker or for the result of another.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_blocked",
-                             (double)core->queue.blocked.count,
+                             (double)self->queue->blocked.count,
                              "Closures that wait for the result of another.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_in_flight",
-                             (double)core->queue.in_flight, "Closures that workers have.");
+                             (double)self->queue->in_flight, "Closures that workers have.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_queue_capacity",
-                             (double)core->options.queue_capacity,
+                             (double)self->options->queue_capacity,
                              "Closures that may wait; then schedule blocks.");
 }
 
@@ -100,9 +75,10 @@ typedef struct {
 
 /* The member number `at` of a role, NULL where none is; false behind the last one. */
 static bool
-member_at(const cadre_core_t *core, cadre_role_t role, uint32_t at, const cadre_member_t **member)
+member_at(const cadre_job_metrics_t *self, cadre_role_t role, uint32_t at,
+          const cadre_member_t **member)
 {
-    const cadre_membership_t *membership = &core->membership;
+    const cadre_membership_t *membership = self->members;
     bool is_ps = role == CADRE_ROLE_PS;
     if (at >= (is_ps ? membership->ps_count : membership->worker_capacity)) {
         return false;
@@ -112,10 +88,10 @@ member_at(const cadre_core_t *core, cadre_role_t role, uint32_t at, const cadre_
 }
 
 static void
-count_standing(const cadre_core_t *core, cadre_role_t role, standing_t *standing)
+count_standing(const cadre_job_metrics_t *self, cadre_role_t role, standing_t *standing)
 {
     const cadre_member_t *member = NULL;
-    for (uint32_t i = 0; member_at(core, role, i, &member); i++) {
+    for (uint32_t i = 0; member_at(self, role, i, &member); i++) {
         if (member) {
             standing->suspect += member->suspect;
             standing->draining += member->draining;
@@ -125,12 +101,12 @@ count_standing(const cadre_core_t *core, cadre_role_t role, standing_t *standing
 }
 
 static void
-add_membership(const cadre_core_t *core, cadre_metrics_text_t *text)
+add_membership(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
-    const cadre_membership_t *membership = &core->membership;
+    const cadre_membership_t *membership = self->members;
     standing_t standing = {.suspect = 0};
-    count_standing(core, CADRE_ROLE_PS, &standing);
-    count_standing(core, CADRE_ROLE_WORKER, &standing);
+    count_standing(self, CADRE_ROLE_PS, &standing);
+    count_standing(self, CADRE_ROLE_WORKER, &standing);
     cadre_metrics_text_family(text, "cadre_coordinator_tasks", CADRE_METRIC_GAUGE,
                               "Tasks that are members of the job.");
     add_two(text, "role",
@@ -144,9 +120,9 @@ add_membership(const cadre_core_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_family(text, "cadre_coordinator_tasks_lost_total", CADRE_METRIC_COUNTER,
                               "Tasks that were lost: died, were cut off, or silent for a lease.");
     add_two(text, "role",
-            (labelled_t[]){{"ps", core->totals.ps_lost}, {"worker", core->totals.workers_lost}});
+            (labelled_t[]){{"ps", self->totals->ps_lost}, {"worker", self->totals->workers_lost}});
     cadre_metrics_text_gauge(text, "cadre_coordinator_lease_seconds",
-                             (double)core->options.lease_ms / 1000,
+                             (double)self->options->lease_ms / 1000,
                              "Silence after which a task is presumed dead.");
 }
 
@@ -158,11 +134,11 @@ label_task(const cadre_member_t *member, cadre_metrics_text_t *text)
 }
 
 static void
-add_silence(const cadre_core_t *core, cadre_role_t role, uint64_t now_ms,
+add_silence(const cadre_job_metrics_t *self, cadre_role_t role, uint64_t now_ms,
             cadre_metrics_text_t *text)
 {
     const cadre_member_t *member = NULL;
-    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(self, role, i, &member); i++) {
         if (member) {
             bool is_silent = now_ms > member->heard_ms;
             label_task(member, text);
@@ -174,12 +150,12 @@ add_silence(const cadre_core_t *core, cadre_role_t role, uint64_t now_ms,
 
 /* `counters`: where applied, duplicate and refused stand in those of the role. */
 static void
-add_updates(const cadre_core_t *core, cadre_role_t role, const int counters[3],
+add_updates(const cadre_job_metrics_t *self, cadre_role_t role, const int counters[3],
             cadre_metrics_text_t *text)
 {
     static const char *const results[] = {"applied", "duplicate", "refused"};
     const cadre_member_t *member = NULL;
-    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(self, role, i, &member); i++) {
         for (size_t k = 0; member && k < 3; k++) {
             label_task(member, text);
             cadre_metrics_text_label(text, "result", results[k]);
@@ -189,10 +165,11 @@ add_updates(const cadre_core_t *core, cadre_role_t role, const int counters[3],
 }
 
 static void
-add_bytes(const cadre_core_t *core, cadre_role_t role, int counter, cadre_metrics_text_t *text)
+add_bytes(const cadre_job_metrics_t *self, cadre_role_t role, int counter,
+          cadre_metrics_text_t *text)
 {
     const cadre_member_t *member = NULL;
-    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(self, role, i, &member); i++) {
         if (member) {
             label_task(member, text);
             cadre_metrics_text_count(text, member->counters[counter]);
@@ -201,7 +178,7 @@ add_bytes(const cadre_core_t *core, cadre_role_t role, int counter, cadre_metric
 }
 
 static void
-add_tasks(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+add_tasks(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
     static const int of_ps[] = {CADRE_PS_COUNTER_applied, CADRE_PS_COUNTER_duplicate,
                                 CADRE_PS_COUNTER_refused};
@@ -209,40 +186,40 @@ add_tasks(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
                                      CADRE_WORKER_COUNTER_refused};
     cadre_metrics_text_family(text, "cadre_coordinator_task_silence_seconds", CADRE_METRIC_GAUGE,
                               "Seconds since a task was last heard.");
-    add_silence(core, CADRE_ROLE_PS, now_ms, text);
-    add_silence(core, CADRE_ROLE_WORKER, now_ms, text);
+    add_silence(self, CADRE_ROLE_PS, now_ms, text);
+    add_silence(self, CADRE_ROLE_WORKER, now_ms, text);
     cadre_metrics_text_family(text, "cadre_coordinator_task_updates_total", CADRE_METRIC_COUNTER,
                               "Updates that a ps has answered, and those that a worker has had an "
                               "answer for, as their last heartbeats say.");
-    add_updates(core, CADRE_ROLE_PS, of_ps, text);
-    add_updates(core, CADRE_ROLE_WORKER, of_workers, text);
+    add_updates(self, CADRE_ROLE_PS, of_ps, text);
+    add_updates(self, CADRE_ROLE_WORKER, of_workers, text);
     cadre_metrics_text_family(
         text, "cadre_coordinator_task_push_bytes_total", CADRE_METRIC_COUNTER,
         "Bytes of gradients that a ps has applied or a worker pushed, as of its last heartbeat.");
-    add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_push_bytes, text);
-    add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_push_bytes, text);
+    add_bytes(self, CADRE_ROLE_PS, CADRE_PS_COUNTER_push_bytes, text);
+    add_bytes(self, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_push_bytes, text);
     cadre_metrics_text_family(
         text, "cadre_coordinator_task_pull_bytes_total", CADRE_METRIC_COUNTER,
         "Bytes of values that a ps has sent or a worker received, as of its last heartbeat.");
-    add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_pull_bytes, text);
-    add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_pull_bytes, text);
+    add_bytes(self, CADRE_ROLE_PS, CADRE_PS_COUNTER_pull_bytes, text);
+    add_bytes(self, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_pull_bytes, text);
 }
 
 /* --- recovery --- */
 
 static void
-add_shards(const cadre_core_t *core, cadre_metrics_text_t *text)
+add_shards(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
-    uint64_t counts[CADRE_COUNT_OF(PLACE_STATES)] = {0};
+    uint64_t counts[CADRE_PLACE_STATES] = {0};
     uint64_t replaying = 0;
-    for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        counts[core->recovery.places[i].state]++;
-        replaying += core->recovery.places[i].replaying;
+    for (uint32_t i = 0; i < self->options->ps_count; i++) {
+        counts[self->recovery->places[i].state]++;
+        replaying += self->recovery->places[i].replaying;
     }
     cadre_metrics_text_family(text, "cadre_coordinator_shards", CADRE_METRIC_GAUGE,
                               "Shards of the job, by state.");
-    for (size_t i = 0; i < CADRE_COUNT_OF(PLACE_STATES); i++) {
-        cadre_metrics_text_label(text, "state", PLACE_STATES[i]);
+    for (size_t i = 0; i < CADRE_PLACE_STATES; i++) {
+        cadre_metrics_text_label(text, "state", cadre_place_state_text((cadre_place_state_t)i));
         cadre_metrics_text_count(text, counts[i]);
     }
     cadre_metrics_text_gauge(text, "cadre_coordinator_shards_replaying", (double)replaying,
@@ -250,10 +227,10 @@ add_shards(const cadre_core_t *core, cadre_metrics_text_t *text)
 }
 
 static void
-add_recoveries(const cadre_core_t *core, cadre_metrics_text_t *text)
+add_recoveries(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
-    const cadre_totals_t *totals = &core->totals;
-    const cadre_replay_t *replay = &core->replay;
+    const cadre_totals_t *totals = self->totals;
+    const cadre_replay_t *replay = self->replay;
     cadre_metrics_text_counter(text, "cadre_coordinator_shards_restored_total", totals->ps_restored,
                                "Shards that another process took over.");
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_replayed_total", totals->replayed,
@@ -272,10 +249,10 @@ add_recoveries(const cadre_core_t *core, cadre_metrics_text_t *text)
 /* --- checkpoints --- */
 
 static void
-add_checkpoints(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+add_checkpoints(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
-    const cadre_checkpoint_t *checkpoint = &core->checkpoint;
-    const cadre_totals_t *totals = &core->totals;
+    const cadre_checkpoint_t *checkpoint = self->checkpoint;
+    const cadre_totals_t *totals = self->totals;
     bool is_under_way = checkpoint->state != CADRE_CHECKPOINT_IDLE;
     if (!checkpoint->enabled) {
         return;
@@ -304,17 +281,14 @@ add_checkpoints(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t 
 }
 
 void
-cadre_job_metrics(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
+                        cadre_metrics_text_t *text)
 {
-    cadre_metrics_text_build(text, "coordinator", core->options.build);
-    cadre_metrics_text_transport(text, "coordinator",
-                                 core->options.transport ? core->options.transport : "plain");
-    cadre_metrics_text_keys(text, "coordinator", core->keys_unreadable);
-    add_closures(core, text);
-    add_queue(core, text);
-    add_membership(core, text);
-    add_tasks(core, now_ms, text);
-    add_shards(core, text);
-    add_recoveries(core, text);
-    add_checkpoints(core, now_ms, text);
+    add_closures(self, text);
+    add_queue(self, text);
+    add_membership(self, text);
+    add_tasks(self, now_ms, text);
+    add_shards(self, text);
+    add_recoveries(self, text);
+    add_checkpoints(self, now_ms, text);
 }

@@ -1,23 +1,39 @@
 /*
- * job_metrics - what the coordinator tells of the job: figures as metrics, and why it is not ready.
+ * job_metrics - what the coordinator tells of the job: its figures as metrics (docs/metrics.md).
  *
- * Owner:   none.
- * Thread:  under the coordinator's lock.
+ * Owner:   the coordinator core; it only looks. Thread: under the coordinator's lock.
  *
- * Part of the core. Tasks are told one by one up to CADRE_METRICS_TASKS_MAX of each role, those
- * with the lowest indexes; how many are not is told too.
+ * Tasks are told one by one up to CADRE_METRICS_TASKS_MAX of each role, those with the lowest
+ * indexes; how many are not is told too.
  */
 #ifndef CADRE_COORDINATOR_CORE_JOB_METRICS_H
 #define CADRE_COORDINATOR_CORE_JOB_METRICS_H
 
 #include "common/base/metrics_text.h"
-#include "coordinator/core/coordinator_core.h"
+#include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/closure_queue.h"
+#include "coordinator/core/core_options.h"
+#include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/members/membership.h"
+#include "coordinator/core/members/rights.h"
+#include "coordinator/core/shards/recovery.h"
+#include "coordinator/core/shards/replay.h"
 
-enum { CADRE_JOB_UNREADY_SIZE = 256 };
+/* Where it looks: all borrowed for its life. */
+typedef struct {
+    const cadre_core_options_t *options;
+    const cadre_totals_t *totals;
+    const cadre_membership_t *members;
+    const cadre_rights_t *rights;
+    const cadre_closure_queue_t *queue;
+    const cadre_reach_t *reach;
+    const cadre_replay_t *replay;
+    const cadre_shard_recovery_t *recovery;
+    const cadre_checkpoint_t *checkpoint;
+} cadre_job_metrics_t;
 
-/* Why the job cannot go on now, in words; "" when every shard is ready. */
-void cadre_job_unready(const cadre_core_t *core, char text[CADRE_JOB_UNREADY_SIZE]);
-
-void cadre_job_metrics(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text);
+/* Adds the figures of the job to `text`. */
+void cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
+                             cadre_metrics_text_t *text);
 
 #endif

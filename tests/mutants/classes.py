@@ -144,9 +144,9 @@ CLASSES = [
     ("pull-is-a-push", "pulls count as updates that are pending",
      "worker/core cadre_shard_link_ask", swap("+= is_push(copy)", "++")),
     ("away-is-ready", "a coordinator is ready while a shard is away",
-     "coordinator/core cadre_job_unready",
-     swap("!cadre_recovery_is_ready(&core->recovery, i)",
-          "core->recovery.places[i].state == CADRE_PLACE_RESTORING")),
+     "coordinator/core cadre_core_unready",
+     swap("!cadre_recovery_is_ready(&self->recovery, i)",
+          "self->recovery.places[i].state == CADRE_PLACE_RESTORING")),
     ("unloaded-is-ready", "a ps is ready before its shard serves anybody",
      "ps/core cadre_ps_unready", swap("self->generation", "self->build")),
 ]

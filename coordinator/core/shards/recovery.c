@@ -10,6 +10,20 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+const char *
+cadre_place_state_text(cadre_place_state_t state)
+{
+    switch (state) {
+    case CADRE_PLACE_AWAY:
+        return "away";
+    case CADRE_PLACE_RESTORING:
+        return "restoring";
+    case CADRE_PLACE_READY:
+        return "ready";
+    }
+    return "";
+}
+
 void
 cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *links)
 {

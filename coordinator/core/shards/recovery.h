@@ -47,6 +47,11 @@ typedef enum {
     CADRE_PLACE_READY,
 } cadre_place_state_t;
 
+enum { CADRE_PLACE_STATES = CADRE_PLACE_READY + 1 };
+
+/* Returns "away", "restoring" or "ready". */
+const char *cadre_place_state_text(cadre_place_state_t state);
+
 typedef struct {
     cadre_place_state_t state;
     uint64_t generation;

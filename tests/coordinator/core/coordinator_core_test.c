@@ -498,3 +498,29 @@ Test(coordinator_core, a_worker_that_joins_is_told_of_ids_that_are_of_no_variabl
     }
     fixture_destroy(&self);
 }
+
+static void
+expect_unready(const fixture_t *self, const char *why)
+{
+    char text[CADRE_CORE_UNREADY_SIZE];
+    cadre_core_unready(&self->core, text);
+    cr_expect_str_eq(text, why);
+}
+
+Test(coordinator_core, a_job_is_ready_while_all_its_shards_are)
+{
+    fixture_t *self = fixture_new(2);
+    self->core.recovery.places[0].state = CADRE_PLACE_READY;
+    self->core.recovery.places[1].state = CADRE_PLACE_READY;
+    expect_unready(self, "");
+    self->core.recovery.places[1].state = CADRE_PLACE_AWAY;
+    expect_unready(self, "shard 1 of 2 is away");
+    self->core.recovery.places[0].state = CADRE_PLACE_RESTORING;
+    expect_unready(self, "shard 0 of 2 is restoring");
+    self->core.fatal = CADRE_EUNAVAILABLE;
+    snprintf(self->core.fatal_text, sizeof(self->core.fatal_text), "no ps");
+    expect_unready(self, "the job cannot go on: no ps");
+    self->core.stopping = true;
+    expect_unready(self, "the job is over");
+    fixture_destroy(&self);
+}

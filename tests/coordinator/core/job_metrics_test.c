@@ -17,7 +17,7 @@ told(const fixture_t *self)
 {
     cadre_metrics_text_t text = {.bytes = NULL};
     size_t size_bytes = 0;
-    cadre_job_metrics(&self->core, self->now_ms, &text);
+    cadre_core_metrics(&self->core, self->now_ms, &text);
     return cadre_metrics_text_take(&text, &size_bytes);
 }
 
@@ -26,32 +26,6 @@ expect_told(const fixture_t *self, const char *line)
 {
     cadre_auto(cadre_free) char *text = told(self);
     cr_expect(strstr(text, line), "%s is not in %s", line, text);
-}
-
-static void
-expect_unready(const fixture_t *self, const char *why)
-{
-    char text[CADRE_JOB_UNREADY_SIZE];
-    cadre_job_unready(&self->core, text);
-    cr_expect_str_eq(text, why);
-}
-
-Test(job_metrics, a_job_is_ready_while_all_its_shards_are)
-{
-    fixture_t *self = new_job(2);
-    self->core.recovery.places[0].state = CADRE_PLACE_READY;
-    self->core.recovery.places[1].state = CADRE_PLACE_READY;
-    expect_unready(self, "");
-    self->core.recovery.places[1].state = CADRE_PLACE_AWAY;
-    expect_unready(self, "shard 1 of 2 is away");
-    self->core.recovery.places[0].state = CADRE_PLACE_RESTORING;
-    expect_unready(self, "shard 0 of 2 is restoring");
-    self->core.fatal = CADRE_EUNAVAILABLE;
-    snprintf(self->core.fatal_text, sizeof(self->core.fatal_text), "no ps");
-    expect_unready(self, "the job cannot go on: no ps");
-    self->core.stopping = true;
-    expect_unready(self, "the job is over");
-    fixture_destroy(&self);
 }
 
 Test(job_metrics, tasks_are_told_with_what_their_heartbeats_say)
