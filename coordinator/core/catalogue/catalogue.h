@@ -68,7 +68,9 @@ struct cadre_dataset {
     uint32_t id;
     char *name;
     char *description;
-    cadre_outbox_entry_t told;    /* the DATASET, once it was sent: of announcements */
+    cadre_outbox_entry_t told; /* the DATASET, once it was sent: of announcements */
+
+    /* What workers say of it and what it therefore is: kept by worker_admission. */
     cadre_data_answer_t *answers; /* of the workers that are there, in the order they came */
     uint32_t answer_count;
     uint64_t answered_ms; /* when the first of all came; 0: none has */
@@ -77,7 +79,8 @@ struct cadre_dataset {
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_dataset_info_t info;
     uint64_t hash;
-    /* the epoch being handed out */
+
+    /* The epoch being handed out: kept by the API. */
     uint64_t order;
     int64_t next;
     int64_t batch_size;
@@ -89,10 +92,12 @@ struct cadre_resource {
     uint32_t id;
     char *name;
     uint64_t seed;
-    cadre_closure_t *call;       /* function, variables, arguments: never in a queue */
-    cadre_suspicion_t suspicion; /* whether its build kills workers */
-    uint64_t trial;              /* incarnation of the worker that has; 0: none */
-    char *error;                 /* why it has failed, for good and everywhere; NULL: it has not */
+    cadre_closure_t *call; /* function, variables, arguments: never in a queue */
+
+    /* Whether it kills those who build it: kept by resources. */
+    cadre_suspicion_t suspicion;
+    uint64_t trial; /* incarnation of the worker that tries it, as dispatch/trials chose; 0: none */
+    char *error;    /* why it has failed, for good and everywhere; NULL: it has not */
 };
 
 typedef struct {
