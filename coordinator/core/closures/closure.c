@@ -24,6 +24,7 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     free(self->batches);
     free(self->resources);
@@ -32,11 +33,13 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
     }
+
     free(self->names);
     cadre_tensor_list_fini(&self->tensors);
     for (size_t i = 0; i < self->argument_count; i++) {
         cadre_closure_argument_fini(&self->arguments[i]);
     }
+
     free(self->arguments);
     cadre_results_unref(&self->results);
     free(self);
@@ -60,12 +63,14 @@ cadre_closure_take_values(cadre_closure_t *self)
 {
     size_t size_bytes = self->tensors.size_bytes;
     size_t chunks = self->tensors.chunk_count;
+
     for (size_t i = 0; i < self->argument_count; i++) {
         cadre_closure_argument_t *argument = &self->arguments[i];
         int status = cadre_closure_argument_take(argument);
         if (status < 0) {
             return status;
         }
+
         size_bytes += argument->value.size_bytes;
         chunks += argument->value.chunk_count;
         if (size_bytes > CADRE_ARGUMENTS_SIZE_MAX || chunks > CADRE_MESSAGE_CHUNKS_MAX) {
@@ -76,6 +81,7 @@ cadre_closure_take_values(cadre_closure_t *self)
                               CADRE_MESSAGE_CHUNKS_MAX);
         }
     }
+
     return 0;
 }
 
@@ -184,11 +190,13 @@ cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
     } else {
         self->first = closure->next;
     }
+
     if (closure->next) {
         closure->next->previous = closure->previous;
     } else {
         self->last = closure->previous;
     }
+
     closure->next = NULL;
     closure->previous = NULL;
     self->count--;
@@ -206,11 +214,13 @@ link_between(cadre_closure_list_t *self, cadre_closure_t *before, cadre_closure_
     } else {
         self->first = closure;
     }
+
     if (after) {
         after->previous = closure;
     } else {
         self->last = closure;
     }
+
     self->count++;
 }
 
@@ -223,6 +233,7 @@ cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
         from_front = from_front->next;
         from_back = from_back->previous;
     }
+
     if (!from_front || from_front->id > closure->id) {
         link_between(self, from_front ? from_front->previous : NULL, closure, from_front);
     } else {

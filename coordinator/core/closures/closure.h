@@ -74,8 +74,8 @@ typedef struct cadre_closure {
     uint64_t deadline_ms; /* of one attempt; 0: none */
     uint32_t overruns;    /* attempts that ran past it */
     uint64_t overran_on
-        [CADRE_OVERRUNS_MAX]; /* workers (incarnations) that do not get it again; 0: that one may */
-    uint32_t device_failures; /* attempts that devices have ended */
+        [CADRE_OVERRUNS_MAX];    /* incarnations that do not get it; 0: none, or let in again */
+    uint32_t device_failures;    /* attempts that devices have ended */
     cadre_suspicion_t suspicion; /* whether it kills workers, */
     uint64_t trial;              /* and incarnation of the one that is to try; 0: none */
     uint64_t sequence;           /* the caller's number; 0: none */

@@ -102,6 +102,7 @@ enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
     if (!lane) {
         lane = add_lane(self, &needs);
     }
+
     closure->state = CADRE_CLOSURE_QUEUED;
     closure->lane = lane;
     (*count_of(self, closure))++;
@@ -169,12 +170,14 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closu
     while (closure && closure->id != 0 && !may_go(closure, below, filter)) {
         closure = closure->next;
     }
+
     if (closure && closure->id != 0) {
         return closure;
     }
     if (below != CADRE_QUEUE_NEW_TOO) {
         return NULL;
     }
+
     cadre_closure_t *ready = unless_kept_back(lane->ready.first, filter);
     return ready ? ready : unless_kept_back(closure, filter);
 }
@@ -260,6 +263,12 @@ cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_
     return now_ms - self->since_ms >= limit_ms;
 }
 
+void
+cadre_unserved_end(cadre_unserved_t *self)
+{
+    self->waits = false;
+}
+
 static const cadre_closure_t *
 first_unserved_tagged(const cadre_closure_lane_t *lane, cadre_is_unserved_t *is_unserved,
                       const void *context)
@@ -280,6 +289,7 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
         cadre_closure_lane_t *lane = self->lanes[i];
         const cadre_closure_t *common = lane->ready.first ? lane->ready.first : lane->common.first;
         const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
+
         common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;
         lane->common_unserved.waits = lane->common_unserved.waits && common;
         lane->tagged_unserved.waits = lane->tagged_unserved.waits && tagged;
@@ -290,5 +300,6 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
             found = tagged;
         }
     }
+
     return (cadre_closure_t *)(uintptr_t)found; /* it is in a list of ours */
 }

@@ -36,6 +36,7 @@ hold_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
             missing++;
         }
     }
+
     return missing;
 }
 
@@ -57,6 +58,7 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     if (closure->tag == CADRE_TAG_NONE) {
         cadre_barriers_leave(&self->barriers, closure->interval);
     }
+
     cadre_barriers_leave(&self->drop_barriers, closure->drop_interval);
     if (results) {
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
@@ -130,6 +132,7 @@ end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
     const cadre_closure_end_t how = {.status = status, .text = text};
     cadre_closure_list_t *lists[] = {&self->blocked, &self->aside};
+
     self->common_aside = 0;
     self->common_blocked = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
@@ -139,6 +142,7 @@ end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
             end(self, closure, &how);
         }
     }
+
     while (self->lanes.common + self->lanes.tagged > 0) {
         cadre_closure_t *closure = cadre_closure_lanes_any(&self->lanes);
         cadre_closure_lanes_remove(&self->lanes, closure);
@@ -203,6 +207,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     if (self->cancelling || self->error < 0 || is_full(self, closure)) {
         return CADRE_EAGAIN;
     }
+
     cadre_assert(closure->state == CADRE_CLOSURE_NEW);
     closure->missing = hold_arguments(self, closure);
     closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
@@ -214,6 +219,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
         self->common_blocked += closure->tag == CADRE_TAG_NONE ? 1 : 0;
         return 0;
     }
+
     cadre_closure_lanes_push(&self->lanes, closure);
     return 0;
 }
@@ -335,6 +341,7 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
         cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
         (*in_flight_of(self, closure))--;
     }
+
     cadre_results_t *results = closure->results ? cadre_results_ref(closure->results) : NULL;
     end(self, closure, how);
     if (results && how->status < 0) {
@@ -344,9 +351,11 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
     } else if (results) {
         unblock(self, results);
     }
+
     if (how->status < 0 && how->status != CADRE_ECANCELLED) {
         fail(self, how);
     }
+
     settle(self);
     cadre_results_unref(&results);
 }
@@ -374,6 +383,7 @@ cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
     if (self->in_flight > 0 || self->tagged_in_flight > 0) {
         return CADRE_EAGAIN;
     }
+
     int error = self->error;
     if (self->error_count > 1) {
         snprintf(text, CADRE_CLOSURE_ERROR_SIZE, "%.700s (and %zu more failed)", self->error_text,
@@ -381,6 +391,7 @@ cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
     } else {
         snprintf(text, CADRE_CLOSURE_ERROR_SIZE, "%s", self->error_text);
     }
+
     self->error = 0;
     self->error_count = 0;
     return error;

@@ -15,6 +15,7 @@ cadre_closure_words(const cadre_closure_t *closure, const cadre_catalogue_t *cat
         snprintf(where, sizeof(where), "on %s for %" PRIu64 " s",
                  cadre_member_name(closure->worker, name), (now_ms - closure->begun_ms) / 1000);
     }
+
     snprintf(text, CADRE_WAITING_TEXT_SIZE,
              "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64, closure->id,
              catalogue->functions[closure->function - 1]->name, where, closure->attempt);

@@ -32,10 +32,12 @@ cadre_results_unref(cadre_results_t **self_p)
     if (!self || --self->references > 0) {
         return;
     }
+
     cadre_assert(!self->waiting_first);
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
     }
+
     free(self->names);
     free(self->text);
     free(self->holders);
@@ -64,6 +66,7 @@ holder_of(cadre_results_t *self, uint64_t worker)
     if (holder) {
         return holder;
     }
+
     if (self->holder_count < CADRE_VALUE_HOLDERS_MAX) {
         self->holders =
             cadre_realloc(self->holders, self->holder_count + 1, sizeof(*self->holders));
@@ -71,6 +74,7 @@ holder_of(cadre_results_t *self, uint64_t worker)
     } else {
         holder = &self->holders[self->holder_next++ % CADRE_VALUE_HOLDERS_MAX];
     }
+
     *holder = (cadre_value_holder_t){.worker = worker};
     return holder;
 }
@@ -112,6 +116,7 @@ kept_by_worker(const cadre_results_t *self)
         }
         cadre_tensor_list_fini(&tensor);
     }
+
     return kept;
 }
 
@@ -127,15 +132,18 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
         self->text = cadre_strdup(text ? text : "");
         return;
     }
+
     if (!message) {
         return;
     }
+
     const cadre_closure_done_message_t *done = &message->closure_done;
     self->name_count = done->names.count;
     self->names = cadre_calloc(self->name_count, sizeof(char *));
     for (size_t i = 0; i < self->name_count; i++) {
         self->names[i] = cadre_strdup(done->names.items[i]);
     }
+
     cadre_tensor_list_share(&self->tensors, done->tensors, message->chunks, message->chunk_count);
     self->attempt = done->attempt;
     uint64_t kept = kept_by_worker(self);
@@ -204,10 +212,12 @@ cadre_closure_argument_check(const cadre_closure_argument_t *self)
     if (!self->from->ended) {
         return 0;
     }
+
     if (self->from->status < 0) {
         return cadre_fail(self->from->status, "argument %s is of a closure that has failed: %s",
                           self->name, self->from->text);
     }
+
     int status = cadre_results_find(self->from, self->result, &position);
     return status < 0 ? cadre_fail_within(status, "argument %s", self->name) : 0;
 }
@@ -218,11 +228,13 @@ cadre_closure_argument_take(cadre_closure_argument_t *self)
     if (self->is_there) {
         return 0;
     }
+
     cadre_assert(self->from->ended);
     int status = cadre_results_find(self->from, self->result, &self->position);
     if (status == 0) {
         status = cadre_tensor_list_part(&self->from->tensors, self->position, &self->value);
     }
+
     self->is_there = status == 0;
     return status < 0 ? cadre_fail_within(status, "argument %s", self->name) : 0;
 }
@@ -239,6 +251,7 @@ cadre_closure_argument_wait(cadre_closure_argument_t *self)
     } else {
         self->from->waiting_first = self;
     }
+
     self->from->waiting_last = self;
 }
 
@@ -248,12 +261,14 @@ cadre_closure_argument_wait_no_more(cadre_closure_argument_t *self)
     if (!self->waits) {
         return;
     }
+
     self->waits = false;
     if (self->previous) {
         self->previous->next = self->next;
     } else {
         self->from->waiting_first = self->next;
     }
+
     if (self->next) {
         self->next->previous = self->previous;
     } else {

@@ -57,6 +57,7 @@ expected(const cadre_suspicion_t *self, const cadre_death_t *death)
         had_ms += self->victims[i].had_ms;
         deaths += self->victims[i].deaths;
     }
+
     cadre_record_t all = without(&death->all, had_ms, deaths);
     cadre_record_t place =
         without(&death->place, death->had_ms + (here ? here->had_ms : 0), here ? here->deaths : 0);
@@ -76,6 +77,7 @@ cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death)
         victim = &self->victims[self->victim_count++];
         *victim = (cadre_victim_t){.index = death->index};
     }
+
     victim->process = death->process;
     snprintf(victim->host, sizeof(victim->host), "%s", death->host);
     victim->had_ms += death->had_ms;
@@ -93,11 +95,13 @@ cadre_suspicion_forgive(cadre_suspicion_t *self, uint64_t incarnation)
     if (self->deaths == 0 || self->last == 0 || self->last != incarnation) {
         return false;
     }
+
     cadre_victim_t *victim = find(self, self->last_index);
     victim->had_ms -= self->last_ms;
     if (--victim->deaths == 0) {
         *victim = self->victims[--self->victim_count];
     }
+
     self->expected -= self->last_expected;
     self->last = 0;
     self->deaths--;

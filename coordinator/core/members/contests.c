@@ -17,9 +17,11 @@ cadre_contests_since(cadre_contests_t *self, const cadre_task_t *task, uint64_t 
             return self->items[i].since_ms;
         }
     }
+
     if (self->count == CADRE_CONTESTS_MAX) {
         take_out(self, 0);
     }
+
     self->items[self->count++] = (cadre_contest_t){.task = *task, .since_ms = now_ms};
     return now_ms;
 }

@@ -100,6 +100,7 @@ cadre_leases_keep(const cadre_leases_t *self, cadre_member_t *member, uint64_t n
     if (is_ended_by_us) {
         cadre_membership_keep(member, until_ms);
     }
+
     return is_ended_by_us;
 }
 

@@ -23,6 +23,7 @@ cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, uint6
 {
     const cadre_core_options_t *options = self->links.options;
     cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_WELCOME);
+
     message.request = request;
     message.welcome = (cadre_welcome_message_t){.index = member->index,
                                                 .job = options->job,
@@ -107,12 +108,14 @@ choose_protocol(const cadre_members_t *self, const cadre_hello_message_t *hello,
                           hello->build, hello->lowest, hello->highest, build, CADRE_PROTOCOL_LOWEST,
                           CADRE_PROTOCOL_VERSION);
     }
+
     if (hello->highest == CADRE_PROTOCOL_VERSION && hello->schema != cadre_message_schema_hash()) {
         return cadre_fail(CADRE_EPROTOCOL,
                           "build %s and the coordinator's build %s lay out the messages of "
                           "protocol %d differently: run the same release",
                           hello->build, build, CADRE_PROTOCOL_VERSION);
     }
+
     *chosen =
         hello->highest < CADRE_PROTOCOL_VERSION ? (uint32_t)hello->highest : CADRE_PROTOCOL_VERSION;
     return 0;
@@ -199,9 +202,11 @@ contest_holder(cadre_members_t *self, const cadre_task_t *from, const cadre_hell
             .died = died};
         return CADRE_EAGAIN;
     }
+
     if (!has_waited(self, from, verdict) || holder->kept) {
         return CADRE_EAGAIN;
     }
+
     return cadre_fail(CADRE_EREFUSED, "%s is process %" PRIu32 " on %.100s, which is heard",
                       cadre_member_name(holder, name), holder->process, holder->host);
 }
@@ -217,9 +222,11 @@ contest_all(cadre_members_t *self, const cadre_task_t *from, cadre_hello_verdict
         const cadre_member_t *holder = self->links.membership->ps[i];
         some_silent = some_silent || holder->kept || is_silent(self, holder);
     }
+
     if (some_silent || !has_waited(self, from, verdict)) {
         return CADRE_EAGAIN; /* a place that its holder loses is free then */
     }
+
     return cadre_fail(CADRE_EFULL, "all %" PRIu32 " ps of the job are there, and heard", ps_count);
 }
 
@@ -248,9 +255,11 @@ check_room(const cadre_members_t *self, const cadre_task_t *from)
         self->links.membership->worker_count < limit) {
         return 0;
     }
+
     if (has_silent_worker(self)) {
         return CADRE_EAGAIN;
     }
+
     return cadre_fail(CADRE_EFULL, "the coordinator has descriptors for %" PRIu32 " workers: %s",
                       limit, options->workers_why);
 }
@@ -273,6 +282,7 @@ check_place(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_m
     if (is_open && membership->ps_joined == membership->ps_count) {
         return contest_all(self, from, verdict);
     }
+
     return check_room(self, from);
 }
 
@@ -289,14 +299,18 @@ admit(cadre_members_t *self, const cadre_task_t *from, const cadre_message_t *me
     if (status < 0) {
         return status;
     }
+
     status = check_folders(hello, needs_folder);
     if (status < 0) {
         return status;
     }
+
     status = check_guarded(self, hello);
     if (status < 0) {
         return status;
     }
+
+    /* Last, as the one that may be waited for: what was checked before does not change. */
     status = check_place(self, from, hello, verdict);
     if (status < 0) {
         return status;
@@ -307,6 +321,7 @@ admit(cadre_members_t *self, const cadre_task_t *from, const cadre_message_t *me
     if (status < 0) {
         return status;
     }
+
     cadre_membership_note_terms(verdict->member, protocol, message->key);
     cadre_contests_forget(&self->contests, from->incarnation);
     return 0;
@@ -342,6 +357,7 @@ cadre_members_on_hello(cadre_members_t *self, const cadre_task_t *from,
     if (known && is_answered(self, known, hello)) {
         return verdict;
     }
+
     if (known && is_confused(known, hello)) {
         return (cadre_hello_verdict_t){
             .outcome = CADRE_HELLO_REPLACES, .member = known, .why = "it serves another shard"};
@@ -349,8 +365,9 @@ cadre_members_on_hello(cadre_members_t *self, const cadre_task_t *from,
 
     int status = admit(self, from, message, needs_folder, &verdict);
     if (status == CADRE_EAGAIN) {
-        return verdict;
+        return verdict; /* a task that is not answered says HELLO again */
     }
+
     if (status < 0) {
         refuse_hello(self, from, hello, status);
         verdict.outcome = CADRE_HELLO_REFUSED;
@@ -366,6 +383,7 @@ cadre_members_on_hello(cadre_members_t *self, const cadre_task_t *from,
             self->links.effects, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
             cadre_member_name(member, name), member->host, member->process, member->slots);
     }
+
     return verdict;
 }
 

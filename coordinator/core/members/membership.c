@@ -36,6 +36,7 @@ cadre_membership_fini(cadre_membership_t *self)
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
         destroy(member);
     }
+
     cadre_u64_map_fini(&self->members);
     free(self->ps);
     free(self->ps_last);
@@ -72,11 +73,13 @@ cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *fr
     if (from->index != hello->index || cadre_membership_find(self, from->incarnation)) {
         return NULL;
     }
+
     if (from->role == CADRE_ROLE_PS && hello->index < self->ps_count) {
         holder = self->ps[hello->index];
     } else if (from->role == CADRE_ROLE_WORKER && hello->index < self->worker_capacity) {
         holder = self->workers[hello->index];
     }
+
     return was_replaced(self, from->incarnation) ? NULL : holder;
 }
 
@@ -101,10 +104,12 @@ grow_workers(cadre_membership_t *self, uint32_t index)
     if (index < self->worker_capacity) {
         return;
     }
+
     uint32_t capacity = self->worker_capacity ? self->worker_capacity : 8;
     while (capacity <= index) {
         capacity *= 2;
     }
+
     self->workers = cadre_realloc(self->workers, capacity, sizeof(*self->workers));
     self->worker_last = cadre_realloc(self->worker_last, capacity, sizeof(*self->worker_last));
     self->records = cadre_realloc(self->records, capacity, sizeof(*self->records));
@@ -115,6 +120,7 @@ grow_workers(cadre_membership_t *self, uint32_t index)
         self->died[i] = 0;
         self->worker_last[i] = 0;
     }
+
     self->worker_capacity = capacity;
 }
 
@@ -148,10 +154,12 @@ take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
             return cadre_fail(CADRE_EFULL, "all %u ps of the job are there", self->ps_count);
         }
     }
+
     if (index >= self->ps_count) {
         return cadre_fail(CADRE_EINVALID, "ps index %" PRIu64 " in a job of %u ps", index,
                           self->ps_count);
     }
+
     cadre_assert(!self->ps[index]);
     self->ps[index] = member;
     insist(self, &self->ps_last[index], &member->task);
@@ -166,10 +174,12 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     if (needs_place(member, index, self->workers, self->worker_capacity)) {
         index = free_index(self->workers, self->worker_capacity);
     }
+
     if (index >= CADRE_TASKS_MAX) {
         return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
                           CADRE_TASKS_MAX);
     }
+
     grow_workers(self, (uint32_t)index);
     cadre_assert(!self->workers[index]);
     self->workers[index] = member;
@@ -179,9 +189,11 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
         self->records[index].deaths--;
         self->died[index] = 0;
     }
+
     if (index >= self->worker_places) {
         self->worker_places = (uint32_t)index + 1;
     }
+
     member->index = (uint32_t)index;
     return 0;
 }
@@ -196,12 +208,14 @@ take_place(cadre_membership_t *self, cadre_member_t *member, const cadre_hello_m
                           cadre_role_text(task->role), task->index,
                           cadre_role_text((cadre_role_t)hello->role), hello->index);
     }
+
     if (task->role == CADRE_ROLE_PS) {
         return take_ps_place(self, member, hello->index);
     }
     if (task->role == CADRE_ROLE_WORKER) {
         return take_worker_place(self, member, hello->index);
     }
+
     return cadre_fail(CADRE_EINVALID, "role %s does not join", cadre_role_text(task->role));
 }
 
@@ -212,29 +226,42 @@ set_text(char **text, const char *value)
     *text = cadre_strdup(value);
 }
 
+/* Adds a task that is no member. */
+static int
+add_member(cadre_membership_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+           uint64_t now_ms, cadre_member_t **out)
+{
+    if (was_replaced(self, from->incarnation)) {
+        return cadre_fail(CADRE_EFENCED, "a newer process has taken the place of this one");
+    }
+    if (self->members.count >= CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_EFULL, "the job has %d tasks, the most there can be",
+                          CADRE_TASKS_MAX);
+    }
+
+    cadre_member_t *member = cadre_calloc(1, sizeof(*member));
+    member->task = *from;
+    member->joined_ms = now_ms;
+    int status = take_place(self, member, hello);
+    if (status < 0) {
+        destroy(member);
+        return status;
+    }
+    cadre_u64_map_put(&self->members, from->incarnation, member);
+    *out = member;
+    return 0;
+}
+
 int
 cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                       const cadre_hello_message_t *hello, uint64_t now_ms, cadre_member_t **out)
 {
     cadre_member_t *member = cadre_membership_find(self, from->incarnation);
-    if (!member) {
-        if (was_replaced(self, from->incarnation)) {
-            return cadre_fail(CADRE_EFENCED, "a newer process has taken the place of this one");
-        }
-        if (self->members.count >= CADRE_TASKS_MAX) {
-            return cadre_fail(CADRE_EFULL, "the job has %d tasks, the most there can be",
-                              CADRE_TASKS_MAX);
-        }
-        member = cadre_calloc(1, sizeof(*member));
-        member->task = *from;
-        member->joined_ms = now_ms;
-        int status = take_place(self, member, hello);
-        if (status < 0) {
-            destroy(member);
-            return status;
-        }
-        cadre_u64_map_put(&self->members, from->incarnation, member);
+    int status = member ? 0 : add_member(self, from, hello, now_ms, &member);
+    if (status < 0) {
+        return status;
     }
+
     set_text(&member->host, hello->host);
     set_text(&member->address, hello->address);
     set_text(&member->devices, hello->devices);
@@ -268,6 +295,7 @@ cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member)
         self->workers[member->index] = NULL;
         self->worker_count--;
     }
+
     cadre_u64_map_take(&self->members, member->task.incarnation);
     destroy(member);
 }
@@ -342,15 +370,18 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
 {
     uint64_t suspect_ms = lease_ms < CADRE_SUSPECT_MS ? lease_ms : CADRE_SUSPECT_MS;
     cadre_member_t *member = NULL;
+
     if (self->members.count == 0) {
         self->look_ms = 0;
         *due_ms = UINT64_MAX;
         return NULL;
     }
+
     *due_ms = self->look_ms;
     if (now_ms < self->look_ms) {
         return NULL; /* whoever was heard since is due later still */
     }
+
     self->look_ms = now_ms;
     uint64_t look_ms = now_ms + suspect_ms; /* by when one that was suspect may be so again */
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
@@ -361,6 +392,7 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
         uint64_t next_ms = member->heard_ms + (member->suspect ? lease_ms : suspect_ms);
         look_ms = next_ms < look_ms ? next_ms : look_ms;
     }
+
     self->look_ms = look_ms;
     *due_ms = look_ms;
     return NULL;

@@ -162,8 +162,8 @@ bool cadre_membership_note_heartbeat(cadre_member_t *member,
 /* Notes that a worker finishes what it has and leaves, be it `asked` by the API or not. */
 void cadre_membership_drain(cadre_member_t *worker, bool asked);
 
-/* Notes that a member's connection has closed, and that it is expected to be heard over another one
- * by `until_ms`; once, until it is. */
+/* Notes that a member's connection has closed, and that it has until `until_ms` to be heard over
+ * another one. Further calls change nothing until it has been heard. */
 void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
 
 /* The first member that has been silent for `lease_ms`, or NULL; marks the suspect ones on the way.

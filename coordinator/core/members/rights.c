@@ -50,6 +50,7 @@ cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
     if (message->key != member->key) {
         return cadre_fail(CADRE_EREFUSED, "another key than it joined under");
     }
+
     return check_name(member, from);
 }
 
@@ -59,10 +60,12 @@ cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre_send
 {
     char task[CADRE_TASK_TEXT_SIZE];
     char key[CADRE_KEY_ID_TEXT_SIZE];
+
     self->dropped += count;
     if (self->due_ms > self->effects->now_ms) {
         return; /* a flood of them is told in one line now and then */
     }
+
     self->due_ms = self->effects->now_ms + CADRE_DROPPED_LOG_MS;
     cadre_effects_log(
         self->effects, 'W', "messages_dropped",
