@@ -298,7 +298,7 @@ CHECKPOINTS = [
      swap("> barrier",
           "> barrier || self->alive[self->first + (size_t)(barrier - self->oldest)] == 0")),
     ("resumed-too-soon", "an automatic checkpoint comes before the variables are made again",
-     "coordinator/core automatic_due_ms",
+     "coordinator/core schedule_automatic",
      swap("self->links.catalogue->variable_count == 0 || is_resuming(self)",
           "(is_resuming(self) && self->links.catalogue->variable_count == 0)")),
     ("later-forgotten", "numbers of closures that end above an open cut are in no later manifest",

@@ -71,7 +71,7 @@ cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
     }
 }
 
-/* How much has been done that a checkpoint would hold: a number that only goes up. */
+/* Returns how much has been done that a checkpoint would hold: a number that only goes up. */
 static uint64_t
 done(const cadre_checkpoint_t *self)
 {
@@ -84,7 +84,7 @@ done(const cadre_checkpoint_t *self)
     return count;
 }
 
-/* A variable that was resumed and is not there, NULL when there is none. */
+/* Returns a variable that was resumed and is not there; NULL when there is none. */
 static const char *
 missing(cadre_checkpoint_t *self)
 {
@@ -97,6 +97,7 @@ missing(cadre_checkpoint_t *self)
         free(name);
         self->awaited_count--;
     }
+
     return NULL;
 }
 
@@ -140,6 +141,7 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
     if (!self->enabled) {
         return cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
     }
+
     cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
     set_state(self, CADRE_CHECKPOINT_OPENING);
     free(self->progress);
@@ -150,9 +152,11 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
     if (!self->shards) {
         self->shards = cadre_calloc(self->links.options->ps_count, sizeof(*self->shards));
     }
+
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         self->shards[i] = (cadre_written_shard_t){.taken = false};
     }
+
     self->opens++;
     order(self, CADRE_STORE_OPEN, 0, NULL);
     return 0;
@@ -233,16 +237,25 @@ end(cadre_checkpoint_t *self, int status, const char *text)
     cadre_effects_note_progress(self->links.effects);
 }
 
+/* How a checkpoint has ended. */
+typedef enum {
+    GIVEN_UP,
+    COMMITTED,
+} ending_t;
+
+/* Tells the ps of a shard how a checkpoint has ended. */
 static void
-tell_end(cadre_checkpoint_t *self, uint32_t shard, uint64_t checkpoint, bool committed)
+tell_end(cadre_checkpoint_t *self, uint32_t shard, uint64_t checkpoint, ending_t ending)
 {
-    if (self->links.members->ps[shard] && checkpoint > 0) {
-        cadre_message_t message =
-            cadre_effects_message(self->links.effects, CADRE_MESSAGE_CHECKPOINT_END);
-        message.checkpoint_end =
-            (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = committed};
-        cadre_effects_send(self->links.effects, &self->links.members->ps[shard]->task, &message);
+    const cadre_member_t *ps = self->links.members->ps[shard];
+    if (!ps || checkpoint == 0) {
+        return;
     }
+    cadre_message_t message =
+        cadre_effects_message(self->links.effects, CADRE_MESSAGE_CHECKPOINT_END);
+    message.checkpoint_end = (cadre_checkpoint_end_message_t){.checkpoint = checkpoint,
+                                                              .committed = ending == COMMITTED};
+    cadre_effects_send(self->links.effects, &ps->task, &message);
 }
 
 static void
@@ -251,7 +264,8 @@ on_end_told(void *context, uint64_t shard, const cadre_message_t *reply, int sta
     (void)context, (void)shard, (void)reply, (void)status;
 }
 
-/* Asks for it until it is answered: an image that nobody ends would keep its memory. */
+/* Asks every shard to drop its image of a checkpoint that was given up, until it has answered: an
+ * image that nobody ends would keep its memory. */
 static void
 ask_shards_to_drop(cadre_checkpoint_t *self)
 {
@@ -272,6 +286,7 @@ give_up(cadre_checkpoint_t *self, int status, const char *text)
     if (self->state != CADRE_CHECKPOINT_OPENING) {
         ask_shards_to_drop(self);
     }
+
     self->failed_count++;
     cadre_effects_log(
         self->links.effects, 'W', "checkpoint_failed",
@@ -310,6 +325,7 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
     if (self->state != CADRE_CHECKPOINT_CUT) {
         return;
     }
+
     if (!reply || reply->type != CADRE_MESSAGE_SNAPSHOT_TAKEN) {
         cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED,
                                "a shard answered out of turn");
@@ -323,6 +339,8 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
     }
 }
 
+/* Notes what the cut holds: what has ended so far, and what was begun, which ends before the shards
+ * close it (I5). */
 static void
 note_what_is_below(cadre_checkpoint_t *self)
 {
@@ -351,11 +369,13 @@ cut(cadre_checkpoint_t *self)
                           "resumed holds them, this one does not\"",
                           self->id, lost, self->awaited_count);
     }
+
     set_state(self, CADRE_CHECKPOINT_CUT);
     note_what_is_below(self);
     if (!self->progress && self->on_progress) {
         self->progress = self->on_progress(self->progress_context, self->cut);
     }
+
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         self->shards[i].assigned = self->links.recovery->places[i].assigned;
         cadre_message_t message =
@@ -377,6 +397,7 @@ on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int statu
     if (self->state != CADRE_CHECKPOINT_WRITING || (answered && reply->reply.status == 0)) {
         return;
     }
+
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), "ps %" PRIu64 ": %.200s", shard,
              answered ? reply->reply.text : "it answered out of turn");
@@ -384,7 +405,7 @@ on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int statu
     cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED, text);
 }
 
-/* Nothing comes from below the cut any more: the shards write what they have of it. */
+/* Has the shards write what they have of the cut: nothing comes from below it any more (I5). */
 static void
 close_cut(cadre_checkpoint_t *self)
 {
@@ -411,19 +432,23 @@ cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
 {
     cadre_assert(shard < self->links.options->ps_count);
     if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
-        /* It says so until it hears of the end. */
-        tell_end(self, shard, written->checkpoint, written->checkpoint == self->last_id);
+        /* A ps says that it has written until it hears of the checkpoint's end. */
+        bool is_newest = written->checkpoint == self->last_id;
+        tell_end(self, shard, written->checkpoint, is_newest ? COMMITTED : GIVEN_UP);
         return;
     }
+
     if (self->state != CADRE_CHECKPOINT_WRITING) {
         return;
     }
+
     if (written->status != 0) {
         char text[CADRE_TEXT_SIZE_MAX];
         snprintf(text, sizeof(text), "ps %u: %.200s", shard, written->text);
         cadre_checkpoint_abort(self, -(int)written->status, text);
         return;
     }
+
     cadre_written_shard_t *entry = &self->shards[shard];
     entry->written = true;
     snprintf(entry->file, sizeof(entry->file), "%s", written->file);
@@ -446,20 +471,31 @@ cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *clo
 
 /* --- moving on --- */
 
+/* What each shard has to do for a checkpoint. */
+typedef enum {
+    OPEN_CUT,
+    WRITE_FILE,
+} duty_t;
+
 static bool
-all_shards(const cadre_checkpoint_t *self, bool written)
+has_done(const cadre_written_shard_t *shard, duty_t duty)
+{
+    return duty == OPEN_CUT ? shard->taken : shard->written;
+}
+
+static bool
+all_shards(const cadre_checkpoint_t *self, duty_t duty)
 {
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
-        const cadre_written_shard_t *shard = &self->shards[i];
-        if (written ? !shard->written : !shard->taken) {
+        if (!has_done(&self->shards[i], duty)) {
             return false;
         }
     }
     return true;
 }
 
-/* A variable that was resumed is being created again. A cut now would leave it out, with its values
- * on some shards already, and the commit would be one without it. */
+/* Whether a variable that was resumed is being created again. A cut now would leave it out, with
+ * its values on some shards already, and the commit would be one without it. */
 static bool
 is_creating_awaited(const cadre_checkpoint_t *self)
 {
@@ -500,6 +536,7 @@ give_restore_point(cadre_checkpoint_t *self, const char *path)
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         point.assigned[i] = self->shards[i].assigned;
     }
+
     cadre_recovery_on_commit(self->links.recovery, &point);
 }
 
@@ -514,13 +551,15 @@ retain(cadre_checkpoint_t *self)
     order(self, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
 }
 
-/* The newest checkpoint is this one, for whoever resumes and for shards that are restored. */
+/* Makes this checkpoint the newest, for whoever resumes and for shards that are restored. */
 static void
 take_commit(cadre_checkpoint_t *self, const char *path)
 {
+    /* All in one turn: nobody sees half of it. */
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
-        tell_end(self, i, self->id, true);
+        tell_end(self, i, self->id, COMMITTED);
     }
+
     free(self->last_path);
     self->last_path = cadre_strdup(path);
     self->last_id = self->id;
@@ -530,6 +569,7 @@ take_commit(cadre_checkpoint_t *self, const char *path)
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         self->last_bytes += self->shards[i].size_bytes;
     }
+
     self->saved = self->done;
     cadre_windows_raise(self->links.windows, self->cut);
     give_restore_point(self, path);
@@ -572,14 +612,16 @@ cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t 
     }
 }
 
-/* A resumed program may still be creating its variables again, a checkpoint could only lose those
- * that it has not come to. One whose checkpoint held none has until it runs something. */
+/* Whether a resumed program may still be creating its variables again: a checkpoint could only lose
+ * those that it has not come to. A program whose checkpoint held none has until its first closure.
+ */
 static bool
 is_resuming(cadre_checkpoint_t *self)
 {
     if (self->links.begun->next_id == self->links.begun->resumed_at) {
         return true;
     }
+
     const char *awaited = missing(self);
     if (awaited && !self->awaited_told) {
         self->awaited_told = true;
@@ -588,33 +630,39 @@ is_resuming(cadre_checkpoint_t *self)
                           "resumed is created again, or after one that the program saves\"",
                           awaited, self->awaited_count);
     }
+
     return awaited != NULL;
 }
 
-/* Puts off the next automatic checkpoint where nothing has changed, and returns when it begins;
- * UINT64_MAX for never. */
+/* Puts the next automatic checkpoint off where nothing has changed since the last one: it would
+ * only evict an older one that differs. But deleted variables stay in memory for a replay from the
+ * checkpoint before, and a new one lets them be freed. */
+static void
+put_off_the_same(cadre_checkpoint_t *self)
+{
+    bool is_same =
+        done(self) == self->saved && self->links.drops->done == self->links.drops->retired;
+    if (self->due_ms == 0 || (self->links.effects->now_ms >= self->due_ms && is_same)) {
+        self->due_ms = self->links.effects->now_ms + self->every_ms;
+    }
+}
+
+/* Schedules the next automatic checkpoint, and returns when it begins; UINT64_MAX for never. */
 static uint64_t
-automatic_due_ms(cadre_checkpoint_t *self, bool may_begin)
+schedule_automatic(cadre_checkpoint_t *self, bool may_begin)
 {
     bool automatic = self->enabled && self->every_ms > 0;
     if (!automatic || !may_begin || self->links.catalogue->variable_count == 0 ||
         is_resuming(self)) {
         return UINT64_MAX;
     }
-    /* If nothing has changed since the last checkpoint, the next would only evict an older one that
-     * differs. But deleted variables stay in memory for a replay from the checkpoint before, and a
-     * new one lets them be freed. */
-    bool is_same =
-        done(self) == self->saved && self->links.drops->done == self->links.drops->retired;
-    if (self->due_ms == 0 || (self->links.effects->now_ms >= self->due_ms && is_same)) {
-        self->due_ms = self->links.effects->now_ms + self->every_ms;
-    }
+    put_off_the_same(self);
     return self->due_ms;
 }
 
 /* --- what it waits for --- */
 
-/* The oldest closure below the cut, by what it is and where. */
+/* Writes which closure below the cut is the oldest, by what it is and where. */
 static void
 describe_oldest(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
@@ -627,17 +675,35 @@ describe_oldest(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS
         self->below);
 }
 
-/* The first shard that has not done its part. */
+/* Returns the first shard that has not done its duty; the last when all have. */
 static uint32_t
-laggard(const cadre_checkpoint_t *self, bool written)
+laggard(const cadre_checkpoint_t *self, duty_t duty)
 {
     uint32_t shard = 0;
-    const cadre_written_shard_t *shards = self->shards;
-    while (shard + 1 < self->links.options->ps_count &&
-           (written ? shards[shard].written : shards[shard].taken)) {
+    while (shard + 1 < self->links.options->ps_count && has_done(&self->shards[shard], duty)) {
         shard++;
     }
     return shard;
+}
+
+/* Returns what a draft waits for before its cut. */
+static const char *
+what_opening_waits_for(const cadre_checkpoint_t *self, const char *recovery)
+{
+    if (!self->draft) {
+        return "the store to make a directory for it";
+    }
+    return recovery ? recovery : "a resumed variable to be created";
+}
+
+/* Returns what holds up a commit that was ordered. */
+static const char *
+what_commit_waits_for(const cadre_checkpoint_t *self, const char *recovery)
+{
+    if (!self->committed) {
+        return "the store to commit it";
+    }
+    return recovery ? recovery : "shards to be restored from the one before";
 }
 
 void
@@ -645,37 +711,33 @@ cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOIN
 {
     char words[CADRE_WAITING_TEXT_SIZE];
     const char *recovery = cadre_recovery_words(self->links.recovery, words);
+
     text[0] = '\0';
     switch (self->state) {
     case CADRE_CHECKPOINT_IDLE:
         break;
     case CADRE_CHECKPOINT_OPENING:
-        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
-                 !self->draft ? "the store to make a directory for it"
-                 : recovery   ? recovery
-                              : "a resumed variable to be created");
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s", what_opening_waits_for(self, recovery));
         break;
     case CADRE_CHECKPOINT_CUT:
-        if (self->below > 0) {
+        if (self->below > 0) { /* named first: a closure may run for long, a cut opens at once */
             describe_oldest(self, text);
         } else {
             snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to open the cut",
-                     laggard(self, false));
+                     laggard(self, OPEN_CUT));
         }
         break;
     case CADRE_CHECKPOINT_WRITING:
-        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to write its file", laggard(self, true));
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to write its file",
+                 laggard(self, WRITE_FILE));
         break;
     case CADRE_CHECKPOINT_COMMITTING:
-        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
-                 !self->committed ? "the store to commit it"
-                 : recovery       ? recovery
-                                  : "shards to be restored from the one before");
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s", what_commit_waits_for(self, recovery));
         break;
     }
 }
 
-/* Tells the log of a state that lasts. Returns when it would again. */
+/* Logs what a state that lasts waits for (I6). Returns when it would log again. */
 static uint64_t
 report(cadre_checkpoint_t *self)
 {
@@ -690,10 +752,12 @@ report(cadre_checkpoint_t *self)
                           served ? "training goes on, and so does the checkpoint"
                                  : "no worker is heard: training waits for one, too");
     }
+
     return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
 }
 
-/* A store that does not answer must not keep a shard from being restored. */
+/* Watches a commit: a store that does not answer must not keep a shard from being restored (I6),
+ * and one that has answered is believed when no shard begins with the checkpoint before. */
 static void
 watch_commit(cadre_checkpoint_t *self)
 {
@@ -706,6 +770,7 @@ watch_commit(cadre_checkpoint_t *self)
                           "that is lost meanwhile begins with the one before\"",
                           self->id, self->links.effects->now_ms - self->state_ms);
     }
+
     if (self->committed && !cadre_recovery_is_under_way(self->links.recovery)) {
         cadre_auto(cadre_free) char *path = self->committed;
         self->committed = NULL;
@@ -717,25 +782,31 @@ uint64_t
 cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
 {
     if (self->state == CADRE_CHECKPOINT_IDLE) {
-        if (self->links.effects->now_ms < automatic_due_ms(self, may_begin)) {
-            return automatic_due_ms(self, may_begin);
+        uint64_t due_ms = schedule_automatic(self, may_begin);
+        if (self->links.effects->now_ms < due_ms) {
+            return due_ms;
         }
         cadre_checkpoint_begin(self, NULL);
     }
+
+    /* A state that has nothing to wait for is left in the turn in which it began. */
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
         cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self)) {
         cut(self);
     }
-    if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(self, false)) {
+
+    if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(self, OPEN_CUT)) {
         close_cut(self);
     }
-    if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(self, true)) {
+    if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(self, WRITE_FILE)) {
         commit(self);
     }
     if (self->state == CADRE_CHECKPOINT_COMMITTING) {
         watch_commit(self);
     }
-    return self->state == CADRE_CHECKPOINT_IDLE ? automatic_due_ms(self, may_begin) : report(self);
+
+    return self->state == CADRE_CHECKPOINT_IDLE ? schedule_automatic(self, may_begin)
+                                                : report(self);
 }
 
 void

@@ -48,7 +48,7 @@ typedef enum {
 enum {
     CADRE_CHECKPOINT_REPORT_MS = 30000, /* in one state: what it waits for is logged, and again */
     CADRE_CHECKPOINT_COMMIT_MS = 30000, /* a lost shard waits for a commit no longer than this */
-    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* from one that failed to the next try */
+    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* after a failure, before one that makes room is tried */
     CADRE_CHECKPOINT_WAITS_SIZE = 512,  /* bytes of cadre_checkpoint_waits */
 };
 
@@ -88,7 +88,7 @@ typedef struct {
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
     uint64_t saved;    /* `done` of the newest commit; 0 once that could not be read */
-    uint64_t retry_ms; /* one that is needed to make room does not begin before */
+    uint64_t retry_ms; /* a checkpoint that is to make room for a replay begins no earlier */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
     uint64_t ended; /* the newest that is not under way any more */

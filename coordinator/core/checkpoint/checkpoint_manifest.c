@@ -106,6 +106,7 @@ progress_json(const cadre_checkpoint_t *self)
             return NULL;
         }
     }
+
     return json_pack("{s:o, s:o, s:o}", "user", user, "totals", totals_json(self), "sequences",
                      cadre_sequences_json(&self->held));
 }
@@ -117,6 +118,7 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
     if (!progress) {
         return CADRE_EINVALID;
     }
+
     cadre_manifest_t *manifest = cadre_calloc(1, sizeof(*manifest));
     manifest->job = cadre_strdup(self->links.options->job);
     manifest->id = self->id;
@@ -124,6 +126,8 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
     manifest->epoch = self->links.options->epoch;
     manifest->seed = self->links.options->seed;
     manifest->progress = progress;
+
+    /* Those that there were at the cut (I5): ids are in the order of creation. */
     manifest->variables = cadre_calloc(self->variable_count, sizeof(*manifest->variables));
     for (uint32_t i = 0; i < self->variable_count; i++) {
         const cadre_variable_t *variable = self->links.catalogue->variables[i];
@@ -132,11 +136,13 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
             fill_variable(&manifest->variables[manifest->variable_count++], variable);
         }
     }
+
     manifest->shard_count = self->links.options->ps_count;
     manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         fill_shard(&manifest->shards[i], self, i);
     }
+
     *out = manifest;
     return 0;
 }
@@ -160,6 +166,7 @@ cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals
                        &counted) < 0) {
         return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: %s", error.text);
     }
+
     cadre_totals_t read = {.scheduled = 0};
 #define UNPACK(name)                                                                               \
     if (!take_total(counted, #name, &read.name)) {                                                 \

@@ -22,6 +22,7 @@ hold_dispatch(cadre_replay_t *replay, const cadre_checkpoint_t *checkpoint,
         cadre_effects_log(effects, 'I', "dispatch_resumed", "closures=%zu bytes=%zu",
                           replay->kept.count, replay->size_bytes);
     }
+
     cadre_replay_hold(replay, holds);
 }
 
@@ -35,6 +36,7 @@ cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
     if (fullness == 0 || !cadre_recovery_is_calm(recovery)) {
         return;
     }
+
     if (!checkpoint->enabled) {
         size_t closures = replay->kept.count;
         size_t assigns = replay->assign_count;

@@ -28,6 +28,7 @@ find(const cadre_sequences_t *self, uint64_t number)
             high = middle;
         }
     }
+
     return low;
 }
 
@@ -51,10 +52,12 @@ cadre_sequences_add(cadre_sequences_t *self, uint64_t first, uint64_t last)
         last = self->ranges[end].last > last ? self->ranges[end].last : last;
         end++;
     }
+
     if (end == at) {
         insert(self, at, (cadre_sequence_range_t){first, last});
         return;
     }
+
     self->ranges[at] = (cadre_sequence_range_t){first, last};
     memmove(self->ranges + at + 1, self->ranges + end, (self->count - end) * sizeof(*self->ranges));
     self->count -= end - at - 1;
@@ -101,12 +104,14 @@ cadre_sequences_read(cadre_sequences_t *self, const json_t *list)
             (uint64_t)json_integer_value(first) <= before) {
             break;
         }
+
         before = (uint64_t)json_integer_value(last);
         cadre_sequences_add(self, (uint64_t)json_integer_value(first), before);
         if (i + 2 == count) {
             return 0;
         }
     }
+
     bool is_empty = json_is_array(list) && count == 0;
     return is_empty ? 0 : cadre_fail(CADRE_EMALFORMED, "sequence numbers that do not ascend");
 }
