@@ -40,6 +40,7 @@ span(cadre_closure_log_t *self, uint64_t first, uint64_t end)
     while (capacity < end - first) {
         capacity *= 2;
     }
+
     if (capacity > self->capacity) {
         cadre_closure_block_t **blocks = cadre_calloc(capacity, sizeof(cadre_closure_block_t *));
         for (uint64_t block = self->first; block < self->end; block++) {
@@ -49,6 +50,7 @@ span(cadre_closure_log_t *self, uint64_t first, uint64_t end)
         self->blocks = blocks;
         self->capacity = capacity;
     }
+
     self->first = first;
     self->end = end;
 }
@@ -65,10 +67,12 @@ cadre_closure_log_put(cadre_closure_log_t *self, cadre_closure_t *closure)
     } else if (block >= self->end) {
         span(self, self->first, block + 1);
     }
+
     cadre_closure_block_t **at = place(self, block);
     if (!*at) {
         *at = cadre_calloc(1, sizeof(**at));
     }
+
     cadre_closure_t **slot = &(*at)->closures[closure->number % CADRE_CLOSURE_LOG_BLOCK];
     cadre_assert(!*slot);
     *slot = closure;
@@ -87,6 +91,7 @@ at_or_after(const cadre_closure_log_t *self, uint64_t number)
         block = self->first;
         slot = 0;
     }
+
     for (; block < self->end; block++, slot = 0) {
         const cadre_closure_block_t *found = *place(self, block);
         for (; found && slot < CADRE_CLOSURE_LOG_BLOCK; slot++) {
@@ -95,6 +100,7 @@ at_or_after(const cadre_closure_log_t *self, uint64_t number)
             }
         }
     }
+
     return NULL;
 }
 
@@ -103,18 +109,22 @@ cadre_closure_log_take(cadre_closure_log_t *self, const cadre_closure_t *closure
 {
     cadre_closure_block_t **at = place(self, block_of(closure->number));
     cadre_closure_t **slot = &(*at)->closures[closure->number % CADRE_CLOSURE_LOG_BLOCK];
+
     cadre_assert(*slot == closure);
     *slot = NULL;
     self->count--;
     if (--(*at)->count == 0) {
         cadre_free(at);
     }
+
     while (self->first < self->end && !*place(self, self->first)) {
         self->first++;
     }
+
     while (self->end > self->first && !*place(self, self->end - 1)) {
         self->end--;
     }
+
     if (closure->number == self->lowest && self->count > 0) {
         self->lowest = at_or_after(self, closure->number)->number;
     }

@@ -29,6 +29,7 @@ cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *
 {
     uint32_t ps_count = links->options->ps_count;
     *self = (cadre_shard_recovery_t){.links = *links};
+
     self->places = cadre_calloc(ps_count, sizeof(*self->places));
     cadre_restore_points_init(&self->points);
     cadre_repairs_init(&self->repairs,
@@ -56,7 +57,7 @@ cadre_recovery_resume(cadre_shard_recovery_t *self, const char *path, uint64_t i
 
 /* --- what others are to do --- */
 
-/* The outcome, to be added to. */
+/* Returns the outcome, to be added to. */
 static cadre_recovery_outcome_t *
 outcome(cadre_shard_recovery_t *self)
 {
@@ -105,6 +106,7 @@ cadre_recovery_tell(const cadre_shard_recovery_t *self, const cadre_member_t *wo
     } else {
         return; /* told when it comes */
     }
+
     cadre_effects_send(self->links.effects, &worker->task, &message);
 }
 
@@ -142,7 +144,20 @@ cadre_recovery_point(const cadre_shard_recovery_t *self, uint32_t shard)
     return &self->points.at[self->places[shard].point];
 }
 
-/* Nothing runs again for a shard that was restored. */
+static const char *
+what_is_lost(uint64_t closures, uint64_t assigns)
+{
+    if (closures > 0 && assigns > 0) {
+        return "what they pushed to it and what was assigned since the cut is lost";
+    }
+    if (closures > 0) {
+        return "what they pushed to it since the cut is lost";
+    }
+    return assigns > 0 ? "what was assigned to it since the cut is lost" : "nothing is lost";
+}
+
+/* Counts and logs what a shard that was restored has lost for good, as nothing is kept to run again
+ * for it. */
 static void
 tell_loss(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -150,33 +165,33 @@ tell_loss(cadre_shard_recovery_t *self, uint32_t shard)
     uint64_t closures = self->links.replay->unsaved - point->unsaved;
     uint64_t assigns =
         self->places[shard].assigned - (point->assigned ? point->assigned[shard] : 0);
-    const char *next = closures > 0 && assigns > 0
-                           ? "what they pushed to it and what was assigned since the cut is lost"
-                       : closures > 0 ? "what they pushed to it since the cut is lost"
-                       : assigns > 0  ? "what was assigned to it since the cut is lost"
-                                      : "nothing is lost";
+
     outcome(self)->at_risk += cadre_restore_points_take_risk(
         &self->points, self->places[shard].point, self->links.replay->unsaved);
     cadre_effects_log(self->links.effects, closures + assigns > 0 ? 'W' : 'I', "ps_restored",
                       "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
                       " assignments_at_risk=%" PRIu64 " next=\"%s\"",
-                      shard, point->cut, self->places[shard].generation, closures, assigns, next);
+                      shard, point->cut, self->places[shard].generation, closures, assigns,
+                      what_is_lost(closures, assigns));
 }
 
+/* Has what a restored shard has lost run again (I3); where nothing is kept it is lost. */
 static void
 begin_replay(cadre_shard_recovery_t *self, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
-    cadre_begun_mark_stale(self->links.begun);
+    cadre_begun_mark_stale(self->links.begun); /* they may have pushed to it as it was (I3) */
     if (!self->links.replay->keeping) {
         tell_loss(self, shard);
         return;
     }
+
     bool has_work = cadre_replay_has_work(self->links.replay, point->cut, point->assigns);
     if (has_work) {
         self->places[shard].replaying = true;
         cadre_replay_begin(self->links.replay, point->cut, point->assigns);
     }
+
     cadre_effects_log(
         self->links.effects, 'I', "ps_restored",
         "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
@@ -188,19 +203,24 @@ begin_replay(cadre_shard_recovery_t *self, uint32_t shard)
         has_work ? "they run again, in front of new work" : "nothing is to run again");
 }
 
+/* Makes a shard READY, restored or as it was, and tells the workers who serves it. */
 static void
 become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 {
     cadre_place_t *place = &self->places[shard];
     const cadre_member_t *ps = self->links.members->ps[shard];
     bool restored = place->state == CADRE_PLACE_RESTORING;
+
     cadre_assert(ps); /* a shard whose ps is lost is away */
+
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
+    /* A CLOSURE names this sum: a worker that has missed a generation waits for the news (I3). */
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
     cadre_shard_health_begin_anew(&place->health, self->links.effects->now_ms);
+
     if (restored && place->lost_once) {
         outcome(self)->restored++;
         begin_replay(self, shard);
@@ -209,6 +229,7 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
                           "shard=%u generation=%" PRIu64 " ms=%" PRIu64, shard, place->generation,
                           self->links.effects->now_ms - place->lost_ms);
     }
+
     outcome(self)->is_ready = true;
     cadre_replay_release(self->links.replay);
     announce(self, shard);
@@ -233,6 +254,7 @@ on_refused(cadre_shard_recovery_t *self, uint32_t shard, const cadre_refusal_t *
                           "shard=%u path=\"%s\" why=\"%.200s\" next=\"the job cannot go on\"",
                           shard, cadre_recovery_point(self, shard)->path, refusal->text);
     }
+
     char text[CADRE_CLOSURE_ERROR_SIZE];
     snprintf(text, sizeof(text), "ps %u cannot begin: %s", shard, refusal->text);
     end_job(self, refusal->status, text);
@@ -253,18 +275,19 @@ cadre_recovery_retire_message(const cadre_shard_recovery_t *self, uint32_t varia
                                         self->places[shard].generation, checkpoint);
 }
 
-/* The lowest id of which an update may still count on a shard that begins there. */
+/* Returns the lowest id of which an update may still count on a shard that begins with `point`: the
+ * base of its applied window (I1). */
 static uint64_t
 window_base(const cadre_shard_recovery_t *self, const cadre_restore_point_t *point)
 {
     uint64_t base = cadre_begun_lowest(self->links.begun);
     uint64_t kept = cadre_replay_lowest(self->links.replay, point->cut);
-    base = kept < base ? kept : base;
+    base = cadre_min_u64(base, kept);
     return base > point->cut ? base : point->cut;
 }
 
-/* A ps that left its index open may have served another shard: it must not take what is on its way
- * to that one for its own. */
+/* Returns the generation that a shard begins. A ps that left its index open may have served another
+ * shard, and must not take what is on its way to that one for its own: so it is above all. */
 static uint64_t
 next_generation(const cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -274,11 +297,13 @@ next_generation(const cadre_shard_recovery_t *self, uint32_t shard)
     uint64_t last = self->places[shard].generation;
     for (uint32_t i = 0; is_open && i < self->links.options->ps_count; i++) {
         const cadre_place_t *place = &self->places[i];
-        last = place->lost_once && place->generation > last ? place->generation : last;
+        last = place->lost_once ? cadre_max_u64(place->generation, last) : last;
     }
     return last + 1;
 }
 
+/* Asks the ps of a shard to begin with its restore point, in a new generation: what was sent to the
+ * one before is fenced (I1). */
 static void
 begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -287,6 +312,7 @@ begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
     place->generation = next_generation(self, shard);
     place->holder = 0;
     place->begin_anew = false;
+
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
     place->drops = point->drops;
     cadre_repairs_begin(&self->repairs, shard,
@@ -296,7 +322,8 @@ begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
                                                 .ended = self->turn.ended});
 }
 
-/* Where nothing is kept, a shard that is whole would only lose what the others have. */
+/* Whether one lost shard takes all others back with it. Where nothing is kept, a shard that is
+ * whole would only lose what it has. */
 static bool
 rolls_back(const cadre_shard_recovery_t *self)
 {
@@ -312,23 +339,25 @@ has_pass_from_before_drops(const cadre_shard_recovery_t *self)
     if (!self->links.replay->keeping || self->points.at[1].drops == newest->drops) {
         return false;
     }
+
     for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
         const cadre_place_t *place = &self->places[shard];
         if (place->state == CADRE_PLACE_RESTORING && place->point == 1) {
             return true;
         }
     }
+
     return self->links.replay->active && self->links.replay->from < newest->cut;
 }
 
-/* What a shard that was lost is to begin with. Those of a rollback begin with the same: once one of
- * them had to begin with the checkpoint before, all do until the next commit. */
+/* Returns the restore point of a shard that was lost. Those of a rollback begin with the same one:
+ * once one of them had to begin with the checkpoint before, all do until the next commit. */
 static int
 first_point(const cadre_shard_recovery_t *self)
 {
     int point = has_pass_from_before_drops(self) ? 1 : 0;
     for (uint32_t shard = 0; rolls_back(self) && shard < self->links.options->ps_count; shard++) {
-        point = self->places[shard].point > point ? self->places[shard].point : point;
+        point = cadre_max_int(point, self->places[shard].point);
     }
     return point;
 }
@@ -338,8 +367,9 @@ static void
 take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
 {
     cadre_place_t *place = &self->places[shard];
-    place->lost_ms =
-        place->state == CADRE_PLACE_READY ? self->links.effects->now_ms : place->lost_ms;
+    if (place->state == CADRE_PLACE_READY) {
+        place->lost_ms = self->links.effects->now_ms;
+    }
     place->lost_once = true;
     place->point = point;
     begin_restore(self, shard);
@@ -360,19 +390,22 @@ roll_back_others(cadre_shard_recovery_t *self, uint32_t shard)
         }
         if (place->state == CADRE_PLACE_AWAY) {
             place->holder = 0;
-            continue;
+        } else {
+            take_back(self, other, point);
         }
-        take_back(self, other, point);
     }
 }
 
-/* A shard goes back to the checkpoint before, and closures since that one run again for it. Some
- * may name variables that were dropped since: who began without these goes back, too. */
+/* Takes back every shard that has begun without variables which closures may name that run again
+ * now: those since the checkpoint before, where the variables were dropped after it. */
 static void
 take_back_who_lacks(cadre_shard_recovery_t *self)
 {
-    for (uint32_t shard = 0; self->links.replay->keeping && shard < self->links.options->ps_count;
-         shard++) {
+    if (!self->links.replay->keeping) {
+        return;
+    }
+
+    for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
         const cadre_place_t *place = &self->places[shard];
         if (place->drops <= self->points.at[1].drops) {
             continue;
@@ -385,7 +418,7 @@ take_back_who_lacks(cadre_shard_recovery_t *self)
     }
 }
 
-/* The newest checkpoint cannot be read by this shard: it begins with the one before. */
+/* Has a shard that cannot read the newest checkpoint begin with the one before. */
 static void
 pass_over(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -401,9 +434,12 @@ pass_over(cadre_shard_recovery_t *self, uint32_t shard)
     if (rolls_back(self)) {
         roll_back_others(self, shard);
     }
+
     take_back_who_lacks(self);
 }
 
+/* Has the shell connect to the ps of a shard; what is unanswered goes out again over the new
+ * connection. */
 static void
 connect(cadre_shard_recovery_t *self, const cadre_member_t *ps)
 {
@@ -437,6 +473,7 @@ watch_silence(cadre_shard_recovery_t *self, uint32_t shard)
     if (self->links.effects->now_ms < mute_ms) {
         return mute_ms;
     }
+
     cadre_shard_health_on_mute(health);
     connect(self, ps);
     return cadre_shard_health_mute_at_ms(health, since_ms, size_bytes);
@@ -447,7 +484,9 @@ cadre_recovery_on_confused(cadre_shard_recovery_t *self, uint64_t incarnation)
 {
     for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
         cadre_place_t *place = &self->places[shard];
-        place->holder = place->holder == incarnation ? 0 : place->holder;
+        if (place->holder == incarnation) {
+            place->holder = 0;
+        }
     }
 }
 
@@ -458,6 +497,9 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
     cadre_place_t *place = &self->places[ps->index];
     connect(self, ps);
     cadre_shard_health_begin_anew(&place->health, self->links.effects->now_ms);
+
+    /* It has its state only if process, shard, generation and session are those it went with (I1).
+     */
     bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
                   hello->generation == place->generation &&
                   hello->session == self->links.options->incarnation;
@@ -465,6 +507,7 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
         become_ready(self, ps->index);
         return;
     }
+
     place->holder = 0; /* restored in a turn to come, see cadre_recovery_tick */
 }
 
@@ -475,21 +518,25 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
 {
     cadre_place_t *place = &self->places[ps->index];
     char name[32];
+
     snprintf(place->lost_text, sizeof(place->lost_text),
              "%s (process %u on %.100s) is lost: %.120s", cadre_member_name(ps, name), ps->process,
              ps->host, why);
     if (place->state == CADRE_PLACE_AWAY) {
         return; /* it was there for less than a turn */
     }
+
     bool half = place->state == CADRE_PLACE_RESTORING;
     set_state(place, CADRE_PLACE_AWAY);
     cadre_repairs_give_up(&self->repairs, ps->index);
-    if (!half || place->deadline_ms == 0) { /* else it has been lost since before */
+    /* A shard that was lost while it was being restored has been away since the first loss. */
+    if (!half || place->deadline_ms == 0) {
         place->lost_ms = self->links.effects->now_ms;
         place->deadline_ms = self->links.catalogue->variable_count > 0
                                  ? self->links.effects->now_ms + self->links.options->ps_timeout_ms
                                  : 0;
     }
+
     place->lost_once = true;
     announce(self, ps->index);
 }
@@ -513,12 +560,14 @@ cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *
         snprintf(why, CADRE_RECOVERY_WHY_SIZE, "its shard has made no progress for %" PRIu64 " ms",
                  now_ms - place->health.progress_ms);
     }
+
     if (condition == CADRE_PS_SERVES_ANOTHER) {
         snprintf(why, CADRE_RECOVERY_WHY_SIZE,
                  "it serves shard %" PRIu64 ", generation %" PRIu64 ", and not generation %" PRIu64
                  " of its own",
                  heartbeat->shard, heartbeat->generation, place->generation);
     }
+
     return condition;
 }
 
@@ -546,7 +595,8 @@ cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point
 
 /* --- a pass --- */
 
-/* One that begins anew begins the pass anew: what it were asked before would come out of turn. */
+/* Whether the next assignment of the pass can be repeated. A shard that is restored once more
+ * begins the pass anew: what it were asked before that would come out of turn. */
 static bool
 next_shard_is_ready(const cadre_shard_recovery_t *self)
 {
@@ -555,7 +605,8 @@ next_shard_is_ready(const cadre_shard_recovery_t *self)
            self->places[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY;
 }
 
-/* It is in what the shard began with, or its variable was dropped and nothing needs that. */
+/* Whether an assignment need not be repeated: the shard began with it, or its variable was dropped
+ * and nothing needs that. */
 static bool
 is_needless(const cadre_shard_recovery_t *self, const cadre_replay_assign_t *assign)
 {
@@ -564,6 +615,8 @@ is_needless(const cadre_shard_recovery_t *self, const cadre_replay_assign_t *ass
            cadre_catalogue_is_vacant(self->links.catalogue, assign->variable);
 }
 
+/* Repeats the assignments whose place in the pass has come: before the closures that were begun
+ * after them (I3). */
 static void
 repeat_assigns(cadre_shard_recovery_t *self)
 {
@@ -577,6 +630,7 @@ repeat_assigns(cadre_shard_recovery_t *self)
     }
 }
 
+/* Ends a pass: what restored shards had lost is on them again, and join need not wait (I2). */
 static void
 end_pass(cadre_shard_recovery_t *self)
 {
@@ -588,6 +642,7 @@ end_pass(cadre_shard_recovery_t *self)
         }
         place->replaying = false;
     }
+
     cadre_effects_log(self->links.effects, 'I', "replay_done",
                       "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
                       self->links.replay->pass_count, cadre_replay_pass_assigns(self->links.replay),
@@ -606,6 +661,7 @@ watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
     if (self->links.members->ps[shard] || place->deadline_ms == 0) {
         return UINT64_MAX;
     }
+
     if (self->links.effects->now_ms >= place->deadline_ms) {
         char text[CADRE_CLOSURE_ERROR_SIZE];
         snprintf(text, sizeof(text), "%s; nobody has taken its place for %" PRIu64 " s",
@@ -614,6 +670,7 @@ watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
         place->deadline_ms = 0;
         return UINT64_MAX;
     }
+
     return place->deadline_ms;
 }
 
@@ -624,12 +681,14 @@ advance(cadre_shard_recovery_t *self, uint32_t shard)
     cadre_place_t *place = &self->places[shard];
     const cadre_member_t *ps = self->links.members->ps[shard];
     if (ps && place->state == CADRE_PLACE_AWAY && !self->turn.is_committing) {
+        /* Only when no commit is under way: it decides to which cut (I5). */
         place->point = first_point(self);
-        begin_restore(self, shard); /* not before it is known to which cut */
+        begin_restore(self, shard);
         if (rolls_back(self) && place->lost_once) {
             roll_back_others(self, shard);
         }
     }
+
     if (place->state == CADRE_PLACE_RESTORING && place->begin_anew) {
         pass_over(self, shard);
     }
@@ -648,10 +707,12 @@ cadre_recovery_tick(cadre_shard_recovery_t *self, const cadre_recovery_turn_t *t
         due_ms = cadre_min_u64(due_ms, watch_deadline(self, shard));
         due_ms = cadre_min_u64(due_ms, watch_silence(self, shard));
     }
+
     repeat_assigns(self);
     if (cadre_replay_ends(self->links.replay)) {
         end_pass(self);
     }
+
     return due_ms;
 }
 
@@ -676,6 +737,7 @@ pump(cadre_shard_recovery_t *self, uint32_t shard)
     if (!cadre_recovery_is_ready(self, shard) || self->places[shard].replaying) {
         target.task = NULL;
     }
+
     cadre_shard_requests_pump(&self->repairs.requests, shard, &repair, now_ms, resend_ms, outbox);
     cadre_shard_requests_pump(self->links.requests, shard, &target, now_ms, resend_ms, outbox);
 }
@@ -790,6 +852,7 @@ cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING
                      (self->links.effects->now_ms - place->lost_ms) / 1000);
             return text;
         }
+
         if (place->state == CADRE_PLACE_RESTORING) {
             const char *path = cadre_recovery_point(self, shard)->path;
             snprintf(text, CADRE_WAITING_TEXT_SIZE,
@@ -798,11 +861,13 @@ cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING
             return text;
         }
     }
+
     if (self->links.replay->active) {
         snprintf(text, CADRE_WAITING_TEXT_SIZE, "%zu closures to run again",
                  self->links.replay->redo.count + self->links.replay->aside.count +
                      self->links.replay->in_flight);
         return text;
     }
+
     return NULL;
 }

@@ -48,6 +48,7 @@ is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_
         self->creation_status = status;
         snprintf(self->creation_text, sizeof(self->creation_text), "%s", reply->reply.text);
     }
+
     return is_refused || is_gone;
 }
 
@@ -67,6 +68,7 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
             .status = status, .text = answered ? reply->reply.text : "it answered out of turn"};
         return; /* stays pending: a shard that has refused is never repaired */
     }
+
     self->pending[shard]--;
 }
 
@@ -212,6 +214,7 @@ cadre_repairs_repeat(cadre_repairs_t *self, const cadre_replay_assign_t *assign)
     for (size_t i = 0; i < entry->chunk_count; i++) {
         chunks[i] = cadre_chunk_ref(entry->chunks[i]);
     }
+
     int status =
         cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
                              chunks, entry->chunk_count, &message);

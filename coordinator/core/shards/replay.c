@@ -147,6 +147,7 @@ cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position
     for (size_t i = 0; i < message->chunk_count; i++) {
         copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
     }
+
     cadre_replay_assign_t *assign = &self->assigns[self->assign_count++];
     *assign = (cadre_replay_assign_t){
         .position = position, .shard = shard, .variable = (uint32_t)message->assign.variable};
@@ -170,6 +171,7 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     if (assigns_before > self->assign_dropped) {
         drop_assigns(self, (size_t)(assigns_before - self->assign_dropped));
     }
+
     self->old_count = 0;
     self->old_bytes = 0;
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
@@ -178,6 +180,7 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
         self->old_count++;
         self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
     }
+
     closure = oldest;
     for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
         uncount_values(closure);
@@ -214,12 +217,14 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
     size_t size_bytes = self->size_bytes > self->old_bytes ? self->size_bytes - self->old_bytes : 0;
     uint64_t times = count / CADRE_REPLAY_CLOSURES_MAX;
     uint64_t by_size = size_bytes / CADRE_REPLAY_SIZE_MAX;
+
     times = by_size > times ? by_size : times;
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
     if (times == 0 && oldest) {
         /* The window of a shard that begins with the checkpoint before must reach to here. */
         times = (next_id - oldest->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
     }
+
     return times > 2 ? 2 : (int)times;
 }
 
@@ -305,6 +310,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
         closure->stale = closure->attempt;
     }
+
     redo_from(self, self->from);
     move_to_redo(self, &self->aside);
     self->pass_count = self->redo.count + self->in_flight;
@@ -345,6 +351,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abili
         }
         closure = cadre_closure_log_next(&self->redo, closure);
     }
+
     return NULL;
 }
 
@@ -432,6 +439,7 @@ cadre_replay_next_assign(cadre_replay_t *self)
     if (!self->active || self->assign_next == self->assign_count) {
         return NULL;
     }
+
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
     bool older_left =
         has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position);
@@ -439,6 +447,7 @@ cadre_replay_next_assign(cadre_replay_t *self)
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;
     }
+
     self->assign_next++;
     self->assign_pending++;
     self->assign_at = assign->position;

@@ -65,8 +65,10 @@ cadre_shard_health_on_heartbeat(cadre_shard_health_t *self,
     bool is_stuck = ++self->progress_same > BEATS_MIN && now_ms >= self->progress_ms + lease_ms;
     bool is_another =
         differs && ++self->differs_same > BEATS_MIN && now_ms >= self->differs_ms + lease_ms;
+
     if (is_stuck) {
         return CADRE_PS_STANDS_STILL;
     }
+
     return is_another ? CADRE_PS_SERVES_ANOTHER : CADRE_PS_GOES_ON;
 }

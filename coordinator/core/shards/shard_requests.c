@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
@@ -68,8 +69,8 @@ cadre_shard_requests_fini(cadre_shard_requests_t *self)
     *self = (cadre_shard_requests_t){0};
 }
 
-/* Where the message says for which generation of the shard it is; NULL where it does not, or where
- * it is the one that begins a generation. */
+/* Returns where the message says for which generation of the shard it is; NULL where it does not,
+ * or where it is the one that begins a generation. */
 static uint64_t *
 generation_of(cadre_message_t *message)
 {
@@ -94,16 +95,18 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_PULL) {
         return &message->pull.generation;
     }
+
     return message->type == CADRE_MESSAGE_ASSIGN ? &message->assign.generation : NULL;
 }
 
-/* The shard was restored since the request was made. */
+/* Gives a request the generation that its shard has now, where it was restored meanwhile. */
 static void
 bring_up_to_date(cadre_shard_request_t *request, uint64_t generation)
 {
     if (!request->fenced || request->generation == generation) {
         return;
     }
+
     cadre_outbox_entry_t *entry = &request->entry;
     cadre_message_t message;
     int status =
@@ -125,6 +128,7 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
 {
     cadre_shard_lane_t *lane = &self->lanes[shard];
     cadre_shard_request_t *request = cadre_calloc(1, sizeof(*request));
+
     request->id = ++self->last;
     request->answered = answered;
     request->context = context;
@@ -138,6 +142,7 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     for (size_t i = 0; i < message->chunk_count; i++) {
         request->size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
     }
+
     self->incarnation = message->incarnation;
     self->epoch = message->epoch;
     cadre_outbox_entry_init(&request->entry, &nobody, message);
@@ -156,14 +161,15 @@ cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t
     request->size_bytes = size_bytes;
 }
 
+/* Returns what is known of the plane that a request goes over. */
 static cadre_shard_watch_t *
 watch_of(cadre_shard_lane_t *lane, const cadre_shard_request_t *request)
 {
     return &lane->watches[request->entry.plane];
 }
 
-/* Control goes to the name that the ps joined with, in which the index may have been left open;
- * data goes over the connection that was made to the shard. */
+/* Returns who a request is sent to. Control goes to the name that the ps joined with, in which the
+ * index may have been left open; data goes over the connection that was made to the shard. */
 static cadre_task_t
 destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
 {
@@ -172,9 +178,9 @@ destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
     return destination;
 }
 
-/* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
- * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what was
- * retired before, and what follows a DROP finds its room free. */
+/* Whether what comes after the request waits for its answer: RESTORE begins the shard anew, a shard
+ * takes ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what
+ * was retired before, and what follows a DROP finds its room free. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
@@ -200,6 +206,7 @@ send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
     if (request->again && watch->probe_due_ms > now_ms + CADRE_PROBE_MS) {
         rest(watch, now_ms); /* soon asked after, as if it were new */
     }
+
     request->first_ms = request->sent ? request->first_ms : now_ms;
     request->sent = true;
     request->sent_ms = now_ms;
@@ -221,9 +228,11 @@ send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *t
             request->sent = false;
             continue;
         }
+
         if (creating && request->entry.type != CADRE_MESSAGE_CREATE) {
             return;
         }
+
         creating = request->entry.type == CADRE_MESSAGE_CREATE;
         if (!request->sent && lane->sent >= CADRE_SHARD_WINDOW) {
             return;
@@ -237,7 +246,7 @@ send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *t
     }
 }
 
-/* What is unanswered on a plane, as PROBE names it; its number. */
+/* Lists what is unanswered on a plane, as PROBE names it; returns how much that is. */
 static size_t
 outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
             uint64_t triples[3 * CADRE_SHARD_WINDOW])
@@ -254,9 +263,11 @@ outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
             count++;
         }
     }
+
     return count;
 }
 
+/* Sends a PROBE on a plane where something is unanswered and it is time, ever more seldom (I6). */
 static void
 probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
       const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
@@ -264,22 +275,27 @@ probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
     cadre_shard_watch_t *watch = &self->lanes[shard].watches[plane];
     uint64_t triples[3 * CADRE_SHARD_WINDOW];
     size_t count = target->task ? outstanding(&self->lanes[shard], plane, triples) : 0;
+
     if (watch->heard || watch->probed) {
         watch->heard_ms = now_ms;
     }
     if (watch->moved || count == 0) {
         rest(watch, now_ms);
     }
+
     watch->probed = false;
     watch->heard = false;
     watch->moved = false;
     if (count == 0 || now_ms < watch->probe_due_ms) {
         return;
     }
+
+    /* Its number is above those of the requests that it asks after: a request that goes out later
+     * is not judged by its answer (`after`). */
     watch->probe = ++self->last;
-    uint64_t wait_ms = 2 * watch->probe_wait_ms;
-    watch->probe_wait_ms = wait_ms < CADRE_PROBE_MAX_MS ? wait_ms : CADRE_PROBE_MAX_MS;
+    watch->probe_wait_ms = cadre_min_u64(2 * watch->probe_wait_ms, CADRE_PROBE_MAX_MS);
     watch->probe_due_ms = now_ms + watch->probe_wait_ms;
+
     cadre_message_t message = {.type = CADRE_MESSAGE_PROBE,
                                .request = watch->probe,
                                .incarnation = self->incarnation,
@@ -300,13 +316,15 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
     send_all(&self->lanes[shard], shard, target, now_ms, resend_ms, outbox);
 }
 
+/* Whether a request was refused because it named another generation than the shard has. */
 static bool
 was_fenced(const cadre_message_t *reply)
 {
-    uint64_t status = reply->type == CADRE_MESSAGE_REPLY    ? reply->reply.status
-                      : reply->type == CADRE_MESSAGE_VALUES ? reply->values.status
-                                                            : 0;
-    return status == (uint64_t)-CADRE_EFENCED;
+    const uint64_t fenced = (uint64_t)-CADRE_EFENCED;
+    if (reply->type == CADRE_MESSAGE_VALUES) {
+        return reply->values.status == fenced;
+    }
+    return reply->type == CADRE_MESSAGE_REPLY && reply->reply.status == fenced;
 }
 
 bool
@@ -330,12 +348,14 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
             destroy(request);
             return true;
         }
+
         *is_behind = *is_behind || (*at)->sent;
     }
+
     return false;
 }
 
-/* An ASSIGN is in, and only its REPLY was lost. */
+/* Answers an ASSIGN that is in, where only its REPLY was lost. */
 static void
 end_applied(cadre_shard_requests_t *self, uint32_t shard, uint64_t id)
 {
@@ -355,9 +375,11 @@ cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
         while (request && request->id != states->items[i]) {
             request = request->next;
         }
+
         if (!request || !request->sent || request->after >= message->request) {
             continue;
         }
+
         watch_of(lane, request)->probed = true;
         if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
             end_applied(self, shard, request->id);
@@ -393,16 +415,18 @@ cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shar
     const cadre_shard_lane_t *lane = &self->lanes[shard];
     uint64_t since_ms = UINT64_MAX;
     uint32_t left = lane->sent;
+
     *size_bytes = 0;
     for (const cadre_shard_request_t *request = lane->first; left > 0; request = request->next) {
         left -= request->sent ? 1 : 0;
         if (request->sent && request->entry.plane == CADRE_PLANE_DATA) {
-            since_ms = request->first_ms < since_ms ? request->first_ms : since_ms;
+            since_ms = cadre_min_u64(since_ms, request->first_ms);
             *size_bytes += request->size_bytes;
         }
     }
+
     uint64_t heard_ms = lane->watches[CADRE_PLANE_DATA].heard_ms;
-    return since_ms > heard_ms ? since_ms : heard_ms;
+    return cadre_max_u64(since_ms, heard_ms);
 }
 
 void

@@ -45,10 +45,12 @@ settle(cadre_windows_t *self)
         self->links.begun->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
         return;
     }
+
     uint64_t lowest = cadre_begun_lowest(self->links.begun);
     if (lowest - self->settled < CADRE_APPLIED_WINDOW_MAX / 4) {
         return;
     }
+
     uint32_t ps_count = self->links.recovery->links.options->ps_count;
     self->settling = lowest;
     self->pending = ps_count;
