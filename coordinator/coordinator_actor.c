@@ -364,7 +364,8 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
 {
     cadre_core_t *core = &self->coordinator->core;
     if (cadre_rights_check(&core->rights, &received->from, &received->message) < 0) {
-        const cadre_sender_t sender = {received->from, true, received->message.key};
+        const cadre_sender_t sender = {
+            .task = received->from, .is_named = true, .key = received->message.key};
         cadre_rights_note_dropped(&core->rights, 1, &sender, cadre_error_text());
         return;
     }

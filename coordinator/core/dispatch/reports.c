@@ -145,7 +145,7 @@ note_returned(cadre_member_t *worker, cadre_closure_t *closure, uint64_t status)
         cadre_closure_sender_note_lacked(closure, worker->task.incarnation);
     }
     if (status == (uint64_t)-CADRE_ECLOSED) {
-        cadre_membership_drain(worker, false); /* it would hand back whatever it is given */
+        cadre_membership_drain(worker); /* it would hand back whatever it is given */
     }
 }
 

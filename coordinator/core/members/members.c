@@ -69,7 +69,7 @@ cadre_members_drain(cadre_members_t *self, cadre_member_t *worker)
         cadre_effects_log(self->links.effects, 'I', "task_drained", "task=\"%s\"",
                           cadre_member_name(worker, name));
     }
-    cadre_membership_drain(worker, true);
+    cadre_membership_ask_to_drain(worker);
     cadre_members_repeat_drain(self, worker);
 }
 

@@ -336,10 +336,16 @@ cadre_membership_note_heartbeat(cadre_member_t *member, const cadre_heartbeat_me
 }
 
 void
-cadre_membership_drain(cadre_member_t *worker, bool asked)
+cadre_membership_drain(cadre_member_t *worker)
 {
     worker->draining = true;
-    worker->drain_asked = worker->drain_asked || asked;
+}
+
+void
+cadre_membership_ask_to_drain(cadre_member_t *worker)
+{
+    worker->draining = true;
+    worker->drain_asked = true;
 }
 
 void

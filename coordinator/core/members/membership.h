@@ -159,8 +159,12 @@ void cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_
 bool cadre_membership_note_heartbeat(cadre_member_t *member,
                                      const cadre_heartbeat_message_t *heartbeat);
 
-/* Notes that a worker finishes what it has and leaves, be it `asked` by the API or not. */
-void cadre_membership_drain(cadre_member_t *worker, bool asked);
+/* Notes that a worker finishes what it has and leaves. */
+void cadre_membership_drain(cadre_member_t *worker);
+
+/* Notes that the API has asked a worker to finish what it has and leave: it is told until it does
+ * so. */
+void cadre_membership_ask_to_drain(cadre_member_t *worker);
 
 /* Notes that a member's connection has closed, and that it has until `until_ms` to be heard over
  * another one. Further calls change nothing until it has been heard. */

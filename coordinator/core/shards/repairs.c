@@ -52,6 +52,7 @@ is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_
     return is_refused || is_gone;
 }
 
+/* Takes the answer to a request of a repair; `detail` as in MAY_REFUSE. */
 static void
 on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
@@ -143,7 +144,7 @@ cadre_repairs_retire_message(const cadre_repairs_t *self, uint32_t variable, uin
     return message;
 }
 
-/* What is retired must not get into the next checkpoint; asked after all CREATEs. */
+/* Asks for a RETIRE of what must not get into the next checkpoint (I5); after all CREATEs. */
 static void
 ask_retires(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
@@ -182,6 +183,7 @@ cadre_repairs_begin_creation(cadre_repairs_t *self)
 
 /* --- assignments that a replay repeats --- */
 
+/* Takes the answer to an assignment that was repeated. */
 static void
 on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
