@@ -248,12 +248,6 @@ cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
 
 /* --- what no worker can run --- */
 
-void
-cadre_unserved_end(cadre_unserved_t *self)
-{
-    self->waits = false;
-}
-
 bool
 cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms)
 {
