@@ -501,6 +501,24 @@ Test(shard_push, applies_an_update_that_came_in_parts_in_one_turn)
     close_shard(&self);
 }
 
+/* A worker whose window is full asks for a small update too, which needs no parts. */
+Test(shard_push, keeps_no_room_for_an_update_that_came_whole)
+{
+    fixture_t self = open_filled_shard();
+    uint64_t triples[6];
+    cadre_message_type_t type = CADRE_MESSAGE_HELLO;
+    cadre_message_t message = reserve_message(10, 100);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_GRANT);
+    cr_expect(cadre_shard_is_receiving(self.shard));
+    message = push_message(10, 0, 0.25f, triples);
+    message.request = 7;
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    cr_expect_not(cadre_shard_is_receiving(self.shard));
+    close_shard(&self);
+}
+
 Test(shard_push, refuses_room_for_more_than_it_holds_and_forgets_it_with_its_state)
 {
     fixture_t self = open_filled_shard();

@@ -130,6 +130,30 @@ Test(worker_core, takes_the_first_closures_of_another_session_though_their_ids_a
     fixture_fini(&self);
 }
 
+/* A name that was dropped may mean another variable to it. */
+Test(worker_core, begins_no_closure_before_it_has_heard_of_the_drops_before_it)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE};
+    message.closure =
+        (cadre_closure_message_t){.id = 1,
+                                  .attempt = 1,
+                                  .function = 1,
+                                  .steps = 1,
+                                  .variables = 1,
+                                  .generations = self.generations[0] + self.generations[1],
+                                  .drops = 1};
+    fixture_tell(&self, message);
+    cr_expect_null(started(&self));
+
+    message = (cadre_message_t){.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 1, .name = "", .last = 1, .drop = 1};
+    fixture_tell(&self, message);
+    cr_expect_not_null(started(&self));
+    fixture_fini(&self);
+}
+
 Test(worker_core, leaves_when_it_is_told_to_stop)
 {
     fixture_t self;

@@ -248,6 +248,34 @@ Test(recovery_jobs, an_assignment_is_repeated_between_what_was_before_it_and_aft
     fixture_destroy(&self);
 }
 
+/* A suspect closure is tried on its own, and not in the order of the others. */
+Test(recovery_jobs, what_comes_after_an_assignment_may_not_go_before_it_is_repeated)
+{
+    fixture_t *self = job(1);
+    const cadre_core_t *core = &self->core;
+    cadre_task_t worker = fixture_worker(0);
+    const float value[4] = {1, 2, 3, 4};
+    run(self, &worker, 1, 2);
+    assign(self, CADRE_ASSIGN_SET, value);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2");
+    const cadre_closure_t *after = cadre_closure_log_first(&core->replay.redo);
+    cr_assert(after && after->id == 2);
+    cr_expect_not(cadre_dispatcher_may_go(&core->dispatcher, after));
+    done(self, &worker, 1, 2, 1);
+    cr_expect_not(cadre_dispatcher_may_go(&core->dispatcher, after), "no shard has answered");
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        cadre_task_t ps = shard == 0 ? fixture_ps(0) : next_ps(1);
+        fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    }
+    cr_expect(cadre_dispatcher_may_go(&core->dispatcher, after));
+    fixture_destroy(&self);
+}
+
 Test(recovery_jobs, an_assignment_that_is_refused_again_is_no_news)
 {
     static const struct {
