@@ -39,7 +39,7 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
     self->closure = closure;
     self->fd = -1;
     self->results = cadre_results_new();
-    self->results->future = self;
+    cadre_results_set_future(self->results, self);
     closure->results = cadre_results_ref(self->results);
     return self;
 }
@@ -90,7 +90,7 @@ cadre_future_destroy(cadre_future_t **self_p)
 
     *self_p = NULL;
     cadre_gate_lock(self->gate);
-    self->results->future = NULL;
+    cadre_results_set_future(self->results, NULL);
     if (!self->results->ended) {
         /* Beside the closure's and this one: those of arguments. */
         self->closure->wants_results = self->results->references > 2;

@@ -45,6 +45,12 @@ cadre_results_unref(cadre_results_t **self_p)
     free(self);
 }
 
+void
+cadre_results_set_future(cadre_results_t *self, struct cadre_future *future)
+{
+    self->future = future;
+}
+
 /* --- who has them --- */
 
 static cadre_value_holder_t *

@@ -68,6 +68,9 @@ cadre_results_t *cadre_results_new(void);
 cadre_results_t *cadre_results_ref(cadre_results_t *self);
 void cadre_results_unref(cadre_results_t **self_p);
 
+/* Sets who is told of the end; NULL: nobody is. */
+void cadre_results_set_future(cadre_results_t *self, struct cadre_future *future);
+
 /* The closure has ended: keeps the tensors of its report (by reference) where it ended well and
  * `message` has some, else status and text. */
 void cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
