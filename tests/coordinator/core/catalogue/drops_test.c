@@ -168,6 +168,21 @@ restore_first(fixture_t *self)
     return next_ps(0);
 }
 
+/* No closure that may run again names it, so its values go before any checkpoint. */
+Test(drops, an_assignment_to_what_is_gone_is_not_repeated)
+{
+    fixture_t *self = job(1);
+    const float value[4] = {1, 2, 3, 4};
+    assign(self, CADRE_ASSIGN_SET, value);
+    cadre_core_drop_variable(&self->core, self->core.catalogue.variables[0]);
+    fixture_turn(self);
+    cr_assert(cadre_catalogue_is_vacant(&self->core.catalogue, 1));
+    cadre_task_t ps = restore_first(self);
+    cr_expect_eq(fixture_count(self, &ps, CADRE_MESSAGE_ASSIGN), 0);
+    cr_expect(cadre_recovery_is_settled(&self->core.recovery));
+    fixture_destroy(&self);
+}
+
 Test(drops, a_shard_that_begins_before_the_drop_has_it_again_and_is_told)
 {
     fixture_t *self = job_with_drop(3);
