@@ -76,6 +76,7 @@
     X(close_cut,        CLOSE_CUT,        56, SMALL, COORDINATOR, CONTROL, PS)            \
     X(drop,             DROP,             60, SMALL, COORDINATOR, CONTROL, PS)            \
     X(retire,           RETIRE,           61, SMALL, COORDINATOR, CONTROL, PS)            \
+    X(end_step,         END_STEP,         62, LARGE, COORDINATOR, CONTROL, PS)            \
     /* values, data plane */                                                              \
     X(pull,             PULL,             64, LARGE, ASKERS,      DATA,    PS)            \
     X(values,           VALUES,           65, LARGE, PS,          DATA,    ASKERS)        \
@@ -182,8 +183,8 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, RETIRE, CLOSE_CUT, CHECKPOINT_END and ASSIGN,
- * by request id.
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, RETIRE, CLOSE_CUT, CHECKPOINT_END, END_STEP
+ * and ASSIGN, by request id.
  * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
@@ -279,7 +280,8 @@
  * attempt gave as its result of that position; told 1: it stands in tensors, after the closure's
  * own; 0: the worker has it, or hands this closure back. checkpoint, cut: of the open cut that the
  * closure belongs after, 0 for none; its PUSHes say the same. drops: variables dropped before it
- * was scheduled: names mean what they meant then. */
+ * was scheduled: names mean what they meant then. step: the synchronous step that the closure is
+ * part of, 0 for none; its PUSHes say the same. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -297,7 +299,8 @@
     F(U64S, values,      4 * CADRE_ARGUMENTS_MAX)                                  \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
-    F(U64,  drops,       UINT32_MAX)
+    F(U64,  drops,       UINT32_MAX)                                               \
+    F(U64,  step,        UINT64_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)
@@ -422,6 +425,16 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
+/* The synchronous step `step` is over: make one update of what its closures pushed here. updates:
+ * (update, rows) each, in the order in which they are summed: each counts in the mean by its share
+ * of all rows. Whatever else is held of this step and those before it is dropped. A step that is
+ * over is not ended again. Answered by REPLY. */
+#define CADRE_END_STEP_FIELDS(F)                                                   \
+    F(U64,  step,        UINT64_MAX)                                               \
+    F(U64S, updates,     2 * CADRE_STEP_CLOSURES_MAX)                              \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+
 /* Tell the counters. */
 #define CADRE_COUNT_FIELDS(F)
 
@@ -447,7 +460,8 @@
  * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not
  * opened that cut opens it first. part of parts: where one message does not hold it, or a RESERVE
  * was needed, a PUSH goes in several with one request, numbered from 0; their partitions and their
- * chunks, one after the other, are those of the whole. 0 parts: it is whole. */
+ * chunks, one after the other, are those of the whole. 0 parts: it is whole. step: as in CLOSURE;
+ * such an update is checked and answered at once, and held until END_STEP. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -456,7 +470,8 @@
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(U64,  part,        UINT32_MAX)                                               \
-    F(U64,  parts,       UINT32_MAX)
+    F(U64,  parts,       UINT32_MAX)                                               \
+    F(U64,  step,        UINT64_MAX)
 
 /* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness:
  * largest over the partitions. versions: after the apply, none where there are more than this list

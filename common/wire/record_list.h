@@ -65,6 +65,12 @@ typedef struct {
     uint64_t attempt;
 } cadre_acknowledged_t;
 
+/* An update of a synchronous step, as END_STEP names it. */
+typedef struct {
+    uint64_t update;
+    uint64_t rows; /* that its gradient is the mean of */
+} cadre_step_update_t;
+
 #define CADRE_RECORD_LIST(R)                                                                       \
     R(part)                                                                                        \
     R(pulled_part)                                                                                 \
@@ -73,7 +79,8 @@ typedef struct {
     R(wait)                                                                                        \
     R(batch_rows)                                                                                  \
     R(taken_value)                                                                                 \
-    R(acknowledged)
+    R(acknowledged)                                                                                \
+    R(step_update)
 
 #define R(name)                                                                                    \
     typedef struct {                                                                               \

@@ -252,3 +252,23 @@ ADD(f32, float)
 ADD(f64, double)
 ADD(u32, uint32_t)
 ADD(u64, uint64_t)
+
+CADRE_CLONES void
+cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out)
+{
+    const cadre_unaligned_f32_t *numbers = gradient;
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        out[i] = weight * numbers[i];
+    }
+}
+
+CADRE_CLONES void
+cadre_kernel_add_scaled_f32(size_t count, float weight, const void *gradient, float *sum)
+{
+    const cadre_unaligned_f32_t *numbers = gradient;
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        sum[i] += weight * numbers[i];
+    }
+}

@@ -90,4 +90,8 @@ void cadre_kernel_add_u32(size_t count, const uint32_t *in, const void *change, 
 void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, uint64_t *out,
                           bool subtract);
 
+/* out = weight gradient, and sum += weight gradient: what several gradients are summed with. */
+void cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out);
+void cadre_kernel_add_scaled_f32(size_t count, float weight, const void *gradient, float *sum);
+
 #endif

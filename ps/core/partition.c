@@ -11,10 +11,11 @@
 #include "common/tensor/dtype.h"
 #include "ps/core/initializer.h"
 #include "ps/core/optimizer.h"
+#include "ps/core/optimizer_kernel.h"
 
-/* Elements of a gradient that are converted at a time: they stay in the first cache until they are
- * applied. */
-enum { CONVERT_COUNT = 4096 };
+/* Elements of a gradient that are converted or summed at a time: they stay in the first cache until
+ * they are applied. */
+enum { BLOCK_COUNT = 4096 };
 
 struct cadre_partition {
     cadre_partition_spec_t spec;
@@ -377,38 +378,95 @@ cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
     }
 }
 
-/* Applies a gradient in the wire dtype to a stretch of f32. */
-static void
-apply_converted(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
+/* `count` elements of a stretch from element `first` on, with `gradient` as theirs. */
+static cadre_optimizer_stretch_t
+block_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
+         size_t count, const void *gradient)
 {
-    float numbers[CONVERT_COUNT];
-    const size_t wire_size = cadre_dtype_size(self->spec.wire);
-    const cadre_dtype_traits_t *wire = cadre_dtype_traits(self->spec.wire);
-    for (size_t first = 0; first < stretch->count; first += CONVERT_COUNT) {
-        size_t left = stretch->count - first;
-        cadre_optimizer_stretch_t part = {
-            .count = left < CONVERT_COUNT ? left : CONVERT_COUNT,
-            .gradient = numbers,
-            .value_in = (const float *)stretch->value_in + first,
-            .value_out = (float *)stretch->value_out + first,
-        };
-        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-            part.slots_in[slot] = stretch->slots_in[slot] + first;
-            part.slots_out[slot] = stretch->slots_out[slot] + first;
-        }
-        wire->to_f32((const char *)stretch->gradient + first * wire_size, numbers, part.count);
-        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &part);
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    cadre_optimizer_stretch_t part = {
+        .count = count,
+        .gradient = gradient,
+        .value_in = (const char *)whole->value_in + first * size,
+        .value_out = (char *)whole->value_out + first * size,
+    };
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        part.slots_in[slot] = whole->slots_in[slot] + first;
+        part.slots_out[slot] = whole->slots_out[slot] + first;
     }
+    return part;
+}
+
+/* `count` numbers of a term from element `at` of the piece on: as they came, or converted into
+ * `numbers` where the wire dtype is another one. */
+static const void *
+term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size_t count,
+              float *numbers)
+{
+    const cadre_partition_t *self = piece->partition;
+    const cadre_chunk_t *chunk = piece->gradient.terms[term].chunks[piece->chunk];
+    const char *bytes = (const char *)cadre_chunk_data(chunk) +
+                        (piece->first + at) * cadre_dtype_size(self->spec.wire);
+    if (!is_converted(self)) {
+        return bytes;
+    }
+    cadre_dtype_traits(self->spec.wire)->to_f32(bytes, numbers, count);
+    return numbers;
+}
+
+/* Applies the terms one after the other: there is one, or they are added to the values, which may
+ * be integers. */
+static void
+apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
+{
+    const cadre_partition_t *self = piece->partition;
+    float numbers[BLOCK_COUNT];
+    for (size_t term = 0; term < piece->gradient.count; term++) {
+        const void *gradient = term_gradient(piece, term, at, count, numbers);
+        cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
+        block.value_in = term == 0 ? block.value_in : block.value_out;
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
+    }
+}
+
+/* Applies the weighted sum of the terms, which stays in the first cache. */
+static void
+apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
+{
+    const cadre_partition_t *self = piece->partition;
+    float numbers[BLOCK_COUNT];
+    float sum[BLOCK_COUNT];
+    for (size_t term = 0; term < piece->gradient.count; term++) {
+        const void *gradient = term_gradient(piece, term, at, count, numbers);
+        const float weight = piece->gradient.terms[term].weight;
+        if (term == 0) {
+            cadre_kernel_scale_f32(count, weight, gradient, sum);
+        } else {
+            cadre_kernel_add_scaled_f32(count, weight, gradient, sum);
+        }
+    }
+    const cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, sum);
+    cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
 }
 
 void
 cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
-    if (is_converted(self)) {
-        apply_converted(self, &piece->stretch);
-    } else {
+    const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
+    if (is_plain && !is_converted(self)) {
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
+        return;
+    }
+    const bool is_sum = !is_plain && self->optimizer.spec.kind != CADRE_OPTIMIZER_ADD;
+    for (size_t at = 0; at < piece->stretch.count; at += BLOCK_COUNT) {
+        size_t left = piece->stretch.count - at;
+        size_t count = left < BLOCK_COUNT ? left : BLOCK_COUNT;
+        if (is_sum) {
+            apply_sum(piece, at, count);
+        } else {
+            apply_each(piece, at, count);
+        }
     }
 }
 
@@ -449,29 +507,12 @@ begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
     return stretch;
 }
 
-/* `count` elements of a stretch from element `first` on. */
-static cadre_optimizer_stretch_t
-part_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
-        size_t count)
-{
-    const size_t size = cadre_dtype_size(self->spec.dtype);
-    cadre_optimizer_stretch_t part = {
-        .count = count,
-        .gradient = (const char *)whole->gradient + first * cadre_dtype_size(self->spec.wire),
-        .value_in = (const char *)whole->value_in + first * size,
-        .value_out = (char *)whole->value_out + first * size,
-    };
-    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-        part.slots_in[slot] = whole->slots_in[slot] + first;
-        part.slots_out[slot] = whole->slots_out[slot] + first;
-    }
-    return part;
-}
-
 void
-cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks,
+cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t *gradient,
                             cadre_partition_piece_t *pieces)
 {
+    cadre_chunk_t *const *chunks = gradient->terms[0].chunks;
+    const size_t wire_size = cadre_dtype_size(self->spec.wire);
     cadre_assert(!self->next);
     self->next = cadre_calloc((1 + self->optimizer.slot_count) * self->layout.count,
                               sizeof(cadre_chunk_t *));
@@ -483,8 +524,13 @@ cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunk
         for (size_t first = 0; first < whole.count; first += CADRE_PARTITION_PIECE_COUNT) {
             size_t left = whole.count - first;
             size_t count = left < CADRE_PARTITION_PIECE_COUNT ? left : CADRE_PARTITION_PIECE_COUNT;
-            pieces[at++] = (cadre_partition_piece_t){
-                .partition = self, .stretch = part_of(self, &whole, first, count)};
+            const char *bytes = (const char *)whole.gradient + first * wire_size;
+            pieces[at++] =
+                (cadre_partition_piece_t){.partition = self,
+                                          .gradient = *gradient,
+                                          .chunk = k,
+                                          .first = first,
+                                          .stretch = block_of(self, &whole, first, count, bytes)};
         }
     }
 }
@@ -510,7 +556,8 @@ cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
 {
     size_t count = cadre_partition_piece_count(self);
     cadre_auto(cadre_free) cadre_partition_piece_t *pieces = cadre_calloc(count, sizeof(*pieces));
-    cadre_partition_begin_apply(self, chunks, pieces);
+    const cadre_gradient_term_t term = {chunks, 1};
+    cadre_partition_begin_apply(self, &(cadre_gradient_sum_t){&term, 1}, pieces);
     for (size_t i = 0; i < count; i++) {
         cadre_partition_apply_piece(&pieces[i]);
     }

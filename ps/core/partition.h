@@ -38,11 +38,27 @@ typedef struct cadre_partition cadre_partition_t;
 
 enum { CADRE_PARTITION_PIECE_COUNT = 65536 }; /* elements of a piece of an update, at most */
 
+/* One gradient of those that an update sums, and the factor that it counts with. */
+typedef struct {
+    cadre_chunk_t *const *chunks; /* as in the wire layout */
+    float weight;
+} cadre_gradient_term_t;
+
+/* What an update applies to a partition: the weighted sum of `count` gradients, added in this
+ * order. The optimizer `add` takes them unweighted. */
+typedef struct {
+    const cadre_gradient_term_t *terms;
+    size_t count;
+} cadre_gradient_sum_t;
+
 /* A stretch of one chunk that an update changes. The pieces of all partitions of one update may be
  * applied at once, on any threads. */
 typedef struct {
     const cadre_partition_t *partition;
-    cadre_optimizer_stretch_t stretch;
+    cadre_gradient_sum_t gradient;     /* of the partition */
+    size_t chunk;                      /* number of the one that this is a stretch of, */
+    size_t first;                      /* and its first element there */
+    cadre_optimizer_stretch_t stretch; /* its gradient is that of the first term */
 } cadre_partition_piece_t;
 
 /* References to everything of one moment. */
@@ -121,9 +137,10 @@ void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks
 
 /* The same in three steps, of which the middle one may go on many threads: begin makes room and
  * gives the pieces, of which there are cadre_partition_piece_count; each is applied once; end
- * publishes them. Nothing else may be done to the partition in between. */
+ * publishes them. Nothing else may be done to the partition in between, and the gradient's terms
+ * stay until then. */
 size_t cadre_partition_piece_count(const cadre_partition_t *self);
-void cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks,
+void cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t *gradient,
                                  cadre_partition_piece_t *pieces);
 void cadre_partition_apply_piece(const cadre_partition_piece_t *piece);
 void cadre_partition_end_apply(cadre_partition_t *self);

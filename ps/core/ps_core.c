@@ -286,6 +286,7 @@ on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
     case CADRE_FOR_PS_PROBE:
     case CADRE_FOR_PS_DROP:
     case CADRE_FOR_PS_RETIRE:
+    case CADRE_FOR_PS_END_STEP:
         pass_on(self, message, now_ms);
         return;
     case CADRE_FOR_PS_ACK:

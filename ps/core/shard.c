@@ -458,6 +458,25 @@ close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message,
     return status;
 }
 
+/* --- steps --- */
+
+static cadre_shard_target_t
+target_of(cadre_shard_t *self)
+{
+    return (cadre_shard_target_t){self->parts, self->cut, &self->counters};
+}
+
+static int
+end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
+{
+    const cadre_shard_target_t target = target_of(self);
+    int status = check_generation(self, message->generation);
+    if (status == 0) {
+        cadre_shard_updates_end_step(self->updates, &target, message);
+    }
+    return status;
+}
+
 /* --- pull --- */
 
 /* The coordinator reads what it may assign again: values as they are. Workers get the wire dtype.
@@ -579,12 +598,6 @@ collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
     return cadre_intake_take(self->intake, question->from, message, partitions, self->now_ms);
 }
 
-static cadre_shard_target_t
-target_of(cadre_shard_t *self)
-{
-    return (cadre_shard_target_t){self->parts, self->cut, &self->counters};
-}
-
 static void
 push(cadre_shard_t *self, const question_t *question)
 {
@@ -704,6 +717,8 @@ on_control(cadre_shard_t *self, const question_t *question)
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END) {
         cadre_shard_cut_end(self->cut, message->checkpoint_end.checkpoint);
         reply(self, question, 0);
+    } else if (message->type == CADRE_MESSAGE_END_STEP) {
+        reply(self, question, end_step(self, &message->end_step));
     } else if (message->type == CADRE_MESSAGE_COUNT) {
         reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_PROBE) {

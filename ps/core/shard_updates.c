@@ -1,10 +1,13 @@
 #include "ps/core/shard_updates.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/wire/record_list.h"
 #include "ps/core/applied_window.h"
+#include "ps/core/shard_steps.h"
 #include "ps/core/update.h"
 
 struct cadre_shard_updates {
@@ -13,6 +16,7 @@ struct cadre_shard_updates {
     uint64_t assigned;     /* sequence of the last ASSIGN */
     uint64_t refused;      /* of the last that was refused: up to there nothing is known of any */
     cadre_update_t update; /* that is being checked and applied */
+    cadre_shard_steps_t *steps;
 };
 
 cadre_shard_updates_t *
@@ -21,6 +25,7 @@ cadre_shard_updates_new(const cadre_lanes_t *lanes)
     cadre_shard_updates_t *self = cadre_calloc(1, sizeof(*self));
     self->lanes = *lanes;
     self->window = cadre_applied_window_new(0);
+    self->steps = cadre_shard_steps_new();
     return self;
 }
 
@@ -33,6 +38,7 @@ cadre_shard_updates_destroy(cadre_shard_updates_t **self_p)
     }
     cadre_applied_window_destroy(&self->window);
     cadre_update_fini(&self->update);
+    cadre_shard_steps_destroy(&self->steps);
     cadre_free(self_p);
 }
 
@@ -40,6 +46,7 @@ void
 cadre_shard_updates_clear(cadre_shard_updates_t *self, uint64_t base)
 {
     cadre_applied_window_reset(self->window, base);
+    cadre_shard_steps_clear(self->steps);
     self->assigned = 0;
     self->refused = 0;
 }
@@ -167,6 +174,36 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     }
 }
 
+/* Holds the update until its step ends: from now on it counts as in. */
+static void
+hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+     const cadre_named_parts_t *named, const cadre_message_t *message)
+{
+    const cadre_push_message_t *push = &message->push;
+    cadre_auto(cadre_free) cadre_held_part_t *parts = cadre_calloc(named->count, sizeof(*parts));
+    size_t at = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_shard_part_t *part = named->items[i].part;
+        parts[i] = (cadre_held_part_t){part->spec.variable, part->spec.partition, at};
+        at += cadre_partition_wire_layout(part->partition)->count;
+    }
+    cadre_shard_cut_open(target->cut, push->checkpoint, push->cut, target->parts, target->counters);
+    cadre_shard_steps_hold(self->steps, message, parts, named->count);
+    cadre_applied_window_mark(self->window, push->update);
+}
+
+/* A closure that is part of a step that is over was left out of it: it failed, or was cancelled. */
+static int
+check_step(const cadre_shard_updates_t *self, const cadre_push_message_t *push)
+{
+    const uint64_t last = cadre_shard_steps_last(self->steps);
+    if (push->step > 0 && push->step <= last) {
+        return cadre_fail(CADRE_ESTATE, "step %" PRIu64 " has ended, the last one is %" PRIu64,
+                          push->step, last);
+    }
+    return 0;
+}
+
 int
 cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                          const cadre_message_t *message, uint64_t *staleness)
@@ -174,6 +211,10 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
     const cadre_push_message_t *push = &message->push;
     cadre_named_parts_t named = {.count = 0};
     int status = cadre_applied_window_check(self->window, push->update);
+    if (status < 0) {
+        return status;
+    }
+    status = check_step(self, push);
     if (status < 0) {
         return status;
     }
@@ -189,8 +230,118 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
     if (status < 0) {
         return status;
     }
-    apply(self, target, &named, message, *staleness);
+    if (push->step > 0) {
+        hold(self, target, &named, message);
+    } else {
+        apply(self, target, &named, message, *staleness);
+    }
     return 0;
+}
+
+/* --- the end of a step --- */
+
+/* What an update of the step gives to one part. */
+typedef struct {
+    const cadre_shard_part_t *part;
+    size_t order; /* of the update in the sum */
+    cadre_gradient_term_t term;
+} share_t;
+
+static int
+compare_shares(const void *left, const void *right)
+{
+    const share_t *a = left;
+    const share_t *b = right;
+    const uint64_t key_a = cadre_shard_part_key(a->part);
+    const uint64_t key_b = cadre_shard_part_key(b->part);
+    if (key_a != key_b) {
+        return key_a > key_b ? 1 : -1;
+    }
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Writes what a held update gives to each part that is still there, and counts it; returns how many
+ * that are. */
+static size_t
+share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_t order,
+      float weight, share_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < held->part_count; i++) {
+        const cadre_held_part_t *from = &held->parts[i];
+        const cadre_shard_part_t *part = NULL;
+        if (cadre_shard_parts_find(target->parts, from->variable, from->partition, &part) == 0) {
+            out[count++] = (share_t){part, order, {held->chunks + from->first_chunk, weight}};
+        }
+    }
+    cadre_ps_counters_note_update(target->counters, held->size_bytes, 0);
+    return count;
+}
+
+/* Applies the shares, sorted by part and order: one step of each part. */
+static void
+apply_shares(cadre_shard_updates_t *self, const share_t *shares, size_t count)
+{
+    cadre_auto(cadre_free) cadre_gradient_term_t *terms = cadre_calloc(count, sizeof(*terms));
+    for (size_t i = 0; i < count; i++) {
+        terms[i] = shares[i].term;
+    }
+    cadre_update_clear(&self->update);
+    for (size_t first = 0, end = 0; first < count; first = end) {
+        for (end = first; end < count && shares[end].part == shares[first].part; end++) {
+        }
+        const cadre_gradient_sum_t sum = {terms + first, end - first};
+        cadre_update_add_sum(&self->update, shares[first].part->partition, &sum);
+    }
+    cadre_update_apply(&self->update, &self->lanes);
+}
+
+void
+cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+                             const cadre_end_step_message_t *message)
+{
+    if (message->step <= cadre_shard_steps_last(self->steps)) {
+        return;
+    }
+    const cadre_step_update_list_t list = cadre_step_update_list_view(&message->updates);
+    double rows = 0;
+    size_t parts = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const cadre_held_update_t *held = cadre_shard_steps_find(self->steps, list.items[i].update);
+        rows += (double)list.items[i].rows;
+        parts += held ? held->part_count : 0;
+    }
+
+    cadre_auto(cadre_free) share_t *shares = cadre_calloc(parts, sizeof(*shares));
+    size_t count = 0;
+    size_t applied = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const cadre_held_update_t *held = cadre_shard_steps_find(self->steps, list.items[i].update);
+        if (held) { /* else it pushed nothing to this shard */
+            const float weight = (float)((double)list.items[i].rows / rows);
+            count += share(target, held, i, weight, shares + count);
+            applied++;
+        }
+    }
+    qsort(shares, count, sizeof(*shares), compare_shares);
+    apply_shares(self, shares, count);
+
+    const size_t dropped = cadre_shard_steps_end(self->steps, message->step) - applied;
+    for (size_t i = 0; i < dropped; i++) {
+        cadre_ps_counters_note(target->counters, CADRE_PS_COUNTER_refused);
+    }
+}
+
+size_t
+cadre_shard_updates_held_count(const cadre_shard_updates_t *self)
+{
+    return cadre_shard_steps_count(self->steps);
+}
+
+uint64_t
+cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self)
+{
+    return cadre_shard_steps_size_bytes(self->steps);
 }
 
 /* --- assign --- */

@@ -20,11 +20,26 @@ cadre_update_clear(cadre_update_t *self)
     self->count = 0;
 }
 
+static cadre_update_part_t *
+add(cadre_update_t *self, cadre_partition_t *partition)
+{
+    self->parts = cadre_grow(self->parts, self->count, &self->capacity, sizeof(*self->parts));
+    cadre_update_part_t *part = &self->parts[self->count++];
+    *part = (cadre_update_part_t){.partition = partition};
+    return part;
+}
+
 void
 cadre_update_add(cadre_update_t *self, cadre_partition_t *partition, cadre_chunk_t *const *chunks)
 {
-    self->parts = cadre_grow(self->parts, self->count, &self->capacity, sizeof(*self->parts));
-    self->parts[self->count++] = (cadre_update_part_t){partition, chunks};
+    add(self, partition)->one = (cadre_gradient_term_t){chunks, 1};
+}
+
+void
+cadre_update_add_sum(cadre_update_t *self, cadre_partition_t *partition,
+                     const cadre_gradient_sum_t *gradient)
+{
+    add(self, partition)->gradient = *gradient;
 }
 
 /* Whether there is enough to do for several threads. */
@@ -72,7 +87,7 @@ cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *par
         size_t chunks = cadre_partition_wire_layout(entry->partition)->count;
         for (size_t k = 0; k < chunks; k++) {
             self->checks[at++] = (cadre_update_check_t){
-                .partition = entry->partition, .chunk = entry->chunks[k], .part = i, .k = k};
+                .partition = entry->partition, .chunk = entry->one.chunks[k], .part = i, .k = k};
         }
     }
     /* Lanes check in any order; the answer names the first bad chunk in the update's order. */
@@ -107,7 +122,9 @@ cadre_update_apply(cadre_update_t *self, const cadre_lanes_t *lanes)
     size_t at = 0;
     for (size_t i = 0; i < self->count; i++) {
         const cadre_update_part_t *entry = &self->parts[i];
-        cadre_partition_begin_apply(entry->partition, entry->chunks, self->pieces + at);
+        const cadre_gradient_sum_t one = {&entry->one, 1};
+        const cadre_gradient_sum_t *gradient = entry->gradient.count > 0 ? &entry->gradient : &one;
+        cadre_partition_begin_apply(entry->partition, gradient, self->pieces + at);
         at += cadre_partition_piece_count(entry->partition);
     }
     run(self, lanes, count, apply_one, self->pieces);

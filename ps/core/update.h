@@ -15,7 +15,8 @@ enum { CADRE_UPDATE_ALONE_COUNT = 131072 }; /* elements below which no lane is w
 
 typedef struct {
     cadre_partition_t *partition;
-    cadre_chunk_t *const *chunks; /* of its gradient, as the wire layout has them */
+    cadre_gradient_term_t one;     /* its gradient, */
+    cadre_gradient_sum_t gradient; /* or the sum that it is; no terms: `one` */
 } cadre_update_part_t;
 
 typedef struct {
@@ -48,8 +49,13 @@ void cadre_update_clear(cadre_update_t *self);
 void cadre_update_add(cadre_update_t *self, cadre_partition_t *partition,
                       cadre_chunk_t *const *chunks);
 
+/* Adds a partition whose gradient is a sum of several; the terms stay until the update is
+ * cleared. */
+void cadre_update_add_sum(cadre_update_t *self, cadre_partition_t *partition,
+                          const cadre_gradient_sum_t *gradient);
+
 /* 0 when every number of every part is finite, else CADRE_ENOTFINITE, naming the chunk; `part`
- * becomes the index of the first part that has one that is not. */
+ * becomes the index of the first part that has one that is not. No part is a sum. */
 int cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *part);
 
 /* Applies every part to its partition. */

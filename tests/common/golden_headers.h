@@ -20,7 +20,7 @@
       "6a6f62cdea62ce0036ee80ce000927c006cccecdea67")                                              \
     G(UNKNOWN_PEER,                                                                                \
       "960103cd03e8cf0123456789abcdefce00011170c400")                                              \
-    G(HEARTBEAT, \
+    G(HEARTBEAT,                                                                                   \
       "dc00110104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"       \
       "000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffffffff"       \
       "ffc41807000000000000000000000000010000ffffffffffffffffc41807000000000000000000000000"       \
@@ -72,11 +72,11 @@
       "980117cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
       "c9")                                                                                        \
     G(CLOSURE,                                                                                     \
-      "dc00170120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"       \
-      "c9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c"       \
-      "6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffffffff0bccd3c4"       \
-      "1807000000000000000000000000010000ffffffffffffffffc418070000000000000000000000000100"       \
-      "00ffffffffffffffffcfffffffffffffffed10ccd8")                                                \
+      "dc00180120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
+      "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
+      "ffff0bccd3c41807000000000000000000000000010000ffffffffffffffffc41807000000000000"           \
+      "000000000000010000ffffffffffffffffcfffffffffffffffed10ccd8cdea71")                          \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \
@@ -122,6 +122,9 @@
       "20c2bd206f66206974cf000000012a05f203cd03ff")                                                \
     G(DROP,                                                                                        \
       "99013ccd03e8cf0123456789abcdefce00011170c40001ccc9cd03ff")                                  \
+    G(END_STEP,                                                                                    \
+      "9a013ecd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001c4"           \
+      "1807000000000000000000000000010000ffffffffffffffffcdea62cd03ff")                            \
     G(RETIRE,                                                                                      \
       "9a013dcd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62cd03ff")            \
     G(PULL,                                                                                        \
@@ -131,8 +134,8 @@
       "9b0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a47465"       \
       "7874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffff")                  \
     G(PUSH,                                                                                        \
-      "9e0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c418070000000000000000000000"       \
-      "00010000ffffffffffffffffcfffffffffffffffe306cccecdea67")                                    \
+      "9f0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c41807000000000000000000"           \
+      "000000010000ffffffffffffffffcfffffffffffffffe306cccecdea67cf000000012a05f208")              \
     G(APPLIED,                                                                                     \
       "9d0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e61207465787420"       \
       "6f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf0000"       \

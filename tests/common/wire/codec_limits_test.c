@@ -391,9 +391,10 @@ Test(codec_limits, fit_into_the_header_all_at_once)
         size_t chunks = schema->header_size_max == CADRE_HEADER_SIZE_MAX
                             ? CADRE_SMALL_MESSAGE_CHUNKS_MAX
                             : CADRE_MESSAGE_CHUNKS_MAX;
-        bool payload = strcmp(schema->text, "ACK") != 0 && strcmp(schema->text, "HELLO") != 0 &&
-                       strcmp(schema->text, "HEARTBEAT") != 0 &&
-                       strcmp(schema->text, "CANCEL") != 0 && strcmp(schema->text, "VARIABLE") != 0;
+        bool payload =
+            strcmp(schema->text, "ACK") != 0 && strcmp(schema->text, "HELLO") != 0 &&
+            strcmp(schema->text, "HEARTBEAT") != 0 && strcmp(schema->text, "CANCEL") != 0 &&
+            strcmp(schema->text, "VARIABLE") != 0 && strcmp(schema->text, "END_STEP") != 0;
         size_t sizes_bytes = payload ? 5 + 8 * chunks : 2;
         cr_assert_leq(envelope_bytes + sizes_bytes + fields.size, schema->header_size_max, "%s",
                       schema->text);

@@ -341,6 +341,7 @@ static const struct {
     {CADRE_MESSAGE_CLOSE_CUT, "c"},
     {CADRE_MESSAGE_DROP, "c"},
     {CADRE_MESSAGE_RETIRE, "c"},
+    {CADRE_MESSAGE_END_STEP, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
     {CADRE_MESSAGE_PUSH, "w"},
@@ -385,7 +386,7 @@ Test(codec, says_of_what_changes_one_shard_which_it_is)
     static const cadre_message_type_t named[] = {CADRE_MESSAGE_CREATE,   CADRE_MESSAGE_SETTLE,
                                                  CADRE_MESSAGE_SNAPSHOT, CADRE_MESSAGE_CLOSE_CUT,
                                                  CADRE_MESSAGE_RESTORE,  CADRE_MESSAGE_DROP,
-                                                 CADRE_MESSAGE_RETIRE};
+                                                 CADRE_MESSAGE_RETIRE,   CADRE_MESSAGE_END_STEP};
     size_t found = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(sample_types); i++) {
         cadre_message_t message = sample_message(sample_types[i]);
@@ -414,11 +415,11 @@ Test(codec, prints_a_message_on_one_line)
     cadre_message_add_chunk(&push, cadre_chunk_new(100));
     cadre_message_add_chunk(&push, cadre_chunk_new(20));
     char text[256];
-    cr_assert_str_eq(
-        cadre_message_text(&push, text, sizeof(text)),
-        "PUSH request=3 update=17 attempt=1 generation=4 "
-        "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 part=0 parts=0 chunks=2 "
-        "payload_bytes=120");
+    cr_assert_str_eq(cadre_message_text(&push, text, sizeof(text)),
+                     "PUSH request=3 update=17 attempt=1 generation=4 "
+                     "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 part=0 parts=0 "
+                     "step=0 chunks=2 "
+                     "payload_bytes=120");
     cadre_message_fini(&push);
     cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY,
                              .reply = {.status = 2014, .text = "late"}};
