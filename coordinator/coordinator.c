@@ -91,3 +91,14 @@ cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
     return lock->path ? cadre_lock_file_keep(lock, what, self->job)
                       : cadre_lock_file_open(lock, path, what, self->job);
 }
+
+void
+cadre_coordinator_cut_step_short(cadre_coordinator_t *self)
+{
+    if (self->core.options.consistency != CADRE_SYNC) {
+        return;
+    }
+    cadre_closure_queue_cut_short(&self->core.queue);
+    cadre_gate_unlock_and_wake(self->gate);
+    cadre_gate_lock(self->gate);
+}

@@ -99,4 +99,8 @@ int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadl
 /* Under the lock: CADRE_ETIMEOUT with a text that says who is missing. */
 int cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers);
 
+/* Under the lock, which it lets go for a moment: the caller waits for closures, so the synchronous
+ * step that is being filled ends with those that it has. */
+void cadre_coordinator_cut_step_short(cadre_coordinator_t *self);
+
 #endif

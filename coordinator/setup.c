@@ -523,6 +523,23 @@ check_options(const cadre_coordinator_options_t *options)
                           (int)options->recovery);
     }
 
+    if ((unsigned)options->consistency > CADRE_SYNC) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: consistency %d is not one of "
+                          "cadre_consistency_t",
+                          (int)options->consistency);
+    }
+
+    if (options->consistency == CADRE_SYNC && options->recovery == CADRE_RECOVERY_RELAXED) {
+        return cadre_fail(CADRE_ECONFIG, "options: consistency sync loses no update, recovery "
+                                         "relaxed does: leave recovery out");
+    }
+
+    if (options->step_closures > CADRE_STEP_CLOSURES_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "options: step_closures is %" PRIu32 ", at most %d",
+                          options->step_closures, CADRE_STEP_CLOSURES_MAX);
+    }
+
     cadre_endpoint_t http;
     if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
         cadre_fail_within(CADRE_ECONFIG, "options: http");
@@ -557,7 +574,11 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .heartbeat_ms = lease_ms / 4 < CADRE_HEARTBEAT_MS ? lease_ms / 4 : CADRE_HEARTBEAT_MS,
         .resend_ms = CADRE_RESEND_MS,
         .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,
-        .recovery = options->recovery,
+        .recovery =
+            options->consistency == CADRE_SYNC ? CADRE_RECOVERY_ROLLBACK : options->recovery,
+        .consistency = options->consistency,
+        .step_closures = options->step_closures ? options->step_closures : 1,
+        .staleness_bound = options->staleness_bound,
         .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
     if (core.seed == 0) {
         core.seed = random_u64();

@@ -49,6 +49,7 @@ static int
 take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64_t *since_ms)
 {
     const cadre_checkpoint_t *state = &self->core.checkpoint;
+    cadre_coordinator_cut_step_short(self);
     int status = await_idle(self, deadline_ms, since_ms);
     if (status < 0) {
         return status;

@@ -354,10 +354,19 @@ static int
 make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
              const cadre_call_t *call, cadre_closure_t **out)
 {
+    const uint32_t steps = call->steps ? call->steps : 1;
+    if (steps > 1 && function->may_push && self->core.options.consistency == CADRE_SYNC) {
+        return cadre_fail(CADRE_EINVALID,
+                          "function %s: a closure of %" PRIu32
+                          " steps cannot be part of a synchronous one: schedule a closure for each",
+                          function->name, steps);
+    }
+
     cadre_closure_t *closure = cadre_closure_new(function->id);
     closure->deadline_ms = deadline_of(self, call);
-    closure->steps = call->steps ? call->steps : 1;
+    closure->steps = steps;
     closure->sequence = call->sequence;
+    closure->may_push = function->may_push;
     int status = copy_arguments(self, closure, call);
     if (status < 0) {
         cadre_closure_destroy(&closure);
@@ -639,6 +648,7 @@ cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     cadre_gate_lock(self->gate);
+    cadre_coordinator_cut_step_short(self);
     int status = join(self, deadline_ms);
     cadre_gate_unlock(self->gate);
     return status;

@@ -16,6 +16,7 @@ static int
 await_retired(cadre_coordinator_t *self, uint64_t number, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
+    cadre_coordinator_cut_step_short(self);
     while (self->core.drops.retired < number) {
         int status = cadre_coordinator_wait_while_usable(
             self, deadline_ms, "closures that may use a variable to end", &since_ms);
@@ -298,6 +299,7 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                              .kind = CADRE_FUNCTION_PROGRAM,
                              .name = (char *)(uintptr_t)cadre_program_name(program),
                              .hash = cadre_program_hash(program),
+                             .may_push = cadre_program_push_count(program) > 0,
                              .program = cadre_chunk_new_copy(bytes, size_bytes)};
 
     cadre_gate_lock(self->gate);
@@ -317,6 +319,7 @@ cadre_function_native(cadre_coordinator_t *self, const char *name, cadre_functio
 {
     cadre_function_t like = {.coordinator = self,
                              .kind = CADRE_FUNCTION_NATIVE,
+                             .may_push = true,
                              .name = (char *)(uintptr_t)(name ? name : "")};
     cadre_gate_lock(self->gate);
     int status = add_function(self, &like, out);

@@ -101,6 +101,17 @@ cadre_future_destroy(cadre_future_t **self_p)
     destroy(self);
 }
 
+/* Under the lock: the caller is about to wait for the end, so that no step may wait for what it
+ * would schedule after that. One that only looks (a timeout of 0) may do so at any time, and
+ * changes no step. */
+static void
+expect_end(cadre_future_t *self, int64_t timeout_ms)
+{
+    if (timeout_ms != 0 && !self->results->ended && !self->gate->closed) {
+        cadre_coordinator_cut_step_short(self->coordinator);
+    }
+}
+
 /* Under the lock: waits for the end; 0, or how it failed. */
 static int
 wait_locked(cadre_future_t *self, int64_t deadline_ms)
@@ -136,6 +147,7 @@ cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
         return status;
     }
     cadre_gate_lock(self->gate);
+    expect_end(self, timeout_ms);
     status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
     return status;
@@ -153,6 +165,7 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
     }
 
     cadre_gate_lock(self->gate);
+    expect_end(self, timeout_ms);
     status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
     if (status < 0) {
@@ -209,6 +222,7 @@ cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t time
 
     for (size_t i = 0; i < count; i++) {
         cadre_gate_lock(futures[i]->gate);
+        expect_end(futures[i], timeout_ms);
         int status = wait_locked(futures[i], deadline_ms);
         cadre_gate_unlock(futures[i]->gate);
         if (status < 0) {

@@ -64,6 +64,7 @@ cadre_core_cancel(cadre_core_t *self)
 void
 cadre_core_close(cadre_core_t *self)
 {
+    cadre_steps_restart(&self->steps);
     cadre_attempts_clear(&self->attempts);
     cadre_closure_queue_close(&self->queue);
     carry_out_ends(self);
@@ -99,12 +100,21 @@ init_dispatch(cadre_core_t *self)
                                                           .catalogue = &self->catalogue,
                                                           .recovery = &self->recovery,
                                                           .effects = &self->effects});
+    cadre_steps_init(&self->steps,
+                     &(cadre_steps_links_t){.options = &self->options,
+                                            .queue = &self->queue,
+                                            .replay = &self->replay,
+                                            .requests = &self->requests,
+                                            .repairs = &self->recovery.repairs.requests,
+                                            .attempts = &self->attempts,
+                                            .effects = &self->effects});
     cadre_reports_init(&self->reports, &(cadre_reports_links_t){.options = &self->options,
                                                                 .catalogue = &self->catalogue,
                                                                 .recovery = &self->recovery,
                                                                 .apart = &self->apart,
                                                                 .attempts = &self->attempts,
                                                                 .reach = &self->reach,
+                                                                .steps = &self->steps,
                                                                 .sender = &self->sender,
                                                                 .totals = &self->totals,
                                                                 .effects = &self->effects});
@@ -185,7 +195,10 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_begun_init(&self->begun);
     cadre_closure_queue_init(&self->queue, options->queue_capacity);
-    cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
+    cadre_closure_queue_set_pace(&self->queue, options->consistency, options->step_closures,
+                                 options->staleness_bound);
+    cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED,
+                      options->consistency == CADRE_SYNC);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0);
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
@@ -215,6 +228,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .catalogue = &self->catalogue,
                                                       .drops = &self->drops,
                                                       .begun = &self->begun,
+                                                      .pace = &self->queue.pace,
                                                       .replay = &self->replay,
                                                       .totals = &self->totals,
                                                       .recovery = &self->recovery,
@@ -247,6 +261,7 @@ void
 cadre_core_fini(cadre_core_t *self)
 {
     cadre_core_close(self);
+    cadre_steps_fini(&self->steps);
     cadre_closure_queue_fini(&self->queue);
     cadre_begun_fini(&self->begun);
     cadre_apart_fini(&self->apart);
@@ -694,6 +709,10 @@ carry_out_recovery(cadre_core_t *self)
     }
     self->totals.ps_restored += outcome.restored;
     self->totals.closures_at_risk += outcome.at_risk;
+    if (outcome.restored > 0) {
+        cadre_steps_restart(&self->steps);
+        carry_out_ends(self);
+    }
     if (outcome.is_ready) {
         cadre_closure_queue_release(&self->queue);
     }
@@ -825,6 +844,8 @@ hand_out(cadre_core_t *self)
     if (self->fatal) {
         return false;
     }
+    cadre_steps_tick(&self->steps);
+    carry_out_ends(self);
     cadre_trials_tick(&self->trials);
     carry_out_ends(self);
     bool has_more = cadre_dispatcher_tick(&self->dispatcher);

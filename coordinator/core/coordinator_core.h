@@ -79,6 +79,7 @@ struct cadre_core {
     cadre_attempts_t attempts;
     cadre_acks_t acks;
     cadre_reach_t reach;
+    cadre_steps_t steps;
     cadre_reports_t reports;
     cadre_dispatcher_t dispatcher;
     cadre_overruns_t overruns;

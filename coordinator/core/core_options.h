@@ -31,6 +31,9 @@ typedef struct {
     uint64_t resend_ms;
     uint64_t ps_timeout_ms;
     cadre_recovery_t recovery;
+    cadre_consistency_t consistency;
+    uint32_t step_closures; /* at least 1 */
+    uint32_t staleness_bound;
     bool round_robin;
 } cadre_core_options_t;
 

@@ -280,7 +280,8 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
                                               .attempt = run->attempt,
                                               .generation = entry->generation,
                                               .checkpoint = run->call.message.closure.checkpoint,
-                                              .cut = run->call.message.closure.cut};
+                                              .cut = run->call.message.closure.cut,
+                                              .step = run->call.message.closure.step};
         request.update = message.push.update;
         cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
                                   request.size_bytes);

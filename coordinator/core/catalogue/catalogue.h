@@ -50,6 +50,7 @@ struct cadre_function {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
+    bool may_push;             /* its closures may push updates */
     cadre_chunk_t *program;    /* encoded; NULL for a native function */
     cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: of announcements */
 };

@@ -791,7 +791,8 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
 
     /* A state that has nothing to wait for is left in the turn in which it began. */
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
-        cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self)) {
+        cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self) &&
+        cadre_pace_is_between_steps(self->links.pace)) {
         cut(self);
     }
 

@@ -33,6 +33,7 @@
 #include "coordinator/core/checkpoint/sequences.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure.h"
+#include "coordinator/core/closures/pace.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/windows.h"
@@ -74,6 +75,7 @@ typedef struct {
     const cadre_catalogue_t *catalogue;
     const cadre_drops_t *drops;
     const cadre_begun_t *begun;
+    const cadre_pace_t *pace;
     const cadre_replay_t *replay;
     const cadre_totals_t *totals; /* of the job, so far */
     cadre_shard_recovery_t *recovery;

@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/wire/codec.h"
 
 cadre_closure_t *
 cadre_closure_new(uint32_t function)
@@ -42,7 +43,40 @@ cadre_closure_destroy(cadre_closure_t **self_p)
 
     free(self->arguments);
     cadre_results_unref(&self->results);
+    cadre_closure_drop_report(self);
     free(self);
+}
+
+void
+cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message)
+{
+    cadre_message_t copy = *message;
+    copy.chunks = cadre_calloc(message->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
+    }
+    self->report = cadre_calloc(1, sizeof(*self->report));
+    cadre_outbox_entry_init(self->report, &(cadre_task_t){.role = CADRE_ROLE_COORDINATOR}, &copy);
+}
+
+int
+cadre_closure_take_report(cadre_closure_t *self, cadre_message_t *out)
+{
+    cadre_outbox_entry_t *report = self->report;
+    int status = cadre_message_decode(cadre_chunk_data(report->header),
+                                      cadre_chunk_size_bytes(report->header), report->chunks,
+                                      report->chunk_count, out);
+    cadre_closure_drop_report(self);
+    return status;
+}
+
+void
+cadre_closure_drop_report(cadre_closure_t *self)
+{
+    if (self->report) {
+        cadre_outbox_entry_fini(self->report);
+        cadre_free(&self->report);
+    }
 }
 
 void
@@ -239,4 +273,24 @@ cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
     } else {
         link_between(self, from_back, closure, from_back->next);
     }
+}
+
+void
+cadre_closure_list_insert_by_turn(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_t *before = self->last;
+    while (before && before->turn > closure->turn) {
+        before = before->previous;
+    }
+    link_between(self, before, closure, before ? before->next : self->first);
+}
+
+void
+cadre_closure_list_insert_by_place(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_t *before = self->last;
+    while (before && before->place > closure->place) {
+        before = before->previous;
+    }
+    link_between(self, before, closure, before ? before->next : self->first);
 }

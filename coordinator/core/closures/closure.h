@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/wire/message.h"
+#include "common/wire/outbox.h"
 #include "common/wire/tensor_list.h"
 #include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/results.h"
@@ -20,9 +21,11 @@
 typedef enum {
     CADRE_CLOSURE_NEW,     /* not in the queue */
     CADRE_CLOSURE_BLOCKED, /* an argument of it is a result of another that has not ended */
+    CADRE_CLOSURE_LATER,   /* its turn has not come (coordinator/core/closures/pace.h) */
     CADRE_CLOSURE_QUEUED,
     CADRE_CLOSURE_ASIDE,     /* it needs a shard that is away */
     CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
+    CADRE_CLOSURE_HELD,      /* its updates are in, and count when its step ends */
     CADRE_CLOSURE_ENDED,     /* and perhaps kept for a replay */
 } cadre_closure_state_t;
 
@@ -45,6 +48,10 @@ typedef struct cadre_closure {
     uint32_t steps;
     uint32_t variables; /* that existed when it was scheduled */
     uint64_t drops;     /* of variables, before it was put into the queue */
+    uint64_t turn;      /* number of its group; 0: it need not wait for its turn */
+    uint64_t place;     /* among all that were put into the queue, from 1 on */
+    bool may_push;      /* its function may push updates */
+    bool in_step;       /* it is part of a synchronous step, of number `turn` */
     uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool wants_results;
     uint64_t *batches; /* as in the CLOSURE message */
@@ -81,15 +88,21 @@ typedef struct cadre_closure {
     uint64_t sequence;           /* the caller's number; 0: none */
     uint64_t
         interval; /* the queue's, between two barriers (coordinator/core/closures/barriers.h) */
-    uint64_t drop_interval; /* the same, of those that drops set */
-    uint64_t stale;         /* attempts up to this one began before a shard was restored */
-    bool kept;              /* it has ended well and is kept for a replay */
-    int end_status;         /* ENDED: how, */
-    bool has_updates;       /* and whether shards have updates of it */
+    uint64_t drop_interval;       /* the same, of those that drops set */
+    uint64_t stale;               /* attempts up to this one began before a shard was restored */
+    bool kept;                    /* it has ended well and is kept for a replay */
+    cadre_outbox_entry_t *report; /* HELD: what its worker told */
+    int end_status;               /* ENDED: how, */
+    bool has_updates;             /* and whether shards have updates of it */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
 cadre_closure_t *cadre_closure_new(uint32_t function);
+
+/* Keeps what a worker told of its end, until it is taken, once, or dropped. */
+void cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message);
+int cadre_closure_take_report(cadre_closure_t *self, cadre_message_t *out);
+void cadre_closure_drop_report(cadre_closure_t *self);
 
 /* Adds an argument that is the result `result` (NULL: the only one, or the first) of the closure
  * that `from` is of. Before it is put into the queue. */
@@ -145,5 +158,9 @@ void cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *clos
 
 /* Where its id belongs in a list that ascends by id; fast where that is near an end. */
 void cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure);
+
+/* Where its turn, or its place, belongs: behind those that have the same. */
+void cadre_closure_list_insert_by_turn(cadre_closure_list_t *self, cadre_closure_t *closure);
+void cadre_closure_list_insert_by_place(cadre_closure_list_t *self, cadre_closure_t *closure);
 
 #endif

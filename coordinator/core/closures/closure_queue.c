@@ -15,6 +15,13 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity)
     cadre_barriers_init(&self->drop_barriers);
 }
 
+void
+cadre_closure_queue_set_pace(cadre_closure_queue_t *self, cadre_consistency_t consistency,
+                             uint32_t size, uint32_t bound)
+{
+    cadre_pace_init(&self->pace, consistency, size, bound);
+}
+
 static size_t *
 in_flight_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -53,6 +60,9 @@ static void
 end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {
     cadre_results_t *results = closure->results;
+    if (closure->state != CADRE_CLOSURE_HELD) {
+        cadre_pace_leave(&self->pace, closure->turn);
+    }
     closure->state = CADRE_CLOSURE_ENDED;
     let_go_of_arguments(self, closure);
     if (closure->tag == CADRE_TAG_NONE) {
@@ -111,6 +121,52 @@ fail_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
     }
 }
 
+/* --- turns --- */
+
+/* Queues a closure that waits for nothing but, maybe, its turn. */
+static void
+line_up(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    if (closure->turn <= cadre_pace_limit(&self->pace)) {
+        cadre_closure_lanes_push(&self->lanes, closure);
+        return;
+    }
+    closure->state = CADRE_CLOSURE_LATER;
+    cadre_closure_list_insert_by_turn(&self->later, closure);
+}
+
+/* Lets those in whose turn has come. */
+static void
+let_in(cadre_closure_queue_t *self)
+{
+    const uint64_t limit = cadre_pace_limit(&self->pace);
+    while (self->later.first && self->later.first->turn <= limit) {
+        cadre_closure_t *closure = self->later.first;
+        cadre_closure_list_remove(&self->later, closure);
+        cadre_closure_lanes_push(&self->lanes, closure);
+    }
+}
+
+/* Gives a new closure its turn, after all that were put before it. */
+static void
+take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    closure->place = ++self->placed;
+    if (closure->tag != CADRE_TAG_NONE) {
+        return; /* nobody waits for those */
+    }
+    uint64_t after = 0;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        const uint64_t turn = closure->arguments[i].from->turn;
+        after = turn > after ? turn : after;
+    }
+    closure->turn = cadre_pace_enter(&self->pace, closure->may_push, after);
+    closure->in_step = cadre_pace_is_step(&self->pace, closure->turn);
+    if (closure->results) {
+        cadre_results_set_turn(closure->results, closure->turn);
+    }
+}
+
 /* The results are there: who waited for nothing else may go. */
 static void
 unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
@@ -120,7 +176,7 @@ unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
         cadre_closure_argument_wait_no_more(results->waiting_first);
         if (--closure->missing == 0) {
             leave_blocked(self, closure);
-            cadre_closure_lanes_push(&self->lanes, closure);
+            line_up(self, closure);
         }
     }
 }
@@ -131,7 +187,7 @@ static void
 end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
     const cadre_closure_end_t how = {.status = status, .text = text};
-    cadre_closure_list_t *lists[] = {&self->blocked, &self->aside};
+    cadre_closure_list_t *lists[] = {&self->blocked, &self->aside, &self->later};
 
     self->common_aside = 0;
     self->common_blocked = 0;
@@ -178,12 +234,13 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
     cadre_closure_lanes_fini(&self->lanes);
     cadre_barriers_fini(&self->barriers);
     cadre_barriers_fini(&self->drop_barriers);
+    cadre_pace_fini(&self->pace);
 }
 
 size_t
 cadre_closure_queue_waiting(const cadre_closure_queue_t *self)
 {
-    return self->lanes.common + self->common_blocked;
+    return self->lanes.common + self->common_blocked + self->later.count;
 }
 
 bool
@@ -213,6 +270,8 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
     closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
     closure->drops = self->drops;
+    take_turn(self, closure);
+    let_in(self);
     if (closure->missing > 0) {
         closure->state = CADRE_CLOSURE_BLOCKED;
         cadre_closure_list_push(&self->blocked, closure);
@@ -220,7 +279,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
         return 0;
     }
 
-    cadre_closure_lanes_push(&self->lanes, closure);
+    line_up(self, closure);
     return 0;
 }
 
@@ -250,6 +309,7 @@ settle(cadre_closure_queue_t *self)
     if (self->in_flight == 0 && self->tagged_in_flight == 0) {
         self->cancelling = false;
     }
+    let_in(self);
 }
 
 /* Takes a closure out of flight; true when that has ended it, since everything is being cancelled.
@@ -290,6 +350,42 @@ take_from_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     cadre_closure_list_remove(&self->aside, closure);
     self->common_aside -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
+}
+
+void
+cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    if (closure->state == CADRE_CLOSURE_QUEUED) { /* an attempt before this one has told */
+        cadre_closure_queue_begin(self, closure);
+    } else if (closure->state == CADRE_CLOSURE_ASIDE) {
+        take_from_aside(self, closure);
+        (*in_flight_of(self, closure))++;
+    }
+    closure->state = CADRE_CLOSURE_HELD;
+    cadre_pace_hold(&self->pace, closure->turn);
+}
+
+void
+cadre_closure_queue_unhold(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_HELD);
+    closure->state = CADRE_CLOSURE_IN_FLIGHT;
+    cadre_pace_unhold(&self->pace, closure->turn);
+    cadre_closure_queue_put_back(self, closure);
+}
+
+void
+cadre_closure_queue_end_step(cadre_closure_queue_t *self)
+{
+    cadre_pace_end_step(&self->pace);
+    let_in(self);
+}
+
+void
+cadre_closure_queue_cut_short(cadre_closure_queue_t *self)
+{
+    cadre_pace_cut_short(&self->pace);
+    let_in(self);
 }
 
 void
@@ -338,7 +434,8 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
     } else if (closure->state == CADRE_CLOSURE_ASIDE) {
         take_from_aside(self, closure);
     } else {
-        cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
+        cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT ||
+                     closure->state == CADRE_CLOSURE_HELD);
         (*in_flight_of(self, closure))--;
     }
 
@@ -370,6 +467,7 @@ void
 cadre_closure_queue_cancel(cadre_closure_queue_t *self)
 {
     self->cancelling = true;
+    cadre_pace_cut_short(&self->pace);
     end_all_queued(self, CADRE_ECANCELLED, "cancelled");
     settle(self);
 }

@@ -28,6 +28,7 @@
 #include "common/base/status.h"
 #include "coordinator/core/closures/barriers.h"
 #include "coordinator/core/closures/closure_lanes.h"
+#include "coordinator/core/closures/pace.h"
 
 enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL included */
 
@@ -46,6 +47,9 @@ typedef struct {
     uint64_t drops;                 /* of variables, so far */
     cadre_closure_list_t aside;     /* common or tagged; they need a shard that is away */
     size_t common_aside;
+    cadre_pace_t pace;            /* of common closures */
+    cadre_closure_list_t later;   /* whose turn has not come, by their turn */
+    uint64_t placed;              /* closures that were put so far */
     cadre_closure_list_t blocked; /* common or tagged; they wait for a result of another */
     size_t common_blocked;
     size_t values_size_bytes; /* of all results that arguments of closures here are taken from */
@@ -60,6 +64,10 @@ typedef struct {
 } cadre_closure_queue_t;
 
 void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity);
+
+/* Sets in what order closures may start, as cadre_pace_init; none has been put. */
+void cadre_closure_queue_set_pace(cadre_closure_queue_t *self, cadre_consistency_t consistency,
+                                  uint32_t size, uint32_t bound);
 
 /* Ends everything queued as CADRE_ECLOSED. Nothing may be in flight. */
 void cadre_closure_queue_close(cadre_closure_queue_t *self);
@@ -89,6 +97,18 @@ cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t 
  * cancelled. */
 void cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
+/* Holds a closure that is part of a step, whose updates are in: it was in flight, or queued again
+ * after it was. Returns one that is held to the front, to run again. */
+void cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure);
+void cadre_closure_queue_unhold(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* The step that is whole (cadre_pace_whole_step) was applied, and each closure that was held for it
+ * has been finished. */
+void cadre_closure_queue_end_step(cadre_closure_queue_t *self);
+
+/* Lets the step that is being filled end with the closures that it has: somebody waits for them. */
+void cadre_closure_queue_cut_short(cadre_closure_queue_t *self);
+
 /* The same, but it does not come out before cadre_closure_queue_release: it needs a shard that is
  * away. */
 void cadre_closure_queue_put_aside(cadre_closure_queue_t *self, cadre_closure_t *closure);
@@ -99,8 +119,8 @@ void cadre_closure_queue_release(cadre_closure_queue_t *self);
 /* Notes a failure that no closure of the queue ends with, as the pending error. */
 void cadre_closure_queue_report(cadre_closure_queue_t *self, int status, const char *text);
 
-/* Ends a closure that is in flight, or queued again after it was. A status below 0 other than
- * CADRE_ECANCELLED becomes the pending error. */
+/* Ends a closure that is in flight or held, or queued again after it was. A status below 0 other
+ * than CADRE_ECANCELLED becomes the pending error. */
 void cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure,
                                 const cadre_closure_end_t *end);
 

@@ -127,6 +127,12 @@ kept_by_worker(const cadre_results_t *self)
 }
 
 void
+cadre_results_set_turn(cadre_results_t *self, uint64_t turn)
+{
+    self->turn = turn;
+}
+
+void
 cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
                   const cadre_message_t *message)
 {

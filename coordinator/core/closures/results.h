@@ -37,6 +37,7 @@ typedef struct {
     cadre_tensor_list_t tensors;
     struct cadre_closure_argument *waiting_first; /* arguments that wait for the end */
     struct cadre_closure_argument *waiting_last;
+    uint64_t turn;               /* of the closure (coordinator/core/closures/pace.h) */
     struct cadre_future *future; /* the API's, which is told of the end; NULL: nobody is */
     size_t takers;               /* arguments of closures that are queued or run */
     size_t kept;                 /* arguments of closures that are kept for a replay */
@@ -70,6 +71,9 @@ void cadre_results_unref(cadre_results_t **self_p);
 
 /* Sets who is told of the end; NULL: nobody is. */
 void cadre_results_set_future(cadre_results_t *self, struct cadre_future *future);
+
+/* Notes the turn of the closure. */
+void cadre_results_set_turn(cadre_results_t *self, uint64_t turn);
 
 /* The closure has ended: keeps the tensors of its report (by reference) where it ended well and
  * `message` has some, else status and text. */

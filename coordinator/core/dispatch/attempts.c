@@ -44,6 +44,7 @@ cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closu
     const cadre_attempts_links_t *links = &self->links;
     if (closure->id == 0) {
         cadre_begun_add(links->begun, closure);
+        cadre_pace_note_begun(&links->queue->pace, closure->turn);
     }
     cadre_closure_hand_to(closure, worker->task.incarnation);
     closure->worker = worker;
@@ -96,6 +97,22 @@ cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure)
     } else {
         cadre_closure_queue_put_aside(self->links.queue, closure);
     }
+}
+
+void
+cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
+                    const cadre_member_t *reporter)
+{
+    const cadre_member_t *holder =
+        closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker : NULL;
+    if (holder) {
+        leave_worker(self, closure);
+    }
+    if (holder && holder != reporter) {
+        cadre_closure_sender_cancel(self->links.sender, holder, &closure->id, 1);
+    }
+    cadre_apart_forget(self->links.apart, closure);
+    cadre_closure_queue_hold(self->links.queue, closure);
 }
 
 /* --- the end of a closure --- */

@@ -75,6 +75,11 @@ void cadre_attempts_put_back(cadre_attempts_t *self, cadre_closure_t *closure);
 /* Takes a closure off its worker; it waits until a shard is back. */
 void cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure);
 
+/* Takes a closure off its worker whose updates are in, and count when its step ends. `reporter`,
+ * who has told of it, need not be told to stop. */
+void cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
+                         const cadre_member_t *reporter);
+
 /* Puts everything back that a worker which goes has. `died`: what it may have been running counts
  * the attempt as lost, and ends when it is proved to have killed its workers. */
 void cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died);

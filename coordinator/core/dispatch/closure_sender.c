@@ -91,11 +91,16 @@ add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *mes
 
 /* Returns the seed of a closure. It is mixed well, since functions feed it to generators whose
  * states may be a step of the id apart: splitmix64 adds to its state what a plain multiple of the
- * id would add to the seed. */
+ * id would add to the seed. Synchronous closures draw by their order in the program: ids follow the
+ * order in which they were begun, which differs from run to run. */
 static uint64_t
-seed_of(const cadre_closure_sender_t *self, uint64_t closure)
+seed_of(const cadre_closure_sender_t *self, const cadre_closure_t *closure)
 {
-    return XXH3_64bits_withSeed(&closure, sizeof(closure), self->links.options->seed);
+    uint64_t number = closure->id;
+    if (self->links.options->consistency == CADRE_SYNC) {
+        number = closure->sequence > 0 ? closure->sequence : closure->place;
+    }
+    return XXH3_64bits_withSeed(&number, sizeof(number), self->links.options->seed);
 }
 
 void
@@ -110,7 +115,7 @@ cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member
         .function = closure->function,
         .steps = closure->steps,
         .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
-        .seed = seed_of(self, closure->id),
+        .seed = seed_of(self, closure),
         .variables = closure->variables,
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},
@@ -118,7 +123,8 @@ cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member
         .generations = links->recovery->announced,
         .workers = links->members->worker_places,
         .resources = {closure->resources, closure->resource_count},
-        .drops = closure->drops};
+        .drops = closure->drops,
+        .step = closure->in_step ? closure->turn : 0};
     cadre_checkpoint_after(links->checkpoint, closure->id, &message.closure.checkpoint,
                            &message.closure.cut);
     cadre_tensor_list_add_chunks(&closure->tensors, &message);

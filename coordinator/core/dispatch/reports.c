@@ -57,7 +57,7 @@ static cadre_closure_t *
 find_reported(cadre_reports_t *self, cadre_member_t *worker, uint64_t id, uint64_t attempt)
 {
     cadre_closure_t *closure = cadre_attempts_find(self->links.attempts, id);
-    if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
+    if (!closure || closure->state == CADRE_CLOSURE_ENDED || closure->state == CADRE_CLOSURE_HELD ||
         !may_report(self, worker, closure, attempt)) {
         return NULL;
     }
@@ -93,6 +93,10 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     worker->took_us += done->total_us < TOTAL_US_MAX ? done->total_us : TOTAL_US_MAX;
     if (closure->kept) {
         cadre_attempts_finish_again(self->links.attempts, closure);
+        return;
+    }
+    if (closure->in_step && has_updates) {
+        cadre_steps_hold(self->links.steps, closure, worker, message);
         return;
     }
     const cadre_closure_end_t end = {.message = message};

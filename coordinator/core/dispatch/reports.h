@@ -18,6 +18,7 @@
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/dispatch/steps.h"
 #include "coordinator/core/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
@@ -30,6 +31,7 @@ typedef struct {
     cadre_apart_t *apart;
     cadre_attempts_t *attempts;
     cadre_reach_t *reach;
+    cadre_steps_t *steps;
     const cadre_closure_sender_t *sender;
     cadre_totals_t *totals; /* what is refused is counted there */
     cadre_effects_t *effects;

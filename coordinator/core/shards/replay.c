@@ -8,9 +8,9 @@
 #include "common/base/memory.h"
 
 void
-cadre_replay_init(cadre_replay_t *self, bool keeping)
+cadre_replay_init(cadre_replay_t *self, bool keeping, bool is_stepwise)
 {
-    *self = (cadre_replay_t){.keeping = keeping};
+    *self = (cadre_replay_t){.keeping = keeping, .is_stepwise = is_stepwise};
 }
 
 /* Bytes of a closure and, counting each once, of the results that it keeps from others. */
@@ -305,6 +305,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     self->assigns_from =
         self->active && self->assigns_from < assigns ? self->assigns_from : assigns;
     self->active = true;
+    self->pause = 0;
     self->assign_next = first_assign(self);
     cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
@@ -330,7 +331,12 @@ cadre_replay_limit(const cadre_replay_t *self)
                          ? self->assigns[self->assign_next].position
                          : UINT64_MAX;
     /* One that the pass before asked for may be pending still, and be a later one. */
-    return self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;
+    limit = self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;
+    if (!self->is_stepwise) {
+        return limit;
+    }
+    const uint64_t pause = self->pause > 0 ? self->pause : 1; /* below 1 there is no id */
+    return pause < limit ? pause : limit;
 }
 
 cadre_closure_t *
@@ -442,7 +448,8 @@ cadre_replay_next_assign(cadre_replay_t *self)
 
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
     bool older_left =
-        has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position);
+        has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position) ||
+        (self->pause > 0 && self->pause <= assign->position); /* its step is not over */
     if (self->in_flight > 0 || older_left ||
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;
@@ -461,11 +468,25 @@ cadre_replay_assigned(cadre_replay_t *self)
     self->assign_pending--;
 }
 
+void
+cadre_replay_pause_at(cadre_replay_t *self, uint64_t pause)
+{
+    cadre_assert(self->is_stepwise && self->active);
+    self->pause = pause;
+}
+
+bool
+cadre_replay_is_paused(const cadre_replay_t *self)
+{
+    return self->pause > 0 && self->in_flight == 0 && !has_below(&self->redo, self->pause) &&
+           !has_below(&self->aside, self->pause);
+}
+
 bool
 cadre_replay_ends(cadre_replay_t *self)
 {
     if (!self->active || self->redo.count > 0 || self->aside.count > 0 || self->in_flight > 0 ||
-        self->assign_next < self->assign_count || self->assign_pending > 0) {
+        self->assign_next < self->assign_count || self->assign_pending > 0 || self->pause > 0) {
         return false;
     }
     self->active = false;

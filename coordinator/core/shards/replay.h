@@ -57,6 +57,9 @@ typedef struct {
     size_t assign_capacity;
     uint64_t assign_dropped; /* how many came before assigns[0] */
 
+    bool is_stepwise; /* closures run again a synchronous step at a time: */
+    uint64_t pause;   /* those with an id below this; 0: none, between two steps */
+
     bool active;           /* a pass is under way */
     uint64_t from;         /* its first id */
     uint64_t assigns_from; /* how many assignments come before its first */
@@ -66,7 +69,7 @@ typedef struct {
     uint64_t assign_at;
 } cadre_replay_t;
 
-void cadre_replay_init(cadre_replay_t *self, bool keeping);
+void cadre_replay_init(cadre_replay_t *self, bool keeping, bool is_stepwise);
 
 /* Nothing may be in flight: the owner has taken those out with cadre_replay_drop. */
 void cadre_replay_fini(cadre_replay_t *self);
@@ -161,6 +164,13 @@ uint64_t cadre_replay_assign_number(const cadre_replay_t *self);
  * pending until cadre_replay_assigned. */
 const cadre_replay_assign_t *cadre_replay_next_assign(cadre_replay_t *self);
 void cadre_replay_assigned(cadre_replay_t *self);
+
+/* Of a stepwise one: lets closures with an id below `pause` run again, and then waits. 0: the step
+ * is over. */
+void cadre_replay_pause_at(cadre_replay_t *self, uint64_t pause);
+
+/* Returns whether all below that have run. */
+bool cadre_replay_is_paused(const cadre_replay_t *self);
 
 /* Ends the pass when nothing of it is left; true when it did. */
 bool cadre_replay_ends(cadre_replay_t *self);

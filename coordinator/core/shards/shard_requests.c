@@ -92,6 +92,9 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_RETIRE) {
         return &message->retire.generation;
     }
+    if (message->type == CADRE_MESSAGE_END_STEP) {
+        return &message->end_step.generation;
+    }
     if (message->type == CADRE_MESSAGE_PULL) {
         return &message->pull.generation;
     }

@@ -88,6 +88,14 @@ typedef enum {
     CADRE_RECOVERY_RELAXED = 2,  /* its shard is restored, the updates since are lost and counted */
 } cadre_recovery_t;
 
+/* When a closure may start, and when its update counts (docs/strategies.md). */
+typedef enum {
+    CADRE_ASYNC = 0,   /* at once; an update is applied when it arrives */
+    CADRE_BOUNDED = 1, /* once every closure more than `staleness_bound` before it has ended */
+    CADRE_SYNC = 2,    /* in steps of `step_closures` closures: all pull the values that the step
+                          before made, and their updates are applied as one, of their mean */
+} cadre_consistency_t;
+
 /* Where the parts of variables go. */
 typedef enum {
     CADRE_PLACEMENT_BYTES = 0,       /* to the shard with the fewest bytes */
@@ -155,6 +163,19 @@ typedef struct {
     /* Called for each event. NULL: no output. */
     cadre_log_callback_t log;
     void *log_context;
+
+    /* When closures may start. With CADRE_SYNC what a job computes follows from seed, data and
+     * `step_closures` alone, bit for bit, however many workers and ps there are and whatever fails:
+     * a lost ps is recovered by CADRE_RECOVERY_ROLLBACK, and CADRE_RECOVERY_RELAXED is refused. */
+    cadre_consistency_t consistency;
+
+    /* With CADRE_SYNC: closures of one step, up to 2,048; those of programs that push nothing are
+     * not counted. A step ends with fewer where the program waits for one of them. 0: 1. */
+    uint32_t step_closures;
+
+    /* With CADRE_BOUNDED: the largest age of an update, in closures, that a pull may miss. 0: the
+     * closures run one after the other. */
+    uint32_t staleness_bound;
 
     /* Directory with coordinator.key and allowed/, as `cadre keygen` makes it: tcp connections are
      * then encrypted, and both ends known by their keys. NULL: CADRE_KEYS, else there are none. */

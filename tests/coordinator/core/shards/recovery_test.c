@@ -155,7 +155,7 @@ setup(cadre_recovery_t how)
     cadre_membership_init(&self->members, PS);
     cadre_catalogue_init(&self->catalogue, PS, false, 42);
     cadre_begun_init(&self->begun);
-    cadre_replay_init(&self->replay, how != CADRE_RECOVERY_RELAXED);
+    cadre_replay_init(&self->replay, how != CADRE_RECOVERY_RELAXED, false);
     cadre_shard_requests_init(&self->requests, PS, 0);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->members,

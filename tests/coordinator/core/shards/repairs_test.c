@@ -31,7 +31,7 @@ init(fixture_t *self)
     *self = (fixture_t){.drops = {.retired = 0}};
     cadre_effects_init(&self->effects, 77, 5, 1000);
     cadre_catalogue_init(&self->catalogue, SHARDS, false, 42);
-    cadre_replay_init(&self->replay, true);
+    cadre_replay_init(&self->replay, true, false);
     cadre_repairs_init(&self->repairs,
                        &(cadre_repairs_links_t){.catalogue = &self->catalogue,
                                                 .drops = &self->drops,

@@ -43,7 +43,7 @@ take(cadre_replay_t *self)
 Test(replay, a_pass_that_begins_anew_waits_for_its_first_assignment_again)
 {
     cadre_replay_t self;
-    cadre_replay_init(&self, true);
+    cadre_replay_init(&self, true, false);
     for (uint64_t id = 1; id <= 3; id++) {
         keep(&self, id);
     }
@@ -75,7 +75,7 @@ Test(replay, a_pass_that_begins_anew_waits_for_its_first_assignment_again)
 Test(replay, what_the_commit_before_covers_goes_and_the_rest_is_in_order)
 {
     cadre_replay_t self;
-    cadre_replay_init(&self, true);
+    cadre_replay_init(&self, true, false);
     const uint64_t ids[] = {5, 1, 4, 2, 3}; /* as they end */
     for (size_t i = 0; i < 5; i++) {
         keep(&self, ids[i]);
@@ -100,7 +100,7 @@ Test(replay, what_the_commit_before_covers_goes_and_the_rest_is_in_order)
 Test(replay, a_pass_counts_what_it_runs_again_and_not_what_is_kept_for_an_older_cut)
 {
     cadre_replay_t self;
-    cadre_replay_init(&self, true);
+    cadre_replay_init(&self, true, false);
     for (uint64_t id = 1; id <= 5; id++) {
         keep(&self, id);
     }

@@ -1,0 +1,185 @@
+#include "coordinator/core/closures/pace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+
+void
+cadre_pace_init(cadre_pace_t *self, cadre_consistency_t consistency, uint32_t size, uint32_t bound)
+{
+    const bool is_bounded = consistency == CADRE_BOUNDED;
+    *self =
+        (cadre_pace_t){.consistency = consistency, .size = size, .slack = is_bounded ? bound : 0};
+}
+
+void
+cadre_pace_fini(cadre_pace_t *self)
+{
+    free(self->groups);
+    *self = (cadre_pace_t){0};
+}
+
+/* --- groups --- */
+
+static cadre_pace_group_t *
+newest(const cadre_pace_t *self)
+{
+    return self->count > 0 ? &self->groups[self->first + self->count - 1] : NULL;
+}
+
+/* The group with this number, which is not over. */
+static cadre_pace_group_t *
+find(const cadre_pace_t *self, uint64_t turn)
+{
+    const cadre_pace_group_t *oldest = &self->groups[self->first];
+    cadre_assert(self->count > 0 && turn >= oldest->number && turn <= self->last);
+    return &self->groups[self->first + (size_t)(turn - oldest->number)];
+}
+
+static cadre_pace_group_t *
+add(cadre_pace_t *self, bool is_step)
+{
+    if (self->first > 0 && self->first + self->count == self->capacity) {
+        memmove(self->groups, self->groups + self->first, self->count * sizeof(*self->groups));
+        self->first = 0;
+    }
+    self->groups =
+        cadre_grow(self->groups, self->first + self->count, &self->capacity, sizeof(*self->groups));
+    self->count++;
+    cadre_pace_group_t *group = newest(self);
+    *group = (cadre_pace_group_t){.number = ++self->last, .is_step = is_step};
+    return group;
+}
+
+/* Takes out the groups at the front that are over. One that is open may get more closures. */
+static void
+settle(cadre_pace_t *self)
+{
+    while (self->count > 0) {
+        const cadre_pace_group_t *oldest = &self->groups[self->first];
+        if (!oldest->is_closed || oldest->remaining > 0 || oldest->held > 0) {
+            return;
+        }
+        self->first++;
+        self->count--;
+    }
+    self->first = 0;
+}
+
+/* --- closures --- */
+
+static bool
+belongs_to(const cadre_pace_group_t *group, bool is_step, uint64_t after)
+{
+    return group && !group->is_closed && group->is_step == is_step &&
+           !(is_step && after == group->number);
+}
+
+uint64_t
+cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after)
+{
+    if (self->consistency == CADRE_ASYNC) {
+        return 0;
+    }
+    const bool is_step = self->consistency == CADRE_SYNC && may_push;
+    cadre_pace_group_t *group = newest(self);
+    if (!belongs_to(group, is_step, after)) {
+        if (group) {
+            group->is_closed = true;
+        }
+        group = add(self, is_step);
+    }
+    group->size++;
+    group->remaining++;
+    const uint32_t most = is_step ? self->size : UINT32_MAX;
+    group->is_closed = self->consistency == CADRE_BOUNDED || group->size == most;
+    const uint64_t turn = group->number;
+    settle(self);
+    return turn;
+}
+
+bool
+cadre_pace_is_step(const cadre_pace_t *self, uint64_t turn)
+{
+    return turn > 0 && find(self, turn)->is_step;
+}
+
+void
+cadre_pace_note_begun(cadre_pace_t *self, uint64_t turn)
+{
+    if (turn > 0) {
+        find(self, turn)->is_begun = true;
+    }
+}
+
+void
+cadre_pace_leave(cadre_pace_t *self, uint64_t turn)
+{
+    if (turn > 0) {
+        cadre_pace_group_t *group = find(self, turn);
+        cadre_assert(group->remaining > 0);
+        group->remaining--;
+        settle(self);
+    }
+}
+
+void
+cadre_pace_hold(cadre_pace_t *self, uint64_t turn)
+{
+    cadre_pace_group_t *group = find(self, turn);
+    cadre_assert(group->is_step && group->remaining > 0);
+    group->remaining--;
+    group->held++;
+}
+
+void
+cadre_pace_unhold(cadre_pace_t *self, uint64_t turn)
+{
+    cadre_pace_group_t *group = find(self, turn);
+    cadre_assert(group->held > 0);
+    group->held--;
+    group->remaining++;
+}
+
+void
+cadre_pace_cut_short(cadre_pace_t *self)
+{
+    cadre_pace_group_t *group = newest(self);
+    if (group && group->is_step) {
+        group->is_closed = true;
+        settle(self);
+    }
+}
+
+/* --- what follows --- */
+
+uint64_t
+cadre_pace_whole_step(const cadre_pace_t *self)
+{
+    const cadre_pace_group_t *oldest = self->count > 0 ? &self->groups[self->first] : NULL;
+    bool is_whole = oldest && oldest->is_closed && oldest->remaining == 0 && oldest->held > 0;
+    return is_whole ? oldest->number : 0;
+}
+
+void
+cadre_pace_end_step(cadre_pace_t *self)
+{
+    cadre_assert(cadre_pace_whole_step(self) > 0);
+    self->groups[self->first].held = 0;
+    settle(self);
+}
+
+uint64_t
+cadre_pace_limit(const cadre_pace_t *self)
+{
+    return self->count > 0 ? self->groups[self->first].number + self->slack : UINT64_MAX;
+}
+
+bool
+cadre_pace_is_between_steps(const cadre_pace_t *self)
+{
+    return self->consistency != CADRE_SYNC || self->count == 0 ||
+           !self->groups[self->first].is_begun || !self->groups[self->first].is_step;
+}

@@ -1,0 +1,220 @@
+#include "coordinator/core/dispatch/steps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+void
+cadre_steps_init(cadre_steps_t *self, const cadre_steps_links_t *links)
+{
+    *self = (cadre_steps_t){.links = *links};
+}
+
+void
+cadre_steps_fini(cadre_steps_t *self)
+{
+    free(self->updates);
+    *self = (cadre_steps_t){.is_asked = false};
+}
+
+void
+cadre_steps_hold(cadre_steps_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
+                 const cadre_message_t *report)
+{
+    cadre_closure_keep_report(closure, report);
+    cadre_attempts_hold(self->links.attempts, closure, reporter);
+    cadre_closure_list_insert_by_place(&self->held, closure);
+}
+
+void
+cadre_steps_restart(cadre_steps_t *self)
+{
+    while (self->held.last) {
+        cadre_closure_t *closure = self->held.last;
+        cadre_closure_list_remove(&self->held, closure);
+        cadre_closure_drop_report(closure);
+        cadre_closure_queue_unhold(self->links.queue, closure);
+    }
+    cadre_shard_requests_forget(self->links.requests, self);
+    cadre_shard_requests_forget(self->links.repairs, self);
+    self->is_asked = false;
+    self->pending = 0;
+    self->again = 0;
+}
+
+/* --- telling the shards --- */
+
+/* Returns the rows that a closure reads: what its gradient is the mean of. One that reads none
+ * counts as one row. */
+static uint64_t
+rows_of(const cadre_closure_t *closure)
+{
+    const cadre_u64s_t items = {closure->batches, closure->batch_items};
+    const cadre_batch_rows_list_t batches = cadre_batch_rows_list_view(&items);
+    uint64_t rows = 0;
+    for (size_t i = 0; i < batches.count; i++) {
+        rows += batches.items[i].count;
+    }
+    return rows > 0 ? rows : 1;
+}
+
+static void
+add_update(cadre_steps_t *self, const cadre_closure_t *closure)
+{
+    self->updates = cadre_grow(self->updates, self->update_count, &self->update_capacity,
+                               sizeof(*self->updates));
+    self->updates[self->update_count++] = (cadre_step_update_t){closure->id, rows_of(closure)};
+}
+
+static void
+on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_steps_t *self = context;
+    if (!reply) {
+        return; /* its shard is gone, and will be restored with all others */
+    }
+    if (reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
+        cadre_effects_log(
+            self->links.effects, 'E', "step_refused", "shard=%" PRIu64 " why=\"%.200s\"", shard,
+            reply->type == CADRE_MESSAGE_REPLY ? reply->reply.text : cadre_status_text(status));
+        return;
+    }
+    self->pending--;
+}
+
+static void
+ask(cadre_steps_t *self, uint64_t step)
+{
+    const uint32_t shards = self->links.options->ps_count;
+    cadre_shard_requests_t *requests =
+        self->links.replay->active ? self->links.repairs : self->links.requests;
+    self->is_asked = true;
+    self->pending = shards;
+    for (uint32_t i = 0; i < shards; i++) {
+        cadre_message_t message =
+            cadre_effects_message(self->links.effects, CADRE_MESSAGE_END_STEP);
+        message.end_step = (cadre_end_step_message_t){
+            .step = step,
+            .updates = cadre_step_update_list(self->updates, self->update_count),
+            .shard = i};
+        cadre_shard_requests_ask(requests, i, &message, on_ended, self, i);
+    }
+}
+
+/* Returns whether every shard has applied the step that it was told of. */
+static bool
+is_applied(cadre_steps_t *self)
+{
+    if (!self->is_asked || self->pending > 0) {
+        return false;
+    }
+    self->is_asked = false;
+    return true;
+}
+
+/* --- steps of new closures --- */
+
+static void
+end_step(cadre_steps_t *self)
+{
+    while (self->held.first) {
+        cadre_closure_t *closure = self->held.first;
+        cadre_message_t report;
+        cadre_closure_list_remove(&self->held, closure);
+        int status = cadre_closure_take_report(closure, &report);
+        cadre_assert(status == 0); /* it was encoded here */
+        const cadre_closure_end_t end = {.message = &report};
+        cadre_attempts_finish(self->links.attempts, closure, NULL, &end);
+        cadre_message_fini(&report);
+    }
+    cadre_closure_queue_end_step(self->links.queue);
+}
+
+static void
+tick_new(cadre_steps_t *self)
+{
+    if (is_applied(self)) {
+        end_step(self);
+    }
+    uint64_t step = cadre_pace_whole_step(&self->links.queue->pace);
+    if (step == 0 || self->is_asked) {
+        return;
+    }
+    self->update_count = 0;
+    for (const cadre_closure_t *closure = self->held.first; closure; closure = closure->next) {
+        add_update(self, closure);
+    }
+    ask(self, step);
+}
+
+/* --- steps that run again --- */
+
+static int
+compare_places(const void *left, const void *right)
+{
+    const cadre_closure_t *a = *(const cadre_closure_t *const *)left;
+    const cadre_closure_t *b = *(const cadre_closure_t *const *)right;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* Lets the closures of the next step run again that is kept, and notes what they will have pushed.
+ * A step's ids are consecutive among those that are kept. */
+static void
+begin_again(cadre_steps_t *self)
+{
+    cadre_replay_t *replay = self->links.replay;
+    cadre_closure_t *first = cadre_closure_log_first(&replay->redo);
+    if (!first || replay->in_flight > 0 || replay->aside.count > 0) {
+        return;
+    }
+    size_t count = 0;
+    size_t capacity = 0;
+    cadre_closure_t **closures = NULL;
+    uint64_t below = 0;
+    for (cadre_closure_t *closure = first; closure && closure->turn == first->turn;
+         closure = cadre_closure_log_next(&replay->redo, closure)) {
+        closures = cadre_grow(closures, count, &capacity, sizeof(*closures));
+        closures[count++] = closure;
+        below = closure->id + 1;
+    }
+    qsort(closures, count, sizeof(*closures), compare_places);
+    self->update_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        add_update(self, closures[i]);
+    }
+    free(closures);
+    self->again = first->turn;
+    cadre_replay_pause_at(replay, below);
+}
+
+static void
+tick_again(cadre_steps_t *self)
+{
+    cadre_replay_t *replay = self->links.replay;
+    if (self->again > 0 && is_applied(self)) {
+        self->again = 0;
+        cadre_replay_pause_at(replay, 0);
+    }
+    if (self->again == 0) {
+        begin_again(self);
+    }
+    if (self->again > 0 && !self->is_asked && cadre_replay_is_paused(replay)) {
+        ask(self, self->again);
+    }
+}
+
+void
+cadre_steps_tick(cadre_steps_t *self)
+{
+    if (self->links.options->consistency != CADRE_SYNC) {
+        return;
+    }
+    if (self->links.replay->active) {
+        tick_again(self);
+    } else {
+        tick_new(self);
+    }
+}
