@@ -149,4 +149,6 @@ CLASSES = [
           "self->recovery.places[i].state == CADRE_PLACE_RESTORING")),
     ("unloaded-is-ready", "a ps is ready before its shard serves anybody",
      "ps/core cadre_ps_unready", swap("self->generation", "self->build")),
+    ("step-ended-twice", "a step that has ended is ended again",
+     "ps/core cadre_shard_updates_end_step", swap("message->step <= cadre_shard_steps_last(self->steps)", "false")),
 ]

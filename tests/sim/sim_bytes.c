@@ -60,7 +60,7 @@ is_request(cadre_message_type_t type)
     return type == CADRE_MESSAGE_CREATE || type == CADRE_MESSAGE_SETTLE ||
            type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_CLOSE_CUT ||
            type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_DROP ||
-           type == CADRE_MESSAGE_COUNT;
+           type == CADRE_MESSAGE_COUNT || type == CADRE_MESSAGE_END_STEP;
 }
 
 void

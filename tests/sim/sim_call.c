@@ -92,6 +92,11 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     closure->results = cadre_results_new();
     closure->results->future = call;
     call->function = closure->function;
+    if (core->options.consistency == CADRE_SYNC && call->steps > 1) {
+        call->steps = 1; /* as the API asks for */
+        call->fail_step = call->fail_step == SIM_NEVER ? SIM_NEVER : 0;
+    }
+    closure->may_push = call->steps > 0;
     closure->steps = call->reserved;
     closure->variables = core->catalogue.variable_count;
     closure->sequence = (uint64_t)call->index + 1;

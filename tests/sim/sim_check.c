@@ -423,7 +423,9 @@ sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
         const sim_state_t *state = self->states[i - 1];
         /* What was given up before a cut is dropped when it comes after it. */
         bool given_up = call->ended && call->status != 0 && call->id + step < state->cut;
-        if (state->epoch == epoch && (given_up || sim_state_stamp(state, call->index, step))) {
+        bool has =
+            sim_state_stamp(state, call->index, step) || sim_state_held(state, call->id + step);
+        if (state->epoch == epoch && (given_up || has)) {
             missing &= ~(1U << state->shard);
         }
     }

@@ -271,6 +271,10 @@ void sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message
 void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            const cadre_message_t *answer, bool to_coordinator);
 
+/* A shard answered END_STEP. */
+void sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                        const cadre_message_t *answer);
+
 /* A shard was told that everything below `base` is settled. */
 void sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                        const cadre_message_t *answer);

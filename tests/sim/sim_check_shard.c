@@ -189,6 +189,130 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
     }
 }
 
+/* An update of a synchronous step, which changes nothing before its end. */
+static void
+hold(sim_check_t *self, sim_state_t *state, const sim_call_t *call, const cadre_message_t *question,
+     const cadre_message_t *answer)
+{
+    const cadre_push_message_t *push = &question->push;
+    const cadre_applied_message_t *applied = &answer->applied;
+    size_t count = push->partitions.count / 3;
+    if (state->image && push->update < state->image->cut) {
+        sim_check_fail(self, "I5: shard %u holds update %" PRIu64 " from below an open cut",
+                       state->shard, push->update);
+    }
+    sim_pushed_t held = {.update = push->update,
+                         .step = push->step,
+                         .call = call->index,
+                         .strength = call->strength,
+                         .parts = cadre_calloc(2 * count, sizeof(uint64_t)),
+                         .part_count = count};
+    for (size_t i = 0; i < count; i++) {
+        held.parts[2 * i] = push->partitions.items[3 * i];
+        held.parts[2 * i + 1] = push->partitions.items[3 * i + 1];
+        const sim_value_t *value = value_of(self, state, held.parts[2 * i], held.parts[2 * i + 1]);
+        const uint64_t pulled = push->partitions.items[3 * i + 2];
+        const bool is_pulled =
+            call->pulls >> (sim_check_variable(self, held.parts[2 * i])->id - 1) & 1;
+        if (is_pulled && pulled < value->step_version) {
+            sim_check_fail(self,
+                           "I4: shard %u: update %" PRIu64 " of step %" PRIu64
+                           " is of version %" PRIu64 ", the step before made %" PRIu64,
+                           state->shard, push->update, push->step, pulled, value->step_version);
+        }
+        if (applied->versions.count != count || applied->versions.items[i] != value->version) {
+            sim_check_fail(self, "APPLIED of a step tells another version than %" PRIu64,
+                           value->version);
+        }
+    }
+    sim_state_hold(state, &held);
+}
+
+/* One change of a part for all of a step: where it is the first of the step that changes it. */
+static void
+apply_step_to_part(sim_check_t *self, sim_state_t *state, const cadre_u64s_t *updates,
+                   uint64_t variable, uint64_t part)
+{
+    sim_value_t *value = value_of(self, state, variable, part);
+    int64_t sum = 0;
+    for (size_t i = 0; i < updates->count; i += 2) {
+        const sim_pushed_t *held = sim_state_held(state, updates->items[i]);
+        for (size_t k = 0; held && k < held->part_count; k++) {
+            bool is_here = held->parts[2 * k] == variable && held->parts[2 * k + 1] == part;
+            sum += is_here ? held->strength : 0;
+        }
+    }
+    value->updates++;
+    value->last = sum;
+    sim_value_change(value, value->n + sum);
+    value->step_version = value->version;
+}
+
+/* Whether an update of the step before number `before` of the list changes that part. */
+static bool
+is_changed_before(const sim_state_t *state, const cadre_u64s_t *updates, size_t before,
+                  uint64_t variable, uint64_t part)
+{
+    for (size_t i = 0; i < before; i += 2) {
+        const sim_pushed_t *held = sim_state_held(state, updates->items[i]);
+        for (size_t k = 0; held && k < held->part_count; k++) {
+            if (held->parts[2 * k] == variable && held->parts[2 * k + 1] == part) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void
+sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                   const cadre_message_t *answer)
+{
+    const cadre_end_step_message_t *end = &question->end_step;
+    const cadre_u64s_t *updates = &end->updates;
+    if (is_fenced(self, state, question, end->generation, answer->reply.status)) {
+        return;
+    }
+    if (answer->reply.status != 0) {
+        sim_check_fail(self, "I7: shard %u refused the end of step %" PRIu64 ": %s", state->shard,
+                       end->step, answer->reply.text);
+    }
+    if (end->step <= state->step) {
+        return;
+    }
+    state->step = end->step;
+    for (size_t i = 0; i < updates->count; i += 2) {
+        sim_pushed_t *held = sim_state_held(state, updates->items[i]);
+        if (!held) {
+            continue;
+        }
+        if (held->is_over || held->step != end->step) {
+            sim_check_fail(self,
+                           "I1: shard %u: step %" PRIu64 " ends with update %" PRIu64
+                           " of step %" PRIu64,
+                           state->shard, end->step, held->update, held->step);
+        }
+        for (size_t k = 0; k < held->part_count; k++) {
+            const uint64_t *part = &held->parts[2 * k];
+            if (!is_changed_before(state, updates, i, part[0], part[1])) {
+                apply_step_to_part(self, state, updates, part[0], part[1]);
+            }
+        }
+        const sim_call_t *call = self->calls[held->call];
+        sim_state_apply(state, held->call, (uint32_t)(held->update - call->id), *self->events);
+        state->applied++;
+        self->replayed += call->ended && call->status == 0;
+    }
+    for (size_t i = 0; i < state->held_count; i++) {
+        sim_pushed_t *held = &state->held[i];
+        bool is_left_out = !held->is_over && held->step <= end->step &&
+                           !sim_state_stamp(state, held->call,
+                                            (uint32_t)(held->update - self->calls[held->call]->id));
+        state->refused += is_left_out;
+        held->is_over = held->is_over || held->step <= end->step;
+    }
+}
+
 /* What comes from below an open cut is in its image too. */
 static void
 apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
@@ -236,7 +360,8 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         return;
     }
     sim_call_t *call = call_of_update(self, question, &step);
-    bool seen = sim_state_stamp(state, call->index, (uint32_t)step) > 0;
+    bool seen = sim_state_stamp(state, call->index, (uint32_t)step) > 0 ||
+                sim_state_held(state, push->update);
     if (push->parts <= 1 &&
         push->partitions.count != 3 * expected_parts(self, call->pushes[step], state->shard)) {
         sim_check_fail(self, "shard %u: update %" PRIu64 " names %zu parts", state->shard,
@@ -257,6 +382,12 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         state->refused++;
         return;
     }
+    bool is_late =
+        applied->status == (uint64_t)-CADRE_ESTATE && push->step > 0 && push->step <= state->step;
+    if (is_late && call->ended) {
+        state->refused++;
+        return;
+    }
     if (applied->status != 0) {
         sim_check_fail(self, "I7: shard %u refused update %" PRIu64 ": %s", state->shard,
                        push->update, applied->text);
@@ -266,6 +397,10 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
                        push->update, seen ? "twice" : "after its cut");
     }
     sim_check_open_cut(self, state, push->checkpoint, push->cut);
+    if (push->step > 0) {
+        hold(self, state, call, question, answer);
+        return;
+    }
     if (state->image && push->update < state->image->cut) {
         apply_to_image(self, state->image, call, push);
     }

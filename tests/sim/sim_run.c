@@ -61,6 +61,16 @@ swarm_coordinator(sim_cluster_t *self)
     self->coordinator->store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
     self->coordinator->options.recovery =
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
+    cadre_core_options_t *options = &self->coordinator->options;
+    options->step_closures = 1;
+    if (sim_swarm_has(self->seed, "steps", 6)) {
+        options->consistency = CADRE_SYNC;
+        options->step_closures = (uint32_t)sim_swarm_draw(self->seed, "step", 1, 8);
+        options->recovery = CADRE_RECOVERY_ROLLBACK;
+    } else if (sim_swarm_has(self->seed, "bounded", 8)) {
+        options->consistency = CADRE_BOUNDED;
+        options->staleness_bound = (uint32_t)sim_swarm_draw(self->seed, "bound", 0, 12);
+    }
     if (drop_chance(self->seed) > 0) { /* what lies where must not depend on when something went */
         self->coordinator->options.round_robin = true;
     }
@@ -163,6 +173,9 @@ make_script(sim_cluster_t *self)
     plan->fails = fails[draw(self, 0, 3)];
     plan->gives_up = chances[sim_swarm_draw(self->seed, "gives up", 0, 3)];
     plan->tags = draw(self, 0, 3) ? 0 : 500;
+    if (self->coordinator->options.consistency == CADRE_SYNC) {
+        plan->tags = 0; /* those are part of no step */
+    }
     plan->drops = drop_chance(self->seed);
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;

@@ -75,6 +75,7 @@ static bool
 join(sim_script_t *self)
 {
     bool raised = false;
+    cadre_closure_queue_cut_short(&core_of(self)->queue);
     if (!cadre_closure_queue_done(&core_of(self)->queue) ||
         !cadre_recovery_is_settled(&core_of(self)->recovery)) {
         return false;
@@ -275,6 +276,7 @@ static bool
 checkpoint(sim_script_t *self)
 {
     cadre_core_t *core = core_of(self);
+    cadre_closure_queue_cut_short(&core->queue);
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
         return false;
     }
@@ -290,6 +292,7 @@ static bool
 await_checkpoint(sim_script_t *self)
 {
     const cadre_checkpoint_t *state = &core_of(self)->checkpoint;
+    cadre_closure_queue_cut_short(&core_of(self)->queue);
     if (state->attempts < self->checkpoint_attempts) {
         return false;
     }

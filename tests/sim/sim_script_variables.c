@@ -40,6 +40,9 @@ define(sim_script_t *self, bool is_big)
         definition.wire = CADRE_BF16;
     }
     uint64_t optimizer = definition.dtype == CADRE_F32 ? draw(self, 0, 2) : 0;
+    if (core_of(self)->options.consistency == CADRE_SYNC) {
+        optimizer = 0; /* the others apply a step's mean, which is no whole number */
+    }
     definition.optimizer = optimizers[optimizer];
     if (definition.rank > 0) {
         int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;
@@ -323,6 +326,7 @@ sim_script_drop(sim_script_t *self)
         variable->was_dropped = true;
         variable->drop = cadre_core_drop_variable(core, core->catalogue.variables[self->variable]);
     }
+    cadre_closure_queue_cut_short(&core->queue);
     if (core->drops.retired >= variable->drop) {
         self->check->left_out |= 1U << self->variable;
         return true;

@@ -182,6 +182,8 @@ check_control(sim_shard_t *self, const cadre_message_t *question, const cadre_me
         check_part(self, question->create.variable, question->create.partition);
     } else if (question->type == CADRE_MESSAGE_SETTLE) {
         sim_check_settled(self->check, self->state, question, answer);
+    } else if (question->type == CADRE_MESSAGE_END_STEP) {
+        sim_check_end_step(self->check, self->state, question, answer);
     } else if (question->type == CADRE_MESSAGE_SNAPSHOT && answer->snapshot_taken.status == 0) {
         const cadre_snapshot_message_t *snapshot = &question->snapshot;
         sim_check_open_cut(self->check, self->state, snapshot->checkpoint, snapshot->cut);

@@ -36,8 +36,32 @@ sim_state_destroy(sim_state_t **self_p)
     }
     free(self->stamps);
     free(self->taken);
+    for (size_t i = 0; i < self->held_count; i++) {
+        free(self->held[i].parts);
+    }
+    free(self->held);
     sim_state_destroy(&self->image);
     free(self);
+}
+
+/* --- steps --- */
+
+void
+sim_state_hold(sim_state_t *self, const sim_pushed_t *held)
+{
+    self->held = cadre_realloc(self->held, self->held_count + 1, sizeof(*self->held));
+    self->held[self->held_count++] = *held;
+}
+
+sim_pushed_t *
+sim_state_held(const sim_state_t *self, uint64_t update)
+{
+    for (size_t i = self->held_count; i > 0; i--) {
+        if (self->held[i - 1].update == update) {
+            return &self->held[i - 1];
+        }
+    }
+    return NULL;
 }
 
 /* --- parts --- */
@@ -96,6 +120,9 @@ sim_state_copy(const sim_state_t *self)
     copy->image = NULL;
     copy->stamps = NULL;
     copy->taken = NULL;
+    copy->held = NULL; /* of a later step */
+    copy->held_count = 0;
+    copy->step = 0;
     if (self->call_capacity > 0) {
         size_t size_bytes = self->call_capacity * SIM_STEPS_MAX * sizeof(*self->stamps);
         copy->stamps = cadre_calloc(1, size_bytes);

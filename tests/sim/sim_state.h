@@ -23,9 +23,10 @@ typedef struct {
     int64_t n;
     int64_t last; /* strength of the last update; 0 before the first */
     uint64_t updates;
-    uint64_t version; /* updates and assignments */
-    uint64_t first;   /* version that history begins with */
-    int64_t *history; /* n at each version from `first` on */
+    uint64_t version;      /* updates and assignments */
+    uint64_t step_version; /* that the last synchronous step made; 0: none has */
+    uint64_t first;        /* version that history begins with */
+    int64_t *history;      /* n at each version from `first` on */
     size_t capacity;
 } sim_value_t;
 
@@ -36,6 +37,17 @@ typedef struct {
     uint32_t part;
     uint64_t stamp;
 } sim_taken_t;
+
+/* An update that is held for the end of its step. */
+typedef struct {
+    uint64_t update;
+    uint64_t step;
+    uint32_t call;
+    int64_t strength;
+    uint64_t *parts; /* (variable, partition) each */
+    size_t part_count;
+    bool is_over; /* its step has ended, with it or without it */
+} sim_pushed_t;
 
 typedef struct sim_state {
     uint32_t shard;
@@ -53,6 +65,9 @@ typedef struct sim_state {
     uint32_t part_counts[SIM_VARIABLES_MAX];
     sim_taken_t *taken;
     size_t taken_count;
+    sim_pushed_t *held; /* since the restore */
+    size_t held_count;
+    uint64_t step;           /* that ended last */
     uint64_t checkpoint;     /* of the last cut that was opened here, or had ended before */
     struct sim_state *image; /* what is below the cut that is open; NULL: none is */
     char problem[160];       /* why nothing may be restored from this copy; "" for none */
@@ -69,6 +84,10 @@ void sim_state_apply(sim_state_t *self, uint32_t call, uint32_t step, uint64_t s
 /* When a part took an assignment; 0: it did not. */
 uint64_t sim_state_taken(const sim_state_t *self, const sim_taken_t *like);
 void sim_state_take(sim_state_t *self, const sim_taken_t *taken);
+
+/* Holds an update; the one that was held under this id, or NULL. */
+void sim_state_hold(sim_state_t *self, const sim_pushed_t *held);
+sim_pushed_t *sim_state_held(const sim_state_t *self, uint64_t update);
 
 /* One part, at its initial values when it was not touched before. */
 sim_value_t *sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part);
