@@ -59,6 +59,9 @@ static const struct {
      "it (default 30); 0: as long as it takes"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
     {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
+    {"consistency", "HOW", "training.consistency", false,
+     "When updates count: async (default), at once; bounded, as async but none is missed that is "
+     "older than training.staleness_bound closures; sync, in steps of training.step_closures"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},
     {"data", "DIR", "data.dir", false, "Where the job's relative paths and ${DATA} are"},
     {"checkpoint-dir", "DIR", "checkpoint.dir", false,

@@ -96,6 +96,34 @@ Test(run, evaluate_finds_the_running_averages_of_batch_norm_in_a_checkpoint)
     command_close(&command);
 }
 
+/* The loss of the digits after synchronous steps, on so many tasks. */
+static double
+synchronous_loss(const char *ps, const char *workers)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {"run",       job,     "--consistency",
+                               "sync",      "--ps",  ps,
+                               "--workers", workers, "--checkpoint-dir",
+                               "none",      "-o",    "json",
+                               "--seed",    "7",     NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    double loss = json_number_at(result, "loss");
+    json_decref(result);
+    command_close(&command);
+    return loss;
+}
+
+Test(run, synchronous_steps_give_the_same_loss_on_any_tasks)
+{
+    double loss = synchronous_loss("1", "1");
+    cr_expect_lt(loss, 0.3);
+    cr_expect_eq(synchronous_loss("2", "3"), loss);
+}
+
 Test(run, a_linear_model_learns_values)
 {
     command_t command;

@@ -271,6 +271,9 @@ open_coordinator(supervisor_t *self)
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
     options.closure_deadline_ms = (int64_t)ceil(job->closure_deadline_s * 1000);
     options.recovery = (cadre_recovery_t)job->recovery;
+    options.consistency = (cadre_consistency_t)job->consistency;
+    options.step_closures = (uint32_t)job->step_closures;
+    options.staleness_bound = (uint32_t)job->staleness_bound;
     options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
     options.checkpoint_keep = (int)job->checkpoint_keep;

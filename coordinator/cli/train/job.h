@@ -108,8 +108,11 @@ typedef struct {
     int64_t batch_size;
     bool shuffle;
     bool drop_last;
-    double target_accuracy; /* 0: none */
-    int64_t evaluate_every; /* epochs; 0: only at the end */
+    double target_accuracy;  /* 0: none */
+    int64_t consistency;     /* cadre_consistency_t */
+    int64_t step_closures;   /* of a synchronous step */
+    int64_t staleness_bound; /* in closures */
+    int64_t evaluate_every;  /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
 
     int64_t ps;
