@@ -412,6 +412,32 @@ stop_loads(shard_actor_t *self)
     return cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
 }
 
+/* Returns how long the next turn of the loop may wait for a message, -1 for without end. */
+static long
+wait_ms(const shard_actor_t *self)
+{
+    long timeout_ms = -1;
+    if (self->changed) {
+        int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
+        timeout_ms = left_ms > 0 ? (long)left_ms : 0;
+    }
+
+    cadre_task_t from;
+    const cadre_message_t *waiting = NULL;
+    bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
+    if (waits && timeout_ms != 0) {
+        timeout_ms = CADRE_ADMISSION_MS;
+    } else if (cadre_shard_is_receiving(self->shard) &&
+               (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
+        timeout_ms = CADRE_SHARD_TICK_MS;
+    }
+
+    if (self->is_guarded && (timeout_ms < 0 || timeout_ms > CADRE_RECEIVING_LOOK_MS)) {
+        timeout_ms = CADRE_RECEIVING_LOOK_MS;
+    }
+    return timeout_ms;
+}
+
 static void
 run(void *pipe, void *argument)
 {
@@ -424,21 +450,8 @@ run(void *pipe, void *argument)
             {.socket = cadre_actor_socket(self->load), .events = ZMQ_POLLIN},
             {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN},
         };
-        int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
-        long timeout_ms = !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0;
-        cadre_task_t from;
-        const cadre_message_t *waiting = NULL;
-        bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
-        if (waits && timeout_ms != 0) {
-            timeout_ms = CADRE_ADMISSION_MS;
-        } else if (cadre_shard_is_receiving(self->shard) &&
-                   (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
-            timeout_ms = CADRE_SHARD_TICK_MS;
-        }
-        if (self->is_guarded && (timeout_ms < 0 || timeout_ms > CADRE_RECEIVING_LOOK_MS)) {
-            timeout_ms = CADRE_RECEIVING_LOOK_MS;
-        }
-        cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
+        cadre_poll(items, (int)CADRE_COUNT_OF(items), wait_ms(self));
+
         watch(self);
         tell_refused(self);
         cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->effects.outbox);

@@ -282,7 +282,7 @@ newer_first(const void *left, const void *right)
 {
     uint64_t a = ((const cadre_checkpoint_entry_t *)left)->id;
     uint64_t b = ((const cadre_checkpoint_entry_t *)right)->id;
-    return a < b ? 1 : a > b ? -1 : 0;
+    return (a < b) - (a > b);
 }
 
 int

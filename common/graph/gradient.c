@@ -89,9 +89,14 @@ node_name(const cadre_program_t *self, cadre_node_t node)
 {
     const cadre_program_node_t *at = cadre_program_at(self, node);
     int index = (int)at->attributes[CADRE_LEAF_INDEX];
-    return at->op == CADRE_OP_VAR   ? cadre_program_variable(self, index)->name
-           : at->op == CADRE_OP_ARG ? cadre_program_argument(self, index)->name
-                                    : cadre_op_text(at->op, at->attributes[CADRE_FUNCTION]);
+    if (at->op == CADRE_OP_VAR) {
+        return cadre_program_variable(self, index)->name;
+    }
+    if (at->op == CADRE_OP_ARG) {
+        return cadre_program_argument(self, index)->name;
+    }
+
+    return cadre_op_text(at->op, at->attributes[CADRE_FUNCTION]);
 }
 
 void

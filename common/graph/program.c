@@ -50,8 +50,11 @@ cadre_program_destroy(cadre_program_t **self_p)
 static void *
 grown(void *array, int count, size_t size_bytes)
 {
-    bool full = (count & (count - 1)) == 0;
-    return full ? cadre_realloc(array, count ? 2 * (size_t)count : 1, size_bytes) : array;
+    if ((count & (count - 1)) != 0) {
+        return array;
+    }
+
+    return cadre_realloc(array, count ? 2 * (size_t)count : 1, size_bytes);
 }
 
 int

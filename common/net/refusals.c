@@ -14,6 +14,17 @@ cadre_refusals_add_strange(cadre_refusals_t *self)
     self->checked = true;
 }
 
+static const char *
+reason_of(const cadre_refusals_t *self)
+{
+    if (self->large > 0) {
+        return "a message of more frames or bytes than may come";
+    }
+
+    return self->many > 0 ? "too many connections of one address"
+                          : "no key, another key, or another protocol";
+}
+
 bool
 cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)
 {
@@ -23,12 +34,9 @@ cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)
         return false;
     }
 
-    const char *why = self->large > 0  ? "a message of more frames or bytes than may come"
-                      : self->many > 0 ? "too many connections of one address"
-                                       : "no key, another key, or another protocol";
     snprintf(pairs, CADRE_REFUSALS_TEXT_SIZE,
              "large=%" PRIu64 " many=%" PRIu64 " strange=%" PRIu64 " why=\"%s\"", self->large,
-             self->many, self->strange, why);
+             self->many, self->strange, reason_of(self));
     *self = (cadre_refusals_t){.checked = self->checked, .due_ms = now_ms + CADRE_DROPPED_LOG_MS};
     return true;
 }

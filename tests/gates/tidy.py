@@ -248,6 +248,27 @@ def rule_headers():
                 yield path, number, "a public header includes public headers only"
 
 
+def nested_ternaries(text):
+    """Lines on which a `?` stands within an arm of another `?:`."""
+    text = source.blank(text)
+    for first in (at for at, letter in enumerate(text) if letter == "?"):
+        depth = 0
+        for at in range(first + 1, len(text)):
+            depth += text[at] in "([{"
+            depth -= text[at] in ")]}"
+            if depth < 0 or (depth == 0 and text[at] in ";,"):
+                break
+            if text[at] == "?":
+                yield text.count("\n", 0, at) + 1
+                break
+
+
+def rule_ternaries():
+    for path in source.files((".c", ".h", ".cu", ".cuh"), source.LIBRARY_FOLDERS):
+        for line in nested_ternaries(source.read(path)):
+            yield path, line, "a ternary within a ternary: early return, or a function of its own"
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
 

@@ -38,8 +38,12 @@ enum { REAL, I32, BF16, KINDS };
 static int
 kind_of(cadre_dtype_t dtype)
 {
-    cadre_assert(dtype == CADRE_F32 || dtype == CADRE_I32 || dtype == CADRE_BF16);
-    return dtype == CADRE_F32 ? REAL : dtype == CADRE_I32 ? I32 : BF16;
+    if (dtype == CADRE_F32) {
+        return REAL;
+    }
+
+    cadre_assert(dtype == CADRE_I32 || dtype == CADRE_BF16);
+    return dtype == CADRE_I32 ? I32 : BF16;
 }
 
 static void

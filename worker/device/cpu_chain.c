@@ -197,8 +197,16 @@ reading_of(const cadre_strided_t *walk, int input)
         outer_moves = outer_moves || (axis < walk->rank - 1 && stride != 0);
         step *= walk->size[axis];
     }
+
+    if (whole) {
+        return WHOLE;
+    }
+    if (outer_moves) {
+        return VARYING;
+    }
+
     bool inner_moves = walk->stride[input][walk->rank - 1] != 0;
-    return whole ? WHOLE : outer_moves ? VARYING : inner_moves ? PATTERN : NUMBER;
+    return inner_moves ? PATTERN : NUMBER;
 }
 
 /* Of one element, in additions. */

@@ -47,6 +47,16 @@ KERNEL(gather_i32, int32_t)
 KERNEL(gather_bf16, uint16_t)
 #undef KERNEL
 
+static gather_rows_t *
+gather_rows_of(cadre_dtype_t dtype)
+{
+    if (dtype == CADRE_I32) {
+        return gather_i32;
+    }
+
+    return dtype == CADRE_BF16 ? gather_bf16 : gather_real;
+}
+
 static void
 gather_rows(const void *context, int64_t begin, int64_t end)
 {
@@ -55,9 +65,7 @@ gather_rows(const void *context, int64_t begin, int64_t end)
     const cadre_strided_t *walk = &operands->step->walk;
     int64_t step = walk->stride[0][walk->rank - 1];
     int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
-    gather_rows_t *gather = operands->out->dtype == CADRE_I32    ? gather_i32
-                            : operands->out->dtype == CADRE_BF16 ? gather_bf16
-                                                                 : gather_real;
+    gather_rows_t *gather = gather_rows_of(operands->out->dtype);
     cadre_strided_place_t place;
     cadre_strided_seek(walk, begin, &place);
     for (int64_t row = begin; row < end; row++) {
@@ -92,6 +100,16 @@ KERNEL(turn_i32, int32_t)
 KERNEL(turn_bf16, uint16_t)
 #undef KERNEL
 
+static turn_t *
+turn_rows_of(cadre_dtype_t dtype)
+{
+    if (dtype == CADRE_I32) {
+        return turn_i32;
+    }
+
+    return dtype == CADRE_BF16 ? turn_bf16 : turn_real;
+}
+
 /* A unit is a stretch of TILE along the axis `across`, at one place of the axes that are neither
  * that nor the last. */
 static void
@@ -101,9 +119,7 @@ turn_tiles(const void *context, int64_t begin, int64_t end)
     const cadre_operands_t *operands = self->operands;
     const cadre_strided_t *walk = &operands->step->walk;
     int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
-    turn_t *turn = operands->out->dtype == CADRE_I32    ? turn_i32
-                   : operands->out->dtype == CADRE_BF16 ? turn_bf16
-                                                        : turn_real;
+    turn_t *turn = turn_rows_of(operands->out->dtype);
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit % self->tiles * TILE;
         int64_t left = walk->size[self->across] - first;

@@ -231,10 +231,13 @@ cadre_cpu_reduce(const cadre_operands_t *operands)
                         .divisor = 1};
     /* The input as [outer, size, inner], of which `size` is reduced. */
     for (int i = 0; i < x->rank; i++) {
-        int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &self.outer
-                        : i < attributes[CADRE_REDUCE_END] ? &self.size
-                                                           : &self.inner;
-        *part *= x->shape[i];
+        if (i < attributes[CADRE_REDUCE_BEGIN]) {
+            self.outer *= x->shape[i];
+        } else if (i < attributes[CADRE_REDUCE_END]) {
+            self.size *= x->shape[i];
+        } else {
+            self.inner *= x->shape[i];
+        }
     }
     self.tiles = (self.inner + COLUMNS - 1) / COLUMNS;
     switch ((cadre_reduce_t)attributes[CADRE_FUNCTION]) {

@@ -97,13 +97,21 @@ cadre_element_abs(cadre_real_t x)
 CADRE_ELEMENT cadre_real_t
 cadre_element_sign(cadre_real_t x)
 {
-    return x > 0 ? 1 : x < 0 ? -1 : x;
+    if (x > 0) {
+        return 1;
+    }
+
+    return x < 0 ? -1 : x;
 }
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_step(cadre_real_t x)
 {
-    return x > 0 ? 1 : x <= 0 ? 0 : x;
+    if (x > 0) {
+        return 1;
+    }
+
+    return x <= 0 ? 0 : x;
 }
 
 CADRE_ELEMENT cadre_real_t
@@ -211,7 +219,13 @@ cadre_element_to_i32(cadre_real_t x)
 {
     bool fits = x > CADRE_REAL(-2147483648.0) && x < CADRE_REAL(2147483648.0);
     int32_t whole = (int32_t)(fits ? x : 0);
-    int32_t bound = x >= 1 ? INT32_MAX : x <= -1 ? INT32_MIN : 0;
+    int32_t bound = 0;
+    if (x >= 1) {
+        bound = INT32_MAX;
+    } else if (x <= -1) {
+        bound = INT32_MIN;
+    }
+
     return fits ? whole : bound;
 }
 

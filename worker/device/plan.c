@@ -56,10 +56,18 @@ is_step(cadre_op_t op)
 static cadre_plan_place_t
 leaf_place(const cadre_program_node_t *node)
 {
-    cadre_plan_place_kind_t kind = node->op == CADRE_OP_ARG   ? CADRE_PLACE_ARGUMENT
-                                   : node->op == CADRE_OP_VAR ? CADRE_PLACE_VARIABLE
-                                                              : CADRE_PLACE_CONSTANT;
-    return (cadre_plan_place_t){.kind = kind, .index = (int)node->attributes[CADRE_LEAF_INDEX]};
+    enum {
+        PLACE_ARG = CADRE_PLACE_ARGUMENT,
+        PLACE_VAR = CADRE_PLACE_VARIABLE,
+        PLACE_CONST = CADRE_PLACE_CONSTANT,
+    };
+    static const cadre_plan_place_kind_t kinds[] = {
+#define ROW(NAME, ...) [CADRE_OP_##NAME] = (cadre_plan_place_kind_t)PLACE_##NAME,
+        CADRE_OP_LEAF_LIST(ROW)
+#undef ROW
+    };
+    return (cadre_plan_place_t){.kind = kinds[node->op],
+                                .index = (int)node->attributes[CADRE_LEAF_INDEX]};
 }
 
 static int

@@ -440,6 +440,18 @@ fini(cadre_invocation_t *self)
     }
 }
 
+/* Returns what the function said of its failure, else what was noted of a value with that status.
+ */
+static const char *
+reason_for(const cadre_invocation_t *self, int status)
+{
+    if (*self->reason) {
+        return self->reason;
+    }
+
+    return status == self->noted ? self->noted_text : cadre_status_text(status);
+}
+
 /* Whatever the function answers, the work has failed when an update may be missing on some shard,
  * or when a value did not come for a reason that is not the function's (slot_link). */
 static void
@@ -448,10 +460,7 @@ conclude(cadre_invocation_t *self, int status)
     cadre_work_t *work = self->work;
     if (status < 0 || work->status < 0) {
         status = status < -9999 ? CADRE_EFUNCTION : status;
-        const char *reason = *self->reason           ? self->reason
-                             : status == self->noted ? self->noted_text
-                                                     : cadre_status_text(status);
-        cadre_work_end(work, status, CADRE_FAILURE_USER, reason);
+        cadre_work_end(work, status, CADRE_FAILURE_USER, reason_for(self, status));
         return;
     }
 

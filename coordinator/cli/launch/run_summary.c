@@ -26,9 +26,11 @@ cadre_run_summary_code(const cadre_run_summary_t *self)
         return CADRE_EXIT_OK;
     }
 
-    return self->outcome->status < 0      ? cadre_exit_code(self->outcome->status)
-           : self->outcome->target_missed ? CADRE_EXIT_FAILED
-                                          : CADRE_EXIT_OK;
+    if (self->outcome->status < 0) {
+        return cadre_exit_code(self->outcome->status);
+    }
+
+    return self->outcome->target_missed ? CADRE_EXIT_FAILED : CADRE_EXIT_OK;
 }
 
 /* --- what to type next --- */

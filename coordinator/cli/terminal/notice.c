@@ -93,9 +93,11 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
 static size_t
 room_for(cadre_notice_kind_t kind)
 {
-    return kind == CADRE_NOTICE_DONE       ? SIZE_MAX
-           : kind == CADRE_NOTICE_PROGRESS ? CADRE_NOTICES_PROGRESS_MAX
-                                           : CADRE_NOTICES_MAX;
+    if (kind == CADRE_NOTICE_DONE) {
+        return SIZE_MAX;
+    }
+
+    return kind == CADRE_NOTICE_PROGRESS ? CADRE_NOTICES_PROGRESS_MAX : CADRE_NOTICES_MAX;
 }
 
 void

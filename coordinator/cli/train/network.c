@@ -308,6 +308,18 @@ wanted_rank(cadre_layer_type_t type)
     return 0;
 }
 
+/* Returns what would give the layer rows of `wanted` axes where it is given rows of `rank`. */
+static const char *
+remedy_for(int rank, int wanted)
+{
+    if (rank > 2) {
+        return "the layers before it, or \"input\" in model, make something else";
+    }
+
+    return wanted == 4 ? "the shape of a row is \"input\" in model, such as [28, 28, 1]"
+                       : "the shape of a row is \"input\" in model, such as [8, 16]";
+}
+
 /* Whether the rows so far are what the layer is for; otherwise says what would make them so. */
 static bool
 can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
@@ -325,10 +337,7 @@ can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 
     snprintf(self->text, sizeof(self->text), "%s needs %s, but is given %s: %s", scope,
              rank == 4 ? "images [B,height,width,channels]" : "sequences [B,positions,numbers]",
-             text,
-             shape.rank > 2 ? "the layers before it, or \"input\" in model, make something else"
-             : rank == 4    ? "the shape of a row is \"input\" in model, such as [28, 28, 1]"
-                            : "the shape of a row is \"input\" in model, such as [8, 16]");
+             text, remedy_for(shape.rank, rank));
     self->status = CADRE_ECONFIG;
     self->x = none;
     return false;

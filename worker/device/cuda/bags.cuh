@@ -28,7 +28,8 @@ struct range_t {
 static __device__ __forceinline__ int64_t
 clamp_to(int64_t number, int64_t low, int64_t high)
 {
-    return number < low ? low : number > high ? high : number;
+    int64_t at_most = number > high ? high : number;
+    return number < low ? low : at_most;
 }
 
 /* Where a bag lies; raises the fault when its own offset is no place after the one before, or the

@@ -190,7 +190,11 @@ chain_kernel(const __grid_constant__ chain_code_t code,
 static int
 source_count(cadre_op_t op)
 {
-    return op == CADRE_OP_MAP1 ? 1 : op == CADRE_OP_MAP2 ? 2 : 3;
+    if (op == CADRE_OP_MAP1) {
+        return 1;
+    }
+
+    return op == CADRE_OP_MAP2 ? 2 : 3;
 }
 
 /* Gives values registers, the lowest free one each, and frees one after its value's last use.
@@ -255,6 +259,17 @@ launch_chain(const chain_code_t &code, const walk_memory_t &memory)
                  : launch_chain_sized<registers, 1, divider64_t>(code, memory);
 }
 
+static uint8_t
+code_of(const cadre_chain_link_t *link)
+{
+    if (link->op == CADRE_OP_WHERE) {
+        return CODE_WHERE;
+    }
+
+    int base = link->op == CADRE_OP_MAP1 ? CODE_MAP1 : CODE_MAP2;
+    return static_cast<uint8_t>(base + link->function);
+}
+
 int
 cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -265,11 +280,7 @@ cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream)
     code.link_count = chain->link_count;
     for (int i = 0; i < chain->link_count; i++) {
         const cadre_chain_link_t *link = &chain->links[i];
-        int base = link->op == CADRE_OP_MAP1   ? CODE_MAP1
-                   : link->op == CADRE_OP_MAP2 ? CODE_MAP2
-                                               : CODE_WHERE;
-        int64_t function = link->op == CADRE_OP_WHERE ? 0 : link->function;
-        code.links[i].code = static_cast<uint8_t>(base + function);
+        code.links[i].code = code_of(link);
     }
     int registers = assign_registers(chain, code.input_count, &code);
     if (memory.count == 0) {

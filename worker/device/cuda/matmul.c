@@ -76,10 +76,17 @@ describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
                                                     &flip_second, sizeof(flip_second)));
     int status = make_layout(sizes->operands, sizes->flip_right ? sizes->n : sizes->k,
                              sizes->flip_right ? sizes->k : sizes->n, sizes, &self->first);
-    status = status < 0 ? status
-                        : make_layout(sizes->operands, sizes->flip_left ? sizes->k : sizes->m,
-                                      sizes->flip_left ? sizes->m : sizes->k, sizes, &self->second);
-    return status < 0 ? status : make_layout(CUDA_R_32F, sizes->m, sizes->n, sizes, &self->out);
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_layout(sizes->operands, sizes->flip_left ? sizes->k : sizes->m,
+                         sizes->flip_left ? sizes->m : sizes->k, sizes, &self->second);
+    if (status < 0) {
+        return status;
+    }
+
+    return make_layout(CUDA_R_32F, sizes->m, sizes->n, sizes, &self->out);
 }
 
 static int
@@ -95,11 +102,12 @@ set_pointers(const cadre_cuda_matmul_t *self, const void *bias, const void *mask
 {
     int status =
         set(self->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof(bias));
-    if (status == 0 && self->has_mask) {
-        status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, (const void *)&mask,
-                     sizeof(mask));
+    if (status < 0 || !self->has_mask) {
+        return status;
     }
-    return status;
+
+    return set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, (const void *)&mask,
+               sizeof(mask));
 }
 
 /* The heuristic takes the pointers' alignment from their values: any that are aligned will do. */
@@ -111,12 +119,17 @@ describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilog
     self->has_mask = epilogue->mask_row_bits > 0;
     int status =
         set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue->kind, sizeof(epilogue->kind));
-    status = status < 0 ? status : set_pointers(self, aligned, aligned);
-    if (status == 0 && self->has_mask) {
-        status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &epilogue->mask_row_bits,
-                     sizeof(epilogue->mask_row_bits));
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    status = set_pointers(self, aligned, aligned);
+    if (status < 0 || !self->has_mask) {
+        return status;
+    }
+
+    return set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &epilogue->mask_row_bits,
+               sizeof(epilogue->mask_row_bits));
 }
 
 /* The heuristic's first choice. Sums that are finished in place in an order of their own are left

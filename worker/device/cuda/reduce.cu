@@ -239,10 +239,13 @@ layout_of(const cadre_cuda_operands_t *operands)
     const int64_t *attributes = operands->step->attributes;
     layout_t layout = {1, 1, 1, 1, 1};
     for (int i = 0; i < x->rank; i++) {
-        int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &layout.outer
-                        : i < attributes[CADRE_REDUCE_END] ? &layout.size
-                                                           : &layout.inner;
-        *part *= x->shape[i];
+        if (i < attributes[CADRE_REDUCE_BEGIN]) {
+            layout.outer *= x->shape[i];
+        } else if (i < attributes[CADRE_REDUCE_END]) {
+            layout.size *= x->shape[i];
+        } else {
+            layout.inner *= x->shape[i];
+        }
     }
     cut(&layout, false);
     return layout;
