@@ -355,7 +355,8 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
 #define NONE(NAME, word)
 #define LAST(NAME, word)
 #define RULE(NAME, word) [CADRE_OP_##NAME] = cadre_gradient_##word,
-#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)        \
+#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, walk, indexes,          \
+            derivative, ...)                                                                       \
     derivative(NAME, word)
         CADRE_OP_LIST(ROW)
 #undef NONE

@@ -16,7 +16,8 @@ void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visi
 #define LAST(word)
 #define RULE(word)                                                                                 \
     void cadre_gradient_##word(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
-#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)        \
+#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, walk, indexes,          \
+            derivative, ...)                                                                       \
     derivative(word)
 CADRE_OP_LIST(ROW)
 #undef NONE

@@ -10,15 +10,19 @@ const cadre_op_info_t *
 cadre_op_info(uint64_t number)
 {
     static const cadre_op_info_t infos[] = {
-#define ROW(kind, NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)  \
+#define ROW(kind, NAME, number, word, inputs_min, inputs_max, attributes, shape, walk, indexes,    \
+            derivative, gradient_inputs, in_place_inputs)                                          \
     [number] = {CADRE_OP_##kind,                                                                   \
                 #word,                                                                             \
                 inputs_min,                                                                        \
                 inputs_max,                                                                        \
                 attributes,                                                                        \
                 shape,                                                                             \
+                CADRE_WALK_##walk,                                                                 \
+                CADRE_INDEXES_##indexes,                                                           \
                 CADRE_DERIVATIVE_##derivative,                                                     \
-                __VA_ARGS__},
+                gradient_inputs,                                                                   \
+                in_place_inputs},
 #define LEAF(...)    ROW(LEAF, __VA_ARGS__)
 #define VIEW(...)    ROW(VIEW, __VA_ARGS__)
 #define PRODUCT(...) ROW(PRODUCT, __VA_ARGS__)

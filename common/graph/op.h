@@ -26,8 +26,9 @@ enum {
  * one does not compile. Columns:
  *
  * name, number, word, inputs at least, inputs at most, attributes, carries the result's shape,
- * its derivative (RULE, NONE or LAST: cadre_derivative_t), inputs to which a gradient flows,
- * inputs whose memory the result may take over
+ * where an element comes from (cadre_walk_t), the positions among its inputs (cadre_indexes_t), its
+ * derivative (RULE, NONE or LAST: cadre_derivative_t), inputs to which a gradient flows, inputs
+ * whose memory the result may take over
  *
  * The last one holds where each element of the result depends on that input only at its own place
  * or, of what works along rows, where a row is written after all of it was read.
@@ -35,47 +36,50 @@ enum {
 
 /* Values from outside: they are in tables of the program, and nothing computes them. */
 #define CADRE_OP_LEAF_LIST(X)                                                                      \
-    X(ARG, 1, arg, 0, 0, 1, false, NONE, 0, 0)                                                     \
-    X(VAR, 2, var, 0, 0, 1, false, NONE, 0, 0)                                                     \
-    X(CONST, 3, const, 0, 0, 1, false, NONE, 0, 0)
+    X(ARG, 1, arg, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)                                          \
+    X(VAR, 2, var, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)                                          \
+    X(CONST, 3, const, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)
 
 /* The input's memory under another name. */
 #define CADRE_OP_VIEW_LIST(X)                                                                      \
-    X(RESHAPE, 32, reshape, 1, 1, 0, true, RULE, CADRE_OP_ALL, 0)                                  \
-    X(DETACH, 82, detach, 1, 1, 0, false, NONE, 0, 0)
+    X(RESHAPE, 32, reshape, 1, 1, 0, true, OWN, NONE, RULE, CADRE_OP_ALL, 0)                       \
+    X(DETACH, 82, detach, 1, 1, 0, false, OWN, NONE, NONE, 0, 0)
 
 /* Products of matrices, for which there are libraries. */
-#define CADRE_OP_PRODUCT_LIST(X) X(MATMUL, 16, matmul, 2, 2, 2, false, RULE, CADRE_OP_ALL, 0)
+#define CADRE_OP_PRODUCT_LIST(X)                                                                   \
+    X(MATMUL, 16, matmul, 2, 2, 2, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)
 
 /* A function of one, two or three elements at a time: several that follow each other can be
  * computed in one pass. */
 #define CADRE_OP_ELEMENT_LIST(X)                                                                   \
-    X(MAP1, 17, map1, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                            \
-    X(MAP2, 18, map2, 2, 2, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                            \
-    X(WHERE, 19, where, 3, 3, 0, false, RULE, CADRE_OP_INPUT(1) | CADRE_OP_INPUT(2), CADRE_OP_ALL)
+    X(MAP1, 17, map1, 1, 1, 1, false, BROADCAST, NONE, RULE, CADRE_OP_ALL, CADRE_OP_ALL)           \
+    X(MAP2, 18, map2, 2, 2, 1, false, BROADCAST, NONE, RULE, CADRE_OP_ALL, CADRE_OP_ALL)           \
+    X(WHERE, 19, where, 3, 3, 0, false, BROADCAST, NONE, RULE,                                     \
+      CADRE_OP_INPUT(1) | CADRE_OP_INPUT(2), CADRE_OP_ALL)
 
 /* All others. */
 #define CADRE_OP_KERNEL_LIST(X)                                                                    \
-    X(REDUCE, 20, reduce, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                   \
-    X(BROADCAST, 21, broadcast, 1, 1, 1, true, RULE, CADRE_OP_ALL, 0)                              \
-    X(TRANSPOSE, 33, transpose, 1, 1, 4, false, RULE, CADRE_OP_ALL, 0)                             \
-    X(CONCAT, 34, concat, 1, CADRE_OP_INPUTS_MAX, 1, false, RULE, CADRE_OP_ALL, 0)                 \
-    X(SLICE, 35, slice, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                     \
-    X(PAD, 36, pad, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                         \
-    X(TAKE, 48, take, 2, 2, 0, false, RULE, CADRE_OP_INPUT(0), 0)                                  \
-    X(SCATTER, 49, scatter, 2, 2, 0, true, RULE, CADRE_OP_INPUT(0), 0)                             \
-    X(BAG, 50, bag, 3, 4, 1, false, RULE, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)                \
-    X(BAG_GRAD, 51, bag_grad, 3, 4, 2, true, RULE, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)       \
-    X(SOFTMAX, 64, softmax, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                      \
-    X(XENT, 65, xent, 2, 2, 0, false, RULE, CADRE_OP_INPUT(0), 0)                                  \
-    X(XENT_GRAD, 66, xent_grad, 3, 3, 0, false, LAST, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(2),       \
-      CADRE_OP_INPUT(0))                                                                           \
-    X(ROWNORM, 67, rownorm, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                      \
-    X(ROWNORM_GRAD, 68, rownorm_grad, 2, 2, 1, false, LAST, CADRE_OP_ALL, CADRE_OP_ALL)            \
-    X(CAST, 80, cast, 1, 1, 1, false, RULE, CADRE_OP_ALL, 0)                                       \
-    X(RAND, 81, rand, 0, 0, 1, true, NONE, 0, 0)                                                   \
-    X(IM2COL, 96, im2col, 1, 1, 4, false, RULE, CADRE_OP_ALL, 0)                                   \
-    X(COL2IM, 97, col2im, 1, 1, 4, true, RULE, CADRE_OP_ALL, 0)
+    X(REDUCE, 20, reduce, 1, 1, 3, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                        \
+    X(BROADCAST, 21, broadcast, 1, 1, 1, true, BROADCAST, NONE, RULE, CADRE_OP_ALL, 0)             \
+    X(TRANSPOSE, 33, transpose, 1, 1, 4, false, PERMUTE, NONE, RULE, CADRE_OP_ALL, 0)              \
+    X(CONCAT, 34, concat, 1, CADRE_OP_INPUTS_MAX, 1, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)      \
+    X(SLICE, 35, slice, 1, 1, 3, false, SLICE, NONE, RULE, CADRE_OP_ALL, 0)                        \
+    X(PAD, 36, pad, 1, 1, 3, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                              \
+    X(TAKE, 48, take, 2, 2, 0, false, OWN, ROWS, RULE, CADRE_OP_INPUT(0), 0)                       \
+    X(SCATTER, 49, scatter, 2, 2, 0, true, OWN, RESULT_ROWS, RULE, CADRE_OP_INPUT(0), 0)           \
+    X(BAG, 50, bag, 3, 4, 1, false, OWN, BAGS, RULE, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)     \
+    X(BAG_GRAD, 51, bag_grad, 3, 4, 2, true, OWN, RESULT_BAGS, RULE,                               \
+      CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)                                                    \
+    X(SOFTMAX, 64, softmax, 1, 1, 1, false, OWN, NONE, RULE, CADRE_OP_ALL, CADRE_OP_ALL)           \
+    X(XENT, 65, xent, 2, 2, 0, false, OWN, LABELS, RULE, CADRE_OP_INPUT(0), 0)                     \
+    X(XENT_GRAD, 66, xent_grad, 3, 3, 0, false, OWN, LABELS, LAST,                                 \
+      CADRE_OP_INPUT(0) | CADRE_OP_INPUT(2), CADRE_OP_INPUT(0))                                    \
+    X(ROWNORM, 67, rownorm, 1, 1, 1, false, OWN, NONE, RULE, CADRE_OP_ALL, CADRE_OP_ALL)           \
+    X(ROWNORM_GRAD, 68, rownorm_grad, 2, 2, 1, false, OWN, NONE, LAST, CADRE_OP_ALL, CADRE_OP_ALL) \
+    X(CAST, 80, cast, 1, 1, 1, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                            \
+    X(RAND, 81, rand, 0, 0, 1, true, OWN, NONE, NONE, 0, 0)                                        \
+    X(IM2COL, 96, im2col, 1, 1, 4, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                        \
+    X(COL2IM, 97, col2im, 1, 1, 4, true, OWN, NONE, RULE, CADRE_OP_ALL, 0)
 
 /* What is computed in steps; what has a rule of its own for its shape; all. */
 #define CADRE_OP_STEP_LIST(X)                                                                      \
@@ -193,6 +197,24 @@ typedef enum {
     CADRE_DERIVATIVE_LAST, /* it stands for a first derivative, and has none of its own */
 } cadre_derivative_t;
 
+/* Where in its first input an element of the result comes from: what a plan walks with strides. */
+typedef enum {
+    CADRE_WALK_OWN,       /* the op has an order of its own */
+    CADRE_WALK_BROADCAST, /* at its place in every input, each stretched to the result's shape */
+    CADRE_WALK_PERMUTE,   /* axis i of the result is the axis that attribute i names */
+    CADRE_WALK_SLICE,     /* a range of one axis: CADRE_AXIS, CADRE_SLICE_BEGIN */
+} cadre_walk_t;
+
+/* What input 1 of an op points at. A device checks what comes from outside before it follows it. */
+typedef enum {
+    CADRE_INDEXES_NONE,        /* it holds no positions */
+    CADRE_INDEXES_LABELS,      /* places in the rows of input 0 */
+    CADRE_INDEXES_ROWS,        /* rows of input 0 */
+    CADRE_INDEXES_RESULT_ROWS, /* rows of the result */
+    CADRE_INDEXES_BAGS, /* rows of input 0 or none (-1), in bags that begin where input 2 says */
+    CADRE_INDEXES_RESULT_BAGS, /* likewise of the result; of a gradient of weights, of input 3 */
+} cadre_indexes_t;
+
 /* A row of the list. */
 typedef struct {
     cadre_op_kind_t kind;
@@ -201,6 +223,8 @@ typedef struct {
     int inputs_max;
     int attributes;
     bool carries_shape;
+    cadre_walk_t walk;
+    cadre_indexes_t indexes;
     cadre_derivative_t derivative;
     uint32_t gradient_inputs; /* bit k: a gradient flows to input k */
     uint32_t in_place_inputs; /* bit k: the result may take over the memory of input k */

@@ -155,6 +155,12 @@ place_outputs(cadre_plan_t *self, const cadre_program_t *program)
     return 0;
 }
 
+static cadre_walk_t
+walk_of(cadre_op_t op)
+{
+    return op == CADRE_STEP_CHAIN ? CADRE_WALK_BROADCAST : cadre_op_info((uint64_t)op)->walk;
+}
+
 static void
 plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
 {
@@ -162,30 +168,39 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
     const cadre_plan_value_t *first = step->input_count > 0 ? &self->values[step->inputs[0]] : NULL;
     cadre_strided_t *walk = &step->walk;
     cadre_strided_init(walk, out->shape, out->rank);
+
     int64_t strides[CADRE_PROGRAM_RANK_MAX] = {0}; /* of a contiguous first input */
     for (int64_t i = first ? first->rank - 1 : -1, next = 1; i >= 0; i--) {
         strides[i] = next;
         next *= first->shape[i];
     }
+
     int walked = 1;
-    if (step->op == CADRE_OP_TRANSPOSE) {
-        for (int i = 0; i < out->rank; i++) {
-            walk->stride[0][i] = strides[step->attributes[i]];
-        }
-    } else if (step->op == CADRE_OP_SLICE) {
-        int64_t axis = step->attributes[CADRE_AXIS];
-        /* Begin counts in units of the axis' symbol, and so does the length. */
-        int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
-        walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
-        memcpy(walk->stride[0], strides, sizeof(strides));
-    } else if (is_kind(step->op, CADRE_OP_ELEMENT) || step->op == CADRE_STEP_CHAIN ||
-               step->op == CADRE_OP_BROADCAST) {
+    switch (walk_of(step->op)) {
+    case CADRE_WALK_OWN:
+        break;
+    case CADRE_WALK_BROADCAST:
         walked = step->input_count;
         for (int i = 0; i < walked; i++) {
             const cadre_plan_value_t *input = &self->values[step->inputs[i]];
             cadre_strided_broadcast(walk, i, input->shape, input->rank);
         }
+        break;
+    case CADRE_WALK_PERMUTE:
+        for (int i = 0; i < out->rank; i++) {
+            walk->stride[0][i] = strides[step->attributes[i]];
+        }
+        break;
+    case CADRE_WALK_SLICE: {
+        int64_t axis = step->attributes[CADRE_AXIS];
+        /* Begin counts in units of the axis' symbol, and so does the length. */
+        int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
+        walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
+        memcpy(walk->stride[0], strides, sizeof(strides));
+        break;
     }
+    }
+
     cadre_strided_merge(walk, walked);
 }
 

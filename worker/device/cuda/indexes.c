@@ -75,25 +75,29 @@ check_bags(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_pl
 static int
 check_step(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step)
 {
+    if (step->op == CADRE_STEP_CHAIN) { /* its links are functions of one element */
+        return 0;
+    }
+
     const cadre_plan_value_t *out = &plan->values[step->output];
-    switch ((int)step->op) {
-    case CADRE_OP_XENT:
-    case CADRE_OP_XENT_GRAD:
+    switch (cadre_op_info(step->op)->indexes) {
+    case CADRE_INDEXES_NONE:
+        return 0;
+    case CADRE_INDEXES_LABELS:
         return check_labels(plan, run, step);
-    case CADRE_OP_TAKE:
+    case CADRE_INDEXES_ROWS:
         return check_range(plan, run, step, 0, plan->values[step->inputs[0]].shape[0]);
-    case CADRE_OP_SCATTER:
+    case CADRE_INDEXES_RESULT_ROWS:
         return check_range(plan, run, step, 0, out->shape[0]);
-    case CADRE_OP_BAG:
+    case CADRE_INDEXES_BAGS:
         return check_bags(plan, run, step, plan->values[step->inputs[0]].shape[0]);
-    case CADRE_OP_BAG_GRAD:
+    case CADRE_INDEXES_RESULT_BAGS:
         return check_bags(plan, run, step,
                           step->attributes[CADRE_BAG_GRAD_OF_WEIGHTS]
                               ? plan->values[step->inputs[3]].shape[0]
                               : out->shape[0]);
-    default: /* the others take no positions */
-        return 0;
     }
+    return 0;
 }
 
 int
