@@ -64,7 +64,7 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
         return;
     }
 
-    const char *next = "the values go on; its slots and steps begin anew";
+    const char *next = "the values go on; its slots and steps are reset";
     if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
         next = "the values go on; it has no slots";
     } else if (has_slots(&spec, &variable->optimizer)) {

@@ -189,7 +189,7 @@ Test(conformance_evaluate, D5_a_follower_sees_newer_ones_until_the_job_is_comple
     pair_close(&pair);
 }
 
-/* --- one that comes and goes --- */
+/* --- a checkpoint that disappears --- */
 
 /* Tells when something in a directory, or that itself, is opened. */
 static int
@@ -219,8 +219,8 @@ has_spoken(const pair_t *self)
     return *output || command_has_ended(&self->evaluation);
 }
 
-/* A checkpoint that comes and goes while it is looked for and read: whenever it vanishes, that is
- * no end, and once it stays it is taken. */
+/* The evaluator retries when a checkpoint disappears while being read, and evaluates it once it
+ * stays. */
 Test(conformance_evaluate, D5_a_checkpoint_that_is_deleted_under_it_is_no_error)
 {
     pair_t pair;
@@ -259,7 +259,7 @@ flip_a_byte(const char *path)
     close(fd);
 }
 
-Test(conformance_evaluate, D5_a_damaged_checkpoint_is_passed_over)
+Test(conformance_evaluate, D5_a_damaged_checkpoint_is_skipped)
 {
     pair_t pair;
     pair_open(&pair);
@@ -276,7 +276,7 @@ Test(conformance_evaluate, D5_a_damaged_checkpoint_is_passed_over)
     expect_exit(&pair, 0);
     expect_same(&pair); /* as the run of three epochs */
     cadre_auto(cadre_free) char *errors = command_errors(&pair.evaluation);
-    cr_expect(strstr(errors, "ckpt-00000002 is passed over"), "%s", errors);
+    cr_expect(strstr(errors, "ckpt-00000002 is skipped"), "%s", errors);
     cadre_auto(cadre_free) char *older = checkpoint_path(&pair, 1);
     cadre_auto(cadre_free) char *other = cadre_asprintf("%s/shard-1.mdb", older);
     flip_a_byte(other);

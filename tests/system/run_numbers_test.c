@@ -163,7 +163,7 @@ Test(run_numbers, resuming_with_another_optimizer_says_what_becomes_of_its_slots
     cadre_auto(cadre_free) char *other = words_with("adagrad");
     cr_expect(strstr(other, "optimizer_changed variable=") &&
                   strstr(other, "was=adam is=adagrad next=\"the values go on; its slots and "
-                                "steps begin anew\""),
+                                "steps are reset\""),
               "%s", other);
     cadre_auto(cadre_free) char *kin = words_with("adamw");
     cr_expect(strstr(kin, "was=adam is=adamw next=\"the values go on, and the slots, which have "

@@ -66,7 +66,7 @@ note_damage(void *context, uint64_t id, const char *reason)
     snprintf(self->damage, sizeof(self->damage), "%s", reason);
     if (id > self->noted) {
         self->noted = id;
-        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%s is passed over: %s", name, reason);
+        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%s is skipped: %s", name, reason);
     }
 }
 
