@@ -1,5 +1,5 @@
 /*
- * contact - since when the coordinator may not have heard of this task.
+ * contact - liveness: the task's own estimate of whether its lease still holds.
  *
  * Owner:   the core of a worker or ps. Thread: its owner's.
  *
@@ -28,14 +28,14 @@ typedef struct {
                           never lost */
 } cadre_contact_t;
 
-/* Sends a question: its number. */
+/* Notes that a question is sent now and returns its number. */
 uint64_t cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms);
 
-/* An answer came; 0 is the number of what was not asked for, and says nothing. */
+/* Records the answer to question `number`. Unsolicited messages carry 0 and are ignored. */
 void cadre_contact_answered(cadre_contact_t *self, uint64_t number);
 
-/* When contact is lost, unless an answer comes; UINT64_MAX while nothing is known, or for a lease
- * of 0, which is none. */
+/* Returns when contact counts as lost unless an answer comes; UINT64_MAX while nothing is known, or
+ * for a lease of 0, which is none. */
 uint64_t cadre_contact_lost_ms(const cadre_contact_t *self, uint64_t lease_ms);
 
 #endif

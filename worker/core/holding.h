@@ -22,7 +22,7 @@ typedef struct {
     size_t count;
 } cadre_holding_t;
 
-/* An empty one. */
+/* Creates a holding in which nothing has been put. */
 cadre_holding_t *cadre_holding_new(const char *name);
 
 /* Calls the destructor. */

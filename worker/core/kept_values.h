@@ -5,10 +5,9 @@
  * Owner:   the worker core. Thread: the network actor's; a slot reads a value that its run holds.
  *
  * Only values of CADRE_KEPT_VALUE_SIZE_MIN bytes and more are kept, and of all together no more
- * bytes than the limit: the one that was used longest ago goes first. A closure that is told to
- * take one that has gone is handed back, and comes again with the bytes. A value is known by
- * closure, attempt and position of the result: two attempts of one closure may give different
- * values.
+ * bytes than the limit: the least recently used is evicted first (LRU). A closure that names an
+ * evicted one is handed back, and comes again with the bytes. A value is known by closure, attempt
+ * and position of the result: two attempts of one closure may give different values.
  */
 #ifndef CADRE_WORKER_CORE_KEPT_VALUES_H
 #define CADRE_WORKER_CORE_KEPT_VALUES_H

@@ -1,10 +1,10 @@
 /*
- * cpu_norm - rows brought to mean 0 and variance 1, and the gradient of that.
+ * cpu_norm - row normalization (layer norm without scale and shift), forward and backward.
  *
  * y = (x - m) r with r = 1 / sqrt(v + eps), v the biased variance. The variance is summed from the
  * differences to the mean, in a second pass: the difference of large squares would lose it. With
- * means over the row, dL/dx = r (g - mean(g) - y mean(g y)); the statistics are made anew, so that
- * neither they nor y need to be kept for the way back.
+ * means over the row, dL/dx = r (g - mean(g) - y mean(g y)); backward computes the statistics
+ * again, so that neither they nor y need to be kept for it.
  *
  * A row is read before it is written: the output may be an input.
  */

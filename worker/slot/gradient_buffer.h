@@ -37,7 +37,7 @@ void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 int cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
                              cadre_chunk_t **out);
 
-/* That failure. */
+/* Fails as close does, and names the variable. */
 int cadre_gradient_fail(const cadre_variable_entry_t *variable);
 
 #endif

@@ -55,7 +55,8 @@ typedef struct {
     /* Of momentum and nesterov 0.9; of rmsprop 0, which is none and takes no memory for it. */
     double momentum;
 
-    /* Of rmsprop: 0.9, and whether the mean is taken off the mean square. */
+    /* Of rmsprop: the decay of its running averages, 0.9; and whether it divides by the standard
+     * deviation of the gradients instead of their root mean square. */
     double rho;
     bool centered;
 

@@ -21,8 +21,8 @@
  * The columns of a batch are arguments by these names: rows "x" and labels "y" (coordinator.h).
  *
  * Tensors are contiguous, row-major, of rank 0 to 4, of type f32, i32 or bf16. bf16 is for what is
- * large: arguments, and operands of matmul; only matmul, take, cast, detach, broadcast and what
- * moves (reshape, transpose, concat, slice, pad) know it, everything else computes in f32.
+ * large: arguments, and operands of matmul. matmul, take, cast, detach, broadcast and the ops that
+ * only move data (reshape, transpose, concat, slice, pad) support it; all others refuse it.
  *
  * Gradients are nodes like any others: they are added here and a worker knows nothing of
  * differentiation. They are f32, those of bf16 nodes too.

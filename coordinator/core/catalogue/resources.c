@@ -90,7 +90,7 @@ cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker)
     tell_rest(self, worker);
 }
 
-/* --- resources that kill --- */
+/* --- crash attribution --- */
 
 static void
 end_trial(cadre_resources_t *self, cadre_resource_t *resource)

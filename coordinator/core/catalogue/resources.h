@@ -1,6 +1,6 @@
 /*
- * resources - which workers build what, which have it, and resources that kill those who build
- * them.
+ * resources - which workers build which resource, which have it, and crash attribution: which
+ * resource a worker may have died of.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

@@ -156,8 +156,9 @@ void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
 /* It was created again, and is dropped now. */
 void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable);
 
-/* Begins one now. `progress` (may be NULL) is copied. CADRE_ESTATE when checkpoints are off,
- * CADRE_EBUSY never: the caller looks at `state` first. */
+/* Begins a checkpoint, where none is under way (`state`). `progress` (may be NULL) is copied.
+ *
+ * CADRE_ESTATE: checkpoints are off. */
 int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 
 /* Whether some shard may have a cut open. */

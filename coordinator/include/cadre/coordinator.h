@@ -25,7 +25,7 @@
  * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait.
  * Errors:  a call gives 0 or a negative CADRE_E... number; cadre_error_text() has the details.
  *          Outputs are written on success only, and one that is not wanted may be NULL, but for
- *          that of cadre_coordinator_open. Not said again at each call are
+ *          that of cadre_coordinator_open. Not repeated at each call are
  *            CADRE_EINVALID: a variable, function, program or future is NULL, or an argument is
  *              outside of what its comment says;
  *            CADRE_ETIMEOUT: the time is over;
@@ -397,9 +397,10 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
 /* Drops the variable and nulls the pointer: the ps forget it, which frees its memory there.
  * Closures that were scheduled before this call use it still; one that is scheduled later and names
  * it fails with CADRE_ENOTFOUND and a text that says that it was dropped. Returns when the earlier
- * closures have ended, tagged ones too: its name is free then for another variable, which begins
- * with its own initial values, and checkpoints that are taken from then on leave it out. A job that
- * is resumed from an older one, which holds it, is as it was then: it creates the variable again.
+ * closures have ended, those of cadre_coordinator_schedule_on too: its name is free then for
+ * another variable, which begins with its own initial values, and checkpoints that are taken from
+ * then on leave it out. A job that is resumed from an older one, which holds it, is as it was then:
+ * it creates the variable again.
  *
  * Closures that may run again for a lost ps may need its values, which stay until none does: with
  * recovery `relaxed` until this call returns, else until two more checkpoints are committed, where
@@ -469,7 +470,7 @@ typedef struct {
     int64_t features;    /* columns of "x" */
     cadre_dtype_t label; /* of "y": CADRE_I32 for classes, else CADRE_F32 */
     int64_t classes;     /* 0 when labels are no classes */
-    int64_t skipped;     /* bad lines that were passed over */
+    int64_t skipped;     /* bad lines that were skipped */
 } cadre_dataset_info_t;
 
 /* Opens a dataset. `description` is a JSON object (docs/data.md): format, path and so on. Every
@@ -803,9 +804,9 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
 /* Takes a checkpoint and returns when it is committed, which is when the last closure below its cut
  * has ended; later ones go on meanwhile. Closures that are queued are not waited for:
  * cadre_coordinator_join first where they are to be in it. `progress` is a JSON object of the
- * caller's (epoch, position), or NULL; it comes back from cadre_checkpoint_resumed. A ps that is
- * lost meanwhile takes the checkpoint along: as long as there is time another one is taken when it
- * is back, with the same `progress`.
+ * caller's (epoch, position), or NULL; it comes back from cadre_checkpoint_resumed. If a ps fails
+ * during the checkpoint, the checkpoint is retried with the same `progress` when the ps is back,
+ * until the timeout.
  *
  * CADRE_EINVALID: `progress` is no JSON object.
  * CADRE_ESTATE: there is no checkpoint directory.

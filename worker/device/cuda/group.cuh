@@ -1,5 +1,5 @@
 /*
- * group - threads that bring one row to one value: a warp, or a block.
+ * group - per-row reductions by a warp or a block.
  *
  * Each thread first folds its own part of the row; then lanes swap in a butterfly, so that the
  * order of every sum is fixed and every lane holds the result. The warps of a block meet in shared
@@ -24,7 +24,7 @@ group_lane()
     return static_cast<int>(threadIdx.x) % threads;
 }
 
-/* The row of this thread's group. */
+/* Returns the row of this thread's group. */
 template <int threads>
 static __device__ __forceinline__ int64_t
 group_row()

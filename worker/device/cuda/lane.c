@@ -24,7 +24,8 @@ find_math(const char *text, cublasComputeType_t *out)
     return cadre_fail(CADRE_EINVALID, "math \"%s\" is none of f32, tf32, bf16", text);
 }
 
-/* What makes a machine unfit is told apart from a device that breaks. */
+/* Selects the device. A missing driver or device is CADRE_EUNAVAILABLE, a matter of configuration;
+ * a device that fails is CADRE_EDEVICE. */
 static int
 find_device(const cadre_device_request_t *request)
 {

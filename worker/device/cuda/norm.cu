@@ -1,10 +1,10 @@
 /*
- * norm - rows brought to mean 0 and variance 1, and the gradient of that.
+ * norm - row normalization (layer norm without scale and shift), forward and backward.
  *
- * Formulas and order of passes are cpu_norm.c's: the variance from the differences to the mean, the
- * statistics made anew on the way back. A warp or a block per row; a row is read from far once and
- * then found in the cache. The output may be an input: when a thread writes an element, all have
- * read the row, but for that element, which only this thread reads again.
+ * Formulas and order of passes are cpu_norm.c's: the variance from the differences to the mean;
+ * backward computes the statistics again. A warp or a block per row; a row is read from global
+ * memory once and then found in the cache. The output may be an input: when a thread writes an
+ * element, all have read the row, but for that element, which only this thread reads again.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * segments - sums of rows by where they go: scatter, and what bags give back to their table.
+ * segments - segment sums (scatter-add): scatter, and the gradient of a bag's table.
  *
  * The index is sorted by row (sort.cuh), so that what goes to one row is a segment. The sorted
  * entries are cut into chunks of the same length, whatever the segments: one thread sums four

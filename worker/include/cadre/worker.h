@@ -44,8 +44,8 @@ typedef struct cadre_invocation cadre_invocation_t; /* one attempt; valid during
 /* A function: works on `invocation`, with the `state` that it was added with. */
 typedef int (*cadre_native_t)(cadre_invocation_t *invocation, void *state);
 
-/* Ends what a pointer points to. It is called on a thread of the worker's, when no function runs
- * that could use it. */
+/* Destroys the object. It is called on a thread of the worker's, when no function runs that could
+ * use the object. */
 typedef void (*cadre_destructor_t)(void *pointer);
 
 /* --- Registering --- */
