@@ -15,16 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/catalogue/announcements.h"
 #include "coordinator/core/catalogue/catalogue.h"
-#include "coordinator/core/catalogue/drops.h"
-#include "coordinator/core/catalogue/operations.h"
-#include "coordinator/core/catalogue/resources.h"
-#include "coordinator/core/catalogue/worker_admission.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/core_options.h"
 #include "coordinator/core/dispatch/acks.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
@@ -35,12 +29,18 @@
 #include "coordinator/core/dispatch/reports.h"
 #include "coordinator/core/dispatch/trials.h"
 #include "coordinator/core/dispatch/waiting.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/job_metrics.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/members.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/members/rights.h"
+#include "coordinator/core/provisioning/announcements.h"
+#include "coordinator/core/provisioning/operations.h"
+#include "coordinator/core/provisioning/resources.h"
+#include "coordinator/core/provisioning/worker_admission.h"
+#include "coordinator/core/shards/drops.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
@@ -164,7 +164,7 @@ void cadre_core_cancel(cadre_core_t *self);
 void cadre_core_note_scheduled(cadre_core_t *self);
 
 /* Begins to drop a variable that was created, and was not dropped: tells the workers. Returns the
- * drop's number (coordinator/core/catalogue/drops.h). The handle is the core's from now on. */
+ * drop's number (coordinator/core/shards/drops.h). The handle is the core's from now on. */
 uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* Takes the steps of drops that are due: tells shards, workers and the checkpoint. Every tick does

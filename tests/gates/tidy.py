@@ -55,6 +55,14 @@ SHELL_CALLS = re.compile(
 CORE = ("proto-schemas", "common/base", "common/tensor", "common/spec", "common/graph", "common/wire",
         "common/session", "coordinator/core", "coordinator/cli/launch/launcher_core.[ch]", "ps/core", "worker/core")
 
+CORE_ROOMS = "closures effects catalogue members shards checkpoint provisioning dispatch"  # from below
+CORE_BELOW = "base tensor spec wire keys checkpoint coordinator/include"
+
+
+def rooms(names):
+    return "".join(f" coordinator/core/{name}" for name in names.split())
+
+
 # Folder -> the folders below it, whose headers it may include; and its own. No arrow runs back up. A folder
 # that is not here is part of the one that it lies in. Public headers are below everything of their own.
 BELOW = {
@@ -81,9 +89,17 @@ BELOW = {
     "worker/slot": "base system tensor wire net worker/include worker/core worker/data worker/device",
     "worker": "base system spec wire keys net http worker/include worker/core worker/slot worker/data worker/device",
     "coordinator/include": "",
-    "coordinator/core": "base tensor spec wire keys checkpoint coordinator/include",
-    "coordinator": "base system wire keys net http checkpoint coordinator/include coordinator/core",
-    "coordinator/api": "base system tensor spec graph coordinator/include coordinator/core coordinator",
+    "coordinator/core/closures": CORE_BELOW,
+    "coordinator/core/effects": CORE_BELOW + rooms("closures"),
+    "coordinator/core/catalogue": CORE_BELOW + rooms("closures effects"),
+    "coordinator/core/members": CORE_BELOW + rooms("closures effects catalogue"),
+    "coordinator/core/shards": CORE_BELOW + rooms("closures effects catalogue members"),
+    "coordinator/core/checkpoint": CORE_BELOW + rooms("closures effects catalogue members shards"),
+    "coordinator/core/provisioning": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint"),
+    "coordinator/core/dispatch": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint provisioning"),
+    "coordinator/core": CORE_BELOW + rooms(CORE_ROOMS),
+    "coordinator": "base system wire keys net http checkpoint coordinator/include coordinator/core" + rooms(CORE_ROOMS),
+    "coordinator/api": "base system tensor spec graph coordinator/include coordinator/core coordinator" + rooms(CORE_ROOMS),
     "coordinator/cli/terminal": "base system coordinator/include",
     "coordinator/cli/train": "base system spec graph keys checkpoint coordinator/include coordinator/cli/terminal",
     "coordinator/cli/launch": "base system spec net coordinator/include coordinator/cli/terminal "

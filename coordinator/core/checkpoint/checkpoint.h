@@ -34,7 +34,7 @@
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure.h"
 #include "coordinator/core/closures/pace.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/windows.h"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
 /* What waits to be acknowledged is kept with each member (`acks`, `ack_...`). */

@@ -24,10 +24,10 @@
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/core_options.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/closure_sender.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/replay.h"
 

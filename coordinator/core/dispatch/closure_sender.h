@@ -15,8 +15,8 @@
 
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/closure.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 

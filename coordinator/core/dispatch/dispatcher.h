@@ -24,7 +24,7 @@
 #include "coordinator/core/dispatch/acks.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/reach.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"

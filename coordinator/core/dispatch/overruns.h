@@ -23,7 +23,7 @@
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/dispatcher.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/membership.h"
 

@@ -20,8 +20,8 @@
 
 #include "common/wire/shard_set.h"
 #include "coordinator/core/catalogue/catalogue.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 

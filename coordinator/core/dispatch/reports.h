@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 #include "coordinator/core/catalogue/catalogue.h"
-#include "coordinator/core/core_options.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/dispatch/steps.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 

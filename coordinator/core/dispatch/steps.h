@@ -21,9 +21,9 @@
 
 #include "common/wire/record_list.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/core_options.h"
 #include "coordinator/core/dispatch/attempts.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 

@@ -22,7 +22,7 @@
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/dispatcher.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
 /* What is read, and who is told: all borrowed for its life. */

@@ -7,9 +7,9 @@
 #define CADRE_COORDINATOR_CORE_DISPATCH_WAITING_H
 
 #include "coordinator/core/checkpoint/checkpoint.h"
-#include "coordinator/core/closures/closure_words.h"
 #include "coordinator/core/dispatch/overruns.h"
 #include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/members/closure_words.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"

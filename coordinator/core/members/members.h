@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/contests.h"
 #include "coordinator/core/members/membership.h"
 

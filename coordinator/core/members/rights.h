@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
 /* Whose a message is, as its connection says. */

@@ -27,12 +27,12 @@
 #include <stdint.h>
 
 #include "coordinator/core/catalogue/catalogue.h"
-#include "coordinator/core/catalogue/drops.h"
 #include "coordinator/core/closures/begun.h"
-#include "coordinator/core/closures/closure_words.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
+#include "coordinator/core/members/closure_words.h"
 #include "coordinator/core/members/membership.h"
+#include "coordinator/core/shards/drops.h"
 #include "coordinator/core/shards/repairs.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/restore_points.h"

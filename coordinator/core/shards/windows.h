@@ -17,7 +17,7 @@
 
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/closures/closure_words.h"
+#include "coordinator/core/members/closure_words.h"
 #include "coordinator/core/shards/recovery.h"
 
 enum { CADRE_WINDOW_REPORT_MS = 30000 };

@@ -14,16 +14,16 @@
  * Who tries a suspect is chosen by others, as for closures, and the closures of one that has failed
  * are ended by others: both are asked for here, one after the other.
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_RESOURCES_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_RESOURCES_H
+#ifndef CADRE_COORDINATOR_CORE_PROVISIONING_RESOURCES_H
+#define CADRE_COORDINATOR_CORE_PROVISIONING_RESOURCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"

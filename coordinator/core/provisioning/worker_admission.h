@@ -14,19 +14,19 @@
  * worker that is there can run fails after CADRE_UNSERVED_MS: one that can may be about to join. A
  * process that was started again is judged anew.
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_WORKER_ADMISSION_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_WORKER_ADMISSION_H
+#ifndef CADRE_COORDINATOR_CORE_PROVISIONING_WORKER_ADMISSION_H
+#define CADRE_COORDINATOR_CORE_PROVISIONING_WORKER_ADMISSION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/core/catalogue/announcements.h"
 #include "coordinator/core/catalogue/catalogue.h"
-#include "coordinator/core/catalogue/resources.h"
 #include "coordinator/core/closures/closure_queue.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/members/rights.h"
+#include "coordinator/core/provisioning/announcements.h"
+#include "coordinator/core/provisioning/resources.h"
 #include "coordinator/core/shards/replay.h"
 
 enum { CADRE_LACK_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 256 };

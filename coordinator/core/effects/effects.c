@@ -1,4 +1,4 @@
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/effects.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue/worker_admission.h"
+#include "coordinator/core/provisioning/worker_admission.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What each step of a drop waits for, and who is told. */
-#include "coordinator/core/catalogue/drops.h"
+#include "coordinator/core/shards/drops.h"
 
 #include "tests/coordinator/recovery_fixture.h"
 

@@ -4,8 +4,8 @@
  * Owner:   plain data: an order is the event's that carries it, an answer its caller's.
  * Thread:  any; both are handed over whole.
  */
-#ifndef CADRE_COORDINATOR_CORE_STORE_ORDER_H
-#define CADRE_COORDINATOR_CORE_STORE_ORDER_H
+#ifndef CADRE_COORDINATOR_CORE_EFFECTS_STORE_ORDER_H
+#define CADRE_COORDINATOR_CORE_EFFECTS_STORE_ORDER_H
 
 #include <stdint.h>
 

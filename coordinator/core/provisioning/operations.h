@@ -7,8 +7,8 @@
  * `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
  * retire or drop a variable.
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_OPERATIONS_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_OPERATIONS_H
+#ifndef CADRE_COORDINATOR_CORE_PROVISIONING_OPERATIONS_H
+#define CADRE_COORDINATOR_CORE_PROVISIONING_OPERATIONS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +16,8 @@
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/begun.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"

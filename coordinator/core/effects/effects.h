@@ -8,8 +8,8 @@
  * wait in the outbox, effects for the shell, and `progress` says that a caller may find what it
  * waits for. The time of the turn is here, too: every line and deadline is judged by the same.
  */
-#ifndef CADRE_COORDINATOR_CORE_EFFECTS_H
-#define CADRE_COORDINATOR_CORE_EFFECTS_H
+#ifndef CADRE_COORDINATOR_CORE_EFFECTS_EFFECTS_H
+#define CADRE_COORDINATOR_CORE_EFFECTS_EFFECTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 #include "common/wire/outbox.h"
 #include "coordinator/core/closures/results.h"
-#include "coordinator/core/log_budget.h"
-#include "coordinator/core/store_order.h"
+#include "coordinator/core/effects/log_budget.h"
+#include "coordinator/core/effects/store_order.h"
 
 typedef enum {
     CADRE_EFFECT_SHARD_MOVED, /* `shard`: connect to `text`, which is `incarnation` */

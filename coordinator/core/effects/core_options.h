@@ -4,8 +4,8 @@
  * Owner:   plain data; the core keeps a copy, which its objects read.
  * Thread:  under the coordinator's lock.
  */
-#ifndef CADRE_COORDINATOR_CORE_CORE_OPTIONS_H
-#define CADRE_COORDINATOR_CORE_CORE_OPTIONS_H
+#ifndef CADRE_COORDINATOR_CORE_EFFECTS_CORE_OPTIONS_H
+#define CADRE_COORDINATOR_CORE_EFFECTS_CORE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

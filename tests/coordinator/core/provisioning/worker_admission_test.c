@@ -1,5 +1,5 @@
 /* Workers that lack native functions or data, or whose data differ. */
-#include "coordinator/core/catalogue/worker_admission.h"
+#include "coordinator/core/provisioning/worker_admission.h"
 
 #include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"

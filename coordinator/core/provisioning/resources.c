@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue/resources.h"
+#include "coordinator/core/provisioning/resources.h"
 
 #include "common/base/memory.h"
 

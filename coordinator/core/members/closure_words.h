@@ -3,8 +3,8 @@
  *
  * Owner:   none: it only looks. Thread: under the coordinator's lock.
  */
-#ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_WORDS_H
-#define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_WORDS_H
+#ifndef CADRE_COORDINATOR_CORE_MEMBERS_CLOSURE_WORDS_H
+#define CADRE_COORDINATOR_CORE_MEMBERS_CLOSURE_WORDS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* What workers are told of variables, functions and datasets, and when. */
-#include "coordinator/core/catalogue/announcements.h"
+#include "coordinator/core/provisioning/announcements.h"
 
 #include "tests/coordinator/core_fixture.h"
 

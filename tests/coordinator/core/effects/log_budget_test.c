@@ -1,4 +1,4 @@
-#include "coordinator/core/log_budget.h"
+#include "coordinator/core/effects/log_budget.h"
 
 #include <criterion/criterion.h>
 

@@ -8,8 +8,8 @@
  * then one each CADRE_LOG_INTERVAL_MS. The others are counted, and told of in one line now and then
  * (the generic cell rate algorithm: ITU-T I.371, annex A).
  */
-#ifndef CADRE_COORDINATOR_CORE_LOG_BUDGET_H
-#define CADRE_COORDINATOR_CORE_LOG_BUDGET_H
+#ifndef CADRE_COORDINATOR_CORE_EFFECTS_LOG_BUDGET_H
+#define CADRE_COORDINATOR_CORE_EFFECTS_LOG_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,16 +9,16 @@
  * way to a slow worker, so nothing is told twice to one that only says HELLO again. A worker that
  * misses something all the same asks (WANT).
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_ANNOUNCEMENTS_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_ANNOUNCEMENTS_H
+#ifndef CADRE_COORDINATOR_CORE_PROVISIONING_ANNOUNCEMENTS_H
+#define CADRE_COORDINATOR_CORE_PROVISIONING_ANNOUNCEMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/catalogue/definitions.h"
-#include "coordinator/core/core_options.h"
-#include "coordinator/core/effects.h"
+#include "coordinator/core/effects/core_options.h"
+#include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 

@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue/announcements.h"
+#include "coordinator/core/provisioning/announcements.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Resources in the coordinator's core: who is told to build which, which closures go where, and
  * resources whose workers die. */
-#include "coordinator/core/catalogue/resources.h"
+#include "coordinator/core/provisioning/resources.h"
 
 #include "tests/coordinator/core_fixture.h"
 

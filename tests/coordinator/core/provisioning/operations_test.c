@@ -1,5 +1,5 @@
 /* What is asked of shards, and what their answers make of it. */
-#include "coordinator/core/catalogue/operations.h"
+#include "coordinator/core/provisioning/operations.h"
 
 #include "tests/coordinator/core_fixture.h"
 

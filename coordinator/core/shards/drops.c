@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue/drops.h"
+#include "coordinator/core/shards/drops.h"
 
 #include <stdlib.h>
 #include <string.h>

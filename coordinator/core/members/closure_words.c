@@ -1,4 +1,4 @@
-#include "coordinator/core/closures/closure_words.h"
+#include "coordinator/core/members/closure_words.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -18,8 +18,8 @@
  * Here is only who is due. What a step means for shards, workers and checkpoints others carry out:
  * cadre_drops_take_retired and cadre_drops_take_done give one variable after the other.
  */
-#ifndef CADRE_COORDINATOR_CORE_CATALOGUE_DROPS_H
-#define CADRE_COORDINATOR_CORE_CATALOGUE_DROPS_H
+#ifndef CADRE_COORDINATOR_CORE_SHARDS_DROPS_H
+#define CADRE_COORDINATOR_CORE_SHARDS_DROPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

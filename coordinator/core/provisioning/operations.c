@@ -1,4 +1,4 @@
-#include "coordinator/core/catalogue/operations.h"
+#include "coordinator/core/provisioning/operations.h"
 
 #include <inttypes.h>
 #include <stdio.h>
