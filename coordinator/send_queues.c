@@ -46,7 +46,7 @@ key_of(const cadre_task_t *task, cadre_plane_t plane)
     return task->incarnation ^ (uint64_t)plane << 63;
 }
 
-/* What the entry takes while it waits. */
+/* Returns the bytes of memory that a message takes while it waits. */
 static uint64_t
 size_of(const cadre_outbox_entry_t *entry)
 {

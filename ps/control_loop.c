@@ -84,7 +84,9 @@ open_context(cadre_control_loop_t *self)
     return status;
 }
 
-/* Of the data socket, and of the connection to the coordinator. */
+/* Checks how the data socket and the connection to the coordinator are protected: warns of each
+ * that other machines can reach without keys. With keys, fails if the data socket lets a stranger
+ * in. */
 static int
 check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
 {
@@ -104,7 +106,8 @@ check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
                : 0;
 }
 
-/* What peers connect to: where the socket is bound, with this host's name where that is "any". */
+/* Writes the address that peers connect to: where the socket is bound, with this host's name if it
+ * is bound to all addresses. */
 static int
 make_address(cadre_control_loop_t *self, const cadre_socket_t *data)
 {

@@ -353,21 +353,22 @@ decode_list(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
     }
 }
 
-/* The next of the lines; NULL behind the last one. */
+/* Returns the next line; NULL after the last one. `*at` points at the line end before that line (at
+ * first: the one before the first line), and is moved to the line's own end. */
 static const char *
 next_line(const char **at, const char *end, size_t *size_bytes)
 {
     if (*at >= end) {
         return NULL;
     }
-    const char *line = *at + 1; /* behind the line end of the one before */
+    const char *line = *at + 1;
     const char *stop = memchr(line, '\n', (size_t)(end - line));
     *at = stop ? stop : end;
     *size_bytes = (size_t)(*at - line);
     return line;
 }
 
-/* A variable in each line. */
+/* Decodes the lines of a manifest, each of which is a variable. */
 static void
 decode_lines(decoder_t *self, cadre_manifest_t *manifest)
 {

@@ -17,7 +17,8 @@ mismatch(const cadre_program_t *self, const cadre_program_argument_t *argument,
                       cadre_extents_text(&argument->shape, self->symbols, expected));
 }
 
-/* Gives `extent` the value `size`, or compares. */
+/* Returns whether an extent can be `size`: gives its symbol the value that follows, or compares
+ * with the value that the symbol has already. */
 static bool
 bind_extent(cadre_extent_t extent, int64_t size, int64_t *symbol_values)
 {
@@ -36,10 +37,10 @@ bind_extent(cadre_extent_t extent, int64_t size, int64_t *symbol_values)
 
 static int
 bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tensor,
-              cadre_dtype_t real, int64_t *symbol_values)
+              cadre_dtype_t f32_dtype, int64_t *symbol_values)
 {
     const cadre_program_argument_t *argument = &self->arguments[index];
-    cadre_dtype_t dtype = argument->dtype == CADRE_F32 ? real : argument->dtype;
+    cadre_dtype_t dtype = argument->dtype == CADRE_F32 ? f32_dtype : argument->dtype;
     if (tensor->dtype != dtype) {
         return cadre_fail(CADRE_EDTYPE, "%s: argument %s is %s, not %s", self->name, argument->name,
                           cadre_dtype_text(tensor->dtype), cadre_dtype_text(dtype));
@@ -72,9 +73,11 @@ bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tens
     return 0;
 }
 
+/* Checks the arguments against the program's parameters, and gives the size behind each of its
+ * symbols (batch size and so on). */
 int
 cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
-                   cadre_dtype_t real, int64_t *symbol_values)
+                   cadre_dtype_t f32_dtype, int64_t *symbol_values)
 {
     if (count != self->argument_count) {
         return cadre_fail(CADRE_EINVALID, "%s: takes %d arguments, not %d", self->name,
@@ -82,7 +85,7 @@ cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments,
     }
     int64_t values[CADRE_SYMBOLS_MAX] = {0};
     for (int i = 0; i < count; i++) {
-        int status = bind_argument(self, i, &arguments[i], real, values);
+        int status = bind_argument(self, i, &arguments[i], f32_dtype, values);
         if (status < 0) {
             return status;
         }

@@ -79,6 +79,8 @@ need_axis(const cadre_infer_t *self, const cadre_program_node_t *x, int64_t axis
     return 0;
 }
 
+/* Gives a concat the shape of its first input, with the extents of all inputs along the axis added.
+ */
 int
 cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -91,18 +93,21 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
     node->dtype = first->dtype;
     node->shape = first->shape;
     cadre_extent_t *total = &node->shape.extents[axis];
+
+    /* Extents but that of the axis must be equal. Those of the axis add up: an extent is a factor
+     * times a symbol, so only such of the same symbol do. */
     for (int i = 1; i < node->input_count; i++) {
         const cadre_program_node_t *next = cadre_infer_input(self, node, i);
         if (cadre_infer_need_dtype(next, first->dtype) < 0) {
             return CADRE_EDTYPE;
         }
-        cadre_extents_t expected = next->shape;
+        cadre_extents_t aligned = next->shape; /* with the first's extent at the axis */
         int64_t more = 0;
-        if (axis < expected.rank && expected.extents[axis].symbol == total->symbol) {
-            more = expected.extents[axis].factor;
-            expected.extents[axis] = first->shape.extents[axis];
+        if (axis < aligned.rank && aligned.extents[axis].symbol == total->symbol) {
+            more = aligned.extents[axis].factor;
+            aligned.extents[axis] = first->shape.extents[axis];
         }
-        if (!cadre_extents_equal(&expected, &first->shape)) {
+        if (!cadre_extents_equal(&aligned, &first->shape)) {
             cadre_infer_text_t left;
             cadre_infer_text_t right;
             return cadre_fail(CADRE_ESHAPE, "%s and %s do not join at axis %" PRId64,

@@ -100,11 +100,11 @@ int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_
 /* ---- arguments ---- */
 
 /* Checks `arguments` (in the program's order; `count` of them) against the program and finds what
- * each symbol stands for: symbol_values[cadre_program_symbol_count]. `real` is the dtype that f32
- * arguments have: CADRE_F32, or CADRE_F64 in the executor that tests build. CADRE_EINVALID for
- * their count, CADRE_EDTYPE, CADRE_ESHAPE, each naming argument and shapes. */
+ * each symbol stands for: symbol_values[cadre_program_symbol_count]. `f32_dtype` is what arguments
+ * have that the program calls f32: CADRE_F32, or CADRE_F64 in the executor that tests build.
+ * CADRE_EINVALID for their count, CADRE_EDTYPE, CADRE_ESHAPE, each naming argument and shapes. */
 int cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
-                       cadre_dtype_t real, int64_t *symbol_values);
+                       cadre_dtype_t f32_dtype, int64_t *symbol_values);
 
 /* The shape of `node` under those values, into shape[CADRE_PROGRAM_RANK_MAX]; CADRE_ETOOLARGE when
  * it overflows. */

@@ -434,6 +434,6 @@ cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_
         return status;
     }
 
-    *out = certificate;
+    *out = certificate; /* a copy: what is wiped on return is the local one */
     return 0;
 }

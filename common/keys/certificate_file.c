@@ -12,7 +12,8 @@
 #include "common/base/status.h"
 #include "common/system/trusted.h"
 
-/* The bytes of a file, which go when their scope ends; one more than it may have. */
+/* The bytes of a certificate file, wiped when their scope ends. Has room for one byte too many, so
+ * that a file that is too long is noticed. */
 typedef struct {
     char bytes[CADRE_CERTIFICATE_SIZE_MAX + 1];
 } secret_text_t;
@@ -86,7 +87,8 @@ check_mode(const char *path, const struct stat *about, bool secret)
     return 0;
 }
 
-/* The bytes of an open file into `text`; more than it may have are an error. */
+/* Reads an open file to its end, or until `text` is full: that is one byte more than a certificate
+ * may have, and the parser refuses it. */
 static int
 read_bytes(const char *path, int fd, secret_text_t *text, size_t *size_bytes)
 {

@@ -320,7 +320,7 @@ cadre_session_drain(cadre_session_t *self, const char *reason)
     }
 }
 
-/* There is nobody to say GOODBYE to. */
+/* Ends the session as one that was refused. Sends no GOODBYE: this task has not joined. */
 void
 cadre_session_refuse(cadre_session_t *self, int status, const char *text)
 {

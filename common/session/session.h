@@ -164,7 +164,8 @@ void cadre_session_drain(cadre_session_t *self, const char *reason);
 /* Leaves, with GOODBYE where there is a connection; does nothing after LEFT. */
 void cadre_session_leave(cadre_session_t *self, const char *reason);
 
-/* Ends who has never been a member as if the coordinator had refused it. */
+/* Ends a session that never joined, as if the coordinator had answered HELLO with REFUSED: the
+ * coordinator did, or this task cannot work in its job. Sends nothing. */
 void cadre_session_refuse(cadre_session_t *self, int status, const char *text);
 
 /* After LEFT: waits for another session, of whichever coordinator. */

@@ -223,7 +223,7 @@ count_complete(cadre_directory_t *self)
     }
 }
 
-/* Drops are told in their order, which is that of the log. */
+/* Takes the record of a dropped variable. Drops are numbered in the order of the log. */
 static int
 set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -238,7 +238,7 @@ set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
     return 0;
 }
 
-/* Those of the ids that were variables are gone. */
+/* Marks the variables with these ids as gone. */
 static void
 mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
 {
@@ -251,7 +251,9 @@ mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
     }
 }
 
-/* Ids that are of no variable count as told; those that come early are asked for again (WANT). */
+/* Takes a range of vacant ids: variables that are gone, or never came about. The worker must know
+ * of them to see that no record of the log is missing. A range that comes early is asked for again
+ * (WANT). */
 static int
 set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -269,6 +271,8 @@ set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
     return 0;
 }
 
+/* Takes a record of the definitions: a piece of a variable; or without partitions, a drop of one or
+ * a range of vacant ids. */
 int
 cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -296,13 +300,13 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
         cadre_u64_map_put(&self->variables, message->id, entry);
         note_name(self, entry);
     }
-    /* The pieces of one variable are taken in order; one that comes early is asked for again
+    /* The pieces of one variable are taken in order; a piece that comes early is asked for again
      * (WANT). */
-    if (message->first <= entry->told && last > entry->told) {
+    if (message->first <= entry->shards_known && last > entry->shards_known) {
         for (size_t i = 0; i < message->shards.count; i++) {
             entry->shards[message->first + i] = (uint16_t)message->shards.items[i];
         }
-        entry->told = (uint32_t)last;
+        entry->shards_known = (uint32_t)last;
     }
     count_complete(self);
     return 0;
@@ -523,7 +527,7 @@ const cadre_variable_entry_t *
 cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 {
     const cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, id);
-    return entry && entry->told == entry->partitions ? entry : NULL;
+    return entry && entry->shards_known == entry->partitions ? entry : NULL;
 }
 
 const cadre_variable_entry_t *
@@ -534,7 +538,7 @@ cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name
     const cadre_variable_entry_t *entry = cadre_name_map_get(&self->variable_names, name);
     *was_dropped = false;
     while (entry && (entry->drop == 0 || entry->drop > drops)) {
-        found = entry->told == entry->partitions ? entry : NULL;
+        found = entry->shards_known == entry->partitions ? entry : NULL;
         entry = entry->older;
     }
     *was_dropped = entry != NULL;

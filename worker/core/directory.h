@@ -43,10 +43,10 @@ typedef struct cadre_variable_entry {
     size_t row_size_bytes;      /* of everything below axis 0 */
     size_t wire_row_size_bytes; /* the same in messages */
     uint32_t partitions;
-    uint32_t told;    /* partitions whose shard is known; complete when equal to partitions */
-    uint16_t *shards; /* [partitions] */
-    uint64_t drop;    /* the number of its drop; 0: it was not dropped */
-    bool is_gone;     /* no shard has it any more, and no closure may name it */
+    uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
+    uint16_t *shards;      /* [partitions] */
+    uint64_t drop;         /* the number of its drop; 0: it was not dropped */
+    bool is_gone;          /* no shard has it any more, and no closure may name it */
     struct cadre_variable_entry *older; /* of the same name; dropped */
 } cadre_variable_entry_t;
 

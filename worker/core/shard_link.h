@@ -42,11 +42,11 @@ typedef struct cadre_link_request {
     cadre_outbox_entry_t *parts; /* of a PUSH: what goes after `entry`; owned */
     size_t part_count;
     cadre_outbox_entry_t reserve; /* what asks for room for a PUSH */
-    bool sent;                    /* or its RESERVE */
-    bool is_asked;                /* only its RESERVE: it waits for GRANT */
-    bool is_unasked;              /* it takes part of the window */
-    uint64_t after;    /* the last PROBE before it: an answer to a later one tells of it */
-    uint64_t asked_ms; /* came into the list */
+    bool sent;                    /* `entry` was sent, or `reserve` */
+    bool is_asked;                /* only `reserve` was sent: the PUSH waits for GRANT */
+    bool is_unasked;              /* sent without RESERVE: it takes part of the window */
+    uint64_t after; /* the last PROBE before it was sent: only answers to later PROBEs tell of it */
+    uint64_t asked_ms; /* when it came into the list */
 } cadre_link_request_t;
 
 typedef struct {
@@ -56,9 +56,9 @@ typedef struct {
     cadre_link_request_t **last_p;
     cadre_link_request_t *unsent; /* first that is not sent */
     size_t in_flight_bytes;
-    size_t pulled_bytes;  /* of them, in answers */
+    size_t pulled_bytes;  /* of `in_flight_bytes`, those of answers to PULLs */
     size_t unasked_bytes; /* of PUSHes that no GRANT was needed for */
-    size_t window;        /* that these may be, as the ps told last */
+    size_t window;        /* the most that `unasked_bytes` may be, as the ps told last */
     size_t in_flight;
     bool unreachable;      /* until it is heard again, or is served elsewhere */
     uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
@@ -66,8 +66,8 @@ typedef struct {
     uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
     uint64_t probe; /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
-    uint64_t probe_wait_ms; /* between that one and the one after it */
-    uint64_t pushes;        /* in the list */
+    uint64_t probe_wait_ms; /* between the next PROBE and the one after it */
+    uint64_t pushes;        /* PUSHes in the list */
     uint64_t repeated;      /* PUSHes that were sent again */
 } cadre_shard_link_t;
 
@@ -84,19 +84,19 @@ void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *
 /* Sends what credit allows. */
 void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* Returns whether a PROBE is due, and what it is to ask: `count` of them, oldest
- * first, at most CADRE_PROBE_REQUESTS_MAX of them. `number`, its request id, is larger than that of
- * every PROBE before. */
+/* Returns whether a PROBE is due, and the `count` unanswered requests that it is to ask after,
+ * oldest first. `number`, the PROBE's own request id, is larger than that of every PROBE before. */
 bool cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
                             cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX], size_t *count);
 
-/* Sends the request with this id again, which PROBED number `probe` does not know, or has only the
- * RESERVE of (`is_queued`) though it was sent; false when that says nothing: it was sent after the
- * PROBE, or is answered, or waits. */
+/* Sends a request again that was lost: the answer to PROBE number `probe` (PROBED) says that the ps
+ * does not have request `id`, or (`is_queued`) has only its RESERVE although the PUSH itself was
+ * sent after GRANT. Returns false where PROBED proves no loss: the request was sent after that
+ * PROBE, is answered, or waits in the ps's queue. */
 bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
                            cadre_outbox_t *outbox);
 
-/* The PUSH of this id may go now; false when there is no such request. */
+/* Sends the PUSH of request `id`, for which GRANT has come; false when there is no such request. */
 bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox);
 
 /* Sends everything that is unanswered again: the connection is a new one. */
@@ -105,10 +105,10 @@ void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_ou
 /* Notes that the shard was heard. */
 void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms);
 
-/* Takes the request with this id out; false when there is none: a late or foreign answer. Its
- * entries and context are the caller's to end (cadre_link_request_fini). The next PROBE can wait
- * when it was the oldest: the answers of younger ones may go on while that of an older one is lost.
- */
+/* Takes the request with this id out of the list, because its answer came; false when there is no
+ * such request: the answer is late or foreign. The caller ends what it owns
+ * (cadre_link_request_fini). Puts off the next PROBE only if this was the oldest request: younger
+ * ones may be answered while the answer of an older one is lost. */
 bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
                                cadre_link_request_t *request);
 
@@ -118,10 +118,10 @@ void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 /* Returns since when an answer is owed and nothing has come; UINT64_MAX when none is owed. */
 uint64_t cadre_shard_link_owed_ms(const cadre_shard_link_t *self);
 
-/* Returns whether an answer is owed and nothing at all has come for so long that the connection may
- * be one that nobody serves: CADRE_MUTE_MS and what the bytes under way take at
- * CADRE_LINK_RATE_MIN, doubled for each connection that was given up before without a word. From an
- * unreachable shard that is CADRE_MUTE_MS. */
+/* Returns whether the connection is mute (half-open): an answer is owed and nothing at all has come
+ * for CADRE_MUTE_MS plus the time that the bytes under way take at CADRE_LINK_RATE_MIN, doubled for
+ * each connection that was given up before without a word. Of an unreachable shard: for
+ * CADRE_MUTE_MS. */
 bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
 
 /* Returns whether nothing has come for `timeout_ms`, so that the shard is to count as unreachable
@@ -132,7 +132,8 @@ bool cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, u
 /* Takes the shard for unreachable until it is heard again. */
 void cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms);
 
-/* Moves on all that counts silence: `late_ms` of it were this process's own stall. */
+/* Takes `late_ms`, in which this process itself stood still (own stall), off the shard's silence.
+ */
 void cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms);
 
 /* Returns when the next PROBE is due, or the link counts as mute or the shard as unreachable;

@@ -5,11 +5,11 @@
 
 #include "common/base/memory.h"
 
-/* What a number was given for. */
+/* What a variable held when it got this number. */
 typedef struct {
     uint64_t number;
     size_t count;
-    uint64_t pairs[];
+    uint64_t pairs[]; /* generation and version of each partition */
 } content_t;
 
 static uint64_t

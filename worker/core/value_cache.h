@@ -26,14 +26,15 @@ typedef struct {
 /* Zeroed memory is an empty cache; `content_last` may be set then. */
 typedef struct {
     cadre_u64_map_t values;
-    cadre_u64_map_t contents; /* by variable: what was numbered last */
-    uint64_t content_last;    /* the last number given, which only go up */
+    cadre_u64_map_t contents; /* by variable: what it held when it last got a content number */
+    uint64_t content_last;    /* the last content number given; they only go up */
 } cadre_value_cache_t;
 
-/* Drops everything; numbers go on. */
+/* Drops all values and contents; `content_last` stays, so that no number is given twice. */
 void cadre_value_cache_fini(cadre_value_cache_t *self);
 
-/* What is held of a partition, from that generation of its shard; NULL when nothing. */
+/* Returns the cached value of a partition, if it is from that generation of its shard; else NULL.
+ */
 const cadre_cached_value_t *cadre_value_cache_get(const cadre_value_cache_t *self,
                                                   uint32_t variable, uint32_t partition,
                                                   uint64_t generation);
@@ -42,12 +43,12 @@ const cadre_cached_value_t *cadre_value_cache_get(const cadre_value_cache_t *sel
 void cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                            const cadre_cached_value_t *value);
 
-/* Drops what is held of a variable with so many partitions. */
+/* Drops the cached values of a variable with so many partitions. */
 void cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions);
 
-/* A number for the content of a whole variable, which is known by generation and version of each of
- * its `count` partitions, one after the other in `pairs`: that of the call before when it is the
- * same, otherwise one that was never given. Contents that differ so never have the same number. */
+/* Returns a number for what a variable holds now, given the generation and version of each of its
+ * `count` partitions (`pairs`): the number of the call before when all are the same, else a new one
+ * that was never given. A slot that has values under a number need not copy these again. */
 uint64_t cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable,
                                    const uint64_t *pairs, size_t count);
 

@@ -487,8 +487,8 @@ set_function(cadre_worker_core_t *self, const cadre_message_t *message)
     return status;
 }
 
-/* One that is there already is told again because the answer was lost, or nobody waits for it any
- * more: that does no harm. */
+/* Has a dataset opened that the coordinator names. If it is open already, answers again: the first
+ * answer may have been lost, and a second one does no harm. */
 static int
 set_dataset(cadre_worker_core_t *self, const cadre_message_t *message)
 {

@@ -26,7 +26,8 @@ typedef struct {
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                   as unreachable; 0: none does */
     bool observes;             /* notes how stale updates were */
-    uint64_t content_last;     /* numbers of contents are higher (value_cache.h) */
+    uint64_t content_last;     /* content numbers go on above this (value_cache.h): devices keep
+                                  what they have under the lower ones */
 } cadre_worker_values_options_t;
 
 /* What became of updates: sent = answered (the counters applied, duplicate and refused) + abandoned
@@ -76,16 +77,17 @@ bool cadre_worker_values_receive(cadre_worker_values_t *self, uint32_t shard,
  * the next of it is due. */
 uint64_t cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms);
 
-/* Moves on all that counts silence: `late_ms` of it were this process's own stall. */
+/* Takes `late_ms`, in which this process itself stood still (own stall), off the silence of every
+ * shard. */
 void cadre_worker_values_excuse(cadre_worker_values_t *self, uint64_t late_ms, uint64_t now_ms);
 
-/* A shard is served by somebody else, or by nobody: what was asked of who did fails. */
+/* Fails the requests to a shard, because another process serves the shard now, or none does. */
 void cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms);
 
-/* The coordinator has said who serves the shard. */
+/* Notes that the coordinator has said which process serves the shard. */
 void cadre_worker_values_told(cadre_worker_values_t *self, uint32_t shard);
 
-/* Drops values of variables that are gone: they are of no use to anybody. */
+/* Drops the cached values of variables that are gone. */
 void cadre_worker_values_forget_gone(cadre_worker_values_t *self);
 
 /* Whether the shard may be served elsewhere: a request came back fenced, or is not answered. */

@@ -73,7 +73,7 @@ int cadre_cpu_chain(const cadre_operands_t *operands);
 /* The numbers of `count` bf16. */
 void cadre_cpu_from_bf16(cadre_real_t *out, const void *x, int64_t count);
 
-/* OpenBLAS has one pool of threads per process. */
+/* Sets how many threads OpenBLAS uses, for the whole process: all its slots share one pool. */
 void cadre_cpu_set_threads(int threads);
 
 #endif

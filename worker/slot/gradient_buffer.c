@@ -4,7 +4,7 @@
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 
-/* Whether it travels in another dtype than its own. */
+/* Returns whether the variable travels in another dtype than its own. */
 static bool
 is_converted(const cadre_variable_entry_t *variable)
 {
@@ -26,6 +26,7 @@ cadre_gradient_fail(const cadre_variable_entry_t *variable)
         variable->name, cadre_dtype_text(variable->wire));
 }
 
+/* Converts a gradient of f32 into the wire dtype; fails where a number is not finite in it. */
 static int
 to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
 {
@@ -35,6 +36,8 @@ to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t 
     return is_finite ? 0 : cadre_gradient_fail(variable);
 }
 
+/* Returns the memory for the next gradient. A chunk that a message still holds (it is being sent)
+ * is left to the message. */
 void *
 cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable,
                               bool on_wire)
@@ -43,27 +46,28 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
         cadre_chunk_unref(&self->chunk);
     }
     if (!self->chunk) {
-        self->chunk = cadre_host_memory_chunk(self->wide.device, wire_size_bytes(variable));
+        self->chunk = cadre_host_memory_chunk(self->unconverted.device, wire_size_bytes(variable));
     }
     if (on_wire || !is_converted(variable)) {
         return cadre_chunk_data(self->chunk);
     }
 
-    cadre_host_memory_reserve(&self->wide, variable->row_size_bytes * (size_t)variable->rows);
-    return self->wide.data;
+    cadre_host_memory_reserve(&self->unconverted,
+                              variable->row_size_bytes * (size_t)variable->rows);
+    return self->unconverted.data;
 }
 
 int
 cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
 {
-    return is_converted(variable) ? to_wire(variable, self->wide.data, self->chunk) : 0;
+    return is_converted(variable) ? to_wire(variable, self->unconverted.data, self->chunk) : 0;
 }
 
 void
 cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self)
 {
     cadre_chunk_unref(&self->chunk);
-    cadre_host_memory_fini(&self->wide);
+    cadre_host_memory_fini(&self->unconverted);
 }
 
 int

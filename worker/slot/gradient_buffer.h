@@ -13,14 +13,14 @@
 #include "worker/core/directory.h"
 #include "worker/slot/host_memory.h"
 
-/* Zeroed memory is an empty buffer; `wide.device` may be set then. */
+/* Zeroed memory is an empty buffer; `unconverted.device` may be set then. */
 typedef struct {
-    cadre_chunk_t *chunk;     /* in the wire dtype; used again once no message holds it */
-    cadre_host_memory_t wide; /* in the variable's dtype, where the chunk is not; kept */
+    cadre_chunk_t *chunk;            /* in the wire dtype; used again once no message holds it */
+    cadre_host_memory_t unconverted; /* in the variable's own dtype, where that is not the wire's */
 } cadre_gradient_buffer_t;
 
-/* Room for the gradient of `variable`, always the same one, in its dtype; with `on_wire` in its
- * wire dtype: the chunk itself. */
+/* Returns the memory to write the gradient of `variable` to (each buffer is of one variable): in
+ * the variable's own dtype, or with `on_wire` in its wire dtype, which is the chunk itself. */
 void *cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self,
                                     const cadre_variable_entry_t *variable, bool on_wire);
 
@@ -32,12 +32,12 @@ int cadre_gradient_buffer_close(cadre_gradient_buffer_t *self,
 
 void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 
-/* A copy of a gradient in the variable's dtype, as a chunk in its wire dtype; fails as close does.
- */
+/* Copies a gradient in the variable's dtype into a new chunk in its wire dtype; fails as
+ * cadre_gradient_buffer_close does. */
 int cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
                              cadre_chunk_t **out);
 
-/* Fails as close does, and names the variable. */
+/* Fails as cadre_gradient_buffer_close does: CADRE_ENOTFINITE with the variable's name. */
 int cadre_gradient_fail(const cadre_variable_entry_t *variable);
 
 #endif

@@ -164,7 +164,7 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     }
 
     for (size_t i = 0; i < pushes; i++) {
-        prepared->gradients[i].wide.device = device;
+        prepared->gradients[i].unconverted.device = device;
     }
 
     return 0;

@@ -49,7 +49,7 @@ typedef struct {
     bool unsaved;      /* the trainer was told that the checkpoint cannot be taken */
     bool kill;         /* there was a second one */
     bool events_said;  /* that the events file took no more */
-    bool cannot_write; /* what failed is an output of the user's choice */
+    bool cannot_write; /* an output that the user chose cannot be written: for the exit code */
     bool ended;        /* by the launcher: a task is gone for good, or the program ended */
     int exit_code;     /* then */
     char reason[CADRE_NOTICE_TEXT_SIZE];
@@ -326,9 +326,10 @@ start_trainer(supervisor_t *self)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
-/* Workers would find out, too, but only one by one and in their logs. */
+/* Makes the folder of traces and tries to write there, before any worker is started: each worker
+ * would find out by itself, in its log only. */
 static int
-open_trace(supervisor_t *self)
+prepare_trace_folder(supervisor_t *self)
 {
     const char *folder = self->options->launch ? self->options->launch->trace : NULL;
     int status = folder ? cadre_trace_folder_open(folder) : 0;
@@ -392,7 +393,7 @@ open_all(supervisor_t *self)
         }
     }
 
-    return open_trace(self);
+    return prepare_trace_folder(self);
 }
 
 /* Tells people and the events file where the run is. */

@@ -79,26 +79,27 @@ cadre_process_end(int wait_status)
 _Static_assert((int)CADRE_EXIT_MEMORY == (int)CADRE_EXIT_OUT_OF_MEMORY,
                "as common/ ends a process");
 
-/* The likely cause: what one would look into first. */
+/* Returns the likely cause of an end by this signal, with the ", " before it. */
 static const char *
-signal_cause(int number, bool program)
+signal_cause(int number, bool is_users_program)
 {
     switch (number) {
     case SIGKILL:
         return ", often because memory ran out";
     case SIGSEGV:
-        return program ? ", a wrong memory access: a bug in it, or in a library it uses"
-                       : ", a wrong memory access: a bug, ours or of a native function";
+        return is_users_program ? ", a wrong memory access: a bug in it, or in a library it uses"
+                                : ", a wrong memory access: a bug, ours or of a native function";
     case SIGBUS:
         return ", often a full disk or a file that was cut short";
     case SIGABRT:
-        return program ? ", it gave up: an assert or abort() in it, or in a library it uses"
-                       : ", it gave up: a check failed, or a library got no memory or descriptor";
+        return is_users_program
+                   ? ", it gave up: an assert or abort() in it, or in a library it uses"
+                   : ", it gave up: a check failed, or a library got no memory or descriptor";
     case SIGILL:
         return ", an instruction this CPU does not have";
     case SIGFPE:
-        return program ? ", a wrong integer division: a bug in it, or in a library it uses"
-                       : ", a wrong integer division: a bug, ours or of a native function";
+        return is_users_program ? ", a wrong integer division: a bug in it, or in a library it uses"
+                                : ", a wrong integer division: a bug, ours or of a native function";
     case SIGTERM:
     case SIGINT:
     case SIGHUP:
@@ -111,12 +112,13 @@ signal_cause(int number, bool program)
 }
 
 const char *
-cadre_process_end_text(cadre_process_end_t end, bool program, char *text, size_t size_bytes)
+cadre_process_end_text(cadre_process_end_t end, bool is_users_program, char *text,
+                       size_t size_bytes)
 {
     if (end.signalled) {
         const char *name = sigabbrev_np(end.number);
         snprintf(text, size_bytes, "was killed by %s%s%s", name ? "SIG" : "a signal",
-                 name ? name : "", signal_cause(end.number, program));
+                 name ? name : "", signal_cause(end.number, is_users_program));
         return text;
     }
     const char *meaning = code_text(end.number);

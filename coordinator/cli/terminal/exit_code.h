@@ -48,9 +48,9 @@ typedef struct {
 cadre_process_end_t cadre_process_end(int wait_status);
 
 /* "was killed by SIGKILL, often because memory ran out", "exited with 78, bad configuration", into
- * `text` of `size_bytes`, which is returned. Of a program of the user's the causes are its own, and
- * only codes of ours have a meaning. */
-const char *cadre_process_end_text(cadre_process_end_t end, bool program, char *text,
+ * `text` of `size_bytes`, which is returned. `is_users_program`: the process ran a program of the
+ * user's and none of ours, so that likely causes are sought in it. */
+const char *cadre_process_end_text(cadre_process_end_t end, bool is_users_program, char *text,
                                    size_t size_bytes);
 
 #endif

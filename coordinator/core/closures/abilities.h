@@ -5,9 +5,10 @@
  * lane.
  * Thread:  under the coordinator's lock.
  *
- * A function is there until the worker says that it is not: a closure that it cannot run comes back
- * unrun. A dataset is there once the worker has said which rows it has and they are the job's: else
- * rows would be mixed before anybody knows. A resource is there once it is built.
+ * A worker counts as having a function until it says otherwise: a closure that it cannot run comes
+ * back unrun. It counts as having a dataset only once it has said which rows it has and they are
+ * the job's: else other rows would be trained on before anybody knows. It has a resource once that
+ * is built.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H
@@ -39,12 +40,12 @@ typedef struct {
 /* Whether both need the same; the rows of a dataset do not matter. */
 bool cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right);
 
-/* Zeroed memory has no resources and no data, and every function. */
+/* What a worker has. Zeroed memory: every function, no resources and no data. */
 typedef struct {
-    cadre_id_set_t lacked;      /* native functions that are not there */
-    cadre_id_set_t admitted;    /* datasets that are, with the job's rows */
-    cadre_id_set_t refused;     /* and those that are not, or with other rows */
-    cadre_resource_set_t built; /* resources that are built, or have failed to be */
+    cadre_id_set_t lacked;      /* native functions that the worker does not have */
+    cadre_id_set_t admitted;    /* datasets that the worker has, with the job's rows */
+    cadre_id_set_t refused;     /* datasets that it cannot open, or has with other rows */
+    cadre_resource_set_t built; /* resources that it has built, or failed to build */
 } cadre_abilities_t;
 
 void cadre_abilities_fini(cadre_abilities_t *self);

@@ -17,8 +17,9 @@ cadre_trials_init(cadre_trials_t *self, const cadre_trials_links_t *links)
 
 typedef bool may_try_t(const cadre_trials_t *self, const cadre_member_t *worker, const void *what);
 
-/* Returns how well a worker suits, the lower the better: where nobody died of it comes first, then
- * who is no newcomer, then who is idle. */
+/* Returns how well a worker suits for a trial, the lower the better: a worker on whose place and
+ * host no process died of the suspect comes first, then one that is no newcomer, then an idle one.
+ */
 static unsigned
 rank(const cadre_trials_t *self, const cadre_member_t *worker, const cadre_suspicion_t *suspicion)
 {
@@ -110,8 +111,9 @@ begin(const cadre_trials_t *self, cadre_member_t *worker, cadre_closure_t *closu
     }
 }
 
-/* Returns the worker that is to try a suspect: the one that was chosen before, while it may and
- * nobody suits better. Ends the trial there otherwise; NULL: nobody may now. */
+/* Returns the worker that is to try a suspect: the worker that was chosen before, while it may run
+ * the closure and no other worker suits better. Otherwise ends the trial there and returns the
+ * other worker; NULL: no worker may now. */
 static cadre_member_t *
 find_trial(const cadre_trials_t *self, cadre_closure_t *closure)
 {
@@ -131,13 +133,14 @@ find_trial(const cadre_trials_t *self, cadre_closure_t *closure)
     return other;
 }
 
-/* Finds a suspect a worker, and begins it there when that has ended what it had. */
+/* Chooses a worker for a suspect closure, and begins it there once that worker has ended what it
+ * ran. */
 static void
 try_alone(const cadre_trials_t *self, cadre_closure_t *closure)
 {
     cadre_member_t *worker = find_trial(self, closure);
     if (!worker) {
-        return; /* when one is there */
+        return; /* no worker may try it now: the next tick looks again */
     }
 
     cadre_apart_begin_trial(closure, worker);
@@ -171,8 +174,8 @@ may_anybody_run(const cadre_trials_t *self, const cadre_closure_t *closure)
     return false;
 }
 
-/* Lets those try again that have been too slow for it and have stopped, where nobody else is left.
- */
+/* Lets workers try again on which the closure ran past its deadline and has stopped, where no other
+ * worker is left. */
 static void
 reconsider(const cadre_trials_t *self, cadre_closure_t *closure)
 {
@@ -188,7 +191,8 @@ reconsider(const cadre_trials_t *self, cadre_closure_t *closure)
     }
 }
 
-/* Returns who is to have a closure that was too slow elsewhere; NULL: nobody now. */
+/* Returns the worker that is to have a closure which ran past its deadline elsewhere; NULL: no
+ * worker can take it now. */
 static cadre_member_t *
 choose_least_busy(const cadre_trials_t *self, const cadre_closure_t *closure)
 {
@@ -224,7 +228,7 @@ typedef struct {
     uint64_t id;
 } suspect_t;
 
-/* The least suspect first: those that are innocent end and are out of the way. */
+/* Orders the least suspect first: innocent closures end soon and are out of the way. */
 static int
 compare_suspects(const void *left, const void *right)
 {
@@ -252,7 +256,7 @@ cadre_trials_tick(cadre_trials_t *self)
     }
     qsort(suspects, count, sizeof(*suspects), compare_suspects);
 
-    /* By id, since whatever is begun may end others. */
+    /* Looked up by id: to begin a closure may end others of the list. */
     for (size_t i = 0; i < count; i++) {
         closure = cadre_u64_map_get(&apart->closures, suspects[i].id);
         if (!closure || closure->state != CADRE_CLOSURE_QUEUED) {

@@ -17,7 +17,8 @@
 #include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
-/* Whose a message is, as its connection says. */
+/* Who sent a message, by the connection that it came over: its routing id and its key, not what the
+ * message says of itself. */
 typedef struct {
     cadre_task_t task;
     bool is_named; /* else the task is not known */

@@ -8,6 +8,8 @@
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
 
+enum { HELD_NONE = 0 }; /* in a PULL: nothing of the partition is held, so all of it is sent */
+
 void
 cadre_operations_init(cadre_operations_t *self, const cadre_operations_links_t *links)
 {
@@ -143,7 +145,7 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
 
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint32_t shard = variable->shards[i];
-        uint64_t items[] = {variable->id, i, 0};
+        uint64_t items[] = {variable->id, i, HELD_NONE};
         cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
         message.pull = (cadre_pull_message_t){.generation = generation_of(self, shard),
                                               .partitions = {items, 3}};

@@ -133,8 +133,10 @@ function_name(const cadre_resources_t *self, const cadre_resource_t *resource)
     return self->links.catalogue->functions[resource->call->function - 1]->name;
 }
 
+/* Marks a resource as failed for good, because it killed too many workers: callers that wait for
+ * it, and its closures, get this error. */
 static void
-fail(cadre_resources_t *self, cadre_resource_t *resource)
+fail_deadly(cadre_resources_t *self, cadre_resource_t *resource)
 {
     char victims[CADRE_CLOSURE_ERROR_SIZE];
     cadre_suspicion_text(&resource->suspicion, victims, sizeof(victims));
@@ -171,7 +173,7 @@ blame(cadre_resources_t *self, cadre_resource_t *resource, const cadre_member_t 
                       suspicion->deaths, suspicion->expected);
 
     if (cadre_suspicion_is_proved(suspicion)) {
-        fail(self, resource);
+        fail_deadly(self, resource);
     }
 }
 

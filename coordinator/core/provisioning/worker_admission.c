@@ -442,15 +442,16 @@ never_runs(const cadre_worker_admission_t *self, const cadre_member_t *worker,
     return 0;
 }
 
-/* Whether worker number `index` is there, and closures of this tag are for it. */
+/* Returns whether worker number `index` is there and may run closures with this tag: the index of
+ * the only worker that may, or CADRE_TAG_NONE. */
 static bool
 is_for(const cadre_worker_admission_t *self, uint32_t index, uint32_t tag)
 {
     return is_there(self->links.members->workers[index]) && (tag == CADRE_TAG_NONE || tag == index);
 }
 
-/* Whether there are workers that a closure with these needs is for, and none of them will ever run
- * it. */
+/* Returns whether workers that `tag` allows are there, and none of them has what a closure with
+ * these needs, nor will have it. */
 static bool
 is_unserved(const void *context, const cadre_needs_t *needs, uint32_t tag)
 {

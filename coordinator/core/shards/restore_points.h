@@ -4,8 +4,9 @@
  *
  * Owner:   the recovery. Thread: under the coordinator's lock.
  *
- * Where nothing is kept for a replay, what ended since a shard's point is lost on it: that is
- * counted from the point, each closure once.
+ * Without a replay (recovery `relaxed`, or a log that is full) the updates of closures that ended
+ * after a shard's restore point are lost on that shard. These closures are counted as being at
+ * risk, each of them once, even if several shards have lost its updates.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_RESTORE_POINTS_H
 #define CADRE_COORDINATOR_CORE_SHARDS_RESTORE_POINTS_H
@@ -15,16 +16,16 @@
 
 #include "coordinator/core/catalogue/catalogue.h"
 
-/* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it.
- * What came since is kept for a replay, or may be lost: that is counted from here. */
+/* A state that a shard can begin with: it holds all closures below `cut` and the first `assigns`
+ * assignments. Later closures are kept for a replay, or are at risk. */
 typedef struct {
-    char *path;  /* of the checkpoint; "" for initial values */
-    uint64_t id; /* of the checkpoint, 0 for initial values */
+    char *path;  /* of the checkpoint; "": it is the initial values */
+    uint64_t id; /* of the checkpoint; 0: it is the initial values */
     uint64_t cut;
-    uint64_t assigns;   /* noted for a replay */
-    uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: none is */
-    uint64_t unsaved;   /* what the replay's was */
-    uint64_t risked;    /* closures since, not kept, that were counted as being at risk already */
+    uint64_t assigns;   /* assignments noted for a replay that it holds: the first so many */
+    uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: no assignment */
+    uint64_t unsaved;   /* `unsaved` of the replay (replay.h) at the cut */
+    uint64_t risked;    /* closures after it that were counted as being at risk already */
     uint32_t
         variable_count; /* of a checkpoint of this session: it holds variables up to this id, */
     uint64_t drops;     /* but for those that so many drops had taken */
@@ -34,7 +35,7 @@ typedef struct {
     cadre_restore_point_t at[2]; /* the newest, and the one before; path NULL: none */
 } cadre_restore_points_t;
 
-/* Initial values, until the first commit. */
+/* Begins with initial values as the only point, until the first commit. */
 void cadre_restore_points_init(cadre_restore_points_t *self);
 void cadre_restore_points_fini(cadre_restore_points_t *self);
 
@@ -42,18 +43,19 @@ void cadre_restore_points_fini(cadre_restore_points_t *self);
 void cadre_restore_points_resume(cadre_restore_points_t *self, const char *path, uint64_t id,
                                  uint64_t cut);
 
-/* Takes the point of a commit, and what it holds. */
+/* Makes `point`, a checkpoint that was committed, the newest one; takes what it owns. */
 void cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point);
 
-/* A shard began with point number `at` and nothing runs again: returns how many closures are at
- * risk that were not before. `unsaved`: the replay's. */
+/* Returns how many more closures are at risk, now that a shard began with point number `at` and
+ * nothing runs again. `unsaved`: the replay's now. */
 uint64_t cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved);
 
-/* Returns whether the point does not hold this variable, whatever it holds under the name. One of
- * another session may hold any: only names tell there. */
+/* Returns whether the point lacks this variable, though it may hold another one of that name. Ids
+ * of an earlier session mean nothing here: its checkpoint lacks only a variable whose name was
+ * dropped before and created again (`again`). */
 bool cadre_restore_point_lacks(const cadre_restore_point_t *self, const cadre_variable_t *variable);
 
-/* Returns whether nobody names the variable who runs again from that point on. */
+/* Returns whether no closure that would run again from this point on names the variable. */
 bool cadre_restore_point_is_past(const cadre_restore_point_t *self,
                                  const cadre_variable_t *variable);
 

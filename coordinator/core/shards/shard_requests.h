@@ -72,7 +72,8 @@ void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
                               cadre_message_t *message, cadre_answered_t answered, void *context,
                               uint64_t detail);
 
-/* The values that answer what was asked last have so many bytes. */
+/* Notes how many bytes of values will answer the request that was queued last: time limits allow
+ * for their transfer. */
 void cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes);
 
 /* Sends what the window allows, again what was lost or refused, and a PROBE on each plane, to the

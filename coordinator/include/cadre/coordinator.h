@@ -306,8 +306,9 @@ typedef struct {
     const cadre_variable_t *colocate_with;
 
     /* Type of its values and gradients between workers and ps: CADRE_BF16 halves the bytes of an
-     * f32 variable, which is rounded to 8 bits on each way and kept, updated, saved, read and
-     * assigned in f32. 0: its own. */
+     * f32 variable: each value and gradient is rounded to 8 significant bits when it is sent. The
+     * ps keeps, updates and saves the variable in f32, and this program reads and assigns it in
+     * f32. 0: the variable's own type. */
     cadre_dtype_t wire;
 
     /* How long its creation may take, as in other calls; -1: without limit. 0: as long as no ps is

@@ -48,7 +48,7 @@ bag_range(const bags_t &bags, int64_t bag)
     return {begin, clamp_to(end, begin, bags.entries)};
 }
 
-/* `row` names no row: that is right for -1 only. */
+/* Notes a fault unless `row`, which names no row of the table, is the padding -1. */
 static __device__ __forceinline__ void
 check_padding(const bags_t &bags, int32_t row)
 {
@@ -57,8 +57,8 @@ check_padding(const bags_t &bags, int32_t row)
     }
 }
 
-/* The last bag that begins at `entry` or before: the one that has it, as later ones that begin
- * there would be empty. */
+/* Returns the bag of an entry: the last bag that begins at the entry or before it. Earlier bags
+ * that begin there are empty. */
 static __device__ __forceinline__ int64_t
 find_bag(const bags_t &bags, int64_t entry)
 {

@@ -19,7 +19,7 @@ enum {
     VALUES_MAX = CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX,
     REGISTERS_FEW =
         8,         /* what most chains need; few, so that many threads fit on a multiprocessor */
-    CODE_MAP1 = 0, /* a link's code is its function beyond one of these */
+    CODE_MAP1 = 0, /* the code of a link: one of these bases + the number of its function */
     CODE_MAP2 = 32,
     CODE_WHERE = 64,
 };

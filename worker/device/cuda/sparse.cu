@@ -158,7 +158,8 @@ check_offsets(const __grid_constant__ bags_t bags)
     }
 }
 
-/* A warp per entry: the product of its row with the gradient of its bag; of padding 0. */
+/* Computes, a warp per entry, the product of the entry's row with the gradient of its bag; 0 for an
+ * entry that is padding (-1). */
 static __global__ void
 multiply_rows(const __grid_constant__ products_t products)
 {
@@ -179,7 +180,9 @@ multiply_rows(const __grid_constant__ products_t products)
     sum = combine_warp<group_sum_t>(sum);
     if (group_lane<WARP>() == 0) {
         products.out[entry] = sum;
-        check_padding(products.bags, present ? -1 : row);
+        if (!present) {
+            check_padding(products.bags, row);
+        }
     }
 }
 

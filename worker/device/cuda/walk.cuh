@@ -45,6 +45,9 @@ walk_find(const walk_t<inputs, divider_t> &walk, uint64_t unit, int input_count,
     }
 }
 
+/* Applies the function to `width` neighbouring output elements per thread. A vector (width > 1)
+ * lies within one row, and along that row an input's stride is 1, or 0 where it is broadcast
+ * (walk_takes_vectors). */
 template <typename function_t, int width, typename divider_t>
 static __global__ void
 walk_kernel(const __grid_constant__ function_t function,
