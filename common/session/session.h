@@ -8,17 +8,19 @@
  *       ^                 |                           from any: leave, refuse ---> LEFT
  *       +-- lost, asked --+                                    LEFT: return ---> HELLO
  *
- * A core: messages and the time go in. Effects come out, which the owner takes out after every call
- * and carries out: it adds to HELLO and HEARTBEAT what only its role knows. The rules are the same
- * for every role (docs/protocol.md#membership):
+ * A core: messages and the time go in. Effects come out, which the owner takes after every call and
+ * carries out: it adds to HELLO and HEARTBEAT what only its role knows. The rules are the same for
+ * every role (docs/protocol.md#membership):
  *
  * 1. Nothing is said without a connection; each new one begins with HELLO.
  * 2. HELLOs and HEARTBEATs are numbered, and an answer counts from when its question was sent. A
  *    WELCOME that answers a HELLO of an earlier joining says nothing of now.
  * 3. A member asks with HELLO whenever it may be none any more: the coordinator does not know it,
  *    names another index, has not answered for CADRE_LEASE_TRUST_PERCENT of the lease, or another
- *    one speaks. Who drains does not ask: it is disowned, and ends without the coordinator.
- * 4. REFUSED answers HELLO: it ends who joins, and is nothing to a member. STOP ends both.
+ *    coordinator speaks. A task that drains does not ask: it is disowned, and ends without the
+ *    coordinator.
+ * 4. REFUSED answers HELLO: it ends a task that joins, and means nothing to a member. STOP ends
+ *    both.
  */
 #ifndef CADRE_COMMON_SESSION_SESSION_H
 #define CADRE_COMMON_SESSION_SESSION_H
@@ -35,11 +37,12 @@ enum {
 typedef struct cadre_session cadre_session_t;
 
 typedef struct {
-    cadre_task_t task; /* index as asked for, or CADRE_INDEX_ANY */
-    const char *build; /* borrowed for the life of the session, like the next one */
+    cadre_task_t task; /* the index that it asks for, or CADRE_INDEX_ANY */
+    const char *build; /* `build` and `host` are borrowed for the life of the session */
     const char *host;
     uint32_t process;
-    uint64_t away_ms; /* leaves when a coordinator that was there is away so long; 0: never */
+    uint64_t away_ms; /* leaves once a coordinator that it had joined is away for so long; 0:
+                         never */
 } cadre_session_options_t;
 
 typedef enum {
@@ -50,13 +53,14 @@ typedef enum {
 } cadre_session_state_t;
 
 typedef enum {
-    CADRE_EFFECT_HELLO,     /* complete cadre_session_hello, and say it */
-    CADRE_EFFECT_HEARTBEAT, /* complete cadre_session_heartbeat, and say it */
+    CADRE_EFFECT_HELLO,     /* complete the message of cadre_session_hello, and say it */
+    CADRE_EFFECT_HEARTBEAT, /* complete the message of cadre_session_heartbeat, and say it */
     CADRE_EFFECT_REDIAL,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection
                                anew, on another socket (common/net/socket.h says why) */
-    CADRE_EFFECT_DISOWNED,  /* it drains, and nothing that it reports is answered any more */
-    CADRE_EFFECT_REFUSED,   /* the coordinator does not take this task, for the reason `text`; for
-                               good. `status`: CADRE_EPROTOCOL when it is of another release */
+    CADRE_EFFECT_DISOWNED,  /* this task drains, and nothing that it reports is answered any more */
+    CADRE_EFFECT_REFUSED,   /* the coordinator does not take this task, now or later, for the reason
+                               `text`. `status`: CADRE_EPROTOCOL when the two are of different
+                               releases */
     CADRE_EFFECT_LEFT,      /* the session is over; `text` says why. `status`: CADRE_ETIMEOUT when
                                the coordinator stays away, else 0 */
 } cadre_session_effect_kind_t;
@@ -67,29 +71,30 @@ typedef struct {
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_session_effect_t;
 
-/* What a message from the coordinator is to the owner. */
+/* What a message from the coordinator means for the owner of the session. */
 typedef enum {
-    CADRE_NEWS_NONE,      /* nothing: it was the session's, or late, or of another session, and is
-                             said again where it matters */
-    CADRE_NEWS_WELCOME,   /* the answer to HELLO: cadre_session_begin takes it up; who cannot yet
-                             leaves it, and is welcomed again */
-    CADRE_NEWS_MESSAGE,   /* of the session: the owner's. An ACK was counted already */
-    CADRE_NEWS_MALFORMED, /* no coordinator says that */
+    CADRE_NEWS_NONE,      /* nothing: the session has dealt with it, or it was late or of another
+                             session; what matters is said again */
+    CADRE_NEWS_WELCOME,   /* the answer to HELLO: the owner calls cadre_session_begin with it; an
+                             owner that cannot begin yet drops it, and is welcomed again */
+    CADRE_NEWS_MESSAGE,   /* the message is the owner's to act on. The session has counted an ACK
+                             already */
+    CADRE_NEWS_MALFORMED, /* no coordinator would say that */
 } cadre_session_news_t;
 
-/* How it stands with the coordinator. */
+/* What this task knows of its contact with the coordinator. */
 typedef struct {
     bool is_connected;
     bool is_member;
-    uint64_t lease_ms; /* 0: none was told */
+    uint64_t lease_ms; /* 0: the coordinator has told none yet */
     uint64_t heard_ms; /* when the newest question that was answered was sent; 0: never */
 } cadre_session_contact_t;
 
-/* A session that is not connected, whose messages go into `outbox`, borrowed. */
+/* Returns a session that is not connected yet and puts its messages into `outbox`, borrowed. */
 cadre_session_t *cadre_session_new(const cadre_session_options_t *options, cadre_outbox_t *outbox);
 void cadre_session_destroy(cadre_session_t **self_p);
 
-/* Takes out what is to be done next; false when there is nothing. */
+/* Takes out the next effect for the owner to carry out; false when there is none. */
 bool cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect);
 
 /* --- what is known --- */
@@ -105,60 +110,62 @@ const cadre_task_t *cadre_session_task(const cadre_session_t *self);
 const cadre_task_t *cadre_session_coordinator(const cadre_session_t *self);
 uint64_t cadre_session_epoch(const cadre_session_t *self);
 
-/* Whether the coordinator still counts on this task, as far as that can be known here: it has
- * answered something that was sent less than CADRE_LEASE_TRUST_PERCENT of the lease ago. */
+/* Returns whether the coordinator still counts this task as a member, as far as that can be known
+ * here: it has answered a message that was sent less than CADRE_LEASE_TRUST_PERCENT of the lease
+ * ago. */
 bool cadre_session_is_in_touch(const cadre_session_t *self, uint64_t now_ms);
 
-/* Whether DISOWNED came. */
+/* Returns whether the effect DISOWNED has come. */
 bool cadre_session_is_disowned(const cadre_session_t *self);
 
-/* Why it drains or has left; "" before. */
+/* Returns why the session drains or is over; "" before. */
 const char *cadre_session_reason(const cadre_session_t *self);
 
-/* How often what the coordinator had told may not have been taken: it was no member, or had no
- * connection. */
+/* Returns how many times this task was no member or had no connection, so that messages of the
+ * coordinator may have been lost. */
 uint64_t cadre_session_rounds(const cadre_session_t *self);
 
-/* The number of the last HELLO or HEARTBEAT. */
+/* Returns the number of the last HELLO or HEARTBEAT that was sent. */
 uint64_t cadre_session_asked(const cadre_session_t *self);
 
 /* --- what is said --- */
 
-/* An empty message of this type with the sender's fields filled in. */
+/* Returns an empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_session_message(const cadre_session_t *self, cadre_message_type_t type);
 
 /* Puts the message into the outbox, for the coordinator. */
 void cadre_session_say(cadre_session_t *self, cadre_message_t *message);
 
-/* The next HELLO or HEARTBEAT, numbered, with the fields that every role fills in alike. */
+/* Returns the next HELLO or HEARTBEAT, numbered, with the fields that every role fills in alike. */
 cadre_message_t cadre_session_hello(cadre_session_t *self, uint64_t now_ms);
 cadre_message_t cadre_session_heartbeat(cadre_session_t *self, uint64_t now_ms);
 
-/* Has the next tick ask for a HEARTBEAT: the coordinator waits for what it tells. */
+/* Has the next tick ask for a HEARTBEAT, because the coordinator waits for what that tells. */
 void cadre_session_hurry(cadre_session_t *self, uint64_t now_ms);
 
 /* --- what happens --- */
 
-/* The control connection came up, again or for the first time. */
+/* Notes that the control connection came up, again or for the first time. */
 void cadre_session_connected(cadre_session_t *self, uint64_t now_ms);
 
-/* It broke. */
+/* Notes that the control connection broke. */
 void cadre_session_disconnected(cadre_session_t *self, uint64_t now_ms);
 
-/* A message on it, which stays the caller's. */
+/* Takes in a message from the control connection, which stays the caller's; returns what it means
+ * for the caller. */
 cadre_session_news_t cadre_session_receive(cadre_session_t *self, const cadre_message_t *message,
                                            uint64_t now_ms);
 
-/* Takes up the session that a WELCOME is of; asks for a HEARTBEAT. */
+/* Becomes a member of the session that a WELCOME names; asks for a HEARTBEAT. */
 void cadre_session_begin(cadre_session_t *self, const cadre_message_t *welcome, uint64_t now_ms);
 
-/* Asks the coordinator whether this task is a member, and as what. */
+/* Asks the coordinator with HELLO whether this task is still a member, and with which index. */
 void cadre_session_doubt(cadre_session_t *self, uint64_t now_ms);
 
 /* --- leaving --- */
 
-/* From now on it finishes what it has, stays heard, and joins nothing again, until
- * cadre_session_leave; who is no member leaves at once. The newest reason counts. */
+/* Begins to drain: the owner finishes its work, the task stays heard and joins no other session,
+ * until cadre_session_leave. A task that is no member leaves at once. The newest reason counts. */
 void cadre_session_drain(cadre_session_t *self, const char *reason);
 
 /* Leaves, with GOODBYE where there is a connection; does nothing after LEFT. */
@@ -168,21 +175,21 @@ void cadre_session_leave(cadre_session_t *self, const char *reason);
  * coordinator did, or this task cannot work in its job. Sends nothing. */
 void cadre_session_refuse(cadre_session_t *self, int status, const char *text);
 
-/* After LEFT: waits for another session, of whichever coordinator. */
+/* Waits for another session after LEFT, of whichever coordinator. */
 void cadre_session_return(cadre_session_t *self, uint64_t now_ms);
 
 /* --- time --- */
 
-/* To be called first in a turn: how long this process itself stood still before it, 0 for less than
- * CADRE_OWN_STALL_MS. The shell comes when it has promised to; while it stood still nobody could be
- * heard, so nobody was mute. Contact with the coordinator is not excused: that one may have counted
- * the silence. */
+/* Begins a turn: returns how long this process itself stood still before it (own stall), 0 for less
+ * than CADRE_OWN_STALL_MS. The shell keeps its promise of cadre_session_rest; a process that comes
+ * later could hear nobody, so nobody was mute meanwhile. The contact with the coordinator is not
+ * excused: the coordinator may have counted this task's silence. */
 uint64_t cadre_session_wake(cadre_session_t *self, uint64_t now_ms);
 
-/* The end of a turn: the shell has promised to come again at `due_ms` at the latest. */
+/* Ends a turn: the shell promises to come again at `due_ms` at the latest. */
 void cadre_session_rest(cadre_session_t *self, uint64_t due_ms);
 
-/* Timers. Returns when it wants to be called again at the latest; UINT64_MAX for never. */
+/* Runs the timers. Returns when it must be called again at the latest; UINT64_MAX for never. */
 uint64_t cadre_session_tick(cadre_session_t *self, uint64_t now_ms);
 
 #endif

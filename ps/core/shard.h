@@ -4,18 +4,18 @@
  * Owner:   the ps's shard actor (or the simulation).
  * Thread:  its owner's.
  *
- * A core: no socket, thread, clock or file. It is the router of messages: it checks who asks, of
- * which session and generation, has one of its objects do what is asked (shard_parts, shard_pull,
+ * A core: no socket, thread, clock or file. It is the router of messages: it checks a message's
+ * sender, session and generation, has one of its objects do what is asked (shard_parts, shard_pull,
  * shard_updates, shard_cut, shard_loads, intake), and answers, under the same request id and on the
- * plane the question came on. What else is to be done comes out as effects. Every question is
+ * plane the question came on. What its owner is to do comes out as effects. Every question is
  * answered, refused ones with a status and a text, unless request is 0; a message that is refused
  * changes nothing.
  *
- * A shard serves nobody before its session (cadre_shard_begin_session) and the session's first
+ * A shard serves no task before its session (cadre_shard_begin_session) and the session's first
  * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. It reads no
- * checkpoint itself: RESTORE and CREATE have loads as effects, and are answered when those are
- * back. Whatever else is asked meanwhile is answered as if they had not come yet. Updates
- * and assignments of another epoch or generation are CADRE_EFENCED.
+ * checkpoint itself: RESTORE and CREATE have loads as effects, and are answered when these loads
+ * are done. Other messages meanwhile are answered as if the RESTORE or CREATE had not come yet.
+ * Updates and assignments of another epoch or generation are CADRE_EFENCED.
  *
  * A checkpoint holds a partition's version with its values and its optimizer steps with its slots
  * (shard_file.h, `version`): an optimizer without slots does not look at the steps.
@@ -35,14 +35,15 @@ typedef struct cadre_shard cadre_shard_t;
 enum { CADRE_SHARD_TICK_MS = 500 };
 
 typedef struct {
-    uint64_t incarnation;    /* of the ps; stands in every answer */
+    uint64_t incarnation;    /* incarnation of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
-    const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
-    uint64_t intake_bytes; /* budget of updates that come (intake.h); 0: as much as they are */
-    size_t window_min;     /* of a peer's; 0: CADRE_WINDOW_SIZE_MIN */
-    cadre_lanes_t lanes;   /* that updates are checked and applied on; zeroed: the shard's thread */
-    /* Called after each step of what takes long in one turn, so that the owner can say that the
-     * shard moves; or NULL. */
+    const cadre_admission_t *admission; /* the requests that wait in it are called queued by PROBED;
+                                           or NULL */
+    uint64_t intake_bytes; /* memory for updates that arrive (intake.h); 0: without bound */
+    size_t window_min;     /* smallest window of a peer; 0: CADRE_WINDOW_SIZE_MIN */
+    cadre_lanes_t lanes;   /* threads that check and apply updates; zeroed: the shard's own only */
+    /* Called after each step of a long turn, so that the owner can say that the shard makes
+     * progress; or NULL. */
     void (*on_step)(void *context);
     void *step_context;
 } cadre_shard_options_t;
@@ -50,63 +51,66 @@ typedef struct {
 cadre_shard_t *cadre_shard_new(const cadre_shard_options_t *options);
 void cadre_shard_destroy(cadre_shard_t **self_p);
 
-/* Another coordinator, or the first one: everything is dropped, and RESTORE and CREATE will say
- * what comes instead. `index` and `epoch` are WELCOME's, and `coordinator` the incarnation of who
- * said it: nobody else who calls itself a coordinator is listened to. An epoch of 0 is no session,
- * in which nobody is served. */
+/* Begins a session, the first one or that of another coordinator: drops everything, and RESTORE and
+ * CREATE will say what comes instead. `index` and `epoch` are WELCOME's, and `coordinator` the
+ * incarnation of its sender: no other task that calls itself a coordinator is listened to. An epoch
+ * of 0 is no session, in which no task is served. */
 void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch,
                                uint64_t coordinator, cadre_shard_effects_t *effects);
 
-/* Sets the memory that the shard may take, where that is known only with its index: for the
- * simulation. */
+/* Sets the memory that the shard may take: for the simulation, which learns it only with the index.
+ */
 void cadre_shard_set_size_max(cadre_shard_t *self, uint64_t size_bytes_max);
 
-/* A message from `from`; takes it. One that `from` may not send, or that is not for a shard, is
- * counted as malformed and dropped, and so is one that names another shard. */
+/* Acts on a message from `from`; takes it. Drops it and counts it as malformed if `from` may not
+ * send it, if it is not for a shard, or if it names another shard. */
 void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
                          cadre_message_t *message, cadre_shard_effects_t *effects);
 
-/* The bytes of values that a PULL of a worker asks for and does not hold, 0 for any other message.
- */
+/* Returns the bytes of values that answer a worker's PULL, without those that the worker holds; 0
+ * for any other message. */
 size_t cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message);
 
-/* What time it is, and the GRANTs that this brings; to be told before each message, and every
+/* Takes the time, and sends the GRANTs that are due; called before each message, and every
  * CADRE_SHARD_TICK_MS while cadre_shard_is_receiving. */
 void cadre_shard_tick(cadre_shard_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 bool cadre_shard_is_receiving(const cadre_shard_t *self);
 
-/* A peer that something was sent to is not connected any more: nothing is reserved for it. */
+/* Drops what is reserved for a peer: a message to it came back, because it is not connected any
+ * more. */
 void cadre_shard_unreachable(cadre_shard_t *self, const cadre_task_t *peer);
 
-/* A message that could not be decoded, or came from nobody, was dropped. */
+/* Counts a message as malformed that was dropped, because it could not be decoded or had no sender.
+ */
 void cadre_shard_malformed(cadre_shard_t *self);
 
-/* A load was carried out, or given up; takes it. What was asked for it is answered. */
+/* Takes a load that was carried out, or given up, and answers the request that it was for. */
 void cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p,
                         cadre_outbox_t *outbox);
 
-/* [CADRE_PS_COUNTER_COUNT] */
+/* Returns [CADRE_PS_COUNTER_COUNT] counters. */
 const uint64_t *cadre_shard_counters(const cadre_shard_t *self);
 
-/* 0 until the first RESTORE of the session. */
+/* Returns the generation; 0 until the first RESTORE of the session. */
 uint64_t cadre_shard_generation(const cadre_shard_t *self);
 
-/* The partition, or NULL: for tests and the simulation to look at. */
+/* Returns the partition, or NULL: for tests and the simulation to look at. */
 const cadre_partition_t *cadre_shard_partition(const cadre_shard_t *self, uint64_t variable,
                                                uint64_t partition);
 
 size_t cadre_shard_partition_count(const cadre_shard_t *self);
 
-/* Below it every update is settled: for the simulation to look at. */
+/* Returns the base of the applied window, below which every update is settled: for the simulation
+ * to look at. */
 uint64_t cadre_shard_window_base(const cadre_shard_t *self);
 
 /* What a shard holds now. */
 typedef struct {
     uint64_t partitions;
     uint64_t size_bytes;      /* of values and slots */
-    uint64_t granted_bytes;   /* of updates that may come, */
-    uint64_t collected_bytes; /* and of those that come in parts and are not whole */
-    uint64_t pulls_waiting;   /* for room */
+    uint64_t granted_bytes;   /* bytes of updates that were granted, */
+    uint64_t collected_bytes; /* and bytes of updates that came in parts and are not whole yet */
+    uint64_t pulls_waiting;   /* PULLs that wait for room */
 } cadre_shard_figures_t;
 
 cadre_shard_figures_t cadre_shard_figures(const cadre_shard_t *self);

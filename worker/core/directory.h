@@ -22,13 +22,13 @@
 #include "common/wire/task.h"
 #include "worker/core/holding.h"
 
-/* Task and address are of who serves the shard, or did last. */
+/* `task` and `address` are those of the ps that serves the shard, or did last. */
 typedef struct {
     bool known;
-    bool away;         /* nobody serves it now */
-    cadre_task_t task; /* role ps, index; incarnation, 0 when nobody has served this generation */
+    bool away;         /* no ps serves it now */
+    cadre_task_t task; /* role ps, index; incarnation, 0 when no ps has served this generation */
     uint64_t generation;
-    uint64_t restored; /* `restores` of the directory when it last began anew */
+    uint64_t restored; /* `restores` of the directory when the shard last began anew */
     char *address;
 } cadre_shard_entry_t;
 
@@ -36,18 +36,19 @@ typedef struct cadre_variable_entry {
     uint32_t id;
     char *name;
     cadre_dtype_t dtype;
-    cadre_dtype_t wire; /* of its values and gradients in messages */
+    cadre_dtype_t wire; /* type of its values and gradients in messages */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t rows;               /* shape[0]; 1 for a scalar */
     size_t row_size_bytes;      /* of everything below axis 0 */
-    size_t wire_row_size_bytes; /* the same in messages */
+    size_t wire_row_size_bytes; /* the size of a row in messages */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards;      /* [partitions] */
     uint64_t drop;         /* the number of its drop; 0: it was not dropped */
     bool is_gone;          /* no shard has it any more, and no closure may name it */
-    struct cadre_variable_entry *older; /* of the same name; dropped */
+    struct cadre_variable_entry *older; /* the variable before of the same name, which was
+                                           dropped */
 } cadre_variable_entry_t;
 
 typedef struct {
@@ -63,24 +64,24 @@ typedef struct {
     uint32_t id;
     char *name;
     char *description; /* JSON */
-    bool answered;     /* the reader has opened it, or failed to */
+    bool answered;     /* the reader has opened the dataset, or failed to */
     int status;
     cadre_dataset_ready_message_t ready; /* the answer, repeated when the coordinator asks again */
     char text[CADRE_TEXT_SIZE_MAX + 1];  /* ready.text */
 } cadre_dataset_entry_t;
 
 typedef enum {
-    CADRE_RESOURCE_UNBUILT, /* its function is to run, again or for the first time */
+    CADRE_RESOURCE_UNBUILT, /* its function is still to run, again or for the first time */
     CADRE_RESOURCE_BUILDING,
     CADRE_RESOURCE_BUILT,
-    CADRE_RESOURCE_FAILED, /* for good: by its function's fault, or its device's too often */
+    CADRE_RESOURCE_FAILED, /* for good: its function failed, or the device did too often */
 } cadre_resource_state_t;
 
 typedef struct {
     cadre_message_t message; /* the RESOURCE */
     cadre_resource_state_t state;
     uint64_t due_ms;                    /* UNBUILT: not before */
-    uint32_t tries;                     /* that the device has ended */
+    uint32_t tries;                     /* builds that a failure of the device has ended */
     cadre_holding_t *holding;           /* BUILT; closures on slots read it */
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* FAILED: why */
 } cadre_resource_entry_t;
@@ -88,59 +89,62 @@ typedef struct {
 typedef struct {
     uint32_t shard_count;
     cadre_shard_entry_t *shards;     /* [shard_count] */
-    uint64_t restores;               /* how often a shard was told to have begun anew */
+    uint64_t restores;               /* how often the coordinator has said that a shard began
+                                        anew */
     cadre_u64_map_t variables;       /* by id */
-    cadre_name_map_t variable_names; /* of one name, the one with the highest id */
+    cadre_name_map_t variable_names; /* of several with one name, the one with the highest id */
     uint32_t variables_complete;     /* every id from 1 to this is complete */
-    uint64_t drops;                  /* of variables: how many were told */
-    uint64_t gone;                   /* variables that are */
-    uint64_t definitions;            /* records of variables that were taken: the first so many */
+    uint64_t drops;                  /* drops of variables: the first so many are known */
+    uint64_t gone;                   /* how many variables are gone */
+    uint64_t definitions;            /* the first so many records of the definitions log were
+                                        taken */
     cadre_u64_map_t functions;
     uint32_t functions_complete; /* every id from 1 to this is there */
-    uint64_t *lacks;             /* ids of those that are lacking, CADRE_LACKS_MAX at most */
+    uint64_t *lacks;             /* ids of functions that this worker lacks, CADRE_LACKS_MAX at
+                                    most */
     size_t lack_count;
     cadre_u64_map_t datasets;
     cadre_u64_map_t resources;
-    cadre_resource_set_t resources_known; /* those that are there */
-    cadre_resource_set_t resources_built; /* of them, those that are BUILT or FAILED */
-    size_t resources_unbuilt;             /* how many are UNBUILT */
+    cadre_resource_set_t resources_known; /* ids of the resources in `resources` */
+    cadre_resource_set_t resources_built; /* ids of those that are BUILT or FAILED */
+    size_t resources_unbuilt;             /* how many resources are UNBUILT */
 } cadre_directory_t;
 
-/* Starts a directory of `shard_count` shards over; harmless on a zeroed one. What resources hold is
- * destroyed here, unless it was taken out. */
+/* Empties the directory, for `shard_count` shards; harmless on a zeroed one. Destroys what
+ * resources hold, unless it was taken out (cadre_resource_entry_release). */
 void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
-/* Each takes what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known;
- * nothing changes then. `changed` (shard only): whether the shard is served by another incarnation
- * or generation now, elsewhere, by nobody, or again. Another incarnation or generation has begun
- * anew
- * (`restored`); one that was away and comes back as it was has not. */
+/* Take what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known; nothing
+ * changes then. `changed` (shard only): whether another incarnation or generation serves the shard
+ * now, at another address, or no ps, or a ps again. With another incarnation or generation the
+ * shard has begun anew (`restored`); a shard that was away and comes back as it was has not. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);
 
-/* Takes the records of a DEFINITIONS, passing over those that are there. Records before them that
- * are missing: takes none, the worker asks for them. CADRE_EMALFORMED for bytes that are no
- * VARIABLEs, or other than `count` of them, or one that cannot be: those before it are taken, since
- * each stands for itself. */
+/* Takes the records of a DEFINITIONS, passing over those that are known. If records before them are
+ * missing it takes none: the worker asks for these (WANT). CADRE_EMALFORMED for bytes that are no
+ * VARIABLEs, or not `count` of them, or a record that cannot be; the records before a bad one are
+ * taken, since each stands for itself. */
 int cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message);
 
-/* `lacking`: it is a native one that this worker does not have. */
+/* Takes a FUNCTION. `lacking`: it is a native function that this worker does not have. */
 int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message,
                                  bool lacking);
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);
 
-/* Takes the message when it is new; else it stays the caller's. */
+/* Takes a RESOURCE, and the message itself when the resource is new; else that stays the caller's.
+ */
 int cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message);
 
-/* Says what became of a dataset that was to be opened: `ready`, whose id is set here. */
+/* Notes what became of a dataset that was to be opened: `ready`, whose id is set here. */
 void cadre_dataset_entry_answer(cadre_dataset_entry_t *self,
                                 const cadre_dataset_ready_message_t *ready);
 
-/* A resource is being built; was built, and holds this from now on; has failed for good; or is to
- * be built, not before `due_ms`. */
+/* Move a resource to another state: it is being built; was built, and owns `holding` from now on;
+ * has failed for good; or is to be built again, not before `due_ms`. */
 void cadre_directory_build(cadre_directory_t *self, cadre_resource_entry_t *entry);
 void cadre_directory_built(cadre_directory_t *self, cadre_resource_entry_t *entry,
                            cadre_holding_t *holding);
@@ -149,24 +153,26 @@ void cadre_directory_build_failed(cadre_directory_t *self, cadre_resource_entry_
 void cadre_directory_build_again(cadre_directory_t *self, cadre_resource_entry_t *entry,
                                  uint64_t due_ms);
 
-/* Counts a try that the device has ended; how many there were. */
+/* Counts a build that a failure of the device has ended; returns how many there were. */
 uint32_t cadre_resource_entry_tried(cadre_resource_entry_t *self);
 
-/* Takes out what the resource holds; NULL when that is nothing. */
+/* Takes out what the resource holds; NULL when it holds nothing. */
 cadre_holding_t *cadre_resource_entry_release(cadre_resource_entry_t *self);
 
-/* The sum of the shards' generations; they only grow, so it tells whether a SHARD was missed. */
+/* Returns the sum of the shards' generations. They only grow, so the coordinator sees by the sum
+ * whether a SHARD was missed. */
 uint64_t cadre_directory_generations(const cadre_directory_t *self);
 
-/* How a partition of the variable is cut into the chunks of a message. */
+/* Returns how a partition of the variable is cut into the chunks of a message. */
 cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *self,
                                                  uint32_t partition);
 
-/* NULL when not known; a variable only once it is complete. */
+/* Return the entry with this id; NULL when it is not known, or a variable is not complete. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
 
-/* The variable that a closure means by `name` which was scheduled after the first `drops` drops;
- * NULL when there was none, `*was_dropped` tells of one that was dropped by then. */
+/* Returns the variable that a closure means by `name`, if it was scheduled after the first `drops`
+ * drops; NULL when there was none: `*was_dropped` then says whether a variable of that name had
+ * been dropped before. */
 const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_directory_t *self,
                                                                const char *name, uint64_t drops,
                                                                bool *was_dropped);

@@ -29,13 +29,14 @@
 typedef struct cadre_worker_core cadre_worker_core_t;
 
 typedef struct {
-    cadre_session_options_t session; /* role worker; what it borrows outlives the core, */
-    const char *devices;             /* as do these words */
+    cadre_session_options_t session; /* of role worker; what it borrows outlives the core, */
+    const char *devices;             /* and so does this text */
     uint32_t slots;                  /* 1 to CADRE_SLOTS_MAX */
-    uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
-                       that a slot that ends a short run needs no answer to begin the next */
-    uint32_t shards_max;       /* that there are descriptors for; 0: any number, */
-    const char *shards_why;    /* and what to do about it, borrowed like the others */
+    uint32_t ahead;      /* how many runs more than there are slots may be STARTed: they wait in the
+                       shell's queue, so that a slot that ends a short run needs no answer to begin
+                       the next */
+    uint32_t shards_max; /* how many ps there are descriptors for; 0: any number, */
+    const char *shards_why;    /* and what the user can do about that; borrowed as above */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                    as unreachable; 0: none does */
     size_t kept_values_max;    /* bytes of results kept for other closures; 0:
@@ -45,11 +46,11 @@ typedef struct {
     size_t push_part_size;     /* CADRE_PUSH_PART_SIZE, */
     size_t partitions_max;     /* CADRE_PARTITIONS_PER_UPDATE_MAX */
     bool observes;             /* notes how stale updates were */
-    const cadre_registry_t *registry; /* native functions that are here, borrowed; NULL: whichever
-                                         is asked for */
+    const cadre_registry_t *registry; /* native functions of this worker, borrowed; NULL: it counts
+                                         as having every one */
 } cadre_worker_options_t;
 
-/* How a worker stands now. What it points at is the core's. */
+/* Figures of a worker now, for its status and metrics. What it points at is the core's. */
 typedef struct {
     cadre_session_state_t state;
     cadre_session_contact_t contact;
@@ -58,7 +59,7 @@ typedef struct {
     const char *build;
     uint32_t slots;
     size_t held;    /* closures, and builds of resources */
-    size_t waiting; /* of them, for anything but a slot */
+    size_t waiting; /* those of `held` that wait for anything but a slot */
     uint32_t running;
     uint32_t unreachable; /* shards */
     cadre_push_totals_t pushes;
@@ -69,7 +70,8 @@ typedef struct {
 cadre_worker_core_t *cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms);
 void cadre_worker_core_destroy(cadre_worker_core_t **self_p);
 
-/* What came out, oldest first: the shell pops both until they are empty. */
+/* Return the messages, and the next event, that came out, oldest first: the shell takes from both
+ * until they are empty. */
 cadre_outbox_t *cadre_worker_core_outbox(cadre_worker_core_t *self);
 bool cadre_worker_core_event(cadre_worker_core_t *self, cadre_worker_event_t *event);
 
@@ -77,72 +79,76 @@ const cadre_directory_t *cadre_worker_core_directory(const cadre_worker_core_t *
 
 cadre_worker_core_figures_t cadre_worker_core_figures(const cadre_worker_core_t *self);
 
-/* The closure, or build, of this id, and what is kept of a partition; NULL when it is not here. For
- * tests and the simulation to look at. */
+/* Returns the closure or build with this id, or the cached value of a partition; NULL when it is
+ * not here. For tests and the simulation to look at. */
 cadre_run_t *cadre_worker_core_run(const cadre_worker_core_t *self, uint64_t id);
 const cadre_cached_value_t *cadre_worker_core_held(const cadre_worker_core_t *self,
                                                    uint32_t variable, uint32_t partition,
                                                    uint64_t generation);
 
-/* Who this worker is; its index is CADRE_INDEX_ANY until the coordinator has chosen one. */
+/* Returns this worker as a task; its index is CADRE_INDEX_ANY until the coordinator has chosen one.
+ */
 const cadre_task_t *cadre_worker_core_task(const cadre_worker_core_t *self);
 
-/* A message from the coordinator (role coordinator) or from shard `from->index`; takes it. */
+/* Acts on a message from the coordinator (role coordinator) or from shard `from->index`; takes it.
+ */
 void cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                                cadre_message_t *message, uint64_t now_ms);
 
-/* A message that could not be decoded was dropped. */
+/* Counts a message as malformed that could not be decoded and was dropped. */
 void cadre_worker_core_malformed(cadre_worker_core_t *self);
 
-/* The control connection came up, again or for the first time: says HELLO. */
+/* Notes that the control connection came up, again or for the first time: sends HELLO. */
 void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* It broke: nothing is said to the coordinator until it is back. */
+/* Notes that the control connection broke: nothing is sent to the coordinator until it is back. */
 void cadre_worker_core_disconnected(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Timers: heartbeats, probes. Returns when it wants to be called again at the latest. */
+/* Runs the timers: heartbeats, probes. Returns when it must be called again at the latest. */
 uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* The shell will call again then, whatever it was told: for tests. */
+/* Sets when the shell will call again, whatever the tick returned: for tests. */
 void cadre_worker_core_set_due(cadre_worker_core_t *self, uint64_t due_ms);
 
-/* Finish what runs, hand back what is queued, then leave (SIGTERM, DRAIN). */
+/* Begins to drain (SIGTERM, DRAIN): finishes what runs, hands back what is queued, then leaves. */
 void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
-/* Whether it finishes what runs and takes nothing new. */
+/* Returns whether the worker drains: finishes what runs and takes nothing new. */
 bool cadre_worker_core_is_draining(const cadre_worker_core_t *self);
 
-/* Whether it was told to drain: who has left for that reason does not come back. */
+/* Returns whether the worker was told to drain: once it has left for that reason it does not come
+ * back. */
 bool cadre_worker_core_is_dismissed(const cadre_worker_core_t *self);
 
-/* Leaves at once: what runs is cancelled, and the coordinator gives it to others. */
+/* Leaves at once: cancels what runs, which the coordinator gives to other workers. */
 void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
-/* False from the time on when the coordinator has not answered for CADRE_LEASE_TRUST_PERCENT of the
- * lease: requests to shards wait until it has welcomed this worker again. */
+/* Returns false once the coordinator has not answered for CADRE_LEASE_TRUST_PERCENT of the lease:
+ * requests to shards then wait until it has welcomed this worker again. */
 bool cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms);
 
-/* The answer to OPEN_DATASET: `ready` with status, text, rows and so on; id is set here. */
+/* Takes the shell's answer to OPEN_DATASET: `ready` with status, text, rows and so on; its id is
+ * set here. */
 void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
                                       const cadre_dataset_ready_message_t *ready, uint64_t now_ms);
 
-/* The answer to LOAD. */
+/* Takes the shell's answer to LOAD. */
 void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 
-/* Asks for whole variables, for a run that is COMPUTING; VALUES follows in any case, with
+/* Asks for whole variables, for a run that is COMPUTING; the event VALUES follows in any case, with
  * CADRE_ECANCELLED for a cancelled run. */
 void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
                             const cadre_variable_entry_t *const *variables, size_t count,
                             uint64_t now_ms);
 
-/* Pushes the gradients of one step, keeping its own references, for a run that is COMPUTING; PUSHED
- * follows in any case. A cancelled run pushes nothing and gets CADRE_ECANCELLED. */
+/* Pushes the gradients of one step, for a run that is COMPUTING, with references of its own; the
+ * event PUSHED follows in any case. A cancelled run pushes nothing and gets CADRE_ECANCELLED. */
 void cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
                             const cadre_gradient_t *gradients, size_t count, uint64_t now_ms);
 
-/* The slot is done with a run that is COMPUTING and must not touch it again. A run that builds a
- * resource (`builds`) begins and ends like a closure. */
+/* Ends the computing of a run: its slot must not touch it again. A run that builds a resource
+ * (`builds`) begins and ends like a closure. */
 void cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
 

@@ -3,9 +3,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A HELLO is judged here, by the release that says it, the place that it asks for and who holds
- * that. What a member has, and so what is to be done when one goes, others know: whom a HELLO
- * replaces is returned, to be lost by the core before the HELLO is judged again.
+ * A HELLO is judged here, by the sender's release, the place that it asks for and the member that
+ * holds this place. What is to be done when a member goes (its closures, its shard) others know:
+ * the member that a HELLO replaces is returned, and the core loses it before the HELLO is judged
+ * again.
  */
 #ifndef CADRE_COORDINATOR_CORE_MEMBERS_MEMBERS_H
 #define CADRE_COORDINATOR_CORE_MEMBERS_MEMBERS_H
@@ -18,7 +19,7 @@
 #include "coordinator/core/members/contests.h"
 #include "coordinator/core/members/membership.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* What members read, and whom they tell: all borrowed for their life. */
 typedef struct {
     const cadre_core_options_t *options;
     cadre_membership_t *membership;
@@ -27,23 +28,24 @@ typedef struct {
 
 typedef struct {
     cadre_members_links_t links;
-    cadre_contests_t contests; /* who waits for a place that is held */
+    cadre_contests_t contests; /* tasks that wait for a place which another one holds */
 } cadre_members_t;
 
 /* What a HELLO leads to. */
 typedef enum {
-    CADRE_HELLO_WAITS,    /* nothing: it was answered a moment ago, or is said again */
-    CADRE_HELLO_CONTESTS, /* it is said again, and until then all members are to be probed */
+    CADRE_HELLO_WAITS,    /* nothing: it was answered a moment ago, or its sender says it again */
+    CADRE_HELLO_CONTESTS, /* the place is held: the sender says HELLO again, and until then all
+                             members are probed */
     CADRE_HELLO_REPLACES, /* `member` is to be lost, and the HELLO judged again */
-    CADRE_HELLO_REFUSED,  /* its sender was told why */
+    CADRE_HELLO_REFUSED,  /* the sender was told why */
     CADRE_HELLO_JOINS,    /* `member` is new, and to be welcomed */
-    CADRE_HELLO_STAYS,    /* `member` was one before, and is to be welcomed again */
+    CADRE_HELLO_STAYS,    /* `member` had joined before, and is to be welcomed again */
 } cadre_hello_outcome_t;
 
 typedef struct {
     cadre_hello_outcome_t outcome;
     cadre_member_t *member;
-    const char *why; /* REPLACES: for what reason, */
+    const char *why; /* REPLACES: why `member` is lost, */
     bool died;       /* and whether its process has ended, as far as can be told */
 } cadre_hello_verdict_t;
 
@@ -56,15 +58,17 @@ void cadre_members_init(cadre_members_t *self, const cadre_members_links_t *link
 cadre_hello_verdict_t cadre_members_on_hello(cadre_members_t *self, const cadre_task_t *from,
                                              const cadre_message_t *message, bool needs_folder);
 
-/* Sends WELCOME. `request`: of the HELLO that it answers; 0 for one that only looks whether
- * somebody is there. `generation`: that a ps serves its shard in; 0 for a worker. */
+/* Sends WELCOME. `request`: the number of the HELLO that it answers; 0 for a WELCOME that only
+ * finds out whether the member is still there. `generation`: the one in which a ps serves its
+ * shard; 0 for a worker. */
 void cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, uint64_t request,
                            uint64_t generation);
 
-/* Tells a task that it is no member: it says HELLO. */
+/* Tells a task that it is no member, whereupon it says HELLO. */
 void cadre_members_tell_unknown(cadre_members_t *self, const cadre_task_t *task);
 
-/* Nobody could be heard for `ms`: who contests a place has asked for that much less. */
+/* Excuses tasks that contest a place for `ms`, in which the coordinator itself stood still: they
+ * have asked for that much less. */
 void cadre_members_excuse(cadre_members_t *self, uint64_t ms);
 
 /* --- going --- */
@@ -72,13 +76,13 @@ void cadre_members_excuse(cadre_members_t *self, uint64_t ms);
 /* Tells a worker to finish what it runs, hand the rest back and leave. */
 void cadre_members_drain(cadre_members_t *self, cadre_member_t *worker);
 
-/* Tells a worker again that is being drained. */
+/* Repeats DRAIN to a worker that is being drained. */
 void cadre_members_repeat_drain(cadre_members_t *self, const cadre_member_t *worker);
 
 void cadre_members_tell_stop(cadre_members_t *self, const cadre_task_t *task, const char *reason);
 
-/* Takes a member out that has gone, and asks those who wait for a place to say HELLO again; nothing
- * may be in flight on it. */
+/* Takes out a member that has gone, and asks the tasks that wait for a place to say HELLO again;
+ * nothing may be in flight on the member. */
 void cadre_members_remove(cadre_members_t *self, cadre_member_t *member);
 
 #endif

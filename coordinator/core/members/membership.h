@@ -23,36 +23,38 @@
 #include "coordinator/core/closures/closure.h"
 
 typedef struct cadre_member {
-    cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
-    uint32_t index;    /* the one it has */
-    uint64_t key;      /* that it joined under; 0: without one */
+    cadre_task_t task; /* as its routing id says, whose index may be CADRE_INDEX_ANY */
+    uint32_t index;    /* the index of its place */
+    uint64_t key;      /* id of the key that it joined under; 0: without keys */
     uint64_t joined_ms;
-    uint64_t heard_ms;  /* or, of one that is kept, by when it is expected to be */
-    uint64_t heartbeat; /* last sequence */
+    uint64_t heard_ms;  /* when it was heard last; of a kept member, until when it has time to be
+                           heard */
+    uint64_t heartbeat; /* number of the last HEARTBEAT */
     bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
     bool kept;          /* its connection closed after an own stall; not heard since */
-    bool draining;      /* finishes what it has */
-    bool drain_asked;   /* by the API: told again until it leaves */
-    uint32_t protocol;  /* that it was told to speak */
+    bool draining;      /* a worker that finishes what it has */
+    bool drain_asked;   /* the API has asked it to drain: told again until it leaves */
+    uint32_t protocol;  /* version of the protocol that it was told to speak */
     char *host;
     uint32_t process;
     char *address; /* ps: its data endpoint */
     char *devices;
     uint32_t slots;
-    uint64_t counters[64]; /* from its last heartbeat */
+    uint64_t counters[64]; /* as its last HEARTBEAT says */
 
     /* Workers: what they have, kept by dispatch/attempts. */
     cadre_closure_list_t in_flight;
 
     /* Workers: what they reported, kept by dispatch/reports. */
     uint64_t ended;         /* closures it reported */
-    uint64_t took_us;       /* what those that ended well took, from their arrival to their end */
-    uint64_t refused;       /* reports of closures that it was not given */
-    uint64_t rest_until_ms; /* it gave work back: no new work before */
+    uint64_t took_us;       /* microseconds that the closures which ended well took, from their
+                               arrival to their end */
+    uint64_t refused;       /* reports of closures that it had not been given */
+    uint64_t rest_until_ms; /* it gave a closure back: it gets none before this time */
 
     /* Workers: how much they may have, kept by dispatch/dispatcher. */
     uint32_t credit;         /* closures it may hold */
-    uint64_t credit_ms;      /* when it was computed, */
+    uint64_t credit_ms;      /* when `credit` was computed, */
     uint64_t credit_ended;   /* `ended` then, */
     uint64_t credit_took_us; /* and `took_us` */
 
@@ -60,8 +62,8 @@ typedef struct cadre_member {
     uint64_t *acks; /* (closure, attempt) */
     size_t ack_items;
     size_t ack_capacity;
-    bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
-    uint64_t ack_request; /* the number of that */
+    bool ack_due;         /* it sent a message that is answered by an ACK, be it an empty one */
+    uint64_t ack_request; /* the request id of that message */
 
     /* Workers: closures that they were told to stop past their deadline, and hold; kept by
      * dispatch/overruns. */
@@ -69,18 +71,18 @@ typedef struct cadre_member {
     uint32_t overdue_count;
 
     /* Workers: what they say of shards, kept by dispatch/reach. */
-    cadre_shard_set_t unreachable; /* of which they hear nothing */
+    cadre_shard_set_t unreachable; /* shards of which it hears nothing */
     uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
     size_t wait_items;
 
     /* Workers: what they were told, kept by announcements. */
     bool briefed;
-    uint64_t round;        /* of the last HELLO that was answered */
-    uint64_t hello_ms;     /* when that was; 0: never */
-    uint64_t definitions;  /* up to which they were sent to it */
-    uint64_t wanted;       /* from where it last asked for more */
-    uint64_t want_ms;      /* when the same will be answered again */
-    uint64_t want_rest_ms; /* how long after that */
+    uint64_t round;        /* number of the last HELLO that was answered */
+    uint64_t hello_ms;     /* when that HELLO was answered; 0: never */
+    uint64_t definitions;  /* how far the definitions log was sent to it */
+    uint64_t wanted;       /* from where in the log it last asked for records (WANT) */
+    uint64_t want_ms;      /* when the same WANT will be answered again */
+    uint64_t want_rest_ms; /* how long the same WANT is left unanswered, longer each time */
 
     cadre_abilities_t abilities; /* workers: kept by worker_admission, of resources by resources */
 
@@ -94,56 +96,62 @@ typedef struct cadre_member {
     uint64_t alone_until_ms; /* it does nothing beside its trial */
 } cadre_member_t;
 
-enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */
+enum {
+    CADRE_REPLACED_MAX = 1024
+}; /* how many incarnations that were replaced are remembered, the
+                                       newest ones */
 
 typedef struct {
     cadre_u64_map_t members; /* by incarnation */
-    cadre_member_t **ps;     /* [ps_count], NULL where none is */
+    cadre_member_t **ps;     /* [ps_count], NULL where no ps is */
     uint32_t ps_count;
-    cadre_member_t **workers; /* by index, NULL where none is */
+    cadre_member_t **workers; /* by index, NULL where no worker is */
     uint32_t worker_capacity;
     uint32_t worker_count;
     uint32_t worker_places; /* the highest index that a worker has had plus 1 */
     uint32_t ps_joined;
-    uint64_t *ps_last;       /* [ps_count]: the incarnation that last insisted on the place */
-    uint64_t *worker_last;   /* [worker_capacity]: the same; 0 for none */
-    cadre_record_t *records; /* [worker_capacity]: of the processes that were there */
-    uint64_t *died;          /* [worker_capacity]: the last one that died there; 0 for none */
+    uint64_t *ps_last;       /* [ps_count]: the incarnation that last claimed the place */
+    uint64_t *worker_last;   /* [worker_capacity]: likewise for workers; 0: none */
+    cadre_record_t *records; /* [worker_capacity]: how long processes have lived in each place, and
+                                how many died */
+    uint64_t *died;          /* [worker_capacity]: incarnation of the last process that died there;
+                                0: none */
     uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
     size_t replaced_at;
-    uint64_t look_ms; /* before that nobody's lease runs out */
+    uint64_t look_ms; /* no lease runs out before this time */
 } cadre_membership_t;
 
 void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);
 void cadre_membership_fini(cadre_membership_t *self);
 
-/* The member with this incarnation, or NULL. */
+/* Returns the member with this incarnation, or NULL. */
 cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
 
-/* The member that holds the place a HELLO asks for, another incarnation of the same role and index;
- * NULL when the place is free, when the sender is a member or was replaced, or when it does not
- * insist: its routing id says CADRE_INDEX_ANY, and the index it asks for is only the one it had
- * before. The caller lets the occupant go first (cadre_membership_remove). */
+/* Returns the member that holds the place which a HELLO asks for: another incarnation of the same
+ * role and index. NULL when the place is free, when the sender is a member or was replaced, or when
+ * it does not insist on the place: its routing id says CADRE_INDEX_ANY, and the index in the HELLO
+ * is only the one it had before. The caller removes the occupant first (cadre_membership_remove).
+ */
 cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
                                           const cadre_hello_message_t *hello);
 
-/* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
- * place in the job or is not that of the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX
- * and for one ps too many, CADRE_EFENCED for a task that was replaced.
- */
+/* Adds the sender of a HELLO, or brings it up to date. CADRE_EINVALID for a role or index that has
+ * no place in the job or differs from the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX and for
+ * one ps too many, CADRE_EFENCED for a task that was replaced. */
 int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello, uint64_t now_ms,
                           cadre_member_t **member);
 
-/* Notes that a worker is about to go: it has lived until now, and may have died. */
+/* Notes that the process of a worker has lived until now, and whether it died (`died`), before it
+ * is removed. */
 void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member,
                                uint64_t now_ms, bool died);
 
 /* Takes a member out and frees it; nothing may be in flight on it. */
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
 
-/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest; one that is kept
- * has as long to be heard as it had before. */
+/* Excuses all members for `ms`, in which the coordinator itself stood still: counts each as heard
+ * that much later, `now_ms` at the latest; a kept member has as long as before to be heard. */
 void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
 
 /* Notes that a member was heard. */
@@ -155,7 +163,7 @@ void cadre_membership_note_terms(cadre_member_t *member, uint32_t protocol, uint
 /* Notes that a HELLO of a worker was answered. */
 void cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_t now_ms);
 
-/* Takes what a HEARTBEAT counts; false for one that a later one has overtaken. */
+/* Takes the counters of a HEARTBEAT; false when a later HEARTBEAT has overtaken it. */
 bool cadre_membership_note_heartbeat(cadre_member_t *member,
                                      const cadre_heartbeat_message_t *heartbeat);
 
@@ -170,19 +178,20 @@ void cadre_membership_ask_to_drain(cadre_member_t *worker);
  * another one. Further calls change nothing until it has been heard. */
 void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
 
-/* The first member that has been silent for `lease_ms`, or NULL; marks the suspect ones on the way.
- * `due_ms` becomes when to look again. */
+/* Returns the first member that has been silent for `lease_ms`, or NULL; marks suspect members on
+ * the way. `due_ms` becomes when to look again. */
 cadre_member_t *cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms,
                                          uint64_t lease_ms, uint64_t *due_ms);
 
-/* Returns the death of a worker, which had something to run or build since `since_ms`. */
+/* Returns the record of a worker's death, for suspicion: it had something to run or build since
+ * `since_ms`. */
 cadre_death_t cadre_membership_death(const cadre_membership_t *self, const cadre_member_t *worker,
                                      uint64_t since_ms, uint64_t now_ms);
 
-/* Whether a worker is to do nothing but what is on trial there. */
+/* Returns whether a worker is to do nothing but its trial now. */
 bool cadre_member_is_alone(const cadre_member_t *worker, uint64_t now_ms);
 
-/* "worker 3" or "ps 0" into `text` of 32 bytes; returns it. */
+/* Writes "worker 3" or "ps 0" into `text` of 32 bytes; returns it. */
 const char *cadre_member_name(const cadre_member_t *member, char text[32]);
 
 #endif

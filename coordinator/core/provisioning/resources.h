@@ -7,12 +7,14 @@
  * A resource is told to every worker when it is created and to every worker that joins; each builds
  * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
  * build may have been killed by any of them, or by a closure, or by something else: that is judged
- * as for closures (suspicion.h), and a resource that is suspect is tried alone like them. Only its
- * trials count from there on, so that whatever kills many workers at once is not taken for a
- * resource. Where it is proved to kill, its closures fail. Any worker that builds it clears it.
+ * as for closures (suspicion.h), and a suspect resource is tried alone on one worker, as a suspect
+ * closure is. From then on only deaths in its trials count, so that whatever kills many workers at
+ * once is not blamed on a resource. When it is proved to kill, its closures fail. It is cleared as
+ * soon as any worker has built it.
  *
- * Who tries a suspect is chosen by others, as for closures, and the closures of one that has failed
- * are ended by others: both are asked for here, one after the other.
+ * The core asks here for suspects and for resources that have failed, one after the other: the
+ * worker of a trial is chosen by dispatch/trials, and the closures of a failed resource are ended
+ * by the core.
  */
 #ifndef CADRE_COORDINATOR_CORE_PROVISIONING_RESOURCES_H
 #define CADRE_COORDINATOR_CORE_PROVISIONING_RESOURCES_H
@@ -28,61 +30,64 @@
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 
-/* What resources read, and whom they tell: all borrowed for their life. Of members they write what
- * those were told to build, have built, and try; of resources what is known of them. */
+/* What resources read, and whom they tell: all borrowed for their life. Of members they write the
+ * resources that each was told to build, has built and tries; of resources whether these are
+ * suspect or have failed. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
     const cadre_catalogue_t *catalogue;
-    const cadre_closure_queue_t *queue;     /* says which closures name a resource, */
-    const cadre_replay_t *replay;           /* and which of those that run again */
-    const cadre_shard_recovery_t *recovery; /* says what shards a worker must know to build one */
+    const cadre_closure_queue_t *queue;     /* says which queued closures name a resource, */
+    const cadre_replay_t *replay;           /* and which closures that run again do */
+    const cadre_shard_recovery_t *recovery; /* says which shards a worker must know to build a
+                                               resource */
     cadre_effects_t *effects;
 } cadre_resources_links_t;
 
 typedef struct {
     cadre_resources_links_t links;
-    uint32_t suspect; /* how many are to be built alone */
-    uint32_t failed;  /* how many have failed for good */
+    uint32_t suspect; /* how many resources are suspect: built in trials only */
+    uint32_t failed;  /* how many resources have failed for good */
 } cadre_resources_t;
 
 void cadre_resources_init(cadre_resources_t *self, const cadre_resources_links_t *links);
 
 /* --- who is told --- */
 
-/* Tells every worker of what was added to the catalogue. */
+/* Tells every worker which resources it is to build, as far as it was not told. */
 void cadre_resources_announce(cadre_resources_t *self);
 
-/* Tells a worker that says HELLO what it is to build. */
+/* Tells a worker that says HELLO which resources it is to build. */
 void cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker);
 
-/* Takes what a worker says that it was told to build, and has built. */
+/* Takes which resources a worker says it was told to build, and has built. */
 void cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
                                   const cadre_heartbeat_message_t *heartbeat);
 
 /* --- what happens to workers --- */
 
-/* A worker turns out to lack a function: ends the trial of what it builds by that. */
+/* Ends the trial on a worker that turns out to lack the function by which it builds. */
 void cadre_resources_on_lack(cadre_resources_t *self, cadre_member_t *worker);
 
-/* A worker goes. `died`: what it had to build may have killed it. */
+/* Takes a worker out that goes. `died`: a resource that it had to build may have killed it. */
 void cadre_resources_on_lost(cadre_resources_t *self, cadre_member_t *worker, bool died);
 
-/* A worker says HELLO that was given up as dead: it was only cut off. */
+/* Withdraws the blame for the death of this incarnation: it says HELLO, so it was only cut off. */
 void cadre_resources_forgive(cadre_resources_t *self, uint64_t incarnation);
 
 /* --- trials --- */
 
-/* Returns the suspect resource that is tried after `last` (NULL: before all others), the least
- * suspect first: those that are innocent are built and out of the way. NULL: there are no more. */
+/* Returns the suspect resource that is tried after `last` (NULL: before all others), in order of
+ * suspicion, the least suspect first: innocent resources are soon built and out of the way. NULL:
+ * there are no more. */
 cadre_resource_t *cadre_resources_next_suspect(const cadre_resources_t *self,
                                                const cadre_resource_t *last);
 
-/* Ends the trial of a suspect on a worker that does not reach a shard. Returns whether a closure
- * waits for the resource: nobody is to die for what nobody uses. */
+/* Ends the trial of a suspect resource if its worker does not reach a shard. Returns whether a
+ * closure waits for the resource: no worker is put at risk for a resource that no closure uses. */
 bool cadre_resources_review_trial(cadre_resources_t *self, cadre_resource_t *resource);
 
-/* Has the worker that tries a suspect build it, once it has ended what it ran. */
+/* Has the worker that tries a suspect resource build it, once that worker has ended what it ran. */
 void cadre_resources_try(cadre_resources_t *self, cadre_resource_t *resource,
                          cadre_member_t *worker);
 
