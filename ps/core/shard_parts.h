@@ -12,20 +12,21 @@
 
 /* One partition. */
 typedef struct cadre_shard_part {
-    char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
+    char name[CADRE_NAME_SIZE_MAX + 1]; /* name of the variable */
     cadre_partition_spec_t spec;
     cadre_partition_t *partition;  /* NULL while a load has it */
-    uint64_t size_bytes;           /* that it takes of the shard's memory */
+    uint64_t size_bytes;           /* bytes that it takes of the shard's memory */
     uint64_t named;                /* number of the last list that named it */
     bool retired;                  /* its variable was dropped: */
     uint64_t last_checkpoint;      /* the last one that holds it */
-    struct cadre_shard_part *next; /* of the same variable */
+    struct cadre_shard_part *next; /* another part of the same variable */
 } cadre_shard_part_t;
 
 /* A part that a PULL or PUSH names. */
 typedef struct {
     const cadre_shard_part_t *part;
-    uint64_t number; /* the message's: the version held plus 1, or the one pulled */
+    uint64_t number; /* from the message: the version held plus 1 of a PULL, the version pulled of a
+                        PUSH */
     bool is_again;   /* the list has named it before */
 } cadre_named_part_t;
 
@@ -51,15 +52,15 @@ void cadre_shard_parts_set_size_max(cadre_shard_parts_t *self, uint64_t size_byt
 /* Drops every part, and forgets what was dropped before. */
 void cadre_shard_parts_clear(cadre_shard_parts_t *self);
 
-/* Makes the part that a CREATE, decoded as `spec`, asks for and that is not there: with its initial
- * values, or blank (`is_blank`) where they are loaded. It takes memory from now on, and is served
- * once it is added. CADRE_EFENCED when its variable was dropped, CADRE_EFULL without room,
- * CADRE_ETOOLARGE, or as cadre_partition_open. */
+/* Makes the part that a CREATE, decoded as `spec`, asks for and that is not there yet: with its
+ * initial values, or blank (`is_blank`) where values are loaded. It takes memory from now on, and
+ * is served once it is added (cadre_shard_parts_add). CADRE_EFENCED when its variable was dropped,
+ * CADRE_EFULL without room, CADRE_ETOOLARGE, or as cadre_partition_open. */
 int cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
                            const cadre_partition_spec_t *spec, bool is_blank,
                            cadre_shard_part_t **out);
 
-/* Serves a part that was made, with its partition, from now on; takes it. */
+/* Adds a part that was made, so that it is served from now on; takes it. */
 void cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
 
 /* Ends a part that was made and not added. */
@@ -71,33 +72,34 @@ uint64_t cadre_shard_part_key(const cadre_shard_part_t *self); /* cadre_partitio
 cadre_partition_t *cadre_shard_part_lend(cadre_shard_part_t *self);
 void cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p);
 
-/* Checks a CREATE that names a part which is there, or is being loaded: CADRE_EEXISTS unless it
- * says the same of it. */
+/* Checks a CREATE of a part that is there already, or is being loaded: CADRE_EEXISTS unless name
+ * and spec are the same. */
 int cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
                                 const cadre_partition_spec_t *spec);
 
-/* Whether a checkpoint holds the part's variable: it was not dropped before. */
+/* Returns whether a checkpoint holds the part's variable, because that was not dropped before it.
+ */
 bool cadre_shard_part_is_in(const cadre_shard_part_t *self, uint64_t checkpoint);
 
 /* Returns `status` with a text that names the part. */
 int cadre_shard_part_fail(const cadre_shard_part_t *self, int status);
 
-/* CADRE_ENOTFOUND. */
+/* Finds a part that is served; CADRE_ENOTFOUND. */
 int cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition,
                            const cadre_shard_part_t **out);
 
-/* Finds the parts that a PULL or PUSH names, in its order; they are `out` until the next call.
- * CADRE_EMALFORMED for a list that is none or empty, CADRE_ENOTFOUND. */
+/* Finds the parts that a PULL or PUSH names, in its order; `out` is valid until the next call.
+ * CADRE_EMALFORMED for a list that is malformed or empty, CADRE_ENOTFOUND. */
 int cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                                  cadre_named_parts_t *out);
 
-/* The first part of a variable, whose others follow by `next`; NULL when there is none. */
+/* Returns the first part of a variable, whose others follow by `next`; NULL when there is none. */
 const cadre_shard_part_t *cadre_shard_parts_of(const cadre_shard_parts_t *self, uint64_t variable);
 
 /* Notes that the variable is in no checkpoint after `checkpoint`. */
 void cadre_shard_parts_retire(cadre_shard_parts_t *self, uint64_t variable, uint64_t checkpoint);
 
-/* Drops the variable: it, and none of a lower id, is made any more. */
+/* Drops a variable; no CREATE of it or of a lower id is accepted any more. */
 void cadre_shard_parts_drop(cadre_shard_parts_t *self, uint64_t variable);
 
 /* Walks the parts that are served in no particular order: start with *cursor = 0; NULL at the end.

@@ -35,7 +35,7 @@ typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version; /* pulled, from a shard of: */
+    uint64_t version; /* pulled, from a shard of this generation: */
     uint64_t generation;
     cadre_chunk_t **chunks;
     size_t chunk_count;
@@ -45,8 +45,8 @@ typedef struct {
  * wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
-    uint64_t content; /* a number that no other content of a variable has, in this process; 0:
-                         nothing is known of it */
+    uint64_t content; /* content number (value_cache.h): no other content of any variable has it in
+                         this process; 0: unknown */
     size_t size_bytes;
     cadre_chunk_t **chunks;
     size_t chunk_count;
@@ -72,21 +72,21 @@ typedef struct cadre_run {
     bool loading;  /* its batch is being read */
     uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
     uint64_t attempt;
-    uint64_t restores;     /* of the directory when this attempt came: a shard restored since is not
-                              the one that it began with */
-    bool touched;          /* has asked a shard for something */
+    uint64_t restores;     /* `restores` of the directory when this attempt came: a shard that was
+                              restored since is not the one it began with */
+    bool touched;          /* it has asked a shard for something */
     cadre_message_t newer; /* a CLOSURE of a later attempt, to be run when this one has ended;
                               zeroed: none */
     bool newer_cancelled;
-    uint64_t newer_restores; /* of the directory when that one came */
+    uint64_t newer_restores; /* `restores` of the directory when `newer` came */
     uint32_t step;
     struct cadre_run *next; /* in the queue of QUEUED runs */
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;
     size_t pending;        /* shards that have not answered */
-    size_t received_bytes; /* of the pull under way, or the last: what came, without what had not
-                              changed */
+    size_t received_bytes; /* bytes of values that came for the pull under way, or the last one,
+                              without unchanged partitions */
     int status;            /* first failure of the pull or push under way */
     cadre_failure_t failure;
     uint32_t failed_shard;
@@ -98,33 +98,37 @@ typedef struct cadre_run {
     uint64_t report_after;       /* number of the last HELLO or HEARTBEAT before it went out */
 } cadre_run_t;
 
-/* Takes the message (zeroed afterwards). */
+/* Returns a run of the CLOSURE `message`, which it takes (zeroed afterwards). */
 cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);
 
 uint64_t cadre_run_id(const cadre_run_t *self);
 
-/* Says which of the directory's restores its attempt knows, and in which slot it is. */
+/* Set the number of the attempt, with `restores` of the directory when it came; and the slot it
+ * runs on. */
 void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
 void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);
 
-/* Its batch is being read: the shell says when it is there. */
+/* Notes that the run's batch is being read: the shell says when it is there
+ * (cadre_worker_core_loaded). */
 void cadre_run_load(cadre_run_t *self);
 
-/* Cancels what the run does, and what it runs next. */
+/* Cancels the run's attempt, and the later attempt that is kept. */
 void cadre_run_cancel_all(cadre_run_t *self);
 
-/* Makes the run's report, REPORTING; notes after which HELLO or HEARTBEAT it was sent. */
+/* Gives the run its report, so that it is REPORTING; and notes the number of the last HELLO or
+ * HEARTBEAT before the report was sent. */
 void cadre_run_report(cadre_run_t *self, const cadre_task_t *coordinator, cadre_message_t *report);
 void cadre_run_note_sent(cadre_run_t *self, uint64_t asked);
 
-/* Keeps a later attempt, in the place of one that is kept already; takes the message. */
+/* Keeps a later attempt, in the place of one that is kept already; takes the message. And drops,
+ * asks for, or takes out the attempt that is kept. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores);
 void cadre_run_drop_newer(cadre_run_t *self);
 bool cadre_run_has_newer(const cadre_run_t *self);
 cadre_message_t cadre_run_take_newer(cadre_run_t *self);
 
-/* The only way to change the state; asserts that the table allows it. */
+/* Changes the state, as nothing else does; asserts that the table allows it. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
 
 /* Sets up the parts of a pull of whole variables. */
@@ -143,25 +147,25 @@ cadre_value_t *cadre_run_end_pull(cadre_run_t *self, size_t *count);
 /* Ends the parts of a push or a failed pull. */
 void cadre_run_end_parts(cadre_run_t *self);
 
-/* The version of a partition in this run's last pull, 0 when it was not pulled. */
+/* Returns the version of a partition in this run's last pull; 0 when it was not pulled. */
 uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
 
 /* Begins a pull or push, and ends it: a push that went well was one step more. */
 void cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state);
 void cadre_run_end_operation(cadre_run_t *self);
 
-/* Notes the first failure of the operation under way; `shard`: where it was, the last time. */
+/* Note the first failure of the pull or push under way; `shard`: where it was, the last one. */
 void cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text);
 void cadre_run_fail_at(cadre_run_t *self, uint32_t shard, cadre_failure_t failure, int status,
                        const char *text);
 
-/* Fails the operation, whose shards are not waited for. */
+/* Fails the pull or push under way; its shards are not waited for. */
 void cadre_run_cancel_operation(cadre_run_t *self);
 
 /* Notes that the run asks shards for something. */
 void cadre_run_touch(cadre_run_t *self);
 
-/* Notes a request of the operation, and that one was answered: whether it was the last. */
+/* Note a request to a shard; and its answer, returning whether that was the last one missing. */
 void cadre_run_await(cadre_run_t *self);
 bool cadre_run_answered(cadre_run_t *self);
 
@@ -169,7 +173,8 @@ bool cadre_run_answered(cadre_run_t *self);
 void cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
                          cadre_chunk_t *const *chunks, size_t count);
 
-/* Notes what came of the operation: bytes of values; an update that was applied, or had been. */
+/* Note the results of the pull or push: bytes of values; an update that was applied, or had been
+ * before. */
 void cadre_run_note_received(cadre_run_t *self, size_t size_bytes);
 void cadre_run_note_applied(cadre_run_t *self, uint64_t staleness);
 void cadre_run_note_duplicate(cadre_run_t *self);

@@ -1,11 +1,11 @@
 /*
  * worker_builds - resources: a function runs once here for each, before any closure that names it.
  *
- * A build is a run like a closure's, on a slot, but with an id above those of closures: it is in no
- * list of what is held, is not cancelled by anybody but the end of the session, pushes nothing, and
- * its end is told by the next HEARTBEAT, at once. One that fails by its function's fault has failed
- * for good and fails the closures that name it, and so has one on which the device has failed
- * CADRE_BUILD_TRIES_MAX times; any other (a shard was away) is tried again.
+ * A build is a run like a closure's, on a slot, but with an id above those of closures: it is not
+ * among the closures that HELLO lists as held, only the end of the session cancels it, it pushes
+ * nothing, and its end is told by a HEARTBEAT at once. A build that fails by its function's fault
+ * has failed for good and fails the closures that name the resource; so does a build on which the
+ * device has failed CADRE_BUILD_TRIES_MAX times. Any other (a shard was away) is tried again.
  *
  * Owner:   nobody: what is known of a resource stands in the directory. Thread: the network
  *          actor's.
@@ -22,25 +22,26 @@ const cadre_resource_entry_t *cadre_worker_builds_next(cadre_directory_t *direct
                                                        uint64_t now_ms, size_t *cursor,
                                                        uint64_t *due_ms);
 
-/* The call that builds it, as if it were a CLOSURE; borrows from the directory. */
+/* Returns the call that builds a resource, as if it were a CLOSURE; borrows from the directory. */
 cadre_message_t cadre_worker_builds_call(const cadre_directory_t *directory,
                                          const cadre_resource_entry_t *entry);
 
-/* A build has ended; what it holds is taken out of `outcome`. */
+/* Takes the end of a build; takes what the resource holds from now on out of `outcome`. */
 void cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
                              cadre_run_outcome_t *outcome, cadre_worker_effects_t *effects,
                              uint64_t now_ms);
 
-/* A build is given up before its end: it is to be tried again. */
+/* Gives a build up before its end, to be tried again. */
 void cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run,
                                uint64_t now_ms);
 
-/* Gives the run what the resources that it names hold. CADRE_EAGAIN while one is not built,
- * CADRE_EINVALID when one has failed, with why. */
+/* Gives a run what the resources hold that it names. CADRE_EAGAIN while one of them is not built,
+ * CADRE_EINVALID with `*text` when one has failed. */
 int cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run,
                              const char **text);
 
-/* Has the shell destroy what was held; NULL is fine. The directory's, all of them: no slot runs. */
+/* Have the shell destroy what a resource held (NULL is fine), or what all in the directory hold: no
+ * slot runs then. */
 void cadre_worker_builds_release(cadre_holding_t *holding, cadre_worker_effects_t *effects);
 void cadre_worker_builds_release_all(cadre_directory_t *directory, cadre_worker_effects_t *effects);
 

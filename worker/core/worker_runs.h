@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct cadre_worker_runs cadre_worker_runs_t;
 
-/* The other objects are borrowed. */
+/* Returns an object without runs, which borrows the others for its life. */
 cadre_worker_runs_t *cadre_worker_runs_new(const cadre_worker_runs_options_t *options,
                                            cadre_directory_t *directory,
                                            cadre_worker_values_t *values,
@@ -28,60 +28,62 @@ cadre_worker_runs_t *cadre_worker_runs_new(const cadre_worker_runs_options_t *op
                                            cadre_worker_counters_t *counters);
 void cadre_worker_runs_destroy(cadre_worker_runs_t **self_p);
 
-/* Another session begins, and no run of the one before is left: forgets what was acknowledged and
- * kept of that. */
+/* Forgets the acknowledged reports and kept results of the session before: another one begins, and
+ * no run is left. */
 void cadre_worker_runs_begin_session(cadre_worker_runs_t *self);
 
-/* What slots still hold is of no session: nobody is told what becomes of it. False from the next
- * session on. */
+/* Notes that the runs still on slots belong to no session, so that their end is reported to no
+ * coordinator; false from the next session on. */
 void cadre_worker_runs_disown(cadre_worker_runs_t *self, bool is_disowned);
 
-/* Hands back everything that no slot holds, and whatever still comes, for this reason; borrowed. */
+/* Hands back every run that no slot holds, and every closure that still comes, for this reason;
+ * borrowed. */
 void cadre_worker_runs_drain(cadre_worker_runs_t *self, const char *reason, uint64_t now_ms);
 
-/* Drops every run that no slot holds; cancels the others and what they wait for. */
+/* Drops every run that no slot holds; cancels the others, and their pulls and pushes. */
 void cadre_worker_runs_drop(cadre_worker_runs_t *self);
 
-/* A CLOSURE; takes the message. False for one that is malformed, or beyond CADRE_HELD_MAX. */
+/* Takes a CLOSURE, and the message. False for a CLOSURE that is malformed, or beyond
+ * CADRE_HELD_MAX. */
 bool cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message,
                                   uint64_t now_ms);
 void cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_message_t *cancel,
                                  uint64_t now_ms);
 void cadre_worker_runs_on_ack(cadre_worker_runs_t *self, const cadre_ack_message_t *ack);
 
-/* The coordinator has answered the HELLO or HEARTBEAT of this number, and acknowledged before what
- * it had received before: reports that are older than the question are lost, and go out again. */
+/* Sends reports again that were lost: the coordinator has answered the HELLO or HEARTBEAT of this
+ * number, and acknowledges the reports that it has received before it answers; so a report that was
+ * sent before the question and is not acknowledged is lost. */
 void cadre_worker_runs_resend(cadre_worker_runs_t *self, uint64_t number);
 
-/* Moves runs whose definitions are complete to the queue, and queued ones to free slots. */
+/* Moves runs whose definitions are complete to the queue, and queued runs to free slots. */
 void cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms);
 
-/* Begins the builds that are due; when the next one is. */
+/* Begins the builds of resources that are due; returns when the next one is. */
 uint64_t cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms);
 
-/* As cadre_worker_core_loaded and _finish. */
+/* Take the end of a run's loading and computing, as cadre_worker_core_loaded and _finish. */
 void cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 void cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
 
-/* The ids of all closures, into a list that the caller frees. */
+/* Returns the ids of all closures in a list that the caller frees. */
 cadre_u64s_t cadre_worker_runs_held(const cadre_worker_runs_t *self);
 
-/* The closure, or build, of this id; NULL when it is not here. */
+/* Returns the closure or build with this id; NULL when it is not here. */
 cadre_run_t *cadre_worker_runs_find(const cadre_worker_runs_t *self, uint64_t id);
 
-/* One that waits for definitions, NULL when none does. */
+/* Returns a run that waits for definitions; NULL when none does. */
 const cadre_run_t *cadre_worker_runs_wanting(const cadre_worker_runs_t *self);
 
-/* How many there are; of them, those that wait for anything but a slot, and those that slots have.
- */
+/* Return how many runs there are; how many wait for anything but a slot; how many are on slots. */
 size_t cadre_worker_runs_count(const cadre_worker_runs_t *self);
 size_t cadre_worker_runs_waiting(const cadre_worker_runs_t *self);
 uint32_t cadre_worker_runs_running(const cadre_worker_runs_t *self);
 
-/* Reports a run that no slot holds as failed; a build ends so, for good where it is the user's
- * failure. */
+/* Reports a run that no slot holds as failed; a build ends by this for good where the failure is
+ * the user's. */
 void cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_failure_t failure,
                                int status, const char *text, uint64_t now_ms);
 

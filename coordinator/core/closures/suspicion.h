@@ -4,11 +4,12 @@
  *
  * Owner:   the closure or resource. Thread: under the coordinator's lock.
  *
- * Workers die of many things, so a death proves little. From CADRE_SUSPECT_DEATHS on it is suspect:
- * it is tried alone, rather where nobody died of it yet (dispatch/trials.h), so that nothing else
- * can be to blame. And each death is weighed against how long workers live without it: one that had
- * it for 3 s in a place whose processes last 2 s on the average was to be expected. It is poison at
- * CADRE_POISON_DEATHS when that is CADRE_POISON_FACTOR times what was to be expected, or more.
+ * Workers die of many things, so one death proves little. From CADRE_SUSPECT_DEATHS deaths on a
+ * closure or resource is suspect: it is tried alone, rather where no worker died of it yet
+ * (dispatch/trials.h), so that nothing else can be to blame. And each death is weighed against how
+ * long workers live without it: the death of a worker that had the closure for 3 s was to be
+ * expected in a place whose processes last 2 s on the average. A closure or resource is poison at
+ * CADRE_POISON_DEATHS deaths, if these are at least CADRE_POISON_FACTOR times the expected ones.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_SUSPICION_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_SUSPICION_H
@@ -27,57 +28,59 @@ typedef struct {
     uint64_t deaths;
 } cadre_record_t;
 
-/* Those that died in one place while they had it. */
+/* The processes that died in one place while they had the suspect. */
 typedef struct {
     uint32_t index;   /* of the place */
-    uint32_t process; /* of the last one */
-    char host[64];    /* its name, cut */
-    uint64_t had_ms;  /* together */
+    uint32_t process; /* number of the last process */
+    char host[64];    /* name of its host, cut */
+    uint64_t had_ms;  /* how long they had the suspect, added up */
     uint64_t deaths;
 } cadre_victim_t;
 
 /* Zeroed memory is no suspicion. */
 typedef struct {
     uint32_t deaths;
-    double expected;      /* of them, if it were innocent */
-    uint64_t last;        /* incarnation of the last one; 0: none, or it was cut off only */
-    uint32_t last_index;  /* its place, */
-    uint64_t last_ms;     /* how long it had it, */
+    double expected;      /* how many deaths were to be expected if it were innocent */
+    uint64_t last;        /* incarnation of the process that died last; 0: none, or it was only cut
+                             off */
+    uint32_t last_index;  /* place of that process, */
+    uint64_t last_ms;     /* how long it had the suspect, */
     double last_expected; /* and its part of `expected` */
     cadre_victim_t *victims;
     size_t victim_count;
 } cadre_suspicion_t;
 
-/* A worker that died, and what is known of the others. */
+/* A worker that died, and how long others lived. */
 typedef struct {
     uint32_t index;
     uint32_t process;
     uint64_t incarnation;
     const char *host;
     uint64_t had_ms;      /* how long it had what is suspected */
-    cadre_record_t place; /* processes in its place, this one without its death */
-    cadre_record_t all;   /* in all places, this one without its death */
+    cadre_record_t place; /* processes in its place, without this death */
+    cadre_record_t all;   /* processes in all places, without this death */
 } cadre_death_t;
 
 void cadre_suspicion_fini(cadre_suspicion_t *self);
 
-/* Counts a death. */
+/* Counts the death of a worker that had the suspect. */
 void cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death);
 
-/* The process with this incarnation is not dead: takes its death back, where it was the last one
- * that was counted. True when it was. */
+/* Takes the last death back if it was that of this incarnation, which turns out to be alive.
+ * Returns whether it was. */
 bool cadre_suspicion_forgive(cadre_suspicion_t *self, uint64_t incarnation);
 
-/* Forgets everything: it has proved to be innocent. */
+/* Forgets all deaths: the suspect has proved to be innocent. */
 void cadre_suspicion_clear(cadre_suspicion_t *self);
 
 bool cadre_suspicion_is_strong(const cadre_suspicion_t *self);
 bool cadre_suspicion_is_proved(const cadre_suspicion_t *self);
 
-/* 2 when somebody died of it in this place, 1 when somebody did on this host, else 0. */
+/* Returns 2 when a worker died of it in this place, 1 when one did on this host, else 0. */
 int cadre_suspicion_knows(const cadre_suspicion_t *self, uint32_t index, const char *host);
 
-/* "worker 0 (process 17), worker 1 (process 18, the last of 3)" into `text`, cut at `size`. */
+/* Writes "worker 0 (process 17), worker 1 (process 18, the last of 3)" into `text`, cut at `size`.
+ */
 void cadre_suspicion_text(const cadre_suspicion_t *self, char *text, size_t size);
 
 #endif
