@@ -115,6 +115,7 @@ retain(store_t *self, uint64_t oldest)
     }
 }
 
+/* Carries out an order of the checkpoint, and frees it. */
 static void
 carry_out(store_t *self, cadre_store_order_t *order)
 {

@@ -313,6 +313,7 @@ redial(cadre_control_loop_t *self)
     }
 }
 
+/* Carries out the events of the core, until there are none. */
 static void
 take_events(cadre_control_loop_t *self)
 {

@@ -213,6 +213,7 @@ on_unreachable(const cadre_worker_event_t *event)
               is_lost ? "closures that need it go to other workers" : "goes on");
 }
 
+/* Carries out one event of the core. */
 static void
 obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 {

@@ -170,6 +170,7 @@ on_device_lost(process_t *self, const char *text)
     self->signalled = true;
 }
 
+/* Acts on what the worker's actor says about the session and the device. */
 static void
 on_message(process_t *self, const cadre_pipe_message_t *message)
 {

@@ -249,6 +249,7 @@ check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsign
                : 0;
 }
 
+/* Checks all nodes of a page, and the pages below them. */
 static int
 check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
 {

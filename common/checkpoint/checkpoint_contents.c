@@ -170,6 +170,7 @@ check_state(const walk_t *self, cadre_shard_reader_t *shard)
                              self->reader->path, said->file);
 }
 
+/* Reads all shards of a checkpoint, and checks what each holds. */
 static int
 read_shards(walk_t *self, cadre_checkpoint_reader_t *reader)
 {

@@ -329,6 +329,7 @@ cadre_checkpoint_entries_free(cadre_checkpoint_entry_t **entries_p, size_t count
     *entries_p = NULL;
 }
 
+/* Opens a reader of checkpoint `id`, and checks that its manifest is of that id. */
 static int
 open_reader(cadre_checkpoint_directory_t *self, uint64_t id, cadre_checkpoint_reader_t **out)
 {

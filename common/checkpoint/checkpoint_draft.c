@@ -131,6 +131,7 @@ check_file(const cadre_checkpoint_draft_t *self, int fd, const cadre_manifest_sh
     return cadre_disk_sync(file_fd, path);
 }
 
+/* Checks that a manifest is of this draft: its id, and the names of the shards' files. */
 static int
 check_manifest(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
 {

@@ -215,6 +215,7 @@ small(uint64_t number)
     return number <= INT32_MAX ? (int)number : -1;
 }
 
+/* Reads and checks the header of a chunk record. */
 static int
 decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chunk)
 {

@@ -112,6 +112,7 @@ commit(cadre_shard_writer_t *self)
     return code == 0 ? 0 : drop_lmdb(self, code, "commit");
 }
 
+/* Opens the LMDB environment of the file and begins its first transaction. */
 static int
 open_env(cadre_shard_writer_t *self)
 {

@@ -87,6 +87,7 @@ put_constant(writer_t *writer, const cadre_tensor_t *tensor)
     }
 }
 
+/* Writes a node: op, inputs, and what its op needs to be built again. */
 static void
 put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_node_t *node)
 {
@@ -359,6 +360,7 @@ get_node(reader_t *reader, cadre_program_t *program)
     }
 }
 
+/* Reads the pushes and results of a program, and adds them to it. */
 static int
 get_outputs(reader_t *reader, cadre_program_t *program)
 {
@@ -389,6 +391,7 @@ get_outputs(reader_t *reader, cadre_program_t *program)
     return status;
 }
 
+/* Reads the head of an encoded program; gives an empty program with its name and symbols. */
 static int
 get_head(reader_t *reader, cadre_program_t **out)
 {

@@ -201,6 +201,8 @@ refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
     }
 }
 
+/* Answers a ZAP request: accepts a key that is allowed and whose role may use the socket
+ * (`domain`). */
 static void
 decide(cadre_authenticator_t *self, const request_t *request)
 {

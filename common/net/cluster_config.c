@@ -175,6 +175,7 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
     return 0;
 }
 
+/* Checks that a description with fixed lists of tasks has what a job needs. */
 static int
 check_fixed_lists(const reader_t *reader)
 {
@@ -347,6 +348,7 @@ apply_role(reader_t *reader, const char *text)
     return 0;
 }
 
+/* Applies the flags, which win over the description. */
 static int
 apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
 {

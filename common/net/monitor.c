@@ -56,6 +56,7 @@ events_of(unsigned kinds)
     return events;
 }
 
+/* Has libzmq report these events of a socket, over a pair of sockets. */
 static int
 open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre_monitor_t **out)
 {

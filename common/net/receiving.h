@@ -12,9 +12,9 @@
  * a reader, so no peer is refused because its reader stands still: what is whole is bounded by the
  * high-water mark, and then by TCP.
  *
- * Under CURVE a frame's size is to be seen, and not whether another one follows. But whoever reads
- * the socket tells which messages it has taken, by connection, and when there were no more: what
- * had come by then and was not taken belongs to a message that is not whole.
+ * Under CURVE a frame's size can be seen, and not whether another frame follows. But the reader of
+ * the socket tells which messages it has taken, by connection, and when there were no more: bytes
+ * that had come by then and were not taken belong to a message that is not whole.
  */
 #ifndef CADRE_COMMON_NET_RECEIVING_H
 #define CADRE_COMMON_NET_RECEIVING_H
@@ -28,36 +28,39 @@
 enum {
     CADRE_RECEIVING_FRAMES_MAX = CADRE_MESSAGE_CHUNKS_MAX + 1, /* with the header */
     CADRE_RECEIVING_STRANGER_MAX =
-        CADRE_PUSH_PART_SIZE + CADRE_CHUNK_SIZE_MAX, /* bytes of a message, of whom nobody has
-                                                        admitted: the largest that a worker sends to
-                                                        a ps, and more than any HELLO */
+        CADRE_PUSH_PART_SIZE + CADRE_CHUNK_SIZE_MAX, /* the most bytes of a message from a peer that
+                                                        was not admitted: the largest message that a
+                                                        worker sends to a ps, and more than any
+                                                        HELLO */
     CADRE_RECEIVING_CONTROL_MAX = CADRE_RESULT_SIZE_MAX + CADRE_CHUNK_SIZE_MAX,
-    CADRE_RECEIVING_DESCRIPTORS_MAX = 65536, /* a connection with a higher one is not accepted */
-    CADRE_RECEIVING_ADMITTED_MAX = 16384,    /* of more, some are strangers again */
+    CADRE_RECEIVING_DESCRIPTORS_MAX = 65536, /* a connection with a higher descriptor is not
+                                                accepted */
+    CADRE_RECEIVING_ADMITTED_MAX = 16384,    /* of more peers some count as strangers again */
     CADRE_GREETING_SIZE = 64,
-    CADRE_READY_SIZE_MAX = 255, /* of a peer that says who it is; a longer one is of a stranger */
+    CADRE_READY_SIZE_MAX = 255, /* the READY of a peer that names itself; a peer with a longer one
+                                   is a stranger */
     CADRE_RECEIVING_FRAME_COST = 64, /* bytes that libzmq spends on a frame besides its own */
     CADRE_RECEIVING_LOOK_MS = 100,   /* between looks at what encrypted connections hold */
 };
 
-/* The most that the coordinator sends to a ps in one message: a partition. */
+/* The most bytes that the coordinator sends to a ps in one message: a partition. */
 #define CADRE_RECEIVING_DATA_MAX                                                                   \
     ((uint64_t)CADRE_MESSAGE_CHUNKS_MAX * CADRE_CHUNK_SIZE_MAX + CADRE_CHUNK_SIZE_MAX)
 
 /* What is known of one connection. Zeroed at its start. */
 typedef struct {
-    uint64_t inode;       /* of its socket; 0: it was not accepted by us */
-    uint64_t incarnation; /* as its READY says; 0: it says none */
+    uint64_t inode;       /* inode of its socket; 0: not accepted by this process */
+    uint64_t incarnation; /* incarnation of the peer, as its READY says; 0: it names none */
     uint64_t body_left;   /* bytes of the present frame that are still to come */
-    uint64_t size_bytes;  /* of the message, */
-    uint32_t frames;      /* and its frames */
+    uint64_t size_bytes;  /* bytes of the message so far, */
+    uint32_t frames;      /* and how many frames of it have begun */
     uint8_t greeted;      /* bytes of the greeting */
     uint8_t head_size;
     uint8_t head[9];
     uint8_t ready_size;
-    bool was_ready;   /* its READY is over */
-    bool is_hidden;   /* encrypted */
-    uint64_t brought; /* cost of all its frames, if it is */
+    bool was_ready;   /* the READY was read to its end */
+    bool is_hidden;   /* encrypted (CURVE) */
+    uint64_t brought; /* cost of all frames of a hidden connection (cadre_receiving_cost) */
     uint8_t ready[CADRE_READY_SIZE_MAX];
 } cadre_receiving_t;
 
@@ -81,7 +84,8 @@ bool cadre_receiving_accepted(int listener, int descriptor);
  * connection that was not accepted here. */
 bool cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes);
 
-/* What a frame of `size_bytes` costs while it waits for the others of its message. */
+/* Returns what a frame of `size_bytes` costs in memory while it waits for the others of its
+ * message. */
 static inline uint64_t
 cadre_receiving_cost(uint64_t size_bytes)
 {

@@ -133,6 +133,8 @@ read_doubles(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
     return 0;
 }
 
+/* Reads a list of strings into the decoder's storage, and checks it against the limits of its
+ * field. */
 static int
 read_strings(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_t *token,
              cadre_strs_t *out)

@@ -65,6 +65,7 @@ append_list(line_t *line, cadre_field_kind_t kind, const void *items, size_t cou
     append(line, "]");
 }
 
+/* Appends a field as " name=value" to the line for the log, a status by its name. */
 static void
 append_field(line_t *line, const cadre_field_schema_t *field, const void *value)
 {

@@ -23,6 +23,7 @@ is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
     return false;
 }
 
+/* Checks the batches of a call and copies them into the closure, four items each as in CLOSURE. */
 static int
 copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -200,6 +201,7 @@ check_arrays(const cadre_call_t *call)
     return check_array(call->resources, call->resource_count, "resources");
 }
 
+/* Checks the counts, sequence number, deadline and steps of a call against their limits. */
 static int
 check_counts(const cadre_call_t *call)
 {

@@ -26,6 +26,7 @@ typedef struct {
     int64_t ask_ms; /* when to ask again */
 } client_t;
 
+/* Connects to the coordinator as a client, with a random incarnation. */
 static int
 client_open(client_t *self, const cadre_endpoint_t *coordinator, const cadre_security_t *security)
 {
@@ -135,6 +136,7 @@ watch(client_t *self)
     return 0;
 }
 
+/* Asks for the status until an answer has come into `*text`, or `timeout_ms` have passed. */
 static int
 converse(client_t *self, int64_t timeout_ms, char **text)
 {

@@ -170,6 +170,8 @@ judge(const work_t *self, bool *lacks_slots)
     return 0;
 }
 
+/* Fills the partition from the checkpoint, on all lanes; with initial values where the checkpoint
+ * lacks it. */
 static int
 fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
 {

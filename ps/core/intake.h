@@ -20,8 +20,8 @@
  * withdrawn after CADRE_GRANT_MS_MAX, and the parts collected so far are dropped. Its worker asks
  * again. A worker that waits sends PROBEs: a worker that has sent nothing at all for
  * CADRE_GRANT_MS_MAX loses all its reservations at once, or each of its requests would keep the
- * others waiting in turn. So no worker waits for ever, and a worker with a grant waits for no other:
- * it has all that it sends.
+ * others waiting in turn. So no worker waits for ever, and a worker with a grant waits for no
+ * other: it has all that it sends.
  */
 #ifndef CADRE_PS_CORE_INTAKE_H
 #define CADRE_PS_CORE_INTAKE_H

@@ -150,6 +150,8 @@ cadre_directory_generations(const cadre_directory_t *self)
     return sum;
 }
 
+/* Makes the entry of a variable from its VARIABLE; NULL when shape, dtype or partitions cannot be.
+ */
 static cadre_variable_entry_t *
 new_variable(const cadre_variable_message_t *message)
 {

@@ -35,6 +35,7 @@ is_full(const cutter_t *self, const cadre_message_t *message, size_t size_bytes,
            (message->chunk_count > 0 && self->size_bytes + size_bytes > size_max);
 }
 
+/* Cuts a shard's part of an update into messages that are within the limits. */
 static void
 cut(cutter_t *self, const cadre_push_content_t *content, const cadre_push_limits_t *limits)
 {

@@ -158,6 +158,8 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
     free((void *)held.items);
 }
 
+/* Sends a HEARTBEAT with the closures, resources and lacks of this worker and what it hears of
+ * shards. */
 static void
 say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -366,6 +368,7 @@ hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
     return now_ms;
 }
 
+/* Runs all timers; returns when the next is due. */
 static uint64_t
 tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -593,6 +596,7 @@ on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
     cadre_worker_core_malformed(self);
 }
 
+/* Acts on a message of the coordinator, after the session has judged it. */
 static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {

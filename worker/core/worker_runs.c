@@ -237,6 +237,7 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
     }
 }
 
+/* Has queued runs STARTed, as long as there are free slots. */
 static void
 fill_slots(cadre_worker_runs_t *self)
 {
@@ -350,6 +351,8 @@ cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
     return due_ms;
 }
 
+/* Begins a run of a CLOSURE that came, or was kept: it waits for what it needs, or ends at once if
+ * the worker drains, it was cancelled, or a kept value that it takes is gone. */
 static void
 begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
       uint64_t now_ms)

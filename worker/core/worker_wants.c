@@ -10,6 +10,7 @@ want(cadre_worker_effects_t *effects, cadre_want_t kind, uint64_t id)
     cadre_worker_effects_tell(effects, &message);
 }
 
+/* Asks for all definitions that a run needs and the directory lacks. */
 static void
 want_for(const cadre_directory_t *directory, const cadre_run_t *run,
          cadre_worker_effects_t *effects)

@@ -50,6 +50,7 @@ check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
     return 0;
 }
 
+/* Copies `count` rows of an epoch, from position `first` of its order on, into `x` and `y`. */
 static int
 copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
           int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)

@@ -324,6 +324,7 @@ find_label_name(csv_t *self)
     return self->label >= 0 ? 0 : cadre_fail(CADRE_EDATA, "the header has no column '%s'", token);
 }
 
+/* Finds which column is the label, as the job's data description says. */
 static int
 find_label(csv_t *self)
 {

@@ -40,6 +40,7 @@ big_endian(const uint8_t *bytes, size_t count)
     return value;
 }
 
+/* Returns element `index` of the current row as a number. */
 static double
 element(const idx_t *self, int64_t index)
 {
@@ -273,6 +274,7 @@ read_rows(cadre_reader_t *self, idx_t *images, idx_t *labels)
     return check_ended(labels);
 }
 
+/* Opens the files of images and labels, which must have equally many rows, and reads the rows. */
 static int
 read_both(cadre_reader_t *self, idx_t *images, idx_t *labels)
 {

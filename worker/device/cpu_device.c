@@ -201,6 +201,7 @@ value_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_ru
     return place_data(self, plan, run, plan->values[plan->values[value].root].place);
 }
 
+/* Runs the steps of a plan in order, each on the values where the plan has placed them. */
 static int
 run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {

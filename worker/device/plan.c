@@ -70,6 +70,7 @@ leaf_place(const cadre_program_node_t *node)
                                 .index = (int)node->attributes[CADRE_LEAF_INDEX]};
 }
 
+/* Computes the shape and size of every value, given the sizes behind the symbols. */
 static int
 size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *symbol_values)
 {

@@ -24,9 +24,9 @@ enum {
     CADRE_CHAIN_INPUTS_MAX = CADRE_STRIDED_INPUTS_MAX,
 };
 
-/* What a device wants of its plans. */
+/* Flags: what a device wants of its plans. */
 enum {
-    CADRE_PLAN_REUSE = 1,  /* memory of values that nobody reads any more is used again */
+    CADRE_PLAN_REUSE = 1,  /* memory of values that no later step reads is used again */
     CADRE_PLAN_CHAINS = 2, /* element operations that follow each other are one step */
     CADRE_PLAN_FUSE = 4,   /* groups that may run as one matrix product are found (plan_fuse.h) */
 };
@@ -44,7 +44,7 @@ typedef enum {
 typedef struct {
     cadre_plan_place_kind_t kind;
     int index;     /* of the argument, variable, constant, push or result */
-    size_t offset; /* in the arena */
+    size_t offset; /* of CADRE_PLACE_ARENA: in the arena */
 } cadre_plan_place_t;
 
 /* One per node of the program. */
@@ -54,22 +54,22 @@ typedef struct {
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
     int64_t count;
     size_t size_bytes;
-    int32_t root; /* the value whose memory it shares; itself, but for reshape and detach */
-    bool live;    /* some output needs it */
-    int last_use; /* of a root: the last step that reads it, or -1 */
+    int32_t root; /* the value whose memory this one shares: itself, but for reshape and detach */
+    bool live;    /* a gradient or result depends on it */
+    int last_use; /* of a root: the last step that reads its memory, or -1 */
     cadre_plan_place_t place; /* of a root */
 } cadre_plan_value_t;
 
-/* A step of element operations, one after the other on each element. Beyond all ops, only in plans;
- * inside what an enum of them can hold. */
+/* The op of a step that is a chain: element operations, one after the other on each element. Its
+ * number is above all ops of programs; it occurs in plans only. */
 #define CADRE_STEP_CHAIN ((cadre_op_t)127)
 
-/* One operation of a chain: a CADRE_OP_ELEMENT, all of f32. */
+/* One operation of a chain, a CADRE_OP_ELEMENT; all its numbers are f32. */
 typedef struct {
     cadre_op_t op;
     int64_t function; /* of MAP1 and MAP2, else 0 */
-    int sources[3];   /* below the step's input_count: that input; input_count + j: the result of
-                         link j, which comes before this one */
+    int sources[3];   /* below the step's input_count: the input of that number; input_count + j:
+                         the result of link j, an earlier link */
 } cadre_chain_link_t;
 
 /* The last link gives the step's output. The other results have the output's shape, are read in
@@ -86,7 +86,7 @@ typedef struct {
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
     cadre_strided_t walk; /* elements, chain, broadcast, transpose, slice */
-    int chain;            /* of CADRE_STEP_CHAIN: which of the plan's */
+    int chain;            /* of CADRE_STEP_CHAIN: index of the chain in the plan */
     int fusion;           /* the group that it is in, counted from 1; 0: none */
 } cadre_plan_step_t;
 
@@ -105,23 +105,23 @@ typedef struct {
     int count;
     int product; /* the MATMUL among them */
     int64_t rows;
-    int64_t columns; /* of its output, which may be seen in another shape from then on */
-    int32_t output;  /* the value in which the product ends */
+    int64_t columns; /* columns of the product's output; later steps may see it in another shape */
+    int32_t output;  /* the value that the whole group computes */
     int32_t bias;    /* the value [columns] that is added to each row, or -1 */
     bool relu;
-    int mask;           /* where relu was above 0, or -1: of a relu what it leaves for others,
-                           otherwise what the product is multiplied by */
-    int32_t column_sum; /* a value that is a sum of rows, or -1 */
+    int mask;           /* the mask of a relu (plan's `masks`), or -1: with `relu` the mask that the
+                           group writes, otherwise the mask that the product is multiplied by */
+    int32_t column_sum; /* a value that the group computes as a sum of rows (`sum`), or -1 */
     cadre_fusion_sum_t sum;
 } cadre_plan_fusion_t;
 
-/* A bit per number of a relu's output: whether it is above 0. In the arena. */
+/* A mask, in the arena: a bit for each number of a relu's output, set where that is above 0. */
 typedef struct {
     size_t offset;
     size_t size_bytes;
     int64_t row_bits; /* from one row to the next, a multiple of 128 */
-    int first;        /* the step that writes it */
-    int last;         /* the last step of those groups that read it */
+    int first;        /* the step that writes the mask */
+    int last;         /* the last step of the groups that read the mask */
 } cadre_plan_mask_t;
 
 /* A value to be copied to an output after the last step. */
@@ -150,13 +150,13 @@ typedef struct {
     size_t arena_size_bytes;
 } cadre_plan_t;
 
-/* Plans `program` for those symbol values; `flags` are CADRE_PLAN_... CADRE_ETOOLARGE when some
- * value or dimension is beyond what the device can index. */
+/* Plans `program` for these sizes behind its symbols; `flags` are CADRE_PLAN_... CADRE_ETOOLARGE
+ * when some value or dimension is beyond what the device can index. */
 int cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                    cadre_plan_t **out);
 void cadre_plan_destroy(cadre_plan_t **self_p);
 
-/* The group of a step, NULL when it is in none. */
+/* Returns the group that a step is in; NULL when it is in none. */
 static inline const cadre_plan_fusion_t *
 cadre_plan_fusion_of(const cadre_plan_t *self, int step)
 {

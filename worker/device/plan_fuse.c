@@ -247,6 +247,9 @@ mask_of(finder_t *self, int relu)
     return fusion->mask;
 }
 
+/* Returns whether the product in step `at` is the gradient through a relu: product * step(relu),
+ * where the relu ends a group of its own, whose mask is used. Fills in the group, with the sum of
+ * the output's rows if a step computes that. */
 static bool
 match_backward(finder_t *self, int at, group_t *group)
 {

@@ -310,6 +310,7 @@ close_gradients(const prepared_t *prepared)
     return status;
 }
 
+/* Runs the prepared program on the device, and counts the time. */
 static int
 compute(cadre_program_runner_t *self, prepared_t *prepared)
 {

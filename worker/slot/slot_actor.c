@@ -40,6 +40,7 @@ trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t 
     }
 }
 
+/* Runs one closure or build to its end, by its program or native function. */
 static void
 run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
 {

@@ -141,6 +141,7 @@ add_names(cadre_trace_t *self, cadre_trace_lane_t *lane, uint32_t worker)
     }
 }
 
+/* Adds an event to the trace, or counts it as dropped once the trace is full. */
 static void
 add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event_t *event)
 {

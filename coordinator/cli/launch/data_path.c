@@ -45,6 +45,9 @@ check_file(const char *path)
     return 0;
 }
 
+/* Gives the path of a data file for a task: ${DATA} at its beginning, or else a relative path, is
+ * in the folder of --data; on this machine (`local`) also beside the job file, and the file must be
+ * there. */
 static int
 resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolved)
 {

@@ -150,6 +150,7 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
     return 0;
 }
 
+/* Reads a variable's values from the checkpoint and assigns them. */
 static int
 load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variable_t *variable)
 {

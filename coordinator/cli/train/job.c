@@ -214,6 +214,7 @@ parse_integer(cadre_job_t *self, const cadre_setting_t *setting, const char *tex
     return set_integer(self, setting, value);
 }
 
+/* Sets a setting of any kind from the text of a flag. */
 static int
 set_any(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
 {

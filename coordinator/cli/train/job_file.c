@@ -56,7 +56,8 @@ read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *s
             char pointer[POINTER_SIZE];
             snprintf(pointer, sizeof(pointer), "%s%s/%s", *section ? "/" : "", section, key);
             cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
-            return cadre_json_source_fail(source, pointer, false, "%s: %s", settings[i].name, text);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s: %s",
+                                          settings[i].name, text);
         }
     }
 
@@ -74,12 +75,13 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
     snprintf(pointer, sizeof(pointer), "/%s", name);
     if (!object) {
         return sections[number].required
-                   ? cadre_json_source_fail(source, "", false, "\"%s\" is missing", name)
+                   ? cadre_json_source_fail(source, "", CADRE_JSON_VALUE, "\"%s\" is missing", name)
                    : 0;
     }
 
     if (!json_is_object(object)) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be an object, not %s", name,
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s must be an object, not %s", name,
                                       cadre_json_type_text(object));
     }
 
@@ -217,17 +219,19 @@ check_description_value(const cadre_json_source_t *source, const char *pointer, 
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     const char *types = description_keys[number].types;
     if (!type_fits(types, value)) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
-                                      wanted(types), cadre_json_type_text(value));
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s must be %s, not %s",
+                                      field, wanted(types), cadre_json_type_text(value));
     }
 
     if (json_is_integer(value) && json_integer_value(value) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", field);
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s cannot be negative",
+                                      field);
     }
 
     const char *choices = description_keys[number].choices;
     if (choices && choice_position(choices, json_string_value(value)) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", field,
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s: \"%.64s\" is none of %s", field,
                                       json_string_value(value), choices);
     }
 
@@ -247,7 +251,8 @@ check_ranges(const cadre_json_source_t *source, const char *pointer, const json_
     static const char prefix[] = "dataset: ";
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
     bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
-    return cadre_json_source_fail(source, pointer, false, "data.%s: %s", strrchr(pointer, '/') + 1,
+    return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "data.%s: %s",
+                                  strrchr(pointer, '/') + 1,
                                   reason + (prefixed ? strlen(prefix) : 0));
 }
 
@@ -255,7 +260,8 @@ static int
 check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {
     if (!json_is_object(object)) {
-        return cadre_json_source_fail(source, pointer, false, "data.%s must be an object, not %s",
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "data.%s must be an object, not %s",
                                       strrchr(pointer, '/') + 1, cadre_json_type_text(object));
     }
 
@@ -290,8 +296,9 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         cadre_data_format_find(json_string_value(json_object_get(object, "format")), &format);
         bool needed = i < 2 || cadre_data_format_has(format, CADRE_DATA_LABELS_FILE);
         if (needed && !json_object_get(object, required[i])) {
-            return cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
-                                          required[i], strrchr(pointer, '/') + 1);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                          "\"%s\" is missing in data.%s", required[i],
+                                          strrchr(pointer, '/') + 1);
         }
     }
 
@@ -319,19 +326,19 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     const json_t *fraction = json_object_get(test, "fraction");
     double value = json_number_value(fraction);
     if (!json_is_number(fraction) || !(value > 0 && value < 1)) {
-        return cadre_json_source_fail(source, "/data/test/fraction", false,
+        return cadre_json_source_fail(source, "/data/test/fraction", CADRE_JSON_VALUE,
                                       "data.test.fraction must be a number between 0 and 1");
     }
 
     const json_t *seed = json_object_get(test, "seed");
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
-        return cadre_json_source_fail(source, "/data/test/seed", false,
+        return cadre_json_source_fail(source, "/data/test/seed", CADRE_JSON_VALUE,
                                       "data.test.seed must be a whole number from 1 on");
     }
 
     if (json_object_get(job->train, "held_out")) {
         return cadre_json_source_fail(
-            source, "/data/test/fraction", true,
+            source, "/data/test/fraction", CADRE_JSON_KEY,
             "data.test.fraction does not go with \"held_out\" in data.train");
     }
 
@@ -348,7 +355,8 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     json_t *test = json_object_get(data, "test");
 
     if (!train) {
-        return cadre_json_source_fail(source, "/data", false, "\"train\" is missing in data");
+        return cadre_json_source_fail(source, "/data", CADRE_JSON_VALUE,
+                                      "\"train\" is missing in data");
     }
 
     int status = check_description(source, "/data/train", train);
@@ -382,7 +390,7 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     if (label_kind(test) != job->label) {
-        return cadre_json_source_fail(source, "/data/test", false,
+        return cadre_json_source_fail(source, "/data/test", CADRE_JSON_VALUE,
                                       "data.train and data.test differ in label_kind");
     }
 
@@ -402,7 +410,8 @@ fail_optimizer_type(const cadre_json_source_t *source, const char *text)
     };
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
     cadre_auto(cadre_free) char *hint = cadre_suggest_text(text, words, CADRE_COUNT_OF(words));
-    return cadre_json_source_fail(source, "/optimizer/type", false, "%s%s", reason, hint);
+    return cadre_json_source_fail(source, "/optimizer/type", CADRE_JSON_VALUE, "%s%s", reason,
+                                  hint);
 }
 
 static int
@@ -441,14 +450,14 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
         char pointer[POINTER_SIZE];
         snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
         if (!json_is_number(value)) {
-            return cadre_json_source_fail(source, pointer, false,
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                           "optimizer.%s must be a number, not %s", table[i].name,
                                           cadre_json_type_text(value));
         }
 
         if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
             cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-            return cadre_json_source_fail(source, pointer, false, "%s", reason);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s", reason);
         }
 
         json_object_set(job->optimizer_parameters, table[i].name, value);

@@ -50,14 +50,15 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
     snprintf(pointer, sizeof(pointer), "/model/%s", into->key);
     size_t count = json_array_size(array);
     if (!json_is_array(array) || count < into->count_min) {
-        return cadre_json_source_fail(source, pointer, false,
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                       "model.%s must be an array such as %s", into->key,
                                       into->example);
     }
 
     if (count > into->count_max) {
-        return cadre_json_source_fail(source, pointer, false, "model.%s has %zu numbers, over %zu",
-                                      into->key, count, into->count_max);
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "model.%s has %zu numbers, over %zu", into->key, count,
+                                      into->count_max);
     }
 
     for (size_t i = 0; i < count; i++) {
@@ -65,7 +66,7 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
         int64_t value = json_integer_value(number);
         if (!json_is_integer(number) || value < 1 || value > CADRE_LAYER_WIDTH_MAX) {
             snprintf(pointer, sizeof(pointer), "/model/%s/%zu", into->key, i);
-            return cadre_json_source_fail(source, pointer, false,
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                           "model.%s[%zu]: %s must be a whole number in 1 to %d",
                                           into->key, i, into->one, CADRE_LAYER_WIDTH_MAX);
         }
@@ -98,12 +99,12 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
 
     /* Only these models give the dimensions of a row a meaning. */
     if (job->model == CADRE_MODEL_CNN && job->input_rank != 3) {
-        return cadre_json_source_fail(source, "/model/input", false,
+        return cadre_json_source_fail(source, "/model/input", CADRE_JSON_VALUE,
                                       "model.input: an image is [height, width, channels]");
     }
 
     if (sequence && job->input_rank != 2) {
-        return cadre_json_source_fail(source, "/model/input", false,
+        return cadre_json_source_fail(source, "/model/input", CADRE_JSON_VALUE,
                                       "model.input: a sequence is [positions, numbers of each]");
     }
 
@@ -115,13 +116,13 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
 {
     size_t count = json_array_size(layers);
     if (!json_is_array(layers)) {
-        return cadre_json_source_fail(source, "/model/layers", false,
+        return cadre_json_source_fail(source, "/model/layers", CADRE_JSON_VALUE,
                                       "model.layers must be an array of objects such as "
                                       "{\"type\": \"dense\", \"units\": 64}");
     }
 
     if (count > CADRE_JOB_LAYERS_MAX) {
-        return cadre_json_source_fail(source, "/model/layers", false,
+        return cadre_json_source_fail(source, "/model/layers", CADRE_JSON_VALUE,
                                       "model.layers has %zu layers, over %d", count,
                                       CADRE_JOB_LAYERS_MAX);
     }
@@ -152,12 +153,14 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
         if (there && !(keys[i].types & type)) {
             char pointer[POINTER_SIZE];
             snprintf(pointer, sizeof(pointer), "/model/%s", keys[i].key);
-            return cadre_json_source_fail(
-                source, pointer, true, "a model of type \"%s\" has no \"%s\"", word, keys[i].key);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_KEY,
+                                          "a model of type \"%s\" has no \"%s\"", word,
+                                          keys[i].key);
         }
         if (!there && (keys[i].required & type)) {
-            return cadre_json_source_fail(source, "/model", false, "\"%s\" is missing in model: %s",
-                                          keys[i].key, keys[i].why);
+            return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
+                                          "\"%s\" is missing in model: %s", keys[i].key,
+                                          keys[i].why);
         }
     }
 
@@ -168,13 +171,13 @@ static int
 check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
 {
     if (job->model == CADRE_MODEL_LINEAR && job->label != CADRE_JOB_VALUE) {
-        return cadre_json_source_fail(source, "/model/type", false,
+        return cadre_json_source_fail(source, "/model/type", CADRE_JSON_VALUE,
                                       "a linear model needs \"label_kind\": \"value\" in "
                                       "data.train; for classes use \"logistic\" or \"mlp\"");
     }
 
     if (job->model == CADRE_MODEL_LOGISTIC && job->label == CADRE_JOB_VALUE) {
-        return cadre_json_source_fail(source, "/model/type", false,
+        return cadre_json_source_fail(source, "/model/type", CADRE_JSON_VALUE,
                                       "a logistic model needs classes, but label_kind in "
                                       "data.train is \"value\": use \"linear\" or \"mlp\"");
     }
@@ -187,8 +190,8 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
     const json_t *model = json_object_get(source->root, "model");
     if (!json_object_get(model, "type")) {
-        return cadre_json_source_fail(source, "/model", false, "\"type\" is missing in model: %s",
-                                      CADRE_MODEL_WORDS);
+        return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
+                                      "\"type\" is missing in model: %s", CADRE_MODEL_WORDS);
     }
 
     int status = check_keys(job, source, model);
@@ -207,7 +210,7 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     if (job->model == CADRE_MODEL_TRANSFORMER && job->width % job->heads != 0) {
-        return cadre_json_source_fail(source, "/model", false,
+        return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
                                       "model.heads: %lld heads do not divide model.width, %lld",
                                       (long long)job->heads, (long long)job->width);
     }

@@ -75,11 +75,11 @@ cadre_json_source_fini(cadre_json_source_t *self)
 }
 
 int
-cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, bool key,
+cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, cadre_json_half_t half,
                        const char *format, ...)
 {
     cadre_json_position_t position = {.line = 1, .column = 1};
-    cadre_json_position(self->text, pointer, key, &position);
+    cadre_json_position(self->text, pointer, half == CADRE_JSON_KEY, &position);
     char text[CADRE_ERROR_TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -153,7 +153,7 @@ fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *k
 
     place[length] = '\0';
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
-    return cadre_json_source_fail(self, place, true, "unknown key \"%.64s\" in %s%s", key,
+    return cadre_json_source_fail(self, place, CADRE_JSON_KEY, "unknown key \"%.64s\" in %s%s", key,
                                   *field ? field : "the job", suggestion);
 }
 

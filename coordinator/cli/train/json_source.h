@@ -9,11 +9,16 @@
 #define CADRE_COORDINATOR_CLI_TRAIN_JSON_SOURCE_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "common/base/status.h"
 
 enum { CADRE_JSON_SOURCE_SIZE_MAX = 1 << 20 }; /* bytes of a file; a larger one is refused */
+
+/* Which half of a member of an object a mistake is in. */
+typedef enum {
+    CADRE_JSON_VALUE,
+    CADRE_JSON_KEY,
+} cadre_json_half_t;
 
 typedef struct {
     char *file; /* as the user gave it, for messages */
@@ -29,25 +34,25 @@ int cadre_json_source_open(cadre_json_source_t *self, const char *path);
 /* Opens a text in memory; `file` is its name in messages. */
 int cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char *text);
 
-/* Harmless on a zeroed struct. */
+/* Frees file, text and values; harmless on a zeroed struct. */
 void cadre_json_source_fini(cadre_json_source_t *self);
 
-/* CADRE_ECONFIG with "file:line:column: ..." of what `pointer` names: its key when `key`, else its
- * value. */
-int cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, bool key,
-                           const char *format, ...) CADRE_PRINTF(4, 5);
+/* Fails with CADRE_ECONFIG and "file:line:column: ..." of the key or the value that `pointer`
+ * names. */
+int cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer,
+                           cadre_json_half_t half, const char *format, ...) CADRE_PRINTF(4, 5);
 
-/* "/model/layers/0/type" as messages have it: "model.layers[0].type"; indexes count from 0. Freed
- * by the caller. */
+/* Returns a pointer as messages have it: "model.layers[0].type" for "/model/layers/0/type"; indexes
+ * count from 0. Freed by the caller. */
 char *cadre_json_source_field(const char *pointer);
 
-/* CADRE_ECONFIG at the first member of the object at `pointer` that is not one of `count` `known`
- * keys, with the nearest known one, or all when none is near; 0 when there is none. NULL entries of
- * `known` are skipped. */
+/* Checks the keys of the object at `pointer`: fails with CADRE_ECONFIG at the first one that is not
+ * among the `count` `known` keys, with the nearest known key, or all of them when none is near.
+ * NULL entries of `known` are skipped. */
 int cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointer,
                                  const json_t *object, const char *const *known, size_t count);
 
-/* "a string", "an object" and so on, for messages. */
+/* Returns "a string", "an object" and so on, for messages. */
 const char *cadre_json_type_text(const json_t *value);
 
 #endif

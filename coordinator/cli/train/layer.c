@@ -100,7 +100,8 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     const char *word = json_string_value(value);
     if (!word) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", field,
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s must be a string, not %s", field,
                                       cadre_json_type_text(value));
     }
 
@@ -114,8 +115,8 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
     }
 
     cadre_auto(cadre_free) char *hint = cadre_suggest_text(word, words, count);
-    return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s%s", field,
-                                  word, list, hint);
+    return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                  "%s: \"%.64s\" is none of %s%s", field, word, list, hint);
 }
 
 static bool
@@ -131,6 +132,8 @@ has_type(const json_t *value, kind_t kind)
     }
 }
 
+/* Reads the value of the key with this number into the layer; fails, at its place in the file, if
+ * the value is of the wrong type, no known word or out of range. */
 static int
 read_value(const cadre_json_source_t *source, const char *pointer, size_t number,
            const json_t *value, cadre_layer_t *layer)
@@ -157,14 +160,15 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
 
     if (!has_type(value, kind)) {
         static const char *const wanted[] = {"a whole number", "a number", "true or false"};
-        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
-                                      wanted[kind], cadre_json_type_text(value));
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s must be %s, not %s",
+                                      field, wanted[kind], cadre_json_type_text(value));
     }
 
     double amount = kind == SWITCH ? (double)json_is_true(value) : json_number_value(value);
     if (kind != SWITCH && !(amount >= keys[number].low && amount <= keys[number].high)) {
-        return cadre_json_source_fail(source, pointer, false, "%s: %.15g is not in %.15g to %.15g",
-                                      field, amount, keys[number].low, keys[number].high);
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s: %.15g is not in %.15g to %.15g", field, amount,
+                                      keys[number].low, keys[number].high);
     }
 
     store(layer, number, amount);
@@ -179,7 +183,7 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     const json_t *type_value = json_object_get(object, "type");
     if (!type_value) {
-        return cadre_json_source_fail(source, pointer, false,
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                       "%s: a layer is an object with a \"type\"", field);
     }
 
@@ -205,8 +209,9 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         const json_t *value = known[i + 1] ? json_object_get(object, known[i + 1]) : NULL;
         if (!value && known[i + 1] && keys[i].required) {
-            return cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s (%s)",
-                                          keys[i].key, field, types[type]);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                          "\"%s\" is missing in %s (%s)", keys[i].key, field,
+                                          types[type]);
         }
 
         if (!value) {
@@ -222,7 +227,7 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
 
     if (read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
         snprintf(place, sizeof(place), "%s/padding", pointer);
-        return cadre_json_source_fail(source, place, false,
+        return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
                                       "%s.padding: %lld is not below the kernel, %lld", field,
                                       (long long)read.padding, (long long)read.size);
     }

@@ -174,6 +174,7 @@ variable_options(const cadre_job_t *job)
     return options;
 }
 
+/* Creates one variable of the network in the job, and adds it to the model. */
 static int
 create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
                 cadre_variable_options_t options, cadre_model_t *model)

@@ -241,6 +241,7 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_add(p, self->x, cadre_op_dropout(p, y, rate, self->training));
 }
 
+/* Adds a layer of any type, whose output becomes `self->x`. */
 static void
 add_any(cadre_network_t *self, const cadre_layer_t *layer)
 {

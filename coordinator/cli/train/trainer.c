@@ -37,6 +37,7 @@ typedef struct {
 
 /* --- how it goes --- */
 
+/* Brings the figures of the progress line up to date. */
 static void
 update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 {
@@ -187,6 +188,7 @@ make_plan(trainer_t *self)
     return 0;
 }
 
+/* Waits for the ps and workers, then makes the datasets, the model and the plan of the training. */
 static int
 set_up(trainer_t *self)
 {

@@ -18,6 +18,7 @@ parameters_json(const cadre_parameter_t *table, const double *values, size_t cou
     return object;
 }
 
+/* Fills in the manifest's entry of one variable. */
 static void
 fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
 {

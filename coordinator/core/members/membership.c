@@ -145,6 +145,8 @@ needs_place(const cadre_member_t *member, uint64_t index, cadre_member_t *const 
     return member->task.index == CADRE_INDEX_ANY && (index == CADRE_INDEX_ANY || taken);
 }
 
+/* Gives a ps the place that it asks for; a free place if it has no index of its own
+ * (CADRE_INDEX_ANY) and asks for none, or for one that is taken. */
 static int
 take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 {
@@ -198,6 +200,7 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     return 0;
 }
 
+/* Gives a new member its place, by role and index. */
 static int
 take_place(cadre_membership_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
 {

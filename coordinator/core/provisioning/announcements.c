@@ -68,6 +68,7 @@ send_kept(cadre_announcements_t *self, const cadre_member_t *member, cadre_outbo
     cadre_outbox_repeat(&self->links.effects->outbox, entry);
 }
 
+/* Sends a worker a FUNCTION, which is encoded once for all workers. */
 static void
 send_function(cadre_announcements_t *self, const cadre_member_t *member, cadre_function_t *function)
 {

@@ -107,6 +107,7 @@ chunks_size_bytes(const cadre_message_t *message)
     return size_bytes;
 }
 
+/* Takes the VALUES of one partition, and copies them to their place in operation->target. */
 static void
 on_values(void *context, uint64_t part, const cadre_message_t *reply, int status)
 {
@@ -210,6 +211,7 @@ cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variab
 
 /* --- count --- */
 
+/* Takes a shard's counters, for the totals in operation->target. */
 static void
 on_count(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {

@@ -16,6 +16,7 @@ is_suspect(const cadre_resource_t *resource)
 
 /* --- who is told --- */
 
+/* Sends a worker the RESOURCE that tells it to build. */
 static void
 send_resource(cadre_resources_t *self, const cadre_member_t *worker,
               const cadre_resource_t *resource)

@@ -42,6 +42,7 @@ find_answer(const cadre_dataset_t *dataset, const cadre_member_t *worker)
     return NULL;
 }
 
+/* Adds the first answer of a worker about a dataset. */
 static cadre_data_answer_t *
 add_answer(cadre_worker_admission_t *self, cadre_dataset_t *dataset, const cadre_member_t *worker,
            const cadre_dataset_ready_message_t *ready)

@@ -92,6 +92,7 @@ cadre_cuda_slot_stream(cadre_cuda_slot_t *self)
 
 /* ---- memory ---- */
 
+/* Makes the slot's device memory at least so large; what was kept in it is lost. */
 static int
 grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
 {

@@ -63,6 +63,7 @@ constant_value(const cadre_plan_t *plan, int index)
     return NULL;
 }
 
+/* Copies the plan's constants to the device, where they stay as long as the execution. */
 static int
 copy_constants(cadre_execution_t *self)
 {

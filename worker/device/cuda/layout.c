@@ -25,6 +25,7 @@ add_input(cadre_layout_input_t **inputs, int *count, const cadre_plan_value_t *v
         (cadre_layout_input_t){.index = value->place.index, .size_bytes = value->size_bytes};
 }
 
+/* Gives the seed and each variable and argument that is used a place in the block of inputs. */
 static void
 place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
 {
