@@ -35,7 +35,7 @@ int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *
  * again, or mounted. As cadre_lock_file_open; on failure what was held is held still. */
 int cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job);
 
-/* Lets go of it. Harmless on a zeroed struct. */
+/* Releases the lock. Harmless on a zeroed struct. */
 void cadre_lock_file_close(cadre_lock_file_t *self);
 
 #endif

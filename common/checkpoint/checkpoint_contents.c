@@ -15,7 +15,7 @@
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/tensor/tensor.h"
 
-/* One kind of one variable while the shards are read. */
+/* The elements of one kind (values, or a slot) of a variable, while the shards are read. */
 typedef struct {
     cadre_checkpoint_content_t content;
     size_t before; /* index of the variable's kind found before this one, NONE for the first */
@@ -129,7 +129,8 @@ visit(void *context, const cadre_shard_chunk_t *chunk)
     const cadre_manifest_variable_t *variable =
         cadre_checkpoint_reader_variable(self->reader, chunk->variable);
     if (!variable) {
-        return 0; /* it was being created when the snapshots were taken: nobody will read it */
+        return 0; /* the variable was being created when the snapshots were taken: no restore will
+                     read it */
     }
 
     size_t kind = find_kind(self, variable, chunk);

@@ -18,7 +18,7 @@
 
 typedef struct cadre_checkpoint_reader cadre_checkpoint_reader_t;
 
-/* One kind of one variable, summed over all shards. */
+/* The elements of one kind (values, or a slot) of a variable, summed over all shards. */
 typedef struct {
     const char *variable;
     char kind[CADRE_CHECKPOINT_KIND_SIZE_MAX + 1];

@@ -30,7 +30,7 @@ typedef struct {
     int64_t count;
 } cadre_checkpoint_range_t;
 
-/* Which file, and what it must be. */
+/* A shard's file, and the size and hash that it must have. */
 typedef struct {
     int directory_fd; /* open while the file is being opened */
     const char *name; /* of the file in the folder; a symbolic link is refused */

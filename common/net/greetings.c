@@ -7,7 +7,7 @@
 
 enum {
     PROBES = 8, /* places that an address may have */
-    SHARED = 0, /* of those that find none, and of nobody else */
+    SHARED = 0, /* of connections that find none free, and of no others */
     COST_US = 1000000 / CADRE_GREETINGS_RATE,
     EMPTY_US = COST_US * CADRE_GREETINGS_BURST, /* until an empty bucket is full */
 };

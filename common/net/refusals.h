@@ -23,7 +23,7 @@ typedef struct {
                      there is none to come */
 } cadre_refusals_t;
 
-/* One more whose handshake failed. */
+/* Counts a connection whose handshake failed. */
 void cadre_refusals_add_strange(cadre_refusals_t *self);
 
 /* Writes the pairs of an event connections_refused into `pairs` of CADRE_REFUSALS_TEXT_SIZE bytes;

@@ -30,7 +30,7 @@ cadre_chunk_t *cadre_chunk_new_copy(const void *bytes, size_t size_bytes);
 cadre_chunk_t *cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *owner),
                                        void *owner);
 
-/* One more reference; returns `self`. */
+/* Adds a reference; returns `self`. */
 cadre_chunk_t *cadre_chunk_ref(cadre_chunk_t *self);
 
 /* Drops the caller's reference and nulls the pointer; the last one frees the bytes. NULL inside is

@@ -6,9 +6,9 @@
 
 typedef struct {
     cadre_sending_t *sending;
-    size_t held_bytes;  /* as it was looked at last */
-    uint64_t moving_ms; /* when it was seen to become less, or began */
-    bool was_given;     /* an answer since it was looked at last */
+    size_t held_bytes;  /* bytes of answers that the peer had not taken at the last look */
+    uint64_t moving_ms; /* when `held_bytes` was last seen to fall, or began */
+    bool was_given;     /* the peer was given an answer since the last look */
     bool has_read;
     uint64_t asked_ms;
 } peer_t;
@@ -26,9 +26,9 @@ struct cadre_admission {
     size_t capacity;
     bool has_looked; /* at all peers, at this time: */
     uint64_t looked_ms;
-    size_t total_bytes;   /* that peers hold, */
-    size_t sending_bytes; /* those that read, */
-    size_t unread_bytes;  /* those that never did, or do not any more */
+    size_t total_bytes;   /* bytes of answers that peers have not taken, */
+    size_t sending_bytes; /* of these, peers that read, */
+    size_t unread_bytes;  /* and peers that never read, or do not any more */
 };
 
 cadre_admission_t *
@@ -82,12 +82,12 @@ peer_of(cadre_admission_t *self, const cadre_task_t *task)
 cadre_sending_t *
 cadre_admission_sending(cadre_admission_t *self, const cadre_task_t *peer)
 {
-    self->has_looked = false; /* it will hold more */
+    self->has_looked = false; /* the peer will hold more bytes */
     peer_of(self, peer)->was_given = true;
     return peer_of(self, peer)->sending;
 }
 
-/* Looks at what a peer has taken meanwhile; whether it reads. */
+/* Looks at what a peer has taken meanwhile; returns whether it reads. */
 static bool
 reads(peer_t *peer, uint64_t now_ms)
 {

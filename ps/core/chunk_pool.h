@@ -30,7 +30,8 @@ cadre_chunk_pool_t *cadre_chunk_pool_new(size_t size_bytes_max);
 
 void cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p);
 
-/* A chunk of exactly `size_bytes` that nobody else holds; its bytes are arbitrary. */
+/* Returns a chunk of exactly `size_bytes` to which there is no other reference; its bytes are
+ * arbitrary. */
 cadre_chunk_t *cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes);
 
 /* Takes over the caller's reference. */

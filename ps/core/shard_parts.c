@@ -16,9 +16,10 @@ struct cadre_shard_parts {
     cadre_chunk_pool_t *pool;
     cadre_u64_map_t parts;     /* by cadre_partition_key */
     cadre_u64_map_t variables; /* the first part of each; the others follow by `next` */
-    uint64_t dropped;    /* the highest id that a DROP named: none up to it is made any more */
-    uint64_t size_bytes; /* values and slots of all parts */
-    cadre_named_part_t *named; /* by the list at hand */
+    uint64_t dropped;          /* the highest id that a DROP named: no variable up to it is made any
+                            more */
+    uint64_t size_bytes;       /* values and slots of all parts */
+    cadre_named_part_t *named; /* the parts that the last list named */
     size_t named_capacity;
     uint64_t named_last; /* counts such lists for cadre_shard_part_t.named */
 };
@@ -91,7 +92,8 @@ draw(const cadre_shard_parts_t *self, cadre_partition_t *partition)
     }
 }
 
-/* What the partition will take of the shard's memory, before a byte of it is taken. */
+/* Returns the bytes that a partition will take of the shard's memory, before any of them is taken.
+ */
 static int
 measure(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, uint64_t *size_bytes)
 {

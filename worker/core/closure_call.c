@@ -9,7 +9,7 @@
 #include "common/wire/record_list.h"
 #include "common/wire/tensor_list.h"
 
-/* Whether every dataset is named by a number that one can have. */
+/* Returns whether the ids of all datasets that the CLOSURE names are possible ones. */
 static bool
 names_datasets(const cadre_closure_message_t *closure)
 {
@@ -109,7 +109,7 @@ cadre_closure_call_value_count(const cadre_closure_call_t *self)
     return cadre_taken_value_list_view(&self->message.closure.values).count;
 }
 
-/* The tensors of a message as a list; borrowed. */
+/* Returns the tensors of a message as a list; borrowed. */
 static cadre_tensor_list_t
 told_by(const cadre_message_t *message)
 {
@@ -163,7 +163,7 @@ cadre_closure_call_give_holdings(cadre_closure_call_t *self, const cadre_holding
     self->holdings = holdings;
 }
 
-/* A copy of a value that is here. */
+/* Returns a copy of a value that this worker has kept. */
 static int
 copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
 {
@@ -181,7 +181,7 @@ copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
     return status;
 }
 
-/* Puts the values that are here between those that were told. */
+/* Merges the kept values with those that came in the message, in the order of the arguments. */
 static int
 insert_values(const cadre_closure_call_t *self, cadre_tensor_t **tensors, size_t *count)
 {

@@ -28,7 +28,7 @@ cadre_holding_t *cadre_holding_new(const char *name);
 /* Calls the destructor. */
 void cadre_holding_destroy(cadre_holding_t **self_p);
 
-/* Takes what the function has put; what it put before is destroyed. */
+/* Takes the object that the building function has put; destroys the object that it put before. */
 void cadre_holding_put(cadre_holding_t *self, void *pointer, cadre_destructor_t destructor);
 
 /* The result that closures call `argument`, "RESOURCE.RESULT", or NULL. */

@@ -183,7 +183,7 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
     cadre_worker_effects_take_hurry(&self->effects);
 }
 
-/* The session is over: what slots still hold is cancelled, the rest dropped. */
+/* Ends the session: cancels the runs that slots still hold, and drops the others. */
 static void
 end(cadre_worker_core_t *self, cadre_worker_event_kind_t kind, const cadre_session_effect_t *effect)
 {
@@ -194,7 +194,7 @@ end(cadre_worker_core_t *self, cadre_worker_event_kind_t kind, const cadre_sessi
     cadre_worker_effects_emit(&self->effects, &event);
 }
 
-/* Does what the session wants done: after everything that it is told. */
+/* Carries out the effects of the session; called after all that the session is told. */
 static void
 obey(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -224,8 +224,8 @@ obey(cadre_worker_core_t *self, uint64_t now_ms)
     }
 }
 
-/* A job with more ps than there are descriptors for is not ours: their connections are not even
- * tried without one, and nobody says so. */
+/* Returns whether there are descriptors for the connections to all ps of the job; else refuses the
+ * job. Without a descriptor ZeroMQ does not even try to connect, and does not say so. */
 static bool
 has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
 {
@@ -240,7 +240,7 @@ has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
     return false;
 }
 
-/* Everything of the session before is void: another coordinator knows nothing of it. */
+/* Forgets everything of the session before, of which another coordinator knows nothing. */
 static void
 begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 {
@@ -328,7 +328,7 @@ cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason, uint64_
     obey(self, now_ms);
 }
 
-/* Whether it drains and nothing is left to wait for. */
+/* Returns whether this worker drains and has nothing left to wait for. */
 static bool
 has_drained(const cadre_worker_core_t *self)
 {
@@ -348,7 +348,7 @@ values_at(cadre_worker_core_t *self, uint64_t now_ms)
 
 /* --- time --- */
 
-/* Begins the builds that are due; when the next one is. */
+/* Begins the builds of resources that are due; returns when the next is. */
 static uint64_t
 build(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -449,7 +449,7 @@ cadre_worker_core_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_fai
 
 /* --- what comes in --- */
 
-/* Tells the coordinator what became of a dataset. */
+/* Sends DATASET_READY: whether this worker could open a dataset, and which rows it has. */
 static void
 say_ready(cadre_worker_core_t *self, const cadre_dataset_entry_t *entry)
 {

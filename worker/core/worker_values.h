@@ -36,7 +36,7 @@ typedef struct {
     uint64_t sent; /* each once */
     uint64_t abandoned;
     uint64_t pending;
-    uint64_t repeated; /* times that one was sent again */
+    uint64_t repeated; /* how many times a PUSH was sent again */
 } cadre_push_totals_t;
 
 typedef struct cadre_worker_values cadre_worker_values_t;
@@ -90,7 +90,8 @@ void cadre_worker_values_told(cadre_worker_values_t *self, uint32_t shard);
 /* Drops the cached values of variables that are gone. */
 void cadre_worker_values_forget_gone(cadre_worker_values_t *self);
 
-/* Whether the shard may be served elsewhere: a request came back fenced, or is not answered. */
+/* Returns whether the shard may be served elsewhere: a request came back fenced, or is not
+ * answered. */
 bool cadre_worker_values_doubts(const cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms);
 
 /* The shards that cannot be reached. */

@@ -20,7 +20,7 @@ struct cadre_device {
     char *excuse; /* or NULL */
 };
 
-/* A plan and what it was made for. */
+/* A plan, and the program and shapes that it was made for. */
 typedef struct {
     uint64_t program_hash;
     int64_t symbol_values[CADRE_SYMBOLS_MAX];
@@ -311,7 +311,7 @@ find_entry(cadre_slot_t *self, uint64_t hash, const int64_t *symbol_values)
     return NULL;
 }
 
-/* A place for one more plan: a new one, or that of the plan unused for longest. */
+/* Returns the place for one more plan: an unused one, or that of the plan unused for longest. */
 static entry_t *
 free_entry(cadre_slot_t *self)
 {
@@ -415,7 +415,8 @@ make_results(const cadre_plan_t *plan, const cadre_slot_run_t *run)
     return 0;
 }
 
-/* A run has failed on the device. */
+/* Ends a run that has failed on the device: drops its results, and names its program in the text.
+ */
 static int
 fail(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t *plan, int status)
 {

@@ -47,7 +47,7 @@ typedef struct {
     size_t offset; /* of CADRE_PLACE_ARENA: in the arena */
 } cadre_plan_place_t;
 
-/* One per node of the program. */
+/* A value of the plan: one for each node of the program. */
 typedef struct {
     cadre_dtype_t dtype;
     int rank;

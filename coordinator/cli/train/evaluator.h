@@ -20,7 +20,8 @@
 enum {
     CADRE_EVALUATOR_POLL_MS = 500,     /* between looks for a newer checkpoint */
     CADRE_EVALUATOR_SAY_MS = 30000,    /* between words that none has come */
-    CADRE_EVALUATOR_AGAIN_MS = 2000,   /* until one that looked damaged is looked at again */
+    CADRE_EVALUATOR_AGAIN_MS = 2000,   /* until a checkpoint that looked damaged is looked at
+                                          again */
     CADRE_EVALUATOR_ASSIGN_MS = 60000, /* for one variable; then 124 */
     CADRE_EVALUATOR_TRIES = 10,        /* checkpoints that vanish in a row; then 75 */
 };

@@ -36,7 +36,7 @@ void cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure);
 /* Counts a closure that failed before it was begun. */
 void cadre_begun_note_refused(cadre_begun_t *self);
 
-/* Takes out one that has ended. */
+/* Takes out a closure that has ended. */
 void cadre_begun_end(cadre_begun_t *self, uint64_t id);
 
 /* Returns the closure with this id, NULL when none was begun or it has ended. */

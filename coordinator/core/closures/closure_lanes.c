@@ -31,7 +31,7 @@ add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
     return lane;
 }
 
-/* Returns some closure of the lane, NULL where it is empty. */
+/* Returns any closure of a lane; NULL when it is empty. */
 static cadre_closure_t *
 first_of(const cadre_closure_lane_t *lane)
 {

@@ -74,7 +74,7 @@ cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uin
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);
 
-/* Some closure; one that names this resource. NULL: there is none. */
+/* Return any queued closure; a queued closure that names this resource. NULL: there is none. */
 cadre_closure_t *cadre_closure_lanes_any(const cadre_closure_lanes_t *self);
 cadre_closure_t *cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource);
 

@@ -97,7 +97,7 @@ insist(cadre_membership_t *self, uint64_t *last, const cadre_task_t *task)
     *last = task->incarnation;
 }
 
-/* Room for worker `index`. */
+/* Makes room in the lists for worker number `index`. */
 static void
 grow_workers(cadre_membership_t *self, uint32_t index)
 {
@@ -124,7 +124,7 @@ grow_workers(cadre_membership_t *self, uint32_t index)
     self->worker_capacity = capacity;
 }
 
-/* The first place that nobody has; `count` when there is none. */
+/* Returns the first place that no task has; `count` when there is none. */
 static uint32_t
 free_index(cadre_member_t *const *places, uint32_t count)
 {
@@ -187,7 +187,8 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     self->workers[index] = member;
     insist(self, &self->worker_last[index], &member->task);
     self->worker_count++;
-    if (self->died[index] == member->task.incarnation) { /* it was only cut off */
+    if (self->died[index] == member->task.incarnation) { /* the process that counted as dead was
+                                                            only cut off */
         self->records[index].deaths--;
         self->died[index] = 0;
     }
@@ -388,11 +389,11 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
 
     *due_ms = self->look_ms;
     if (now_ms < self->look_ms) {
-        return NULL; /* whoever was heard since is due later still */
+        return NULL; /* members that were heard since are due later still */
     }
 
     self->look_ms = now_ms;
-    uint64_t look_ms = now_ms + suspect_ms; /* by when one that was suspect may be so again */
+    uint64_t look_ms = now_ms + suspect_ms; /* when the next member may become suspect */
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
         if (now_ms >= member->heard_ms + lease_ms) {
             return member;
@@ -407,7 +408,7 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
     return NULL;
 }
 
-/* How long all workers that there were have lived, and how many died. */
+/* Returns how long all workers so far have lived, and how many of them died. */
 static cadre_record_t
 record_of_all(const cadre_membership_t *self, uint64_t now_ms)
 {

@@ -63,7 +63,7 @@ cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre_send
 
     self->dropped += count;
     if (self->due_ms > self->effects->now_ms) {
-        return; /* a flood of them is told in one line now and then */
+        return; /* a flood of refused messages is logged in one line now and then */
     }
 
     self->due_ms = self->effects->now_ms + CADRE_DROPPED_LOG_MS;

@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 
-enum { LOOK_MS = 200 }; /* between two looks at what waits */
+enum { LOOK_MS = 200 }; /* between two looks for closures that no worker can run */
 
 void
 cadre_worker_admission_init(cadre_worker_admission_t *self,
@@ -20,7 +20,7 @@ cadre_worker_admission_init(cadre_worker_admission_t *self,
 
 /* --- what workers say of a dataset --- */
 
-/* Whether both could open the dataset and found the same rows there. */
+/* Returns whether two workers could both open the dataset and found the same rows there. */
 static bool
 is_same(const cadre_data_answer_t *left, const cadre_data_answer_t *right)
 {

@@ -42,7 +42,7 @@ cadre_closure_t *cadre_closure_log_first(const cadre_closure_log_t *self);
 /* Returns the youngest, NULL when it is empty. */
 cadre_closure_t *cadre_closure_log_last(const cadre_closure_log_t *self);
 
-/* Returns the one that follows `closure`, which is here; NULL for none. */
+/* Returns the closure that follows `closure`, which is in the log; NULL when it is the last. */
 cadre_closure_t *cadre_closure_log_next(const cadre_closure_log_t *self,
                                         const cadre_closure_t *closure);
 

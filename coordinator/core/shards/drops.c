@@ -63,7 +63,8 @@ fewest_kept(cadre_drops_t *self)
     return self->fewest;
 }
 
-/* Whether nobody can name what drop number `number` took, and no cut holds it. */
+/* Returns whether no closure can name the variable of drop `number` any more, and no open cut holds
+ * it. */
 static bool
 is_needless(cadre_drops_t *self, uint64_t number, uint64_t cut)
 {

@@ -362,7 +362,7 @@ first_point(const cadre_shard_recovery_t *self)
     return point;
 }
 
-/* Restores a shard that is there, or half restored, from `point`. */
+/* Restores a shard from `point`, whatever its ps holds or has restored so far. */
 static void
 take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
 {
@@ -716,7 +716,7 @@ cadre_recovery_tick(cadre_shard_recovery_t *self, const cadre_recovery_turn_t *t
     return due_ms;
 }
 
-/* Who is to be asked for `shard`; nobody while it is away. */
+/* Returns the ps that the recovery's requests for `shard` go to; none while the shard is away. */
 static cadre_shard_target_t
 repair_target(const cadre_shard_recovery_t *self, uint32_t shard)
 {

@@ -30,7 +30,7 @@ bool cadre_held_has(const cadre_held_t *self, const cadre_layout_input_t *variab
  * NULL: all unknown. */
 void cadre_held_set(cadre_held_t *self, const cadre_layout_t *layout, const uint64_t *versions);
 
-/* Nothing is there for certain. */
+/* Forgets what the device's memory holds. */
 void cadre_held_clear(cadre_held_t *self);
 
 #endif
