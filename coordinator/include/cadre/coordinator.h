@@ -280,7 +280,7 @@ typedef struct {
     /* What it begins with. Default: zeros. */
     cadre_initializer_t initializer;
 
-    /* Of random initial values. 0: from the job's seed and the variable's name. */
+    /* Seed of random initial values. 0: from the job's seed and the variable's name. */
     uint64_t seed;
 
     /* How gradients change it. Default: sgd with learning rate 0.01. */
@@ -289,20 +289,21 @@ typedef struct {
     /* How it is cut. Default, as in job files: CADRE_PARTITION_MIN_BYTES. */
     cadre_partitioner_t partitioner;
 
-    /* Of CADRE_PARTITION_FIXED. 0: as many as there are ps. */
+    /* How many parts of CADRE_PARTITION_FIXED. 0: as many as there are ps. */
     int count;
 
-    /* Of MIN_BYTES and MAX_BYTES. 0: CADRE_PARTITION_BYTES. */
+    /* How large parts of MIN_BYTES and MAX_BYTES are. 0: CADRE_PARTITION_BYTES. */
     int64_t bytes;
 
-    /* Of MIN_BYTES and MAX_BYTES. 0: as many as there are ps. */
+    /* The most parts of MIN_BYTES and MAX_BYTES. 0: as many as there are ps. */
     int max_partitions;
 
-    /* Of CADRE_PARTITION_GIVEN, [part_count]. */
+    /* [part_count] for CADRE_PARTITION_GIVEN. */
     const int64_t *parts;
     int part_count;
 
-    /* Not cut, and on the shard of that one's first part. NULL: placed by itself. */
+    /* Another variable, on the shard of whose first part this one is placed, without being cut.
+     * NULL: placed by itself. */
     const cadre_variable_t *colocate_with;
 
     /* Type of its values and gradients between workers and ps: CADRE_BF16 halves the bytes of an
