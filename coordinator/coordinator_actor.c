@@ -450,7 +450,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
 
-    /* Before what holders of withdrawn keys have sent. */
+    /* Before the messages that holders of withdrawn keys have sent. */
     tell_keys(self, now_ms);
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
@@ -502,7 +502,7 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     if (items[1].revents & ZMQ_POLLIN) {
         uint64_t count = 0;
         ssize_t size = read(self->coordinator->gate->wake_fd, &count, sizeof(count));
-        (void)size; /* nothing there: somebody else's wake-up was taken along */
+        (void)size; /* nothing to do: another caller's wake-up was taken along */
     }
 
     if (items[0].revents & ZMQ_POLLIN) {

@@ -76,7 +76,7 @@ typedef struct cadre_manifest {
     char *created; /* wall clock, for people: nothing is decided by it */
     size_t variable_count;
     cadre_manifest_variable_t *variables;
-    cadre_name_map_t variable_names; /* of one that was decoded; else empty */
+    cadre_name_map_t variable_names; /* of a manifest that was decoded; else empty */
     size_t shard_count;              /* shards[k] is shard k */
     cadre_manifest_shard_t *shards;
     json_t *progress; /* the user's object: epoch, data cursor, closure count */

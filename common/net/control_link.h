@@ -2,11 +2,11 @@
  * control_link - a task's connection to its coordinator: dialled for ever, watched, and made anew.
  *
  * Owner:   the actor that holds the core of a ps or worker.
- * Thread:  opened on its owner's creator's, then its owner's, as a socket.
+ * Thread:  opened on the thread that starts the actor, used on the actor's, as a ZeroMQ socket.
  *
- * What the session (common/session/session.h) decides the owner passes on: when to dial again. The
- * link knows whether there is a connection, and says in the log how it stands. What is sent without
- * one is dropped, as everything is said again and HELLO comes first on a new connection.
+ * The session (common/session/session.h) decides when to dial again, and the owner passes that on.
+ * The link knows whether there is a connection, and logs it. Messages that are sent without a
+ * connection are dropped: all that matters is repeated, and HELLO comes first on a new connection.
  */
 #ifndef CADRE_COMMON_NET_CONTROL_LINK_H
 #define CADRE_COMMON_NET_CONTROL_LINK_H
@@ -43,37 +43,38 @@ void cadre_control_link_close(cadre_control_link_t **self_p);
 
 bool cadre_control_link_is_up(const cadre_control_link_t *self);
 
-/* The coordinator's address, as text. */
+/* Returns the coordinator's address, as text. */
 const char *cadre_control_link_address(const cadre_control_link_t *self);
 
-/* Whether the key of the coordinator is still allowed. */
+/* Returns whether the key of the coordinator is still allowed. */
 bool cadre_control_link_is_trusted(const cadre_control_link_t *self);
 
 /* --- waiting --- */
 
-/* The ZeroMQ sockets, for zmq_poll only: that of the messages, and that of what happens to it. Ask
- * anew before each poll: another connection has others. */
+/* Return the ZeroMQ sockets, for zmq_poll only: the one of messages, and its monitor. Ask anew
+ * before each poll: a new connection has new sockets. */
 void *cadre_control_link_handle(cadre_control_link_t *self);
 void *cadre_control_link_monitor_handle(cadre_control_link_t *self);
 
-/* Whether messages wait until the socket can take more. */
+/* Returns whether messages wait until the socket can take more. */
 bool cadre_control_link_is_full(const cadre_control_link_t *self);
 
-/* Timers: dials again after a handshake that failed, and says in the log, ever more seldom, that
- * there is no coordinator. Returns when it wants to be called again at the latest. */
+/* Runs the timers: dials again after a handshake that failed, and logs, ever more seldom, that
+ * there is no coordinator. Returns when it must be called again at the latest. */
 uint64_t cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms);
 
 /* --- messages --- */
 
-/* The next thing that has happened to the connection. */
+/* Returns the next event of the connection. */
 cadre_control_link_event_t cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms);
 
-/* Makes another connection, on another socket: where nobody answers, the ROUTER may still hold the
- * name of an older one. True when it is being made; else the present one stays. */
+/* Makes another connection, on another socket: where no answer comes, the coordinator's ROUTER may
+ * still hold this name for an older connection. True when it is being made; else the present one
+ * stays. */
 bool cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms);
 
-/* The next message, which the caller ends. CADRE_EAGAIN when there is none, CADRE_EMALFORMED and
- * the like for one that was dropped. */
+/* Takes the next message, which the caller ends. CADRE_EAGAIN when there is none, CADRE_EMALFORMED
+ * and the like for a message that was dropped. */
 int cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message);
 
 /* Sends the entry, keeps it while the socket is full, as common/net/peer.h, or drops it where there

@@ -11,7 +11,8 @@ enum { END_SIZE = 16 }; /* kept free for what cadre_log_line_end writes */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
-/* Appends what fits in front of the end; false, and nothing, when it does not. */
+/* Appends the bytes if they fit before the end of the line; else appends nothing and returns false.
+ */
 static bool
 put(cadre_log_line_t *self, const char *bytes, size_t size)
 {

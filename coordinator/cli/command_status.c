@@ -153,7 +153,7 @@ static int
 ask(flags_t *flags, char **text)
 {
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
-    flags->sources.role = "worker"; /* one that has no index of its own */
+    flags->sources.role = "worker"; /* a role whose tasks need no index */
     int status = cadre_security_read(&flags->security);
     if (flags->security.keys) {
         cadre_startup_hold_secrets();

@@ -25,7 +25,8 @@ typedef struct cadre_ps_core cadre_ps_core_t;
 typedef struct {
     cadre_session_options_t session; /* role ps; what it borrows outlives the core, */
     const char *address;             /* as does the address of the data plane */
-    bool folderless;                 /* it may write and read checkpoints nowhere */
+    bool folderless;                 /* no folder is allowed in which it may read or write
+                                        checkpoints */
 } cadre_ps_options_t;
 
 typedef enum {
@@ -34,7 +35,8 @@ typedef enum {
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* cadre_shard_malformed */
-    CADRE_PS_PROBE,     /* have the shard answer with cadre_ps_core_counted, if it still does */
+    CADRE_PS_PROBE,     /* ask the shard for its counters; while it answers, the shell calls
+                           cadre_ps_core_counted */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
                            under way: another session may use the same number */
     CADRE_PS_REDIAL,    /* CADRE_EFFECT_REDIAL; then cadre_ps_core_disconnected */
@@ -55,7 +57,8 @@ typedef struct {
 
 /* What became of writing a snapshot. */
 typedef struct {
-    uint64_t epoch; /* of the session that asked for it; the shell tells only what this one did */
+    uint64_t epoch; /* epoch of the session that asked for the snapshot; the shell tells only of
+                       snapshots that this core asked for */
     uint64_t checkpoint;
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
@@ -65,47 +68,49 @@ typedef struct {
     uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* at the cut */
 } cadre_ps_written_t;
 
-/* A core that is not connected: it says nothing before cadre_ps_core_connected. */
+/* Returns a core that is not connected: it sends nothing before cadre_ps_core_connected. */
 cadre_ps_core_t *cadre_ps_core_new(const cadre_ps_options_t *options);
 void cadre_ps_core_destroy(cadre_ps_core_t **self_p);
 
 cadre_outbox_t *cadre_ps_core_outbox(cadre_ps_core_t *self);
 bool cadre_ps_core_event(cadre_ps_core_t *self, cadre_ps_event_t *event);
 
-/* The coordinator of the session, for whom the shard's answers to CADRE_PS_MESSAGE are. */
+/* Returns the coordinator of the session, to which the shard answers a CADRE_PS_MESSAGE. */
 cadre_task_t cadre_ps_core_coordinator(const cadre_ps_core_t *self);
 
-/* How it stands with the coordinator. */
+/* Returns what this ps knows of its contact with the coordinator. */
 cadre_session_contact_t cadre_ps_core_contact(const cadre_ps_core_t *self);
 
-/* A message on the control connection; takes it. */
+/* Acts on a message from the control connection; takes it. */
 void cadre_ps_core_receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms);
 
-/* A control message that could not be decoded was dropped. */
+/* Counts a control message as malformed that could not be decoded and was dropped. */
 void cadre_ps_core_malformed(cadre_ps_core_t *self);
 
-/* The control connection came up, again or for the first time: says HELLO. */
+/* Notes that the control connection came up, again or for the first time: sends HELLO. */
 void cadre_ps_core_connected(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* It broke: nothing is said until it is back, or messages to nobody would pile up. */
+/* Notes that the control connection broke: nothing is sent until it is back, or messages would pile
+ * up. */
 void cadre_ps_core_disconnected(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* Timers. Returns when it wants to be called again at the latest; UINT64_MAX for never. */
+/* Runs the timers. Returns when it must be called again at the latest; UINT64_MAX for never. */
 uint64_t cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms);
 
 /* Leaves the session (SIGTERM). */
 void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason, uint64_t now_ms);
 
-/* After LEFT: waits for another session, saying HELLO again. The shard is not needed any more:
- * cadre_shard_begin_session with epoch 0 lets go of it. */
+/* Waits for another session after LEFT, sending HELLO again. The shard is not needed any more:
+ * cadre_shard_begin_session with epoch 0 frees it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* The shard's counters and generation are these by now; `moves`: neither it nor what it waits for
- * stands still. */
+/* Takes the shard's counters and generation. `moves`: the shard makes progress, and so does any
+ * load or write that it waits for. */
 void cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
                            uint64_t generation, bool moves);
 
-/* The snapshot has been written, or not: SNAPSHOT_WRITTEN, said again until CHECKPOINT_END. */
+/* Takes what became of writing a snapshot: sends SNAPSHOT_WRITTEN, and repeats it until
+ * CHECKPOINT_END. */
 void cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written,
                            uint64_t now_ms);
 

@@ -57,7 +57,7 @@ typedef struct {
     bool is_hurried;          /* the coordinator waits for what the next HEARTBEAT tells */
 } cadre_worker_effects_t;
 
-/* Makes the session of the worker, which puts what it says into the outbox. */
+/* Makes the session of the worker, whose messages go into the outbox. */
 void cadre_worker_effects_init(cadre_worker_effects_t *self,
                                const cadre_session_options_t *options);
 

@@ -344,8 +344,9 @@ CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t qu
  *     cadre_node_t right = cadre_op_sum_all(p, cadre_op_correct(p, logits, y));
  */
 
-/* Of logits [.., C] and labels [..] (i32). `smoothed` takes 1 - smoothing of the label and spreads
- * `smoothing` (0 to below 1) evenly over all classes (Szegedy and others 2016). */
+/* Returns the cross entropy of labels [..] (i32) against softmax(logits), logits being [.., C].
+ * `smoothed` takes 1 - smoothing of the label and spreads `smoothing` (0 to below 1) evenly over
+ * all classes (Szegedy and others 2016). */
 CADRE_API cadre_node_t cadre_op_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits,
                                                       cadre_node_t labels);
 CADRE_API cadre_node_t cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self,
@@ -366,8 +367,9 @@ CADRE_API cadre_node_t cadre_op_kl_divergence(cadre_program_t *self, cadre_node_
 /* For the rest, predictions and targets have the same shape, but for a last axis of size 1 that
  * only one of them has; targets may be i32. */
 
-/* Of targets 0 to 1 against sigmoid(logits), without overflow. `smoothed` moves the targets by
- * `smoothing` (0 to below 1) toward one half: t (1 - smoothing) + smoothing / 2. */
+/* Returns the cross entropy of targets from 0 to 1 against sigmoid(logits), computed without
+ * overflow. `smoothed` moves the targets by `smoothing` (0 to below 1) toward one half: t (1 -
+ * smoothing) + smoothing / 2. */
 CADRE_API cadre_node_t cadre_op_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits,
                                                       cadre_node_t targets);
 CADRE_API cadre_node_t cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *self,

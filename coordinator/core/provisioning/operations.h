@@ -22,15 +22,16 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 
-/* What a call of the API has asked of shards. It lives with its caller, who fills in `target` where
- * there is one; zeroed memory has asked nothing. */
+/* The requests that a call of the API has sent to shards. It lives with its caller, who fills in
+ * `target` where it is used; zeroed memory has no requests. */
 typedef struct {
     size_t pending; /* requests without an answer */
     int status;     /* first failure */
     char text[CADRE_TEXT_SIZE_MAX + 64];
     void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
-    const cadre_variable_t *variable; /* read and assign: which */
-    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
+    const cadre_variable_t *variable; /* read and assign: the variable */
+    uint32_t failed;                  /* create: id of the first variable that could not be created;
+                                         0: none */
 } cadre_operation_t;
 
 /* What operations read, and whom they ask: all borrowed for their life. */
@@ -39,7 +40,8 @@ typedef struct {
     const cadre_begun_t *begun;
     const cadre_checkpoint_t *checkpoint; /* says which cut is open */
     cadre_replay_t *replay;               /* keeps assignments */
-    cadre_shard_recovery_t *recovery;     /* counts them, and says what each shard serves */
+    cadre_shard_recovery_t *recovery;     /* numbers assignments, and says which generation each
+                                             shard serves */
     cadre_shard_requests_t *requests;
     cadre_effects_t *effects;
 } cadre_operations_links_t;
@@ -52,8 +54,8 @@ void cadre_operations_init(cadre_operations_t *self, const cadre_operations_link
 
 /* --- what a call waits for --- */
 
-/* Asks the shards to create every part of `variable`; `operation`, which may be of several
- * variables and was zeroed before the first, ends when all have. */
+/* Asks the shards to create every part of `variable`. The operation may be of several variables, is
+ * zeroed before the first, and ends when all are created. */
 void cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
                              cadre_operation_t *operation);
 
@@ -74,12 +76,12 @@ void cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *opera
 
 /* --- what nobody waits for --- */
 
-/* Tells the shards that have a part of `variable` that only closures from before name it, and which
- * checkpoint is the last that holds it. */
+/* Sends RETIRE to the shards of a variable that was dropped: only earlier closures name it, and
+ * which checkpoint is the last that holds it. */
 void cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable);
 
-/* Asks the shards to forget what they may have of `variable`, in front of what is asked from now
- * on. It may go when this returns. */
+/* Asks the shards to forget the parts of `variable` that they have, ahead of all later requests.
+ * The variable may be freed when this returns. */
 void cadre_operations_drop(cadre_operations_t *self, const cadre_variable_t *variable);
 
 #endif

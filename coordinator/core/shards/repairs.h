@@ -34,15 +34,15 @@ typedef struct {
     cadre_effects_t *effects;
 } cadre_repairs_links_t;
 
-/* How a shard is to begin. */
+/* How a shard is to begin: the restore point, and the numbers that RESTORE carries. */
 typedef struct {
     const cadre_restore_point_t *point;
     uint64_t generation;
-    uint64_t base;  /* of its applied window: updates below it do not count any more */
+    uint64_t base;  /* base of its applied window: updates below it count for nothing any more */
     uint64_t ended; /* the newest checkpoint that is not under way any more */
 } cadre_repair_order_t;
 
-/* A shard does not begin as it was asked to. */
+/* Why a shard refuses to begin as it was asked to. */
 typedef struct {
     int status;       /* below 0; 0: there is no refusal */
     const char *text; /* lives as long as the answer */
@@ -51,10 +51,11 @@ typedef struct {
 typedef struct {
     cadre_repairs_links_t links;
     cadre_shard_requests_t requests;
-    uint32_t *pending;       /* [shard_count]: of a repair, not answered; 0: ended, or given up */
-    cadre_refusal_t refusal; /* by the answer that is being taken */
-    int creation_status; /* of variables that are being created: a restored shard has refused what
-                            it had taken before; 0: none has */
+    uint32_t *pending;       /* [shard_count]: requests of the repair that are not answered; 0: it
+                                has ended, or was given up */
+    cadre_refusal_t refusal; /* the refusal in the answer that is being taken */
+    int creation_status; /* why a restored shard refused variables that are being created and that
+                            it had accepted before; 0: no shard did */
     char creation_text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_repairs_t;
 
@@ -62,21 +63,21 @@ void cadre_repairs_init(cadre_repairs_t *self, const cadre_repairs_links_t *link
                         uint32_t shard_count);
 void cadre_repairs_fini(cadre_repairs_t *self);
 
-/* Asks a shard to begin, and nothing of what it was asked before. */
+/* Asks a shard to begin: sends RESTORE and CREATEs, and drops the requests of an earlier repair. */
 void cadre_repairs_begin(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order);
 
 /* Gives a repair up, because the ps is lost: late answers to it count for nothing. */
 void cadre_repairs_give_up(cadre_repairs_t *self, uint32_t shard);
 
-/* Takes an answer; false when it answers nothing that was asked here. A shard that does not begin
- * as it was asked to says so by `refusal`. */
+/* Takes a shard's answer; false when it answers no request of a repair. `refusal` says whether the
+ * shard refuses to begin as it was asked to. */
 bool cadre_repairs_on_answer(cadre_repairs_t *self, uint32_t shard, const cadre_message_t *answer,
                              cadre_refusal_t *refusal);
 
-/* Asks a shard for an assignment again, in a pass of the replay. */
+/* Asks a shard to make an assignment again, in a pass of the replay. */
 void cadre_repairs_repeat(cadre_repairs_t *self, const cadre_replay_assign_t *assign);
 
-/* Forgets which creation was refused: variables are about to be created. */
+/* Forgets which shards have refused to create variables: others are about to be created. */
 void cadre_repairs_begin_creation(cadre_repairs_t *self);
 
 /* Returns RETIRE for one shard: `checkpoint` is the last that holds the variable, 0 where that does

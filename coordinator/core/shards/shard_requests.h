@@ -86,29 +86,33 @@ void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
 bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *reply);
 
-/* Takes the answer to a PROBE: what it does not know goes out again, what is in is answered. */
+/* Takes the answer to a PROBE: requests that the shard does not have are to be sent again, updates
+ * that it has applied count as answered. */
 void cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *message);
 
-/* The data connection to this shard is a new one: what is unanswered goes out again over it. */
+/* Marks the unanswered requests of the data plane to be sent again, because the data connection to
+ * this shard is a new one. */
 void cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard);
 
-/* The ps may not have taken what was sent to it on the control plane: asks after it at once. */
+/* Makes a PROBE on the control plane due at once, because the ps may have lost messages there. */
 void cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard);
 
-/* Since when values are unanswered and nothing has come over the data connection; UINT64_MAX when
- * none are. `size_bytes`: how much is under way. */
+/* Returns since when requests for values are unanswered and nothing has come over the data
+ * connection; UINT64_MAX when there are none. `size_bytes`: how much is under way. */
 uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
                                         size_t *size_bytes);
 
-/* The first shard whose oldest unanswered request is of this context; UINT32_MAX: of none. */
+/* Returns the first shard whose oldest unanswered request has this context; UINT32_MAX: no shard's
+ * has. */
 uint32_t cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context);
 
-/* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
+/* Gives up every request to this shard: `answered` of each is called with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 
-/* Tells this context nothing any more: its requests are dropped, all but ASSIGNs. One part of an
- * assignment may have been made, and a replay would repeat all of them: the rest follows. */
+/* Drops the requests of this context, whose `answered` is not called any more; but ASSIGNs still go
+ * out without it: some parts of an assignment may have been made, and a replay would repeat them
+ * all, so the rest must follow. */
 void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);
 
 #endif
