@@ -53,7 +53,7 @@ struct cadre_coordinator {
     char *resumed_progress;
     cadre_sequences_t resumed_sequences;
     char **resumed_variables;  /* names of what the resumed checkpoint holds */
-    char **resumed_optimizers; /* and the kinds of their optimizers; NULL where none is told */
+    char **resumed_optimizers; /* and the kinds of their optimizers; NULL where it names none */
     size_t resumed_variable_count;
     cadre_name_map_t resumed_names; /* to resumed_variables: the entry of each */
 };

@@ -245,7 +245,7 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
         cadre_assert(to->index < self->link_count); /* the shard's, see shard_requests.c */
         const data_link_t *link = &self->links[to->index];
         if (!link->socket || link->incarnation != to->incarnation) {
-            return 0; /* for a ps that is gone: it will be asked again */
+            return 0; /* for a ps that is gone: retransmitted to the next one */
         }
         return cadre_socket_send(link->socket, NULL, entry->header, entry->chunks,
                                  entry->chunk_count);
@@ -298,7 +298,7 @@ open_link(actor_t *self, data_link_t *link, const char *address)
     return cadre_socket_connect(link->socket, &endpoint);
 }
 
-/* Connects anew to the ps that serves a shard. */
+/* Replaces the connection to the ps that serves a shard. */
 static void
 connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incarnation)
 {

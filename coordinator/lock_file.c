@@ -154,15 +154,15 @@ cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job)
         return 0;
     }
 
-    cadre_lock_file_t anew = {0};
-    int status = cadre_lock_file_open(&anew, self->path, what, job);
+    cadre_lock_file_t renewed = {0};
+    int status = cadre_lock_file_open(&renewed, self->path, what, job);
     if (status < 0) {
         return status;
     }
 
     close(self->fd);
     free(self->path);
-    *self = anew;
+    *self = renewed;
     return 0;
 }
 

@@ -66,8 +66,8 @@ lose(cadre_send_queues_t *self, uint64_t key, int status)
     destroy(queue);
 }
 
-/* Puts the entry, which it takes, behind what waits for its peer. A stranger is told once more when
- * it asks again. */
+/* Puts the entry, which it takes, behind what waits for its peer. A stranger is answered when it
+ * asks again. */
 static void
 queue_up(cadre_send_queues_t *self, queue_t *queue, cadre_outbox_entry_t *entry, uint64_t now_ms)
 {

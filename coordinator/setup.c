@@ -254,8 +254,8 @@ note_damaged(void *context, uint64_t id, const char *reason)
          "checkpoint=%" PRIu64 " why=\"%.300s\" next=\"an older one\"", id, reason);
 }
 
-/* The newest valid checkpoint of the directory, 0 when it holds none. Where there are some and none
- * of them loads, the job does not begin anew as if there had never been any. */
+/* Finds the newest valid checkpoint of the directory, 0 when it holds none. Where there are some
+ * and none of them loads, the job does not start from scratch as if there had never been any. */
 static int
 newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
 {
@@ -276,9 +276,10 @@ newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
         return 0;
     }
 
-    return cadre_fail(CADRE_ECORRUPT,
-                      "%s: none of its %zu checkpoints can be loaded; resume \"never\" begins anew",
-                      self->checkpoint_dir, search.damaged);
+    return cadre_fail(
+        CADRE_ECORRUPT,
+        "%s: none of its %zu checkpoints can be loaded; resume \"never\" starts afresh",
+        self->checkpoint_dir, search.damaged);
 }
 
 /* The checkpoint to resume as a path, NULL for none. */

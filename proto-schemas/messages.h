@@ -229,7 +229,7 @@
     F(STR,  name,        CADRE_NAME_SIZE_MAX)
 
 /* text: why not; with status 0, what is doubtful, or "". classes: highest class + 1, 0 where labels
- * are no classes. skipped: bad lines passed over. hash: of the content of all rows, the same on
+ * are no classes. skipped: bad lines left out. hash: of the content of all rows, the same on
  * every worker whose data are the same. */
 #define CADRE_DATASET_READY_FIELDS(F)                                              \
     F(U64,  id,          UINT32_MAX)                                               \
@@ -243,8 +243,7 @@
     F(U64,  hash,        UINT64_MAX)
 
 /* Many VARIABLEs in one message: `count` of them, of which the first is number `first` + 1 of all
- * there have been. A worker that lacks some before those asks for them; those it has it passes
- * over.
+ * there have been. A worker that lacks some before those asks for them; those it has it skips.
  * Payload: for each its length, u32 little-endian, and its header as if it came alone. */
 #define CADRE_DEFINITIONS_FIELDS(F)                                                \
     F(U64,  first,       UINT64_MAX)                                               \
@@ -400,7 +399,7 @@
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  committed,   1)
 
-/* The shard begins anew at window base `cut`; every CREATE that follows loads its partition from
+/* The shard restarts at window base `cut`; every CREATE that follows loads its partition from
  * the checkpoint at `path` where that holds the variable. An empty path: initial values. The cuts
  * of checkpoints up to `ended` are over: what still names one opens it no more. */
 #define CADRE_RESTORE_FIELDS(F)                                                    \

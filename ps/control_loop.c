@@ -46,10 +46,9 @@ struct cadre_control_loop {
     bool is_probed;   /* the shard was asked for a sign of life and has given none since */
     int64_t probed_ms;
     int signal;
-    uint64_t withdrawals; /* of keys, as far as they were looked at */
-    cadre_ps_figures_t
-        figures;      /* what is told of them over HTTP, but for what is known when asked */
-    int64_t write_ms; /* when a snapshot was given to the store */
+    uint64_t withdrawals;       /* of keys, as far as they were looked at */
+    cadre_ps_figures_t figures; /* for /metrics, but for what is known when asked */
+    int64_t write_ms;           /* when a snapshot was given to the store */
 };
 
 const char *const CADRE_CONTROL_ACTORS[CADRE_CONTROL_ACTOR_COUNT] = {
@@ -477,7 +476,7 @@ watch_connection(cadre_control_loop_t *self)
     }
 }
 
-/* A ps whose coordinator is not trusted any more ends: what it is told may be anybody's. */
+/* A ps whose coordinator is not trusted any more ends: its messages may be anybody's. */
 static void
 watch_keys(cadre_control_loop_t *self)
 {
@@ -493,7 +492,7 @@ watch_keys(cadre_control_loop_t *self)
     }
 }
 
-/* --- what is told over HTTP --- */
+/* --- metrics and probes --- */
 
 /* Publishes the figures when that is due, and has the shard show then that it takes turns. */
 static void

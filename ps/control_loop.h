@@ -42,7 +42,7 @@ typedef struct cadre_control_loop cadre_control_loop_t;
  * cadre_socket_bind and cadre_socket_connect, CADRE_ECONFIG and more as cadre_security_apply. */
 int cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out);
 
-/* The data address that peers are told. */
+/* Returns the data address that peers connect to. */
 const char *cadre_control_loop_address(const cadre_control_loop_t *self);
 
 /* Serves until the session has ended (and options.wait is false) or a signal came; the number of

@@ -580,7 +580,7 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
     cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
-/* A worker whose coordinator or ps is not trusted any more ends: what it is told may be anybody's.
+/* A worker whose coordinator or ps is not trusted any more ends: their messages may be anybody's.
  */
 static void
 watch_keys(cadre_worker_actor_t *self)

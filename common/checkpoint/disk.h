@@ -69,15 +69,15 @@ int cadre_disk_create(int directory_fd, const char *name, const char *path, cons
 
 /* Makes the directory unless it is there, and syncs the one above it: a name that is not on disk
  * takes everything below it along in a crash, and whoever made it may have crashed before this. One
- * above that cannot be opened, or knows no sync, is passed over. CADRE_EIO, CADRE_ENOTFOUND. */
+ * above that cannot be opened, or knows no sync, is skipped. CADRE_EIO, CADRE_ENOTFOUND. */
 int cadre_disk_make_directory(const char *path);
 
 /* CADRE_EIO. Never to be repeated after a failure. */
 int cadre_disk_sync(int fd, const char *path);
 
-/* The same for the names in a directory. Some file systems (network and FUSE ones) know no sync of
- * a directory and say EINVAL or EROFS: there names are as durable as they get, and it is passed
- * over. */
+/* Syncs the names in a directory. Some file systems (network and FUSE ones) know no sync of a
+ * directory and say EINVAL or EROFS: there names are as durable as they get, and the sync is
+ * skipped. */
 int cadre_disk_sync_directory(int fd, const char *path);
 
 #endif

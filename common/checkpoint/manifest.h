@@ -14,9 +14,9 @@
  * trees of JSON at once: that took 9 KB for each. A file that is laid out otherwise is read as
  * well.
  *
- * Parsing treats the file as untrusted: JSON syntax first (so that an edited file is told its
- * line), then the hash, then every field's presence, type and range. A field that is not known is
- * an error: the schema name changes before a field is added.
+ * Parsing treats the file as untrusted: JSON syntax first (so that the error in an edited file
+ * names its line), then the hash, then every field's presence, type and range. A field that is not
+ * known is an error: the schema name changes before a field is added.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_MANIFEST_H
 #define CADRE_COMMON_CHECKPOINT_MANIFEST_H

@@ -324,7 +324,7 @@ give_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cad
     cadre_program_node_t node = {
         .op = adjoint, .input_count = 1, .inputs = {visit->gradient.id - 1}};
     memcpy(node.attributes, visit->node.attributes, sizeof(node.attributes));
-    node.shape = shape_of(walk, cadre_gradient_input(visit, 0)); /* inferred anew for im2col */
+    node.shape = shape_of(walk, cadre_gradient_input(visit, 0)); /* inferred again for im2col */
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 

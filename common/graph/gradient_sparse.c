@@ -44,7 +44,7 @@ give_rows(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadr
         .op = adjoint,
         .input_count = 2,
         .inputs = {visit->gradient.id - 1, visit->node.inputs[1]},
-        /* Inferred anew for take. */
+        /* Inferred again for take. */
         .shape = cadre_program_at(walk->program, cadre_gradient_input(visit, 0))->shape};
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }

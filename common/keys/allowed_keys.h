@@ -11,7 +11,7 @@
  * accepted, which is what kubelet mounts; so are symbolic links of root and this user, and no
  * others.
  *
- * A file that is wrong makes the whole folder wrong. Passing over the file would let a task start
+ * A file that is wrong makes the whole folder wrong. Skipping the file would let a task start
  * that keeps out tasks which should come in, or hide a typing error until a worker is missed.
  *
  * While the folder is wrong no key is added, and a key whose own file is gone or does not hold it

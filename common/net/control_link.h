@@ -1,5 +1,5 @@
 /*
- * control_link - a task's connection to its coordinator: dialled for ever, watched, and made anew.
+ * control_link - a task's connection to its coordinator: dialled for ever, watched, and replaced.
  *
  * Owner:   the actor that holds the core of a ps or worker.
  * Thread:  opened on the thread that starts the actor, used on the actor's, as a ZeroMQ socket.
@@ -51,7 +51,7 @@ bool cadre_control_link_is_trusted(const cadre_control_link_t *self);
 
 /* --- waiting --- */
 
-/* Return the ZeroMQ sockets, for zmq_poll only: the one of messages, and its monitor. Ask anew
+/* Return the ZeroMQ sockets, for zmq_poll only: the one of messages, and its monitor. Ask
  * before each poll: a new connection has new sockets. */
 void *cadre_control_link_handle(cadre_control_link_t *self);
 void *cadre_control_link_monitor_handle(cadre_control_link_t *self);

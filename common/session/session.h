@@ -55,8 +55,8 @@ typedef enum {
 typedef enum {
     CADRE_EFFECT_HELLO,     /* complete the message of cadre_session_hello, and say it */
     CADRE_EFFECT_HEARTBEAT, /* complete the message of cadre_session_heartbeat, and say it */
-    CADRE_EFFECT_REDIAL,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection
-                               anew, on another socket (common/net/socket.h says why) */
+    CADRE_EFFECT_REDIAL,    /* no answer to HELLO for CADRE_MUTE_MS: replace the control connection,
+                               on another socket (common/net/socket.h says why) */
     CADRE_EFFECT_DISOWNED,  /* this task drains, and nothing that it reports is answered any more */
     CADRE_EFFECT_REFUSED,   /* the coordinator does not take this task, now or later, for the reason
                                `text`. `status`: CADRE_EPROTOCOL when the two are of different
@@ -74,7 +74,7 @@ typedef struct {
 /* What a message from the coordinator means for the owner of the session. */
 typedef enum {
     CADRE_NEWS_NONE,      /* nothing: the session has dealt with it, or it was late or of another
-                             session; what matters is said again */
+                             session; what matters is retransmitted */
     CADRE_NEWS_WELCOME,   /* the answer to HELLO: the owner calls cadre_session_begin with it; an
                              owner that cannot begin yet drops it, and is welcomed again */
     CADRE_NEWS_MESSAGE,   /* the message is the owner's to act on. The session has counted an ACK
@@ -182,8 +182,8 @@ void cadre_session_return(cadre_session_t *self, uint64_t now_ms);
 
 /* Begins a turn: returns how long this process itself stood still before it (own stall), 0 for less
  * than CADRE_OWN_STALL_MS. The shell keeps its promise of cadre_session_rest; a process that comes
- * later could hear nobody, so nobody was mute meanwhile. The contact with the coordinator is not
- * excused: the coordinator may have counted this task's silence. */
+ * later could hear nobody, so nobody was unresponsive meanwhile. Contact with the coordinator is
+ * not excused: the coordinator may have counted this task's silence. */
 uint64_t cadre_session_wake(cadre_session_t *self, uint64_t now_ms);
 
 /* Ends a turn: the shell promises to come again at `due_ms` at the latest. */

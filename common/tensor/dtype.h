@@ -3,8 +3,8 @@
  * bits. A row for each.
  *
  * Who wants to know whether a type is one of variables, or how it becomes f32, asks the row; a type
- * that is added is a row here and in <cadre/tensor.h>, which has its number, size and text. In
- * which types values may travel is told by common/spec/wire_dtype.h.
+ * that is added is a row here and in <cadre/tensor.h>, which has its number, size and text. The
+ * types in which values may travel are those of common/spec/wire_dtype.h.
  *
  * Thread:  any; the rows never change.
  */

@@ -174,7 +174,7 @@ read_shape(cursor_t *self, cadre_tensor_t *out, size_t *size_bytes)
     return 0;
 }
 
-/* Passes over the chunks of one tensor, which must be cut as cadre_tensor_list_encode cuts. */
+/* Skips the chunks of one tensor, which must be cut as cadre_tensor_list_encode cuts. */
 static int
 check_chunks(cursor_t *self, size_t size_bytes)
 {

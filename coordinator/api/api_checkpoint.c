@@ -147,7 +147,7 @@ cadre_checkpoint_last(cadre_coordinator_t *self)
     int64_t since_ms = 0;
 
     cadre_gate_lock(self->gate);
-    /* It may be on disk by now: whoever is told of the one before would find a newer one there. */
+    /* It may be on disk by now: a caller that gets the one before would find a newer one there. */
     while (self->core.checkpoint.state == CADRE_CHECKPOINT_COMMITTING &&
            cadre_coordinator_wait(self, deadline_ms, "a checkpoint's commit", &since_ms) == 0) {
     }

@@ -19,7 +19,7 @@
 
 enum {
     PARTS_AT_ONCE = 4096,     /* of variables that are asked for together; one may have more */
-    VARIABLES_AT_ONCE = 4096, /* that workers are told of while the lock is held */
+    VARIABLES_AT_ONCE = 4096, /* announced to workers while the lock is held */
 };
 
 /* What a call creates: the newest of the catalogue. */
@@ -316,8 +316,8 @@ await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *o
     return cadre_fail_within(status, "variable %s", self->core.catalogue.variables[id - 1]->name);
 }
 
-/* Makes variables that every shard has created visible: closures may refer to them, and workers are
- * told of each, which takes long. So other calls and the actor get the lock in between. */
+/* Makes variables that every shard has created visible: closures may refer to them, and each is
+ * announced to workers, which takes long. So other calls and the actor get the lock in between. */
 static void
 publish(cadre_coordinator_t *self, const batch_t *batch)
 {

@@ -72,7 +72,7 @@ cadre_core_close(cadre_core_t *self)
 
 /* --- the beginning and the end --- */
 
-/* Links what is told to workers of closures, and what they say of them. */
+/* Links the objects that hand closures to workers and take their reports. */
 static void
 init_dispatch(cadre_core_t *self)
 {
@@ -562,8 +562,8 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
 
 /* --- what members say --- */
 
-/* A ps whose shard stands still is told to stop, so that whoever starts it again gets one that
- * moves; one that serves something else is told to join anew. It is gone when this returns. */
+/* Stops a ps whose shard stands still, so that whoever starts it again gets one that moves; has one
+ * that serves something else join again. It is gone when this returns. */
 static void
 judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t *heartbeat)
 {

@@ -59,7 +59,7 @@ struct cadre_core {
     cadre_rights_t rights;
     cadre_members_t members; /* how they come and go */
     cadre_catalogue_t catalogue;
-    cadre_announcements_t announcements; /* what workers are told of that */
+    cadre_announcements_t announcements; /* its announcements to workers */
     cadre_drops_t drops;                 /* of variables */
     cadre_closure_queue_t queue;
     cadre_begun_t begun;
@@ -172,8 +172,8 @@ uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable
 void cadre_core_advance_drops(cadre_core_t *self);
 
 /* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
- * and was forgotten: the shards are told to drop what they may have of it, in front of what is
- * asked from now on, and the workers that its id is vacant. */
+ * and was forgotten: the shards drop what they may have of it, in front of what is asked from now
+ * on, and workers learn that its id is vacant. */
 void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* The same for one that no shard was asked for. */

@@ -3,8 +3,8 @@
  *
  * Owner:   the coordinator core; it only looks. Thread: under the coordinator's lock.
  *
- * Tasks are told one by one up to CADRE_METRICS_TASKS_MAX of each role, those with the lowest
- * indexes; how many are not is told too.
+ * Tasks have figures of their own up to CADRE_METRICS_TASKS_MAX of each role, those with the lowest
+ * indexes; one figure counts the others.
  */
 #ifndef CADRE_COORDINATOR_CORE_JOB_METRICS_H
 #define CADRE_COORDINATOR_CORE_JOB_METRICS_H

@@ -41,7 +41,7 @@ int cadre_applied_window_mark(cadre_applied_window_t *self, uint64_t update_id);
  */
 void cadre_applied_window_set_base(cadre_applied_window_t *self, uint64_t base);
 
-/* Forgets everything and begins anew at `base`, which may be below the current one: the shard was
+/* Forgets everything and starts at `base`, which may be below the current one: the shard was
  * restored. */
 void cadre_applied_window_reset(cadre_applied_window_t *self, uint64_t base);
 

@@ -297,7 +297,7 @@ cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_
     size_t at = find(self, from->incarnation, message->request);
     reservation_t *reservation = at < self->count ? &self->all[at] : NULL;
     if (reservation && push.part == 0) {
-        drop_parts(reservation); /* said again from the beginning */
+        drop_parts(reservation); /* retransmitted from the first part */
     }
     bool fits = reservation && reservation->granted && push.part == reservation->next_part &&
                 reservation->got_bytes + size_bytes_of(message) <= reservation->size_bytes;

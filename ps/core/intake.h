@@ -10,7 +10,7 @@
  *   - those whose bytes are arriving are at most CADRE_RECEIVING_SIZE_MAX: so a slow link brings
  *     one update after the other, instead of all at the same late time.
  * The windows are an eighth of the budget, shared by twice as many peers as have spoken and at
- * least 16. Later peers are told a smaller window, so all windows ever told add up to less than
+ * least 16. Later peers get a smaller window, so all windows ever given add up to less than
  *   budget / 8 * (1/2 + (1/9 + 1/10 + ... + 1/4096) / 2) < budget / 2,
  * without an account of which peer has heard which; a window is never below the smallest.
  *

@@ -144,7 +144,7 @@ end(cadre_ps_core_t *self, cadre_ps_event_kind_t kind, const cadre_session_effec
     emit(self, &event);
 }
 
-/* Does what the session wants done: after everything that it is told. */
+/* Carries out the session's effects: after every input to it. */
 static void
 obey(cadre_ps_core_t *self, uint64_t now_ms)
 {
@@ -358,7 +358,7 @@ cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written, 
 
 /* --- time --- */
 
-/* Says what was written when that is due; when it is to be said again. */
+/* Reports what was written when that is due. Returns when it is to be retransmitted. */
 static uint64_t
 tick_written(cadre_ps_core_t *self, uint64_t now_ms)
 {

@@ -249,7 +249,7 @@ asker_of(const question_t *question)
 }
 
 /* A generation that could not be loaded leaves the shard without one: it serves nobody until the
- * same RESTORE, said again, or one of a higher generation succeeds. */
+ * same RESTORE, retransmitted, or one of a higher generation succeeds. */
 static void
 restore(cadre_shard_t *self, const question_t *question)
 {
@@ -271,7 +271,7 @@ restore(cadre_shard_t *self, const question_t *question)
         return;
     }
     if (restore->generation == self->generation) {
-        reply(self, question, 0); /* said again */
+        reply(self, question, 0); /* retransmitted */
         return;
     }
 
@@ -699,7 +699,7 @@ on_control(cadre_shard_t *self, const question_t *question)
     cadre_message_t *message = question->message;
     const uint64_t *named = cadre_message_shard(message);
     if (named && *named != self->index) {
-        cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
+        cadre_shard_malformed(self); /* it is retransmitted, to whoever serves that one */
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {

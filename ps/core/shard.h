@@ -12,7 +12,7 @@
  * changes nothing.
  *
  * A shard serves no task before its session (cadre_shard_begin_session) and the session's first
- * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. It reads no
+ * RESTORE, which sets its generation and where it begins: at a checkpoint, or empty. It reads no
  * checkpoint itself: RESTORE and CREATE have loads as effects, and are answered when these loads
  * are done. Other messages meanwhile are answered as if the RESTORE or CREATE had not come yet.
  * Updates and assignments of another epoch or generation are CADRE_EFENCED.

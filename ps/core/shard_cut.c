@@ -170,7 +170,7 @@ cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *
                       const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out)
 {
     if (message->checkpoint == self->closed) {
-        return 0; /* said again */
+        return 0; /* retransmitted */
     }
     if (!self->cut || message->checkpoint != self->checkpoint || message->cut != self->cut) {
         return cadre_fail(

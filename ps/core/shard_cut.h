@@ -24,7 +24,7 @@ typedef struct cadre_shard_cut cadre_shard_cut_t;
 cadre_shard_cut_t *cadre_shard_cut_new(void);
 void cadre_shard_cut_destroy(cadre_shard_cut_t **self_p);
 
-/* Drops the images and begins anew: no cut has been opened. */
+/* Drops the images: no cut has been opened. */
 void cadre_shard_cut_clear(cadre_shard_cut_t *self);
 
 /* Opens the cut of `checkpoint`, unless that, or a later one, was opened before. */
@@ -38,7 +38,7 @@ int cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_messag
                             const cadre_shard_parts_t *parts, const cadre_ps_counters_t *counters);
 
 /* Closes the cut: `out` is a snapshot of its images, which it lacks its session and shard; or stays
- * as it is when the message was said again. CADRE_ESTATE when that cut is not open. */
+ * as it is when the message was retransmitted. CADRE_ESTATE when that cut is not open. */
 int cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
                           const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out);
 

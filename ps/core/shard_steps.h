@@ -36,7 +36,7 @@ typedef struct cadre_shard_steps cadre_shard_steps_t;
 cadre_shard_steps_t *cadre_shard_steps_new(void);
 void cadre_shard_steps_destroy(cadre_shard_steps_t **self_p);
 
-/* Drops what is held and begins anew. */
+/* Drops what is held and starts without any step. */
 void cadre_shard_steps_clear(cadre_shard_steps_t *self);
 
 /* The step that ended last, 0 for none. */

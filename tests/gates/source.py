@@ -46,6 +46,14 @@ def blank(text):
     return TOKEN.sub(erase, text)
 
 
+def comments(text):
+    """(line number, words) of each comment in `text`; its lines are joined, without stars and indents."""
+    for match in TOKEN.finditer(text):
+        if match.group(0).startswith("/"):
+            words = re.sub(r"\n[ \t]*(?:\*(?!/)|//)?[ \t]*", " ", match.group(0))
+            yield text.count("\n", 0, match.start()) + 1, words
+
+
 def includes(path):
     """(line number, name with its quotes or angle brackets) of each include in `path`."""
     pattern = re.compile(r'^\s*#\s*include\s+([<"][^>"]+[>"])')

@@ -40,6 +40,8 @@ BANNED_CALLS = {
 UNFINISHED_WORDS = re.compile(
     r"\b(?:TODO|FIXME|XXX|HACK)\b|\bnot (?:yet )?implemented\b|\bstub(?:bed)?\b|\bplaceholder\b")
 
+HOUSE_WORDS = "tests/gates/house_words.txt"
+
 # What a core file may not reach, neither itself nor through a header of ours.
 SHELL_HEADERS = re.compile(
     r"^<(zmq|czmq|zmq_utils|lmdb|time|threads|pthread|unistd|fcntl|poll|signal|spawn|dirent|"
@@ -148,7 +150,29 @@ def rule_banned():
                     yield path, number, f"{name} is banned: {BANNED_CALLS[name]}"
 
 
+def house_words():
+    """What is wrong with uses of words that are ours and not the field's, in comments of the product.
+
+    house_words.txt has a line `uses pattern: what to say instead` for each; the number only shrinks."""
+    texts = [(path, list(source.comments(source.read(path))))
+             for path in source.files((".c", ".h", ".cu", ".cuh"), source.LIBRARY_FOLDERS)]
+    for line, entry in enumerate(source.read(HOUSE_WORDS).splitlines(), 1):
+        if not entry.strip() or entry.startswith("#"):
+            continue
+        count, rest = entry.split(None, 1)
+        pattern, instead = rest.split(": ", 1)
+        house = re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+        uses = [(path, number, match.group(0)) for path, found in texts for number, words in found
+                for match in house.finditer(words)]
+        if len(uses) > int(count):
+            for path, number, words in uses:
+                yield path, number, f'"{words}" (a use of {len(uses)}, at most {count}): {instead}'
+        elif len(uses) < int(count):
+            yield HOUSE_WORDS, line, f"{count} uses of {pattern}, there are {len(uses)}: write that"
+
+
 def rule_words():
+    yield from house_words()
     code = (".c", ".h", ".cu", ".py", ".sh", ".cmake")
     elsewhere = re.compile(r"(?<![\w.])/(?:work|farm)/|\.\./shared")
     names = source.files(code + (".txt", ".json", ".md", ".yaml", ".conf"),

@@ -83,10 +83,10 @@ cadre_directory_fini(cadre_directory_t *self)
     *self = (cadre_directory_t){0};
 }
 
-/* Whether the shard's state is another one than when it was last told of. One that is told of for
- * the first time may have begun anew since a closure came here, unless this is its first. */
+/* Returns whether the shard's state is another one than in its last SHARD. One whose first SHARD
+ * comes now may have been restored since a closure came here, unless this is its first state. */
 static bool
-begins_anew(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
+was_restored(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
 {
     if (!entry->known) {
         return message->generation > 1;
@@ -99,12 +99,12 @@ begins_anew(const cadre_shard_entry_t *entry, const cadre_shard_message_t *messa
 static void
 set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
 {
-    bool anew = begins_anew(entry, message);
+    bool restored = was_restored(entry, message);
     entry->away = message->incarnation == 0;
-    if (anew) {
+    if (restored) {
         entry->restored = ++self->restores;
     }
-    if (!entry->away || anew || !entry->known) {
+    if (!entry->away || restored || !entry->known) {
         free(entry->address);
         entry->address = cadre_strdup(message->address);
         entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};

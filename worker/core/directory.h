@@ -28,7 +28,7 @@ typedef struct {
     bool away;         /* no ps serves it now */
     cadre_task_t task; /* role ps, index; incarnation, 0 when no ps has served this generation */
     uint64_t generation;
-    uint64_t restored; /* `restores` of the directory when the shard last began anew */
+    uint64_t restored; /* `restores` of the directory when the shard was last restored */
     char *address;
 } cadre_shard_entry_t;
 
@@ -89,8 +89,8 @@ typedef struct {
 typedef struct {
     uint32_t shard_count;
     cadre_shard_entry_t *shards;     /* [shard_count] */
-    uint64_t restores;               /* how often the coordinator has said that a shard began
-                                        anew */
+    uint64_t restores;               /* how often the coordinator has said that a shard was
+                                        restored */
     cadre_u64_map_t variables;       /* by id */
     cadre_name_map_t variable_names; /* of several with one name, the one with the highest id */
     uint32_t variables_complete;     /* every id from 1 to this is complete */
@@ -118,12 +118,12 @@ void cadre_directory_fini(cadre_directory_t *self);
 /* Take what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known; nothing
  * changes then. `changed` (shard only): whether another incarnation or generation serves the shard
  * now, at another address, or no ps, or a ps again. With another incarnation or generation the
- * shard has begun anew (`restored`); a shard that was away and comes back as it was has not. */
+ * shard was restored (`restored`); a shard that was away and comes back as it was, was not. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);
 
-/* Takes the records of a DEFINITIONS, passing over those that are known. If records before them are
+/* Takes the records of a DEFINITIONS, skipping those that are known. If records before them are
  * missing it takes none: the worker asks for these (WANT). CADRE_EMALFORMED for bytes that are no
  * VARIABLEs, or not `count` of them, or a record that cannot be; the records before a bad one are
  * taken, since each stands for itself. */

@@ -14,11 +14,11 @@
  * both directions, so a request that was sent before a PROBE, and is still unanswered when its
  * PROBED comes, was lost, or its answer was, unless PROBED says that the shard has it queued. Then,
  * and on a new connection, it goes out again with the same id: PULL changes nothing and PUSH is
- * told apart by its update id.
+ * deduplicated by its update id.
  *
- * A shard that says nothing at all, not even PROBED, is first mute (another connection is tried)
- * and then unreachable: what waits for it is given up, and only PROBEs that ask after nothing go
- * out until it is heard again.
+ * A shard that says nothing at all, not even PROBED, counts first as half-open (another connection
+ * is tried) and then as unreachable: what waits for it is given up, and only PROBEs that ask after
+ * nothing go out until it is heard again.
  */
 #ifndef CADRE_WORKER_CORE_SHARD_LINK_H
 #define CADRE_WORKER_CORE_SHARD_LINK_H
@@ -62,7 +62,7 @@ typedef struct {
     size_t in_flight;
     bool unreachable;      /* until it is heard again, or is served elsewhere */
     uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
-    uint64_t connected_ms; /* when the connection was made anew */
+    uint64_t connected_ms; /* when the connection was last replaced */
     uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
     uint64_t probe; /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
@@ -118,15 +118,15 @@ void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 /* Returns since when an answer is owed and nothing has come; UINT64_MAX when none is owed. */
 uint64_t cadre_shard_link_owed_ms(const cadre_shard_link_t *self);
 
-/* Returns whether the connection is mute (half-open): an answer is owed and nothing at all has come
+/* Returns whether the connection is half-open: an answer is owed and nothing at all has come
  * for CADRE_MUTE_MS plus the time that the bytes under way take at CADRE_LINK_RATE_MIN, doubled for
  * each connection that was given up before without a word. Of an unreachable shard: for
  * CADRE_MUTE_MS. */
 bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
 
 /* Returns whether nothing has come for `timeout_ms`, so that the shard is to count as unreachable
- * from now on; where much is under way that takes two connections which were given up as mute, and
- * some of a third. */
+ * from now on; where much is under way that takes two connections which were given up as
+ * half-open, and some of a third. */
 bool cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t timeout_ms);
 
 /* Takes the shard for unreachable until it is heard again. */
@@ -136,8 +136,8 @@ void cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms);
  */
 void cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms);
 
-/* Returns when the next PROBE is due, or the link counts as mute or the shard as unreachable;
- * UINT64_MAX for never. */
+/* Returns when the next PROBE is due, or the link counts as half-open or the shard as
+ * unreachable; UINT64_MAX for never. */
 uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms);
 
 #endif

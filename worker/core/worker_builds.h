@@ -3,9 +3,9 @@
  *
  * A build is a run like a closure's, on a slot, but with an id above those of closures: it is not
  * among the closures that HELLO lists as held, only the end of the session cancels it, it pushes
- * nothing, and its end is told by a HEARTBEAT at once. A build that fails by its function's fault
- * has failed for good and fails the closures that name the resource; so does a build on which the
- * device has failed CADRE_BUILD_TRIES_MAX times. Any other (a shard was away) is tried again.
+ * nothing, and its end is reported by a HEARTBEAT at once. A build that fails by its function's
+ * fault has failed for good and fails the closures that name the resource; so does a build on which
+ * the device has failed CADRE_BUILD_TRIES_MAX times. Any other (a shard was away) is tried again.
  *
  * Owner:   nobody: what is known of a resource stands in the directory. Thread: the network
  *          actor's.

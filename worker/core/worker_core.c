@@ -194,7 +194,7 @@ end(cadre_worker_core_t *self, cadre_worker_event_kind_t kind, const cadre_sessi
     cadre_worker_effects_emit(&self->effects, &event);
 }
 
-/* Carries out the effects of the session; called after all that the session is told. */
+/* Carries out the effects of the session; called after every input to it. */
 static void
 obey(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -396,7 +396,7 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
     uint64_t late_ms = cadre_session_wake(self->session, now_ms);
     if (late_ms > 0) {
-        cadre_worker_values_excuse(self->values, late_ms, now_ms); /* no shard was mute */
+        cadre_worker_values_excuse(self->values, late_ms, now_ms); /* no shard was unresponsive */
     }
     uint64_t due_ms = tick(self, now_ms);
     cadre_session_rest(self->session, due_ms);

@@ -1,5 +1,5 @@
 /*
- * worker_reports - what the coordinator is told of closures that have ended.
+ * worker_reports - reports to the coordinator of closures that have ended.
  *
  * Owner:   the worker's runs. Thread: the network actor's.
  *

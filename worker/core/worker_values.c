@@ -308,7 +308,7 @@ can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
         char text[CADRE_TEXT_SIZE_MAX];
         if (entry->away || entry->restored > run->restores) {
             snprintf(text, sizeof(text),
-                     entry->away ? "ps %u is away" : "ps %u began anew while the closure ran",
+                     entry->away ? "ps %u is away" : "ps %u was restored while the closure ran",
                      shard);
             cadre_run_fail_at(run, shard, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
             return false;
@@ -745,7 +745,7 @@ on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *mes
     cadre_shard_link_heard(link, now_ms);
     take_window(link, message->grant.window);
     if (!link->open) {
-        return; /* it is said again */
+        return; /* it is retransmitted */
     }
     bool goes =
         self->in_touch && cadre_shard_link_granted(link, message->request, &self->effects->outbox);
@@ -775,8 +775,8 @@ fail_requests(cadre_worker_values_t *self, uint32_t shard, int status, const cha
     }
 }
 
-/* What waits for the shard is given up: others may reach it. A PUSH that has come nevertheless is
- * told from that of the next attempt by its update id. */
+/* Gives up what waits for the shard: others may reach it. A PUSH that has come nevertheless and
+ * that of the next attempt are deduplicated by their update id. */
 static void
 give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {

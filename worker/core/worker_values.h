@@ -73,8 +73,8 @@ void cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run);
 bool cadre_worker_values_receive(cadre_worker_values_t *self, uint32_t shard,
                                  cadre_message_t *message, uint64_t now_ms);
 
-/* Sends what credit allows, asks after what is unanswered, gives mute connections up. Returns when
- * the next of it is due. */
+/* Sends what credit allows, asks after what is unanswered, gives half-open connections up. Returns
+ * when the next of it is due. */
 uint64_t cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms);
 
 /* Takes `late_ms`, in which this process itself stood still (own stall), off the silence of every

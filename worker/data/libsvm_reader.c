@@ -89,7 +89,7 @@ parse_item(libsvm_t *self, const char **at, const char *end, uint64_t before)
     return 0;
 }
 
-/* Passes over `qid:number` if it is there. */
+/* Skips `qid:number` if it is there. */
 static int
 skip_query_id(const char **at, const char *end)
 {

@@ -127,8 +127,8 @@ int cadre_slot_wait(cadre_slot_t *self);
 /* Bytes of device memory that the slot's runs use. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
 
-/* Whether its runs read variables and write gradients in this dtype where they are told to: in f32
- * always. Those told otherwise fail with CADRE_EDTYPE. */
+/* Returns whether its runs can read variables and write gradients in this dtype: in f32 always. A
+ * run that asks for another one fails with CADRE_EDTYPE. */
 bool cadre_slot_takes(const cadre_slot_t *self, cadre_dtype_t dtype);
 
 /* What native functions enqueue their work on: a cudaStream_t; NULL on a device without streams. */

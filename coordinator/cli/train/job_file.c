@@ -133,7 +133,7 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- data --- */
 
-/* Keys of a dataset description (docs/data.md), so that what is wrong with one is told at its
+/* Keys of a dataset description (docs/data.md), so that an error in one names its
  * place; the rest is up to data_spec.h. */
 static const struct {
     const char *key;

@@ -1,5 +1,5 @@
 /*
- * definitions - what workers are told of variables: a log that only grows, sent from where each
+ * definitions - the metadata of variables for workers: a log that only grows, sent from where each
  * left off.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.

@@ -149,7 +149,7 @@ void cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_
 void cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path);
 
 /* The checkpoint that was resumed holds this variable. Until the program has created it again, a
- * checkpoint would be one without it, and a ps that is lost would begin it anew: automatic ones
+ * checkpoint would be one without it, and a ps that is lost would reinitialise it: automatic ones
  * wait. */
 void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
 

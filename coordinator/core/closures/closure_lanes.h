@@ -1,11 +1,11 @@
 /*
- * closure_lanes - closures that wait for a worker, in order, and each worker passes over those that
- * need what it has not.
+ * closure_lanes - closures that wait for a worker, in order, and each worker skips those that need
+ * what it has not.
  *
  * Owner:   the closure queue. Thread: under the coordinator's lock.
  *
  * Closures that need the same - function, datasets, resources in the same order - wait in one lane,
- * so that passing over them costs a look at each lane, not at each closure. Across lanes the places
+ * so that skipping them costs a look at each lane, not at each closure. Across lanes the places
  * of closures tell which comes first.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_LANES_H

@@ -38,7 +38,7 @@ typedef struct {
     struct cadre_closure_argument *waiting_first; /* arguments that wait for the end */
     struct cadre_closure_argument *waiting_last;
     uint64_t turn;               /* of the closure (coordinator/core/closures/pace.h) */
-    struct cadre_future *future; /* the API's, which is told of the end; NULL: nobody is */
+    struct cadre_future *future; /* the API's, notified of the end; NULL: nobody is */
     size_t takers;               /* arguments of closures that are queued or run */
     size_t kept;                 /* arguments of closures that are kept for a replay */
     bool counted;                /* by cadre_results_count_once */
@@ -69,7 +69,7 @@ cadre_results_t *cadre_results_new(void);
 cadre_results_t *cadre_results_ref(cadre_results_t *self);
 void cadre_results_unref(cadre_results_t **self_p);
 
-/* Sets who is told of the end; NULL: nobody is. */
+/* Sets the future that is notified of the end; NULL: none. */
 void cadre_results_set_future(cadre_results_t *self, struct cadre_future *future);
 
 /* Notes the turn of the closure. */

@@ -29,7 +29,7 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* What it reads and whom it notifies: all borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_closure_queue_t *queue;

@@ -6,11 +6,11 @@
  *
  * A closure runs from when it is among the oldest of its worker, as many as that has slots; the
  * coordinator's own stalls do not count. Past its deadline another worker gets it, if there is one
- * that has not been too slow for it yet: exactly-once makes that safe, the first attempt is told to
- * stop, and whichever reports first ends it. Without another worker it goes on where it is, and the
- * log says so. CADRE_OVERRUNS_MAX attempts that took too long end it with CADRE_ETIMEOUT. A slot
- * that does not stop counts as taken until a heartbeat does not name the closure any more; a worker
- * whose slots are all taken so is left nothing else.
+ * that has not been too slow for it yet: exactly-once makes that safe, the first attempt is
+ * cancelled cooperatively, and whichever reports first ends it. Without another worker it goes on
+ * where it is, and the log says so. CADRE_OVERRUNS_MAX attempts that took too long end it with
+ * CADRE_ETIMEOUT. A slot that does not stop counts as taken until a heartbeat does not name the
+ * closure any more; a worker whose slots are all taken so is left nothing else.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H
@@ -27,7 +27,7 @@
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/membership.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* What it reads and whom it notifies: all borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_leases_t *leases; /* how long the coordinator itself stood still */

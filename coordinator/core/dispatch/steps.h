@@ -27,7 +27,7 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* What it reads and whom it notifies: all borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     cadre_closure_queue_t *queue;

@@ -25,7 +25,7 @@
 #include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* What it reads and whom it notifies: all borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_catalogue_t *catalogue;

@@ -1,5 +1,5 @@
 /*
- * core_options - what a coordinator is told at its start.
+ * core_options - the options of the coordinator's core.
  *
  * Owner:   plain data; the core keeps a copy, which its objects read.
  * Thread:  under the coordinator's lock.

@@ -16,7 +16,7 @@
 
 #include "common/wire/task.h"
 
-enum { CADRE_CONTESTS_MAX = 64 }; /* at once; beyond it the one that began first begins anew */
+enum { CADRE_CONTESTS_MAX = 64 }; /* at once; beyond it the one that began first is restarted */
 
 typedef struct {
     cadre_task_t task;

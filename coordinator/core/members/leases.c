@@ -56,8 +56,8 @@ cadre_leases_end_stall(cadre_leases_t *self)
     return stall_ms;
 }
 
-/* Returns by when tasks have come back that dialled anew because of a stall, 0 when there was none:
- * a ROUTER that has not seen the connection before close ignores the new one, so they may have to
+/* Returns by when tasks that dialled again because of a stall are back, 0 when there was none: a
+ * ROUTER that has not seen the connection before close ignores the new one, so they may have to
  * dial twice. */
 static uint64_t
 back_ms(const cadre_leases_t *self, uint64_t now_ms)
@@ -69,7 +69,7 @@ back_ms(const cadre_leases_t *self, uint64_t now_ms)
     return (goes_on ? now_ms : self->stall_end_ms) + CADRE_MUTE_MS;
 }
 
-/* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
+/* Whether the coordinator itself stood still a moment ago: tasks dial again then, and a connection
  * that closes tells of no death. */
 static bool
 has_stalled(const cadre_leases_t *self, uint64_t now_ms)

@@ -15,7 +15,7 @@ cadre_members_init(cadre_members_t *self, const cadre_members_links_t *links)
     *self = (cadre_members_t){.links = *links};
 }
 
-/* --- what tasks are told --- */
+/* --- what tasks are sent --- */
 
 void
 cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, uint64_t request,

@@ -1,5 +1,5 @@
 /*
- * members - how tasks come and go: HELLO and what answers it, and what members are told.
+ * members - how tasks come and go: HELLO and what answers it, and what members are sent.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

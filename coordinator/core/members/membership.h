@@ -170,8 +170,8 @@ bool cadre_membership_note_heartbeat(cadre_member_t *member,
 /* Notes that a worker finishes what it has and leaves. */
 void cadre_membership_drain(cadre_member_t *worker);
 
-/* Notes that the API has asked a worker to finish what it has and leave: it is told until it does
- * so. */
+/* Notes that the API has asked a worker to finish what it has and leave: DRAIN is repeated until it
+ * does so. */
 void cadre_membership_ask_to_drain(cadre_member_t *worker);
 
 /* Notes that a member's connection has closed, and that it has until `until_ms` to be heard over

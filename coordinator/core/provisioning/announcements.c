@@ -25,7 +25,7 @@ cadre_announcements_fini(cadre_announcements_t *self)
     cadre_definitions_fini(&self->definitions);
 }
 
-/* A variable is told in as many records as its partitions take. */
+/* Writes as many records of a variable as its partitions take. */
 void
 cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variable_t *variable)
 {

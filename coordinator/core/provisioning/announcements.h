@@ -4,10 +4,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Everything is told when it comes to be, and a worker that joins is told what it lacks: its HELLO
- * says what it has. Variables are a log (definitions.h), of which the shell keeps what is on its
- * way to a slow worker, so nothing is told twice to one that only says HELLO again. A worker that
- * misses something all the same asks (WANT).
+ * Everything is announced when it is created, and a worker that joins is sent what it lacks: its
+ * HELLO says what it has. Variables are a log (definitions.h), of which the shell keeps what is on
+ * its way to a slow worker, so nothing is sent twice to one that only says HELLO again. A worker
+ * that misses something all the same asks (WANT).
  */
 #ifndef CADRE_COORDINATOR_CORE_PROVISIONING_ANNOUNCEMENTS_H
 #define CADRE_COORDINATOR_CORE_PROVISIONING_ANNOUNCEMENTS_H
@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     cadre_announcements_links_t links;
-    cadre_definitions_t definitions; /* what workers are told of variables */
+    cadre_definitions_t definitions; /* of variables, for workers */
     bool untold;                     /* some worker may lack some of them */
     uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
 } cadre_announcements_t;
@@ -46,7 +46,7 @@ void cadre_announcements_fini(cadre_announcements_t *self);
 /* --- what comes to be --- */
 
 /* Appends what workers are to know of variables: one that was created, an id that is vacant, one
- * that is being dropped. They are told by the next cadre_announcements_tell_variables. */
+ * that is being dropped. The next cadre_announcements_tell_variables sends them. */
 void cadre_announcements_add_variable(cadre_announcements_t *self,
                                       const cadre_variable_t *variable);
 void cadre_announcements_add_vacancy(cadre_announcements_t *self, uint32_t id);

@@ -14,7 +14,7 @@ is_suspect(const cadre_resource_t *resource)
     return !resource->error && cadre_suspicion_is_strong(&resource->suspicion);
 }
 
-/* --- who is told --- */
+/* --- announcements --- */
 
 /* Sends a worker the RESOURCE that tells it to build. */
 static void

@@ -4,7 +4,7 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A resource is told to every worker when it is created and to every worker that joins; each builds
+ * A resource goes to every worker when it is created and to every worker that joins; each builds
  * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
  * build may have been killed by any of them, or by a closure, or by something else: that is judged
  * as for closures (suspicion.h), and a suspect resource is tried alone on one worker, as a suspect
@@ -52,7 +52,7 @@ typedef struct {
 
 void cadre_resources_init(cadre_resources_t *self, const cadre_resources_links_t *links);
 
-/* --- who is told --- */
+/* --- announcements --- */
 
 /* Tells every worker which resources it is to build, as far as it was not told. */
 void cadre_resources_announce(cadre_resources_t *self);

@@ -30,7 +30,7 @@ is_same(const cadre_data_answer_t *left, const cadre_data_answer_t *right)
 }
 
 /* Returns what this worker has said of the dataset (DATASET_READY); NULL while it has not answered.
- * There is one answer for each process: one that was started again answers anew. */
+ * There is one answer for each process: one that was started again answers again. */
 static const cadre_data_answer_t *
 find_answer(const cadre_dataset_t *dataset, const cadre_member_t *worker)
 {

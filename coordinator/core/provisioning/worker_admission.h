@@ -13,7 +13,7 @@
  *
  * What a worker lacks is said once, in the log and in the status, and the other workers go on. A
  * closure that no present worker can run fails after CADRE_UNSERVED_MS: a worker that can may be
- * about to join. A process that was started again is judged anew.
+ * about to join. A process that was started again is judged again.
  */
 #ifndef CADRE_COORDINATOR_CORE_PROVISIONING_WORKER_ADMISSION_H
 #define CADRE_COORDINATOR_CORE_PROVISIONING_WORKER_ADMISSION_H

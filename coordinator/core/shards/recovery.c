@@ -452,7 +452,7 @@ connect(cadre_shard_recovery_t *self, const cadre_member_t *ps)
     cadre_effects_emit(self->links.effects, &event);
 }
 
-/* Connects anew to a ps that is a member and leaves requests for values unanswered: a connection
+/* Replaces the connection to a ps that is a member and leaves requests for values unanswered: one
  * that is half-open looks whole from here. Returns when to look again. */
 static uint64_t
 watch_silence(cadre_shard_recovery_t *self, uint32_t shard)
@@ -596,7 +596,7 @@ cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point
 /* --- a pass --- */
 
 /* Whether the next assignment of the pass can be repeated. A shard that is restored once more
- * begins the pass anew: what it were asked before that would come out of turn. */
+ * restarts the pass: what it were asked before that would come out of turn. */
 static bool
 next_shard_is_ready(const cadre_shard_recovery_t *self)
 {

@@ -3,13 +3,13 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     AWAY       no ps serves the shard; workers are told so, requests to it wait
+ *     AWAY       no ps serves the shard; workers are notified, requests to it wait
  *      -> RESTORING  another process said HELLO: it is sent RESTORE to the last cut, then a CREATE
  *                    of every part
- *          -> READY      it has answered them all: workers are told that it serves the shard
+ *          -> READY      it has answered them all: workers are notified that it serves the shard
  *      -> READY      the process that was lost is back with its state
  *
- * A checkpoint that cannot be read is passed over for the checkpoint before: what is kept for a
+ * A checkpoint that cannot be read is skipped for the checkpoint before: what is kept for a
  * replay reaches back to the cut of that checkpoint.
  *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins

@@ -201,7 +201,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
                           answered ? reply->reply.text : "it answered out of turn");
     }
 
-    /* None is pending when the pass began anew meanwhile, and gave its requests up. */
+    /* None is pending when the pass was restarted meanwhile, and gave its requests up. */
     if (self->links.replay->assign_pending > 0) {
         cadre_replay_assigned(self->links.replay);
     }

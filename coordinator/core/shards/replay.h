@@ -8,7 +8,7 @@
  * begins: every kept closure is run again under its own ids, the oldest first, in front of new
  * work; shards that have an update already answer that it is a duplicate. An assignment is repeated
  * at its place: after the kept closures that were begun before it, before those begun after it. A
- * shard that is restored meanwhile begins the pass anew. A commit drops what it covers.
+ * shard that is restored meanwhile restarts the pass. A commit drops what it covers.
  *
  *     LOG  kept, nothing to do   -- pass begins -->  REDO  to be run again  -- taken -->  in flight
  *      ^                                              ^  |                                  |
@@ -120,7 +120,7 @@ cadre_closure_t *cadre_replay_find(const cadre_replay_t *self, uint64_t id);
 
 /* --- a pass --- */
 
-/* Begins one over what has_work looks at, or begins the one under way anew, which keeps its
+/* Begins one over what has_work looks at, or restarts the one under way, which keeps its
  * beginning where that is older. Attempts so far are stale. */
 void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 

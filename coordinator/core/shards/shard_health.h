@@ -4,9 +4,10 @@
  *
  * Owner:   the recovery, one for each shard. Thread: under the coordinator's lock.
  *
- *   - Its data connection may be mute: values are asked for, and nothing comes. Each request can be
- *     repeated over another connection, but that costs what was under way: so the limit grows with
- *     the bytes under way, and doubles with every connection that was given up without a word.
+ *   - Its data connection may be half-open: values are asked for, and nothing comes. Each request
+ *     can be repeated over another connection, but that costs what was under way: so the limit
+ *     grows with the bytes under way, and doubles with every connection that was given up without a
+ *     word.
  *   - Its shard may stand still: HEARTBEATs go on and report the same progress.
  *   - It may serve another shard or generation than the coordinator believes.
  */
@@ -50,13 +51,13 @@ void cadre_shard_health_begin_anew(cadre_shard_health_t *self, uint64_t now_ms);
 /* Notes that the data connection is a new one. */
 void cadre_shard_health_on_connected(cadre_shard_health_t *self, uint64_t now_ms);
 
-/* Returns when the data connection counts as mute, with `size_bytes` of values under way and
+/* Returns when the data connection counts as half-open, with `size_bytes` of values under way and
  * nothing heard over it since `silent_since_ms`. */
 uint64_t cadre_shard_health_mute_at_ms(cadre_shard_health_t *self, uint64_t silent_since_ms,
                                        size_t size_bytes);
 
-/* Notes that the data connection is given up as mute: the next one may be silent for twice as long.
- */
+/* Notes that the data connection is given up as half-open: the next one may be silent for twice as
+ * long. */
 void cadre_shard_health_on_mute(cadre_shard_health_t *self);
 
 /* Takes what the ps says of itself and returns how it goes. One that does not go on has said the

@@ -181,7 +181,7 @@ destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
     return destination;
 }
 
-/* Whether what comes after the request waits for its answer: RESTORE begins the shard anew, a shard
+/* Whether what comes after the request waits for its answer: RESTORE resets the shard, a shard
  * takes ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what
  * was retired before, and what follows a DROP finds its room free. */
 static bool

@@ -102,7 +102,7 @@ cadre_windows_tick(cadre_windows_t *self)
 {
     settle(self);
     if (!holds_alone(self)) {
-        return UINT64_MAX; /* when that is so again it is told at once, but not twice in a while */
+        return UINT64_MAX; /* the next time it is logged at once, but not twice in a while */
     }
     if (self->links.effects->now_ms >= self->told_ms) {
         self->told_ms = self->links.effects->now_ms + CADRE_WINDOW_REPORT_MS;

@@ -4,9 +4,9 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * A shard remembers CADRE_APPLIED_WINDOW_MAX update ids above its base. Commits move the base; past
- * half of the window the shards are told to settle below the lowest closure that has not ended.
- * Nothing new is begun beyond the window: one closure that does not end, or a shard that does not
- * answer, holds dispatch then. Who that is, is logged when it begins and every
+ * half of the window the coordinator has the shards settle below the lowest closure that has not
+ * ended. Nothing new is begun beyond the window: one closure that does not end, or a shard that
+ * does not answer, holds dispatch then. Who that is, is logged when it begins and every
  * CADRE_WINDOW_REPORT_MS.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_WINDOWS_H

@@ -625,7 +625,7 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  * coming are more than 1 GiB, calls that name futures wait as for a full queue; at twice as much
  * those whose results have no room fail with CADRE_EFULL.
  *
- * A closure that runs past its deadline is given to another worker, and the first one is told to
+ * A closure that runs past its deadline is given to another worker, and the first one is asked to
  * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
  * on where it is. After three such attempts it fails with CADRE_ETIMEOUT. A function that does not
  * look at cadre_invocation_is_cancelled keeps its slot until it ends.
@@ -664,12 +664,12 @@ CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_
 CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
 
 /* Cancels everything queued and in flight, of all threads. The futures of what was queued say
- * CADRE_ECANCELLED at once; what runs is told to stop, and one that ends well all the same says so.
- * Returns when none of them runs any more. */
+ * CADRE_ECANCELLED at once; what runs is asked to stop, and one that ends well all the same says
+ * so. Returns when none of them runs any more. */
 CADRE_API int cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Schedules `function` for each batch of `epochs` epochs of a dataset, from epoch `epoch` on, each
- * shuffled anew, and joins. Batches of an epoch go out while the last ones of the epoch before are
+ * shuffled again, and joins. Batches of an epoch go out while the last ones of the epoch before are
  * being worked on. For numbered closures, or an order of one's own, cadre_dataset_begin.
  *
  *     s = cadre_dataset_train(rows, step, 0, 20, 32, -1);

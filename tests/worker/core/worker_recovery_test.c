@@ -355,9 +355,9 @@ Test(worker_recovery, never_touches_a_shard_that_was_restored_after_the_closure_
     fixture_shard(&self, 1, NEW_PS, 2);
     drop_everything(&self);
     push(&self, run);
-    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 was restored while the closure ran");
     pull(&self, run);
-    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 began anew while the closure ran");
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 was restored while the closure ran");
     finish_failed(&self, run);
     expect_failed(&self, 1, 1, CADRE_FAILURE_SHARD);
     fixture_closure(&self, 1, 2);
@@ -379,7 +379,7 @@ Test(worker_recovery, knows_a_restored_shard_though_it_was_not_told_of_each_step
     fixture_shard(&self, 1, NEW_PS, 2); /* "away" was lost */
     drop_everything(&self);
     push(&self, run);
-    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 was restored while the closure ran");
     finish_failed(&self, run);
     fixture_closure(&self, 2, 1);
     run = started(&self);
@@ -387,7 +387,7 @@ Test(worker_recovery, knows_a_restored_shard_though_it_was_not_told_of_each_step
     fixture_shard(&self, 1, NEW_PS + 1, 3);
     drop_everything(&self);
     push(&self, run);
-    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 was restored while the closure ran");
     fixture_fini(&self);
 }
 
@@ -424,7 +424,7 @@ Test(worker_recovery, a_closure_that_waited_through_a_restore_is_of_before_it)
     cr_expect_eq(cadre_run_id(run), 2);
     drop_everything(&self);
     pull(&self, run);
-    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 began anew while the closure ran");
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 was restored while the closure ran");
     finish_failed(&self, run);
     run = started(&self);
     cr_expect_eq(cadre_run_id(run), 3);

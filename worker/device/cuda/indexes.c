@@ -31,7 +31,7 @@ check_range(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_p
     return 0;
 }
 
-/* Labels are told as the CPU tells them. */
+/* Checks labels, with the CPU's error texts. */
 static int
 check_labels(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step)
 {
