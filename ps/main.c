@@ -16,6 +16,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/whole_number.h"
 #include "common/http/http_address.h"
 #include "common/net/cluster_config.h"
 #include "common/system/cpu_quota.h"
@@ -57,8 +58,8 @@ typedef struct {
     const char *address;
     const char *log_level;
     const char *http;        /* where it answers about itself; NULL: nowhere */
-    long away_s;             /* how long a coordinator may be away */
-    long lanes;              /* 0: half of the CPUs */
+    int64_t away_s;          /* how long a coordinator may be away */
+    int64_t lanes;           /* 0: half of the CPUs */
     cadre_folders_t folders; /* for checkpoints */
     cadre_security_t security;
     bool wait;
@@ -69,17 +70,21 @@ typedef struct {
 
 static const struct argp_option OPTIONS[] = {
     {"coordinator", 'c', "ENDPOINT", 0,
-     "Where the coordinator listens: tcp://HOST:PORT, HOST:PORT or ipc:///PATH", 0},
-    {"index", 'i', "K", 0, "Which shard this is; without it the coordinator chooses", 0},
+     "Where the coordinator listens: tcp://HOST:PORT, HOST:PORT or ipc:///PATH (default: what "
+     "CADRE_CLUSTER or TF_CONFIG say)",
+     0},
+    {"index", 'i', "K", 0, "Which shard this is (default: the coordinator chooses)", 0},
     {"address", 'a', "ENDPOINT", 0,
      "Where to listen for values; port * takes a free one (default: what the cluster description "
      "says, else beside the coordinator's ipc socket, else tcp://127.0.0.1:*)",
      0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
-     "What to do when the coordinator has ended the job (default exit)", 0},
+     "What to do when the coordinator has ended the job: exit, or wait for the next (default: "
+     "exit)",
+     0},
     {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
      "With --on-session-end=exit: leave when a coordinator that was there has been away for so "
-     "many seconds, without having ended the job (default 600; 0: wait as long as it takes)",
+     "many seconds, without having ended the job (default: 600); 0: wait as long as it takes",
      0},
     {"lanes", KEY_LANES, "N", 0,
      "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
@@ -96,7 +101,8 @@ static const struct argp_option OPTIONS[] = {
      "Where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
      "[IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
      0},
-    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
+    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0,
+     "Events to log: debug, info, warn or error (default: info)", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
      0},
@@ -109,6 +115,15 @@ static const char DOC[] =
     "Exit status: 0 the job has ended, 2 usage, 69 the address cannot be used, 70 its shard stands "
     "still, 78 configuration, "
     "130 or 143 stopped by a signal. It waits for its first coordinator as long as it takes.";
+
+/* Ends the process with usage where what the flag was given is wrong. */
+static void
+check(struct argp_state *state, const char *flag, int status)
+{
+    if (status < 0) {
+        argp_error(state, "%s: %s", flag, cadre_error_text());
+    }
+}
 
 static error_t
 parse(int key, char *argument, struct argp_state *state)
@@ -127,27 +142,19 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_ON_SESSION_END:
         flags->wait = strcmp(argument, "wait") == 0;
         if (!flags->wait && strcmp(argument, "exit") != 0) {
-            argp_error(state, "--on-session-end is exit or wait, not \"%s\"", argument);
+            argp_error(state, "--on-session-end: \"%s\" is neither exit nor wait", argument);
         }
         return 0;
     case KEY_COORDINATOR_TIMEOUT:
-        flags->away_s = strtol(argument, &argument, 10);
-        if (*argument || flags->away_s < 0 || flags->away_s > AWAY_S_MAX) {
-            argp_error(state, "--coordinator-timeout is no number of seconds from 0 to %d",
-                       AWAY_S_MAX);
-        }
+        check(state, "--coordinator-timeout",
+              cadre_whole_number_parse(argument, 0, AWAY_S_MAX, &flags->away_s));
         return 0;
     case KEY_LANES:
-        flags->lanes = strtol(argument, &argument, 10);
-        if (*argument || flags->lanes < 0 || flags->lanes > CADRE_LANES_MAX) {
-            argp_error(state, "--lanes is no number from 0 (half of the CPUs) to %d",
-                       CADRE_LANES_MAX);
-        }
+        check(state, "--lanes",
+              cadre_whole_number_parse(argument, 0, CADRE_LANES_MAX, &flags->lanes));
         return 0;
     case KEY_CHECKPOINT_DIR:
-        if (cadre_folders_add(&flags->folders, argument) < 0) {
-            argp_error(state, "--checkpoint-dir: %s", cadre_error_text());
-        }
+        check(state, "--checkpoint-dir", cadre_folders_add(&flags->folders, argument));
         return 0;
     case KEY_KEYS:
         flags->security.keys = argument;
@@ -156,9 +163,7 @@ parse(int key, char *argument, struct argp_state *state)
         flags->security.insecure = true;
         return 0;
     case KEY_HTTP:
-        if (cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}) < 0) {
-            argp_error(state, "--http: %s", cadre_error_text());
-        }
+        check(state, "--http", cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}));
         flags->http = argument;
         return 0;
     case KEY_LOG_LEVEL:

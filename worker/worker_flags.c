@@ -1,12 +1,12 @@
 #include "worker/worker_flags.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
+#include "common/base/whole_number.h"
 #include "common/http/http_address.h"
 #include "common/spec/device_name.h"
 #include "common/system/cpu_quota.h"
@@ -44,19 +44,6 @@ typedef struct {
     cadre_cluster_sources_t sources;
 } parse_t;
 
-static long
-number(struct argp_state *state, const char *flag, const char *text, long least, long most)
-{
-    char *end = NULL;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most) {
-        argp_error(state, "%s: \"%s\" is not a whole number from %ld to %ld", flag, text, least,
-                   most);
-    }
-    return value;
-}
-
 static void
 parse_session_end(struct argp_state *state, const char *text, cadre_worker_flags_t *flags)
 {
@@ -75,12 +62,21 @@ add_native(struct argp_state *state, const char *path, cadre_worker_flags_t *fla
     flags->natives[flags->native_count++] = path;
 }
 
+/* Ends the process with usage where what the flag was given is wrong. */
 static void
-check_name(struct argp_state *state, const char *flag, int status)
+check(struct argp_state *state, const char *flag, int status)
 {
     if (status < 0) {
         argp_error(state, "%s: %s", flag, cadre_error_text());
     }
+}
+
+static int
+number(struct argp_state *state, const char *flag, const char *text, int least, int most)
+{
+    int64_t value = least;
+    check(state, flag, cadre_whole_number_parse(text, least, most, &value));
+    return (int)value;
 }
 
 static void
@@ -96,7 +92,7 @@ static void
 set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *flags)
 {
     cadre_endpoint_t endpoint;
-    check_name(state, "--http", cadre_http_address_parse(address, &endpoint));
+    check(state, "--http", cadre_http_address_parse(address, &endpoint));
     flags->http = address;
 }
 
@@ -133,7 +129,7 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->slots = (uint32_t)number(state, "--slots", text, 1, CADRE_SLOTS_MAX);
         return 0;
     case KEY_THREADS:
-        flags->threads = (int)number(state, "--threads", text, 1, THREADS_MAX);
+        flags->threads = number(state, "--threads", text, 1, THREADS_MAX);
         return 0;
     case KEY_NATIVE:
         add_native(state, text, flags);
@@ -142,31 +138,27 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->data_dir = text;
         return 0;
     case KEY_DEVICE:
-        check_name(state, "--device", cadre_device_name_parse(text, &(int){0}));
+        check(state, "--device", cadre_device_name_parse(text, &(int){0}));
         flags->device = text;
         return 0;
     case KEY_MATH:
-        check_name(state, "--math", cadre_math_check(text));
+        check(state, "--math", cadre_math_check(text));
         flags->math = text;
         return 0;
     case KEY_LOG_LEVEL:
-        if (cadre_log_level_parse(text, &flags->level) < 0) {
-            argp_error(state, "--log-level: %s", cadre_error_text());
-        }
+        check(state, "--log-level", cadre_log_level_parse(text, &flags->level));
         return 0;
     case KEY_ON_SESSION_END:
         parse_session_end(state, text, flags);
         return 0;
     case KEY_COORDINATOR_TIMEOUT:
-        flags->away_seconds =
-            (int)number(state, "--coordinator-timeout", text, 0, AWAY_SECONDS_MAX);
+        flags->away_seconds = number(state, "--coordinator-timeout", text, 0, AWAY_SECONDS_MAX);
         return 0;
     case KEY_DRAIN_SECONDS:
-        flags->drain_seconds = (int)number(state, "--drain-seconds", text, 1, DRAIN_SECONDS_MAX);
+        flags->drain_seconds = number(state, "--drain-seconds", text, 1, DRAIN_SECONDS_MAX);
         return 0;
     case KEY_SHARD_TIMEOUT:
-        flags->shard_seconds =
-            (int)number(state, "--shard-timeout", text, 0, CADRE_SHARD_TIMEOUT_S_MAX);
+        flags->shard_seconds = number(state, "--shard-timeout", text, 0, CADRE_SHARD_TIMEOUT_S_MAX);
         return 0;
     case KEY_CHECK:
         flags->check = true;
@@ -193,47 +185,54 @@ parse_option(int key, char *text, struct argp_state *state)
 
 static const struct argp_option options[] = {
     {"coordinator", KEY_COORDINATOR, "ENDPOINT", 0,
-     "where the coordinator is: tcp://host:port, host:port or ipc:///path (else from TF_CONFIG or "
-     "CADRE_CLUSTER)",
+     "Where the coordinator listens: tcp://HOST:PORT, HOST:PORT or ipc:///PATH (default: what "
+     "CADRE_CLUSTER or TF_CONFIG say)",
      0},
-    {"index", KEY_INDEX, "K", 0, "this worker's index; without it the coordinator chooses one", 0},
-    {"slots", KEY_SLOTS, "N", 0, "closures in progress at a time (2)", 0},
-    {"threads", KEY_THREADS, "N", 0, "compute threads (usable CPUs / slots, at least 1)", 0},
+    {"index", KEY_INDEX, "K", 0, "This worker's index (default: the coordinator chooses)", 0},
+    {"slots", KEY_SLOTS, "N", 0, "Closures in progress at a time (default: 2)", 0},
+    {"threads", KEY_THREADS, "N", 0, "Compute threads (default: usable CPUs / slots, at least 1)",
+     0},
     {"native", KEY_NATIVE, "FILE", 0,
-     "shared object with native functions; may be given several times", 0},
+     "A shared object with native functions; may be given more than once", 0},
     {"data-dir", KEY_DATA_DIR, "DIR", 0,
-     "where relative paths of datasets begin, and all that a coordinator on tcp may have read "
-     "(CADRE_DATA_DIR, or the current folder)",
+     "Where relative paths of datasets begin, and all that a coordinator on tcp may have read "
+     "(default: CADRE_DATA_DIR, else the current folder)",
      0},
     {"device", KEY_DEVICE, "NAME", 0,
-     "what programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (auto, or "
-     "CADRE_DEVICE)",
+     "What programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (default: "
+     "CADRE_DEVICE, else auto)",
      0},
     {"math", KEY_MATH, "MODE", 0,
-     "how a CUDA device multiplies matrices: f32, tf32 or bf16 (f32, or CADRE_MATH)", 0},
-    {"log-level", KEY_LOG_LEVEL, "L", 0, "debug, info, warn or error (info)", 0},
+     "How a CUDA device multiplies matrices: f32, tf32 or bf16 (default: CADRE_MATH, else f32)", 0},
+    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0,
+     "Events to log: debug, info, warn or error (default: info)", 0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
-     "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
-    {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
-     "with --on-session-end=exit: leave when a coordinator that was there has been away for so "
-     "many seconds, without having ended the job (600; 0: wait as long as it takes)",
+     "What to do when the coordinator has ended the job: exit, or wait for the next (default: "
+     "exit)",
      0},
-    {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
-     "after SIGTERM, for closures that run; then other workers run them (20)", 0},
+    {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
+     "With --on-session-end=exit: leave when a coordinator that was there has been away for so "
+     "many seconds, without having ended the job (default: 600); 0: wait as long as it takes",
+     0},
+    {"drain-seconds", KEY_DRAIN_SECONDS, "S", 0,
+     "After SIGTERM, for closures that run; then other workers run them (default: 20)", 0},
     {"shard-timeout", KEY_SHARD_TIMEOUT, "S", 0,
-     "when a ps has said nothing to this worker for so many seconds, though it is asked, give back "
-     "the closures that need it, for other workers to run (30; 0: wait as long as it takes)",
+     "When a ps has said nothing to this worker for so many seconds, though it is asked, give back "
+     "the closures that need it, for other workers to run (default: 30); 0: wait as long as it "
+     "takes",
      0},
     {"keys", KEY_KEYS, "DIR", 0, CADRE_SECURITY_KEYS_HELP, 0},
     {"insecure-transport", KEY_INSECURE_TRANSPORT, NULL, 0, CADRE_SECURITY_INSECURE_HELP, 0},
     {"trace", KEY_TRACE, "FILE", 0,
-     "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
-    {"http", KEY_HTTP, "ADDRESS", 0,
-     "where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
-     "[IPV6]:PORT (CADRE_HTTP, or nowhere)",
+     "Write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file "
+     "(default: nowhere)",
      0},
-    {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
-    {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
+    {"http", KEY_HTTP, "ADDRESS", 0,
+     "Where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
+     "[IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
+     0},
+    {"check", KEY_CHECK, NULL, 0, "Check all of this, say what was found, and exit", 0},
+    {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "Leave when the process that started it ends",
      0},
     {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
     {0}};
@@ -279,7 +278,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     static const struct argp parser = {
         .options = options,
         .parser = parse_option,
-        .doc = "One worker of a Cadre job: runs the closures that its coordinator sends."};
+        .doc = "Runs closures of a Cadre job, as its coordinator hands them out."};
     *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
                                     .device = environment("CADRE_DEVICE", "auto"),
                                     .math = environment("CADRE_MATH", "f32"),

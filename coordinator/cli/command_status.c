@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/whole_number.h"
 #include "common/net/cluster_config.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
@@ -26,7 +27,7 @@ enum {
 typedef struct {
     cadre_cluster_sources_t sources;
     cadre_security_t security;
-    long wait_s;
+    int64_t wait_s;
     bool json;
 } flags_t;
 
@@ -34,8 +35,6 @@ static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
     flags_t *self = state->input;
-    char *end = NULL;
-
     switch (key) {
     case KEY_COORDINATOR:
         self->sources.coordinator = argument;
@@ -47,10 +46,8 @@ parse(int key, char *argument, struct argp_state *state)
         self->security.insecure = true;
         break;
     case KEY_WAIT:
-        self->wait_s = strtol(argument, &end, 10);
-        if (*end || end == argument || self->wait_s < 1 || self->wait_s > WAIT_S_MAX) {
-            argp_error(state, "--wait: \"%s\" is no number of seconds from 1 to %d", argument,
-                       WAIT_S_MAX);
+        if (cadre_whole_number_parse(argument, 1, WAIT_S_MAX, &self->wait_s) < 0) {
+            argp_error(state, "--wait: %s", cadre_error_text());
         }
         break;
     case 'o':
@@ -172,8 +169,7 @@ ask(flags_t *flags, char **text)
         return status;
     }
 
-    return cadre_status_ask(&config.coordinator, &flags->security, 1000 * (int64_t)flags->wait_s,
-                            text);
+    return cadre_status_ask(&config.coordinator, &flags->security, 1000 * flags->wait_s, text);
 }
 
 int
@@ -188,7 +184,7 @@ cadre_command_status(int argc, char **argv)
          "Directory with client.key and allowed/, as `cadre keygen` makes it (default: CADRE_KEYS)",
          0},
         {"insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0},
-        {"wait", KEY_WAIT, "S", 0, "Seconds to wait for the answer (default 10)", 0},
+        {"wait", KEY_WAIT, "S", 0, "Seconds to wait for the answer (default: 10)", 0},
         {"output", 'o', "json|text", 0, "The whole status as JSON on one line", 0},
         {0}};
     static const struct argp parser = {

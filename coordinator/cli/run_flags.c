@@ -40,36 +40,39 @@ static const struct {
     {"ps-lanes", "N", "cluster.ps_lanes", true,
      "Threads of a ps that apply large updates; 0: half of the CPUs"},
     {"device", "NAME", "cluster.device", true,
-     "What workers compute on: cpu, cuda:N, or auto (default): cuda:0 if there is one, else cpu"},
+     "What workers compute on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (default: "
+     "auto)"},
     {"math", "MODE", "cluster.math", true,
-     "How CUDA devices multiply matrices: f32 (default), tf32 or bf16"},
+     "How CUDA devices multiply matrices: f32, tf32 or bf16 (default: f32)"},
     {"trace", "DIR", "cluster.trace", true,
      "Where workers write what they do when, as Chrome trace events (default: nowhere)"},
     {"max-restarts", "N", "cluster.max_restarts", true,
-     "Starts of ps and workers that died, in total; or \"unlimited\" (default 10)"},
+     "Starts of ps and workers that died, in total; or \"unlimited\" (default: 10)"},
     {"recovery", "HOW", "cluster.recovery", false,
-     "Of a ps that was lost: replay (default), rollback or relaxed"},
+     "Of a ps that was lost: replay, rollback or relaxed (default: replay)"},
     {"ps-timeout", "S", "cluster.ps_timeout_s", false,
-     "Seconds that a ps may be away before the job ends (default 60)"},
+     "Seconds that a ps may be away before the job ends (default: 60)"},
     {"closure-deadline", "S", "cluster.closure_deadline_s", false,
-     "Seconds that an attempt at a closure may run before another worker gets it; 0 (default): as "
-     "long as it takes"},
+     "Seconds that an attempt at a closure may run before another worker gets it (default: 0); "
+     "0: as long as it takes"},
     {"shard-timeout", "S", "cluster.shard_timeout_s", true,
      "Seconds for which a ps may not answer a worker before that gives back the closures that need "
-     "it (default 30); 0: as long as it takes"},
+     "it (default: 30); 0: as long as it takes"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
     {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
     {"consistency", "HOW", "training.consistency", false,
-     "When updates count: async (default), at once; bounded, as async but none is missed that is "
-     "older than training.staleness_bound closures; sync, in steps of training.step_closures"},
+     "When updates count: async, at once; bounded, as async but none is missed that is older than "
+     "training.staleness_bound closures; sync, in steps of training.step_closures (default: "
+     "async)"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},
     {"data", "DIR", "data.dir", false, "Where the job's relative paths and ${DATA} are"},
     {"checkpoint-dir", "DIR", "checkpoint.dir", false,
-     "Where checkpoints go (default cadre-checkpoints/NAME); none: there are none"},
+     "Where checkpoints go (default: cadre-checkpoints/NAME); none: there are none"},
     {"checkpoint-every", "S", "checkpoint.every_s", false,
      "Seconds between checkpoints; 0: at the end only"},
     {"resume", "WHICH", "checkpoint.resume", false,
-     "auto: from the newest checkpoint if there is one; never (default); or a checkpoint's path"},
+     "auto: from the newest checkpoint if there is one; never; or a checkpoint's path (default: "
+     "never)"},
     {"wait", "S", "cluster.wait_s", false, "Seconds to wait for tasks at the start"},
 };
 
@@ -123,7 +126,7 @@ make_options(bool local, struct argp_option *options)
         KEY_LOG_LEVEL,
         "LEVEL",
         0,
-        "Events of the coordinator to show: debug, info, warn, error (default warn)",
+        "Events of the coordinator to show: debug, info, warn or error (default: warn)",
         0};
     return count;
 }

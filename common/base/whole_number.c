@@ -1,0 +1,23 @@
+#include "common/base/whole_number.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/status.h"
+
+int
+cadre_whole_number_parse(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || value < least || value > most) {
+        return cadre_fail(CADRE_EINVALID,
+                          "\"%.64s\" is not a whole number from %" PRId64 " to %" PRId64, text,
+                          least, most);
+    }
+
+    *out = value;
+    return 0;
+}
