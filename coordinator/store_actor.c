@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_draft.h"
 #include "common/system/clock.h"
 #include "common/system/poll.h"
 #include "coordinator/coordinator.h"

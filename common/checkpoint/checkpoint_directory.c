@@ -13,9 +13,13 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/checkpoint/checkpoint_directory_internal.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/disk.h"
+
+struct cadre_checkpoint_directory {
+    char *path;
+    int fd;
+};
 
 const char *
 cadre_checkpoint_name(uint64_t id, char *text)
@@ -91,6 +95,18 @@ cadre_checkpoint_directory_destroy(cadre_checkpoint_directory_t **self_p)
     close(self->fd);
     free(self->path);
     free(self);
+}
+
+const char *
+cadre_checkpoint_directory_path(const cadre_checkpoint_directory_t *self)
+{
+    return self->path;
+}
+
+int
+cadre_checkpoint_directory_fd(const cadre_checkpoint_directory_t *self)
+{
+    return self->fd;
 }
 
 int

@@ -4,11 +4,11 @@
  * Owner:   the coordinator; `cadre checkpoint` for looking.
  * Thread:  one thread at a time; one writing process per directory at a time.
  *
- * A checkpoint is built in DIR/.tmp-ckpt-<id>-<n>/ by a draft. The one rename that commits it is
- * that of this directory to DIR/ckpt-<id>: before it nothing of the checkpoint is visible, after it
- * everything is, and it was all fsynced before. Deleting goes the other way: first the rename to a
- * temporary name, then the files. So whatever a crash leaves is either a whole checkpoint or a
- * temporary, and clean removes temporaries.
+ * A checkpoint is built in DIR/.tmp-ckpt-<id>-<n>/ by a draft (checkpoint_draft.h). The one rename
+ * that commits it is that of this directory to DIR/ckpt-<id>: before it nothing of the checkpoint
+ * is visible, after it everything is, and it was all fsynced before. Deleting goes the other way:
+ * first the rename to a temporary name, then the files. So whatever a crash leaves is either a
+ * whole checkpoint or a temporary, and clean removes temporaries.
  *
  * Only names of exactly these shapes are ever opened or removed, never through a symbolic link, and
  * a directory that holds anything else is left alone. DIR itself may be a link: the user named it.
@@ -23,10 +23,12 @@
 enum {
     CADRE_CHECKPOINT_ENTRIES_MAX =
         65536, /* checkpoints in one directory; a listing beyond is refused */
+    CADRE_CHECKPOINT_TEMPORARY_SIZE = 64, /* bytes for ".tmp-ckpt-<id>-<n>" */
+    CADRE_CHECKPOINT_TEMPORARIES_MAX =
+        1000, /* of one id; then CADRE_EEXISTS: clean was never called */
 };
 
 typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
-typedef struct cadre_checkpoint_draft cadre_checkpoint_draft_t;
 
 /* One checkpoint in a listing. */
 typedef struct {
@@ -75,27 +77,25 @@ int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t
  * NULL. */
 int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed);
 
-/* Starts checkpoint `id` in a fresh temporary directory; the draft must end before `directory`
- * does. CADRE_EEXISTS when the checkpoint exists, CADRE_EIO. */
-int cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t id,
-                                 cadre_checkpoint_draft_t **out);
-
-/* The temporary directory, as DIR was given plus its name: where shards write. Valid while the
- * draft is. */
-const char *cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self);
-
-/* Checks that `manifest` is for this id and that every file is there with its size, writes the
- * manifest, fsyncs everything and renames the directory into place. Ends the draft and nulls the
- * pointer; on failure the temporary is removed and the checkpoints before stay as they were.
- * CADRE_EINVALID, CADRE_ECORRUPT, CADRE_EIO; CADRE_EIO also when only the very last fsync, of DIR,
- * failed: the checkpoint is then visible, but the caller must not count on it. */
-int cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p,
-                                  const cadre_manifest_t *manifest);
-
-/* Removes the temporary. NULL inside is fine. */
-void cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p);
-
 /* "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_name(uint64_t id, char *text);
+
+/* ---- for drafts ---- */
+
+/* DIR as it was given, for messages, and its descriptor; valid while the directory is open. */
+const char *cadre_checkpoint_directory_path(const cadre_checkpoint_directory_t *self);
+int cadre_checkpoint_directory_fd(const cadre_checkpoint_directory_t *self);
+
+/* ".tmp-ckpt-<id>-<n>" into `text` of CADRE_CHECKPOINT_TEMPORARY_SIZE bytes; returns `text`. */
+const char *cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text);
+
+/* Opens a subdirectory of DIR, not through a symbolic link. CADRE_ENOTFOUND, CADRE_EIO (also for
+ * something that is no directory). */
+int cadre_checkpoint_directory_enter(const cadre_checkpoint_directory_t *self, const char *name,
+                                     int *out);
+
+/* Removes a subdirectory and the files in it when all of them are ours; otherwise removes nothing.
+ * CADRE_EREFUSED, CADRE_EIO. */
+int cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char *name);
 
 #endif

@@ -1,3 +1,5 @@
+#include "common/checkpoint/checkpoint_draft.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +11,6 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/checkpoint/checkpoint_directory_internal.h"
 #include "common/checkpoint/disk.h"
 
 struct cadre_checkpoint_draft {
@@ -25,11 +26,13 @@ refuse_existing(const cadre_checkpoint_directory_t *directory, uint64_t id)
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     struct stat about;
     cadre_checkpoint_name(id, name);
-    if (fstatat(directory->fd, name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
-        return cadre_fail(CADRE_EEXISTS, "%s/%s exists", directory->path, name);
+    if (fstatat(cadre_checkpoint_directory_fd(directory), name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
+        return cadre_fail(CADRE_EEXISTS, "%s/%s exists", cadre_checkpoint_directory_path(directory),
+                          name);
     }
     return errno == ENOENT ? 0
-                           : cadre_disk_fail(errno, "cannot look at %s/%s", directory->path, name);
+                           : cadre_disk_fail(errno, "cannot look at %s/%s",
+                                             cadre_checkpoint_directory_path(directory), name);
 }
 
 /* Makes a temporary directory of a name that was never used: a ps of a coordinator before this one
@@ -43,7 +46,7 @@ make_temporary(cadre_checkpoint_draft_t *self)
             n = i; /* so early after the machine's start there is no such ps */
         }
         cadre_checkpoint_temporary_name(self->id, n, self->name);
-        if (mkdirat(self->directory->fd, self->name, 0777) == 0) {
+        if (mkdirat(cadre_checkpoint_directory_fd(self->directory), self->name, 0777) == 0) {
             return 0;
         }
         if (errno != EEXIST) {
@@ -51,7 +54,8 @@ make_temporary(cadre_checkpoint_draft_t *self)
         }
     }
 
-    return cadre_disk_fail(errno, "cannot create %s/%s", self->directory->path, self->name);
+    return cadre_disk_fail(errno, "cannot create %s/%s",
+                           cadre_checkpoint_directory_path(self->directory), self->name);
 }
 
 int
@@ -76,7 +80,7 @@ cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t i
         return status;
     }
 
-    self->path = cadre_asprintf("%s/%s", directory->path, self->name);
+    self->path = cadre_asprintf("%s/%s", cadre_checkpoint_directory_path(directory), self->name);
     *out = self;
     return 0;
 }
@@ -189,12 +193,12 @@ cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_man
 
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     cadre_checkpoint_name(self->id, name);
-    int fd = self->directory->fd;
+    int fd = cadre_checkpoint_directory_fd(self->directory);
     if (renameat(fd, self->name, fd, name) != 0) {
         return cadre_disk_fail(errno, "cannot rename %s to %s", self->path, name);
     }
 
-    status = cadre_disk_sync_directory(fd, self->directory->path);
+    status = cadre_disk_sync_directory(fd, cadre_checkpoint_directory_path(self->directory));
     /* A name that may not be on disk must not count among those that are kept. */
     if (status == 0 || renameat(fd, name, fd, self->name) != 0) {
         self->name[0] = '\0';

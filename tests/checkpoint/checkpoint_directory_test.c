@@ -1,4 +1,5 @@
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_draft.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_draft.h"
 #include "tests/ps/peers.h"
 
 TestSuite(process, .timeout = 240);

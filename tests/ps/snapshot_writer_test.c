@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_draft.h"
 #include "ps/checkpoint_loader.h"
 #include "tests/ps/shard_fixture.h"
 
