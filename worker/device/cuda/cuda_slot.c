@@ -1,10 +1,38 @@
 #include "worker/device/cuda/cuda_slot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "worker/device/cuda/cuda_slot_state.h"
+#include "worker/device/cuda/conversion.h"
+#include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
+
+/* Copies begin before all of the slab is filled, in pieces of this size. */
+#define PIECE_SIZE ((size_t)1 << 20)
+
+struct cadre_cuda_slot {
+    cadre_lane_t *lane;
+    cadre_slot_options_t options;
+    cudaStream_t stream; /* for recording graphs, and for native functions */
+    cudaEvent_t in;
+    cudaEvent_t ready[CADRE_LAYOUT_GROUPS_MAX];
+    cudaEvent_t out[CADRE_LAYOUT_GROUPS_MAX];
+    char *block; /* on the device; these three only grow */
+    size_t block_size_bytes;
+    char *slab_in; /* pinned */
+    size_t slab_in_size_bytes;
+    char *slab_out; /* pinned; begins at the layout's out_offset */
+    size_t slab_out_size_bytes;
+    cadre_held_t held;
+    cadre_cuda_conversion_t conversion;
+    bool *direct; /* [output_count of the run]: copied to its place without the slab */
+    int direct_room;
+
+    cadre_execution_t *execution; /* of the run in progress */
+    const cadre_slot_run_t *run;
+};
 
 /* ---- opening ---- */
 
@@ -140,17 +168,25 @@ reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
 {
     const cadre_layout_t *layout = cadre_execution_layout(execution);
     int status = grow_block(self, cadre_execution_size_bytes(execution));
-    if (status == 0) {
-        status = grow_slab(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        status = grow_slab(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
+
+    status = grow_slab(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && layout->output_count > self->direct_room) {
+
+    status = grow_slab(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
+    if (status < 0) {
+        return status;
+    }
+
+    if (layout->output_count > self->direct_room) {
         self->direct_room = layout->output_count;
         self->direct = cadre_realloc(self->direct, (size_t)self->direct_room, sizeof(bool));
     }
-    return status;
+    return 0;
 }
 
 int
@@ -158,11 +194,20 @@ cadre_cuda_slot_prepare(cadre_cuda_slot_t *self, const cadre_plan_t *plan, cadre
 {
     cadre_auto(cadre_execution_destroy) cadre_execution_t *execution = NULL;
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : cadre_execution_new(self->lane, plan, &execution);
-    status = status < 0 ? status : reserve(self, execution);
     if (status < 0) {
         return cadre_lane_note(self->lane, status);
     }
+
+    status = cadre_execution_new(self->lane, plan, &execution);
+    if (status < 0) {
+        return cadre_lane_note(self->lane, status);
+    }
+
+    status = reserve(self, execution);
+    if (status < 0) {
+        return cadre_lane_note(self->lane, status);
+    }
+
     *out = execution;
     execution = NULL;
     return 0;
@@ -175,6 +220,285 @@ cadre_cuda_slot_release(cadre_cuda_slot_t *self, cadre_execution_t **execution_p
     cadre_execution_destroy(execution_p);
 }
 
+/* ---- copying in ---- */
+
+/* What of the slab is filled, and what of that is on its way. */
+typedef struct {
+    size_t filled;
+    size_t sent;
+} progress_t;
+
+static int
+send(cadre_cuda_slot_t *self, progress_t *progress, size_t end)
+{
+    if (end > progress->sent) {
+        CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + progress->sent, self->slab_in + progress->sent,
+                                       end - progress->sent, cudaMemcpyHostToDevice,
+                                       self->lane->copy_in));
+        progress->sent = end;
+    }
+    return 0;
+}
+
+static int
+put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *data,
+    size_t size_bytes)
+{
+    cadre_assert(self->slab_in || size_bytes == 0);
+    for (size_t done = 0; done < size_bytes;) {
+        size_t left = size_bytes - done;
+        size_t count = left < PIECE_SIZE ? left : PIECE_SIZE;
+        memcpy(self->slab_in + offset + done, (const char *)data + done, count);
+        done += count;
+        progress->filled = offset + done;
+        if (progress->filled - progress->sent >= PIECE_SIZE) {
+            int status = send(self, progress, progress->filled);
+            if (status < 0) {
+                return status;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether the device reaches this host memory itself (cadre_device_memory_new). */
+static bool
+is_pinned(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    bool known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
+    if (!known) {
+        cudaGetLastError();
+    }
+    return known && attributes.type == cudaMemoryTypeHost;
+}
+
+/* Straight from where it is: pinned memory, or the device's own. */
+static int
+put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
+             const void *data)
+{
+    int status = send(self, progress, progress->filled);
+    if (status < 0) {
+        return status;
+    }
+    CADRE_CUDA_TRY(
+        cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
+                        self->run->resident ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                        self->lane->copy_in));
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    return 0;
+}
+
+static int
+put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->arguments[input->index].data;
+    return self->run->resident ? put_directly(self, progress, input, data)
+                               : put(self, progress, input->offset, data, input->size_bytes);
+}
+
+static int
+put_bf16(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    int status = send(self, progress, progress->filled);
+    if (status < 0) {
+        return status;
+    }
+
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    if (!is_pinned(data)) {
+        data = memcpy(self->slab_in + input->offset, data, input->size_bytes / 2);
+    }
+    return cadre_cuda_conversion_copy_in(&self->conversion, data, input, self->block,
+                                         self->lane->copy_in);
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
+    if (cadre_held_has(&self->held, input, version)) {
+        int status = send(self, progress, progress->filled);
+        progress->filled = progress->sent = input->offset + input->size_bytes;
+        return status;
+    }
+    if (cadre_cuda_conversion_has_variable(self->run, input)) {
+        return put_bf16(self, progress, input);
+    }
+    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
+    return directly ? put_directly(self, progress, input, data)
+                    : put(self, progress, input->offset, data, input->size_bytes);
+}
+
+/* Enqueues the copies of everything that the run reads, and the event `in` after them. They go by
+ * pinned memory: the caller's own where it is pinned, else a slab that is filled while what stands
+ * in it already is copied. */
+static int
+copy_in(cadre_cuda_slot_t *self)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    progress_t progress = {0};
+    int status =
+        put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < layout->variable_count; i++) {
+        status = put_variable(self, &progress, &layout->variables[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    for (int i = 0; i < layout->argument_count; i++) {
+        status = put_argument(self, &progress, &layout->arguments[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    status = send(self, &progress, progress.filled);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_held_set(&self->held, layout, self->run->versions);
+    CADRE_CUDA_TRY(cudaEventRecord(self->in, self->lane->copy_in));
+    return 0;
+}
+
+/* ---- copying out ---- */
+
+static void *
+destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
+{
+    return place.kind == CADRE_PLACE_GRADIENT ? run->gradients[place.index]
+                                              : run->results[place.index].data;
+}
+
+/* Enqueues a copy out of the slot's block of device memory, and does not wait for it. */
+static int
+enqueue_copy_out(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
+                 enum cudaMemcpyKind kind)
+{
+    if (size_bytes > 0) {
+        CADRE_CUDA_TRY(
+            cudaMemcpyAsync(to, self->block + offset, size_bytes, kind, self->lane->copy_out));
+    }
+    return 0;
+}
+
+static int
+copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return end > begin ? enqueue_copy_out(self, self->slab_out + (begin - base), begin, end - begin,
+                                          cudaMemcpyDeviceToHost)
+                       : 0;
+}
+
+/* To where the caller wants it, or to its place in the slab. */
+static int
+copy_bf16_out(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return cadre_cuda_conversion_copy_out(&self->conversion, output, self->block,
+                                          direct ? to : self->slab_out + (output->offset - base),
+                                          self->lane->copy_out);
+}
+
+/* Outputs that go by the slab lie side by side and are copied as one. */
+static int
+copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    size_t begin = group->offset;
+    for (int i = group->first; i < group->first + group->count; i++) {
+        const cadre_layout_output_t *output = &layout->outputs[i];
+        void *to = destination(self->run, output->place);
+        bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
+        bool is_bf16 = cadre_cuda_conversion_has_gradient(self->run, output);
+        self->direct[i] = stays || ((is_bf16 || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
+        if (!self->direct[i] && !is_bf16) {
+            continue;
+        }
+
+        int status = copy_to_slab(self, begin, output->offset);
+        if (status < 0) {
+            return status;
+        }
+
+        begin = output->offset + output->size_bytes;
+        if (is_bf16) {
+            status = copy_bf16_out(self, output, to, self->direct[i]);
+        } else {
+            status = enqueue_copy_out(self, to, output->offset, output->size_bytes,
+                                      stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return copy_to_slab(self, begin, group->offset + group->size_bytes);
+}
+
+/* Enqueues the copies of everything that the run gives, group by group as they become ready. */
+static int
+copy_out(cadre_cuda_slot_t *self)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    int status = cadre_cuda_conversion_begin_out(&self->conversion, self->lane->copy_out);
+    if (status < 0) {
+        return status;
+    }
+
+    for (int i = 0; i < layout->group_count; i++) {
+        CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
+        status = copy_group(self, &layout->groups[i]);
+        if (status < 0) {
+            return status;
+        }
+
+        if (i == layout->group_count - 1) {
+            status = cadre_cuda_conversion_end_out(&self->conversion, self->lane->copy_out);
+            if (status < 0) {
+                return status;
+            }
+        }
+        CADRE_CUDA_TRY(cudaEventRecord(self->out[i], self->lane->copy_out));
+    }
+    return 0;
+}
+
+/* Waits for the copies out, puts what came by the slab where the caller wants it, and gives what
+ * the device says. */
+static int
+take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    for (int i = 0; i < layout->group_count; i++) {
+        const cadre_layout_group_t *group = &layout->groups[i];
+        CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
+        for (int k = group->first; k < group->first + group->count; k++) {
+            const cadre_layout_output_t *output = &layout->outputs[k];
+            size_t shrink = cadre_cuda_conversion_has_gradient(self->run, output) ? 2 : 1;
+            if (!self->direct[k] && output->size_bytes > 0) {
+                memcpy(destination(self->run, output->place),
+                       self->slab_out + (output->offset - layout->out_offset),
+                       output->size_bytes / shrink);
+            }
+        }
+    }
+    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset),
+           CADRE_LAYOUT_FLAGS * sizeof(*flags));
+    return 0;
+}
+
 /* ---- running ---- */
 
 static int
@@ -182,7 +506,11 @@ compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 {
     CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->compute, self->in, 0));
     int status = cadre_execution_enqueue(self->execution, memory, self->lane->compute);
-    return status < 0 ? status : cadre_cuda_slot_copy_out(self);
+    if (status < 0) {
+        return status;
+    }
+
+    return copy_out(self);
 }
 
 static int
@@ -202,23 +530,40 @@ memory_of(cadre_cuda_slot_t *self)
 }
 
 static int
-start(cadre_cuda_slot_t *self)
+enqueue(cadre_cuda_slot_t *self)
 {
-    int status = reserve(self, self->execution);
-    status = status < 0 ? status
-                        : cadre_cuda_conversion_reserve(&self->conversion,
-                                                        cadre_execution_layout(self->execution),
-                                                        self->run);
+    cadre_execution_memory_t memory = memory_of(self);
+    if (!self->options.no_graph) {
+        int status = cadre_execution_record(self->execution, &memory, self->stream);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    int status = copy_in(self);
     if (status < 0) {
         return status;
     }
-    cadre_execution_memory_t memory = memory_of(self);
-    if (!self->options.no_graph) {
-        status = cadre_execution_record(self->execution, &memory, self->stream);
-    }
-    status = status < 0 ? status : cadre_cuda_slot_copy_in(self);
-    status = status < 0 ? status : compute_in_turn(self, &memory);
+
+    return compute_in_turn(self, &memory);
+}
+
+static int
+start(cadre_cuda_slot_t *self)
+{
+    int status = reserve(self, self->execution);
     if (status < 0) {
+        return status;
+    }
+
+    status = cadre_cuda_conversion_reserve(&self->conversion,
+                                           cadre_execution_layout(self->execution), self->run);
+    if (status < 0) {
+        return status;
+    }
+
+    status = enqueue(self);
+    if (status < 0) { /* who knows what is in the block */
         cadre_held_clear(&self->held);
     }
     return status;
@@ -229,12 +574,17 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
                     const cadre_slot_run_t *run)
 {
     int status = cadre_lane_enter(self->lane);
-    if (status == 0 && !run->resident) { /* what is on the device already, the kernels check */
-        status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
-    }
     if (status < 0) {
         return cadre_lane_note(self->lane, status);
     }
+
+    if (!run->resident) { /* what is on the device already, the kernels check */
+        status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+        if (status < 0) {
+            return cadre_lane_note(self->lane, status);
+        }
+    }
+
     self->execution = execution;
     self->run = run;
     return cadre_lane_note(self->lane, start(self));
@@ -253,25 +603,39 @@ static int
 finish(cadre_cuda_slot_t *self)
 {
     int32_t flags[CADRE_LAYOUT_FLAGS] = {0};
-    int status = cadre_cuda_slot_take(self, flags);
-    if (status == 0 && flags[CADRE_LAYOUT_FLAG_LARGE]) {
-        status = run_plain(self);
-        status = status < 0 ? status : cadre_cuda_slot_take(self, flags);
+    int status = take(self, flags);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
+
+    if (flags[CADRE_LAYOUT_FLAG_LARGE]) {
+        status = run_plain(self);
+        if (status < 0) {
+            return status;
+        }
+
+        status = take(self, flags);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    if (flags[CADRE_LAYOUT_FLAG_FAULT]) {
         return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
     }
-    if (status == 0) {
-        cadre_cuda_conversion_report(&self->conversion, self->run);
-    }
-    return status;
+
+    cadre_cuda_conversion_report(&self->conversion, self->run);
+    return 0;
 }
 
 int
 cadre_cuda_slot_wait(cadre_cuda_slot_t *self)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : finish(self);
+    if (status == 0) {
+        status = finish(self);
+    }
+
     self->execution = NULL;
     self->run = NULL;
     return cadre_lane_note(self->lane, status);
