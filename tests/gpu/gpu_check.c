@@ -251,7 +251,7 @@ run_on_device(gpu_check_t *self, const gpu_case_t *one, const gpu_outcome_t *wan
 {
     const char *name = one->name;
     for (int variant = 0; variant < 2; variant++) {
-        cadre_slot_options_t options = {.poison = true, .no_graph = variant == 1};
+        cadre_slot_options_t options = {.checks.poison = true, .checks.no_graph = variant == 1};
         cadre_slot_t *slot = NULL;
         int status = cadre_slot_open(self->device, &options, &slot);
         gpu_check_that(self, status == 0, "%s: a slot: %s", name, cadre_error_text());

@@ -241,7 +241,7 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
     if (status < 0) {
         return status;
     }
-    if (self->options.poison && self->arena) {
+    if (self->options.checks.poison && self->arena) {
         memset(self->arena, 0xff, self->arena_size_bytes); /* NaN in every number type */
     }
     return run_steps(self, plan, run);

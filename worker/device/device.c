@@ -334,9 +334,9 @@ make_entry(cadre_slot_t *self, const cadre_program_t *program, const int64_t *sy
 {
     cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = NULL;
     unsigned flags = self->functions->plan_flags;
-    flags &= self->options.no_reuse ? ~(unsigned)CADRE_PLAN_REUSE : ~0U;
-    flags &= self->options.no_chains ? ~(unsigned)CADRE_PLAN_CHAINS : ~0U;
-    flags &= self->options.no_fusion ? ~(unsigned)CADRE_PLAN_FUSE : ~0U;
+    flags &= self->options.checks.no_reuse ? ~(unsigned)CADRE_PLAN_REUSE : ~0U;
+    flags &= self->options.checks.no_chains ? ~(unsigned)CADRE_PLAN_CHAINS : ~0U;
+    flags &= self->options.checks.no_fusion ? ~(unsigned)CADRE_PLAN_FUSE : ~0U;
     int status = cadre_plan_new(program, symbol_values, flags, &plan);
     if (status < 0) {
         return cadre_fail_within(status, "%s", cadre_program_name(program));

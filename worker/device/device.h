@@ -70,16 +70,22 @@ int cadre_device_buffer_write(cadre_device_t *self, void *buffer, const void *fr
                               size_t size_bytes);
 int cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, size_t size_bytes);
 
+/* Switches for tests alone, which compare what a device does to save time or memory with what it
+ * does without. No program of ours sets one: all are false on a worker. */
+typedef struct {
+    bool no_reuse;  /* every value gets its own memory */
+    bool no_chains; /* every element operation is a step of its own */
+    bool no_fusion; /* what may run as part of a matrix product does not */
+    bool no_graph;  /* a device that records its runs enqueues each step instead */
+    bool poison;    /* the arena is filled with NaN before each run */
+} cadre_device_checks_t;
+
 /* Zeroed fields give the defaults. */
 typedef struct {
     size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
                                on the CPU, elsewhere what the device has */
     int plans_max;          /* prepared plans kept; 0: 8 */
-    bool no_reuse;          /* tests: every value gets its own memory */
-    bool no_chains;         /* tests: every element operation is a step of its own */
-    bool no_fusion;         /* tests: what may run as part of a matrix product does not */
-    bool no_graph;          /* tests: a device that records its runs enqueues each step instead */
-    bool poison;            /* tests: the arena is filled with NaN before each run */
+    cadre_device_checks_t checks;
 } cadre_slot_options_t;
 
 /* `options` may be NULL. `device` must outlive the slot. */

@@ -38,7 +38,8 @@ open_device(void)
 static cadre_slot_t *
 open_slot(cadre_device_t *device, bool no_fusion, bool no_graph)
 {
-    cadre_slot_options_t options = {.poison = true, .no_fusion = no_fusion, .no_graph = no_graph};
+    cadre_slot_options_t options = {
+        .checks.poison = true, .checks.no_fusion = no_fusion, .checks.no_graph = no_graph};
     cadre_slot_t *slot = NULL;
     cadre_assert(cadre_slot_open(device, &options, &slot) == 0);
     return slot;

@@ -164,8 +164,8 @@ check_faults(bench_t *self)
 static void
 check_all(bench_t *self, cadre_device_t *device, bool pinned)
 {
-    cadre_assert(cadre_slot_open(device, &(cadre_slot_options_t){.poison = true}, &self->slot) ==
-                 0);
+    cadre_assert(
+        cadre_slot_open(device, &(cadre_slot_options_t){.checks.poison = true}, &self->slot) == 0);
     self->program = make_program("sums");
     self->a = cadre_calloc(SMALL, sizeof(float));
     self->b =

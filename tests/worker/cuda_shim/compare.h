@@ -52,7 +52,7 @@ compare(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *arguments, 
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_tensor_t wanted = {0};
     cadre_tensor_t first = {0};
-    cadre_slot_options_t options = {.poison = true};
+    cadre_slot_options_t options = {.checks.poison = true};
     cadre_slot_run_t run = {.program = p,
                             .arguments = arguments,
                             .argument_count = cadre_program_argument_count(p),

@@ -57,7 +57,7 @@ run_subject(const subject_t *subject, const kernel_mode_t *mode, outcome_t *out)
         cr_assert_eq(kernel_device_run(&run, mode), 0);
         return;
     }
-    cadre_slot_options_t options = {.poison = true};
+    cadre_slot_options_t options = {.checks.poison = true};
     runner_t runner = runner_open(&options);
     cr_assert_eq(cadre_slot_run(runner.slot, &run), 0, "%s", cadre_error_text());
     runner_close(&runner);

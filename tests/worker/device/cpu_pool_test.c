@@ -110,7 +110,7 @@ run_with(int threads, const cadre_program_t *p, const cadre_tensor_t *arguments,
          cadre_tensor_t results[RESULTS])
 {
     runner_t runner = {0};
-    cadre_slot_options_t options = {.poison = true};
+    cadre_slot_options_t options = {.checks.poison = true};
     cr_assert_eq(cadre_device_open("cpu", threads, &runner.device), 0);
     cr_assert_eq(cadre_slot_open(runner.device, &options, &runner.slot), 0);
     cadre_slot_run_t run = {

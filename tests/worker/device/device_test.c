@@ -94,7 +94,7 @@ Test(device, runs_batches_of_any_size_whatever_plans_it_keeps)
 {
     cadre_program_t *p = linear();
     for (int plans_max = 0; plans_max <= 3; plans_max++) {
-        cadre_slot_options_t options = {.plans_max = plans_max, .poison = true};
+        cadre_slot_options_t options = {.plans_max = plans_max, .checks.poison = true};
         runner_t runner = runner_open(&options);
         for (int i = 0; i < 40; i++) {
             int64_t rows = 1 + i * 7 % 4;

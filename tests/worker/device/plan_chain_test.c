@@ -211,7 +211,7 @@ compare_shape(int64_t rows, int64_t columns)
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_tensor_t results[2][2] = {0};
     for (int chained = 0; chained < 2; chained++) {
-        cadre_slot_options_t options = {.poison = true, .no_chains = !chained};
+        cadre_slot_options_t options = {.checks.poison = true, .checks.no_chains = !chained};
         runner_t runner = runner_open(&options);
         cadre_slot_run_t run = {
             .program = p, .arguments = tensors, .argument_count = 4, .results = results[chained]};

@@ -344,8 +344,9 @@ Test(plan_fuse, groups_run_step_by_step_give_the_bits_of_plans_without)
     cadre_device_functions_t functions = cadre_cpu_functions;
     functions.plan_flags |= CADRE_PLAN_FUSE;
     cadre_device_options_t options = {.name = "cpu", .threads = 1};
-    cadre_slot_options_t poisoned = {.poison = true};
-    cadre_slot_options_t separate = {.poison = true, .no_fusion = true, .no_reuse = true};
+    cadre_slot_options_t poisoned = {.checks.poison = true};
+    cadre_slot_options_t separate = {
+        .checks.poison = true, .checks.no_fusion = true, .checks.no_reuse = true};
     cadre_device_t *device = NULL;
     cadre_slot_t *slots[2] = {NULL};
     cr_assert_eq(cadre_device_open_functions(&functions, &options, &device), 0);

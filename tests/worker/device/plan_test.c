@@ -236,7 +236,8 @@ Test(plan, of_any_program_writes_over_nothing_that_is_still_read)
 static void
 compare_with_plain_plans(const cadre_slot_options_t *options)
 {
-    cadre_slot_options_t plain = {.no_reuse = true, .no_chains = true, .poison = true};
+    cadre_slot_options_t plain = {
+        .checks.no_reuse = true, .checks.no_chains = true, .checks.poison = true};
     runner_t reference = runner_open(&plain);
     runner_t runner = runner_open(options);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -254,14 +255,16 @@ compare_with_plain_plans(const cadre_slot_options_t *options)
 
 Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
 {
-    cadre_slot_options_t options = {.no_chains = true, .poison = true, .plans_max = 1};
+    cadre_slot_options_t options = {
+        .checks.no_chains = true, .checks.poison = true, .plans_max = 1};
     compare_with_plain_plans(&options);
 }
 
 Test(plan, of_any_program_gives_the_bits_of_a_plan_without_chains)
 {
-    cadre_slot_options_t separate = {.no_reuse = true, .poison = true, .plans_max = 1};
-    cadre_slot_options_t shared = {.poison = true, .plans_max = 1};
+    cadre_slot_options_t separate = {
+        .checks.no_reuse = true, .checks.poison = true, .plans_max = 1};
+    cadre_slot_options_t shared = {.checks.poison = true, .plans_max = 1};
     compare_with_plain_plans(&separate);
     compare_with_plain_plans(&shared);
 }

@@ -67,7 +67,7 @@ static inline int
 try_once(cadre_program_t *p, const cadre_tensor_t *arguments, cadre_tensor_t *result)
 {
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
-    cadre_slot_options_t options = {.poison = true};
+    cadre_slot_options_t options = {.checks.poison = true};
     runner_t runner = runner_open(&options);
     cadre_slot_run_t run = {.program = p,
                             .arguments = arguments,

@@ -180,7 +180,7 @@ check_signed(const char *name, gradient_build_t *build, int sign)
 {
     gradient_check_t check = {0};
     cadre_device_t *device = NULL;
-    cadre_slot_options_t options = {.poison = true};
+    cadre_slot_options_t options = {.checks.poison = true};
     cr_assert_eq(cadre_device_open("cpu", 1, &device), 0);
     cr_assert_eq(cadre_slot_open(device, &options, &check.slot), 0);
     prepare(&check, name, build, sign);

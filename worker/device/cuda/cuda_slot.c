@@ -526,14 +526,14 @@ static cadre_execution_memory_t
 memory_of(cadre_cuda_slot_t *self)
 {
     return (cadre_execution_memory_t){
-        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+        .block = self->block, .ready = self->ready, .poison = self->options.checks.poison};
 }
 
 static int
 enqueue(cadre_cuda_slot_t *self)
 {
     cadre_execution_memory_t memory = memory_of(self);
-    if (!self->options.no_graph) {
+    if (!self->options.checks.no_graph) {
         int status = cadre_execution_record(self->execution, &memory, self->stream);
         if (status < 0) {
             return status;
