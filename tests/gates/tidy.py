@@ -278,6 +278,8 @@ def rule_headers():
     """Guards, the contract at the top, C linkage and public includes only in public headers."""
     for path in source.files((".h",), source.LIBRARY_FOLDERS):
         text = source.read(path)
+        if slice := re.search(r"_(?:internal|state|shell)\.h$", path):
+            yield path, 1, f"no header is named *{slice.group(0)}: one noun, one header, one file that writes it"
         if not text.startswith("/*"):
             yield path, 1, "a header opens with a comment: what the object is, owner, thread"
         guard = re.sub(r"\W", "_", re.sub(r".*/include/", "", path)).upper()
