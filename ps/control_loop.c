@@ -74,13 +74,16 @@ static int
 open_context(cadre_control_loop_t *self)
 {
     int status = cadre_context_open(&self->context);
-    if (status == 0) {
-        status = cadre_security_apply(&self->options.security, CADRE_KEY_PS, self->context);
+    if (status < 0) {
+        return status;
     }
-    if (status == 0 && cadre_context_keyring(self->context)) {
-        status = cadre_authenticator_open(self->context, tell_audit, NULL, &self->authenticator);
+
+    status = cadre_security_apply(&self->options.security, CADRE_KEY_PS, self->context);
+    if (status < 0 || !cadre_context_keyring(self->context)) {
+        return status;
     }
-    return status;
+
+    return cadre_authenticator_open(self->context, tell_audit, NULL, &self->authenticator);
 }
 
 /* Checks how the data socket and the connection to the coordinator are protected: warns of each
@@ -91,6 +94,7 @@ check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
 {
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     const cadre_endpoint_t *const both[] = {bound, &self->options.coordinator};
+
     self->transport = cadre_security_transport(self->context, bound);
     for (size_t i = 0; i < CADRE_COUNT_OF(both); i++) {
         if (cadre_security_is_insecure(self->context, both[i])) {
@@ -100,6 +104,7 @@ check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
                       cadre_endpoint_text(both[i], text));
         }
     }
+
     return self->authenticator && bound->kind == CADRE_ENDPOINT_TCP
                ? cadre_authenticator_check(self->authenticator, bound)
                : 0;
@@ -121,38 +126,55 @@ make_address(cadre_control_loop_t *self, const cadre_socket_t *data)
     return 0;
 }
 
+/* Binds the data socket and hands it to the shard's actor, with the monitor of its connections. */
+static int
+start_shard(cadre_control_loop_t *self, cadre_socket_t *data, cadre_monitor_t *monitor)
+{
+    int status = cadre_socket_bind(data, &self->options.address);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_security(self, cadre_socket_endpoint(data));
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_address(self, data);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_shard_actor_options_t options = {.incarnation = self->options.incarnation,
+                                                 .size_bytes_max = self->options.size_bytes_max,
+                                                 .lanes = self->options.lanes,
+                                                 .folders = self->options.folders};
+    return cadre_shard_actor_open(self->context, &options, data, monitor, &self->shard);
+}
+
 static int
 open_shard(cadre_control_loop_t *self)
 {
     cadre_socket_t *data = NULL;
     cadre_monitor_t *monitor = NULL;
     int status = cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &data);
-    if (status == 0) {
-        /* Before the socket is bound, so that it misses no connection. */
-        status = cadre_monitor_open_for(
-            self->context, data,
-            1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_HANDSHAKE_FAILED, &monitor);
+    if (status < 0) {
+        return status;
     }
+
+    /* Before the socket is bound, so that it misses no connection. */
+    status = cadre_monitor_open_for(
+        self->context, data, 1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_HANDSHAKE_FAILED,
+        &monitor);
     if (status == 0) {
-        status = cadre_socket_bind(data, &self->options.address);
+        status = start_shard(self, data, monitor);
     }
-    if (status == 0) {
-        status = check_security(self, cadre_socket_endpoint(data));
-    }
-    if (status == 0) {
-        status = make_address(self, data);
-    }
-    if (status == 0) {
-        const cadre_shard_actor_options_t options = {.incarnation = self->options.incarnation,
-                                                     .size_bytes_max = self->options.size_bytes_max,
-                                                     .lanes = self->options.lanes,
-                                                     .folders = self->options.folders};
-        status = cadre_shard_actor_open(self->context, &options, data, monitor, &self->shard);
-    }
+
     if (status < 0) {
         cadre_monitor_close(&monitor);
         cadre_socket_close(&data, 0);
     }
+
     return status;
 }
 
@@ -172,6 +194,7 @@ open_control(cadre_control_loop_t *self)
     if (status < 0) {
         return status;
     }
+
     const cadre_ps_options_t options = {.session = {.task = own_task(self),
                                                     .build = CADRE_VERSION,
                                                     .host = self->host,
@@ -184,6 +207,27 @@ open_control(cadre_control_loop_t *self)
     return 0;
 }
 
+static int
+open_parts(cadre_control_loop_t *self)
+{
+    int status = open_context(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = open_shard(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_store_actor_open(self->context, self->options.folders, &self->store);
+    if (status < 0) {
+        return status;
+    }
+
+    return open_control(self);
+}
+
 int
 cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out)
 {
@@ -192,20 +236,13 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
     if (gethostname(self->host, sizeof(self->host) - 1) < 0) {
         snprintf(self->host, sizeof(self->host), "localhost");
     }
-    int status = open_context(self);
-    if (status == 0) {
-        status = open_shard(self);
-    }
-    if (status == 0) {
-        status = cadre_store_actor_open(self->context, self->options.folders, &self->store);
-    }
-    if (status == 0) {
-        status = open_control(self);
-    }
+
+    int status = open_parts(self);
     if (status < 0) {
         cadre_control_loop_close(&self);
         return status;
     }
+
     self->figures.build = CADRE_VERSION;
     self->figures.size_bytes_max = options->size_bytes_max;
     *out = self;
@@ -374,9 +411,11 @@ take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
         cadre_http_server_turned(self->options.http, CADRE_CONTROL_SHARD_TURN,
                                  cadre_clock_now_ms());
     }
+
     if (counts->epoch != self->epoch) {
         return;
     }
+
     cadre_ps_core_counted(self->core, counts->counters, counts->generation, counts->moves);
     self->load_stands = !counts->moves;
     cadre_ps_figures_t *figures = &self->figures;
@@ -395,6 +434,7 @@ hear_shard(cadre_control_loop_t *self)
         if (cadre_pipe_receive(cadre_actor_socket(self->shard), &message) < 0) {
             return;
         }
+
         if (message.kind == CADRE_SHARD_ANSWER) {
             cadre_control_link_send(self->link, message.pointer);
         } else if (message.kind == CADRE_SHARD_SNAPSHOT) {
@@ -403,6 +443,7 @@ hear_shard(cadre_control_loop_t *self)
         } else if (message.kind == CADRE_SHARD_COUNTED) {
             take_counts(self, message.pointer);
         }
+
         cadre_shard_actor_free_message(&message);
     }
 }
@@ -437,6 +478,7 @@ hear_coordinator(cadre_control_loop_t *self)
         if (status == CADRE_EAGAIN) {
             return;
         }
+
         if (status == 0) {
             cadre_ps_core_receive(self->core, &message, now());
         } else {
@@ -444,6 +486,7 @@ hear_coordinator(cadre_control_loop_t *self)
                       cadre_error_text());
             cadre_ps_core_malformed(self->core);
         }
+
         take_events(self); /* in the order of the messages */
     }
 }
@@ -484,6 +527,7 @@ watch_keys(cadre_control_loop_t *self)
     if (!keyring || cadre_keyring_withdrawals(keyring) == self->withdrawals) {
         return;
     }
+
     self->withdrawals = cadre_keyring_withdrawals(keyring);
     if (!cadre_control_link_is_trusted(self->link)) {
         cadre_log(CADRE_LOG_ERROR, "refused", "why=\"the coordinator's key is revoked\" next=exit");
@@ -500,9 +544,11 @@ publish(cadre_control_loop_t *self)
 {
     int64_t now_ms = cadre_clock_now_ms();
     cadre_ps_figures_t *figures = &self->figures;
+
     if (!self->options.http) {
         return;
     }
+
     cadre_http_server_turned(self->options.http, CADRE_CONTROL_TURN, now_ms);
     figures->leaving = self->ended;
     figures->contact = cadre_ps_core_contact(self->core);
@@ -542,6 +588,7 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
     if (self->options.http && due_ms > now_ms + CADRE_HTTP_PUBLISH_MS) {
         due_ms = now_ms + CADRE_HTTP_PUBLISH_MS;
     }
+
     uint64_t rest_ms = due_ms > now_ms ? due_ms - now_ms : 0;
     long timeout_ms = rest_ms < INT_MAX ? (long)rest_ms : -1;
 
@@ -580,6 +627,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
         take_events(self);
         watch_keys(self);
     }
+
     send_all(self);
     return self->signal;
 }
@@ -596,12 +644,15 @@ close_actors(cadre_control_loop_t *self)
     if (status < 0) {
         return status;
     }
+
     while (self->shard && cadre_pipe_receive(cadre_actor_socket(self->shard), &message) == 0) {
         cadre_shard_actor_free_message(&message);
     }
+
     while (self->store && cadre_pipe_receive(cadre_actor_socket(self->store), &message) == 0) {
         free(message.pointer);
     }
+
     cadre_actor_stop(&self->shard, CADRE_ACTOR_STOP_MS);
     cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
     return 0;
@@ -614,10 +665,12 @@ cadre_control_loop_close(cadre_control_loop_t **self_p)
     if (!self) {
         return 0;
     }
+
     int status = close_actors(self);
     if (status < 0) {
         return status;
     }
+
     *self_p = NULL;
     cadre_control_link_close(&self->link);
     cadre_ps_core_destroy(&self->core);
@@ -625,6 +678,7 @@ cadre_control_loop_close(cadre_control_loop_t **self_p)
     if (status < 0) {
         return status;
     }
+
     cadre_context_close(&self->context);
     free(self);
     return 0;

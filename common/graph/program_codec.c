@@ -447,11 +447,20 @@ cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **
         }
     }
     status = get_outputs(&reader, program);
-    status = status < 0 ? status : cadre_program_check(program);
-    status = status < 0 ? status : cadre_program_finish(program);
     if (status < 0) {
         return status;
     }
+
+    status = cadre_program_check(program);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_program_finish(program);
+    if (status < 0) {
+        return status;
+    }
+
     *out = program;
     program = NULL;
     return 0;

@@ -50,6 +50,7 @@ token_kind_text(cadre_token_kind_t kind)
     case CADRE_TOKEN_ARRAY:
         return "an array";
     }
+
     return "?";
 }
 
@@ -98,16 +99,19 @@ read_list(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_
     if (status < 0) {
         return status;
     }
+
     if (token->value % sizeof(uint64_t) != 0) {
         return cadre_fail(CADRE_EMALFORMED, "%s: field %s: %" PRIu64 " bytes are no whole elements",
                           text, field->name, token->value);
     }
+
     size_t count = token->value / sizeof(uint64_t);
     status = check_limit(self, field, count, " elements");
     if (status < 0 || count == 0) {
         *out = (cadre_u64s_t){.items = NULL};
         return status;
     }
+
     *out = (cadre_u64s_t){.items = self->storage.lists, .count = count};
     memcpy(self->storage.lists, token->bytes, token->value);
     self->storage.lists += count;
@@ -123,6 +127,7 @@ read_doubles(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
     if (status < 0) {
         return status;
     }
+
     *out = (cadre_f64s_t){.items = (const double *)list.items, .count = list.count};
     for (size_t i = 0; i < out->count; i++) {
         if (!isfinite(out->items[i])) {
@@ -130,6 +135,7 @@ read_doubles(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
                               self->schema->text, field->name, i);
         }
     }
+
     return 0;
 }
 
@@ -143,10 +149,12 @@ read_strings(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
     if (status == 0) {
         status = check_limit(self, field, token->value, " strings");
     }
+
     if (status < 0 || token->value == 0) {
         *out = (cadre_strs_t){.items = NULL};
         return status;
     }
+
     const char **items = (const char **)self->storage.lists;
     self->storage.lists += token->value;
     for (size_t i = 0; i < token->value; i++) {
@@ -155,14 +163,17 @@ read_strings(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
         if (status < 0) {
             return status;
         }
+
         if (string.value > CADRE_NAME_SIZE_MAX) {
             return cadre_fail(CADRE_EMALFORMED,
                               "%s: field %s: string %zu has %" PRIu64 " bytes, over its limit %d",
                               self->schema->text, field->name, i, string.value,
                               CADRE_NAME_SIZE_MAX);
         }
+
         items[i] = copy_string(&self->storage, &string);
     }
+
     *out = (cadre_strs_t){.items = items, .count = token->value};
     return 0;
 }
@@ -172,13 +183,17 @@ read_string(decoder_t *self, const cadre_field_schema_t *field, const cadre_toke
             const char **out)
 {
     int status = check_kind(self->schema->text, field->name, token, CADRE_TOKEN_STR);
-    if (status == 0) {
-        status = check_limit(self, field, token->value, " bytes");
+    if (status < 0) {
+        return status;
     }
-    if (status == 0) {
-        *out = copy_string(&self->storage, token);
+
+    status = check_limit(self, field, token->value, " bytes");
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    *out = copy_string(&self->storage, token);
+    return 0;
 }
 
 static int
@@ -204,6 +219,7 @@ read_field(decoder_t *self, const cadre_field_schema_t *field, void *value)
     case CADRE_KIND_STRS:
         return read_strings(self, field, &token, value);
     }
+
     return 0;
 }
 
@@ -214,29 +230,41 @@ check_protocol(const void *header, size_t size_bytes)
 {
     cadre_scan_t scan;
     cadre_token_t token = {.bytes = NULL};
+
     cadre_scan_init(&scan, header, size_bytes);
     int status = cadre_scan_next(&scan, &token);
-    if (status == 0) {
-        status = check_kind("header", "(all)", &token, CADRE_TOKEN_ARRAY);
-    }
     if (status < 0) {
         return status;
     }
-    status = cadre_scan_next(&scan, &token);
-    if (status == 0) {
-        status = check_kind("header", "protocol", &token, CADRE_TOKEN_U64);
+
+    status = check_kind("header", "(all)", &token, CADRE_TOKEN_ARRAY);
+    if (status < 0) {
+        return status;
     }
+
+    status = cadre_scan_next(&scan, &token);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_kind("header", "protocol", &token, CADRE_TOKEN_U64);
+    if (status < 0) {
+        return status;
+    }
+
     uint64_t protocol = token.value;
     uint64_t type = 0;
-    if (status == 0 && cadre_scan_next(&scan, &token) == 0 && token.kind == CADRE_TOKEN_U64) {
+    if (cadre_scan_next(&scan, &token) == 0 && token.kind == CADRE_TOKEN_U64) {
         type = token.value;
     }
-    if (status == 0 && protocol != cadre_message_protocol(type)) {
+
+    if (protocol != cadre_message_protocol(type)) {
         return cadre_fail(CADRE_EPROTOCOL,
                           "header: protocol %" PRIu64 ", and this is protocol %" PRIu64, protocol,
                           cadre_message_protocol(type));
     }
-    return status;
+
+    return 0;
 }
 
 /* Reads `count` tokens of these kinds. */
@@ -245,13 +273,16 @@ read_kinds(cadre_scan_t *scan, const cadre_token_kind_t *kinds, size_t count, ca
 {
     for (size_t i = 0; i < count; i++) {
         int status = cadre_scan_next(scan, &tokens[i]);
-        if (status == 0) {
-            status = check_kind("greeting", "(first ones)", &tokens[i], kinds[i]);
+        if (status < 0) {
+            return status;
         }
+
+        status = check_kind("greeting", "(first ones)", &tokens[i], kinds[i]);
         if (status < 0) {
             return status;
         }
     }
+
     return 0;
 }
 
@@ -267,20 +298,24 @@ cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_messa
         CADRE_TOKEN_U64,   CADRE_TOKEN_STR};                 /* schema, build */
     cadre_token_t tokens[CADRE_COUNT_OF(kinds)];
     cadre_scan_t scan;
+
     if (size_bytes > CADRE_LARGE_HEADER_SIZE_MAX) {
         return cadre_fail(CADRE_EMALFORMED, "greeting: %zu bytes", size_bytes);
     }
+
     cadre_scan_init(&scan, header, size_bytes);
     int status = read_kinds(&scan, kinds, CADRE_COUNT_OF(kinds), tokens);
     if (status < 0) {
         return status;
     }
+
     const cadre_token_t *build = &tokens[LOWEST + 3];
     if (tokens[TYPE].value != CADRE_MESSAGE_HELLO || build->value > CADRE_BUILD_SIZE_MAX ||
         tokens[0].value < CADRE_COUNT_OF(kinds) - 1 ||
         !cadre_utf8_valid((const char *)build->bytes, build->value)) {
         return cadre_fail(CADRE_EMALFORMED, "greeting: no HELLO, or a build that is no short text");
     }
+
     char *text = cadre_calloc(build->value + 1, 1);
     memcpy(text, build->bytes, build->value);
     *message = (cadre_message_t){.type = CADRE_MESSAGE_HELLO,
@@ -309,6 +344,7 @@ read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
         return cadre_fail(CADRE_EMALFORMED, "header: %" PRIu64 " elements, fewer than %d",
                           array.value, CADRE_ENVELOPE_COUNT);
     }
+
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_token_t token = next(&self->scan);
         int status = check_kind("header", names[i], &token, CADRE_TOKEN_U64);
@@ -317,19 +353,23 @@ read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
         }
         values[i] = token.value;
     }
+
     self->schema = cadre_message_schema(values[1]);
     if (!self->schema) {
         return cadre_fail(CADRE_EMALFORMED, "header: %" PRIu64 " is no message type", values[1]);
     }
+
     if (size_bytes > self->schema->header_size_max) {
         return cadre_fail(CADRE_EMALFORMED, "%s: header of %zu bytes is over its limit %zu",
                           self->schema->text, size_bytes, self->schema->header_size_max);
     }
+
     if (array.value != CADRE_ENVELOPE_COUNT + self->schema->field_count) {
         return cadre_fail(CADRE_EMALFORMED, "%s: %" PRIu64 " fields and should have %zu",
                           self->schema->text, array.value - CADRE_ENVELOPE_COUNT,
                           self->schema->field_count);
     }
+
     *message = (cadre_message_t){.type = (cadre_message_type_t)values[1],
                                  .request = values[2],
                                  .incarnation = values[3],
@@ -346,11 +386,13 @@ check_sizes(const char *text, const cadre_token_t *token, cadre_chunk_t *const *
     if (status < 0) {
         return status;
     }
+
     if (token->value != count * sizeof(uint64_t)) {
         return cadre_fail(CADRE_EMALFORMED,
                           "%s: field sizes: %" PRIu64 " bytes do not describe %zu chunks", text,
                           token->value, count);
     }
+
     for (size_t i = 0; i < count; i++) {
         uint64_t told = 0;
         memcpy(&told, token->bytes + i * sizeof(told), sizeof(told));
@@ -362,6 +404,7 @@ check_sizes(const char *text, const cadre_token_t *token, cadre_chunk_t *const *
                               text, i, told, came, CADRE_CHUNK_SIZE_MAX);
         }
     }
+
     return 0;
 }
 
@@ -399,6 +442,7 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
                           "header: %zu bytes and %zu chunks, where %d and %d are the limits",
                           size_bytes, count, CADRE_LARGE_HEADER_SIZE_MAX, CADRE_MESSAGE_CHUNKS_MAX);
     }
+
     decoder_t decoder = {.schema = NULL};
     cadre_message_t decoded = {0};
     size_t storage_bytes = 0;
@@ -414,6 +458,7 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
     if (status < 0) {
         return status;
     }
+
     cadre_scan_init(&decoder.scan, header, size_bytes);
     status = read_envelope(&decoder, size_bytes, &decoded);
     if (status < 0) {
@@ -425,17 +470,20 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
     if (status < 0) {
         return status;
     }
+
     storage_bytes -= sizes.value;
     if (storage_bytes > 0) {
         decoded.storage = cadre_realloc(NULL, storage_bytes, 1);
         decoder.storage.lists = decoded.storage;
         decoder.storage.strings = (char *)decoded.storage + storage_bytes;
     }
+
     status = read_fields(&decoder, &decoded);
     if (status < 0) {
         free(decoded.storage);
         return status;
     }
+
     take_chunks(&decoded, chunks, count);
     *message = decoded;
     return 0;

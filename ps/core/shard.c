@@ -361,13 +361,16 @@ create_part(cadre_shard_t *self, const question_t *question, bool *pending)
     if (!known) {
         return make_part(self, question, &spec, pending);
     }
+
     status = cadre_shard_part_check_same(known, create->name, &spec);
-    if (status == 0) {
-        const cadre_asker_t asker = asker_of(question);
-        *pending = true;
-        cadre_shard_loads_fill_again(self->loads, spec.variable, spec.partition, &asker);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    const cadre_asker_t asker = asker_of(question);
+    *pending = true;
+    cadre_shard_loads_fill_again(self->loads, spec.variable, spec.partition, &asker);
+    return 0;
 }
 
 static void
@@ -384,10 +387,12 @@ static int
 retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
 {
     int status = check_generation(self, retire->generation);
-    if (status == 0) {
-        cadre_shard_parts_retire(self->parts, retire->variable, retire->checkpoint);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_shard_parts_retire(self->parts, retire->variable, retire->checkpoint);
+    return 0;
 }
 
 static int
@@ -416,10 +421,12 @@ static int
 settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
 {
     int status = check_generation(self, settle->generation);
-    if (status == 0) {
-        cadre_shard_updates_settle(self->updates, settle->base);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    cadre_shard_updates_settle(self->updates, settle->base);
+    return 0;
 }
 
 static void
@@ -577,7 +584,11 @@ check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t
              uint64_t generation)
 {
     int status = check_fence(self, message, generation);
-    return status < 0 ? status : cadre_shard_updates_check(self->updates, update);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_shard_updates_check(self->updates, update);
 }
 
 /* Takes a part of an update; true when all are there, and the question's message is the whole of
@@ -648,7 +659,11 @@ assign(cadre_shard_t *self, const cadre_message_t *message)
 {
     const cadre_shard_target_t target = target_of(self);
     int status = check_fence(self, message, message->assign.generation);
-    return status < 0 ? status : cadre_shard_updates_assign(self->updates, &target, message);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_shard_updates_assign(self->updates, &target, message);
 }
 
 /* --- probe --- */
