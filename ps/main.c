@@ -129,7 +129,10 @@ static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
     flags_t *flags = state->input;
+
+    /* argp_error ends the process. */
     switch (key) {
+    /* --- which job, and which place in it --- */
     case 'c':
         flags->sources.coordinator = argument;
         return 0;
@@ -139,6 +142,8 @@ parse(int key, char *argument, struct argp_state *state)
     case 'a':
         flags->address = argument;
         return 0;
+
+    /* --- how it runs --- */
     case KEY_ON_SESSION_END:
         flags->wait = strcmp(argument, "wait") == 0;
         if (!flags->wait && strcmp(argument, "exit") != 0) {
@@ -156,6 +161,8 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_CHECKPOINT_DIR:
         check(state, "--checkpoint-dir", cadre_folders_add(&flags->folders, argument));
         return 0;
+
+    /* --- who may reach it, and what it tells --- */
     case KEY_KEYS:
         flags->security.keys = argument;
         return 0;
@@ -169,6 +176,8 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_LOG_LEVEL:
         flags->log_level = argument;
         return 0;
+
+    /* --- the process --- */
     case KEY_CHECK:
         flags->check = true;
         return 0;
@@ -208,6 +217,7 @@ choose_local_address(const cadre_endpoint_t *coordinator, uint64_t incarnation,
             return 0;
         }
     }
+
     return cadre_endpoint_parse("tcp://127.0.0.1:*", out);
 }
 
@@ -220,15 +230,18 @@ choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint6
         int status = cadre_endpoint_parse(flags->address, out);
         return status < 0 ? cadre_fail_within(status, "--address") : 0;
     }
+
     if (config->ps.count == 0) {
         return choose_local_address(&config->coordinator, incarnation, out);
     }
+
     if (config->index >= config->ps.count) {
         return cadre_fail(CADRE_ECONFIG,
                           "the cluster description lists %zu ps: say which one with --index, or "
                           "where to listen with --address",
                           config->ps.count);
     }
+
     *out = config->ps.items[config->index];
     return 0;
 }
@@ -266,19 +279,23 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
     if (status < 0) {
         return status;
     }
+
     options->security = flags->security;
     if (flags->security.keys) {
         cadre_startup_hold_secrets();
     }
+
     status = cadre_cluster_config_read(&flags->sources, &config);
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "
                                          "or set CADRE_CLUSTER or TF_CONFIG");
     }
+
     if (status == 0) {
         flags->own_socket = !flags->address && config.ps.count == 0;
         status = choose_address(flags, &config, options->incarnation, &options->address);
     }
+
     if (status == 0) {
         choose_folders(flags, &config.coordinator);
         options->folders = &flags->folders;
@@ -288,6 +305,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         options->lanes = flags->lanes ? (unsigned)flags->lanes : default_lanes();
         options->away_ms = flags->wait ? 0 : 1000 * (uint64_t)flags->away_s;
     }
+
     return status;
 }
 
@@ -339,11 +357,13 @@ open_http(const flags_t *flags, cadre_http_server_t **out)
     if (!flags->http) {
         return 0;
     }
+
     int status =
         cadre_http_server_open(flags->http, CADRE_CONTROL_ACTORS, CADRE_CONTROL_ACTOR_COUNT, out);
     if (status < 0) {
         return cadre_fail_within(status, "--http");
     }
+
     cadre_log(CADRE_LOG_INFO, "http_listening", "address=%s", cadre_http_server_address(*out));
     return 0;
 }
@@ -356,11 +376,13 @@ serve(const flags_t *flags, cadre_control_options_t *options)
     if (open_http(flags, &http) < 0) {
         return fail(EXIT_UNUSABLE);
     }
+
     options->http = http;
     int opened = cadre_control_loop_open(options, &loop);
     if (opened < 0) {
         return fail(opened == CADRE_ECONFIG ? EXIT_CONFIGURATION : EXIT_UNUSABLE);
     }
+
     int number = 0;
     if (flags->check) {
         printf("cadre-ps: can listen on %s\n", cadre_control_loop_address(loop));
@@ -371,15 +393,18 @@ serve(const flags_t *flags, cadre_control_options_t *options)
                   cadre_endpoint_text(&options->coordinator, text));
         number = cadre_control_loop_run(loop);
     }
+
     int status = exit_status(number, cadre_control_loop_refused(loop));
     if (cadre_control_loop_close(&loop) < 0) {
         cadre_log(CADRE_LOG_WARN, "stop_failed", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
         _exit(status ? status : EXIT_BUG); /* whoever keeps it running starts another */
     }
+
     if (flags->own_socket && options->address.kind == CADRE_ENDPOINT_IPC) {
         unlink(options->address.path); /* ZeroMQ leaves it */
     }
+
     close(options->signals);
     return status;
 }
@@ -390,9 +415,11 @@ main(int argc, char **argv)
     flags_t flags = {.log_level = "info", .away_s = CADRE_COORDINATOR_TIMEOUT_S};
     cadre_control_options_t options = {.wait = false};
     cadre_log_level_t level = CADRE_LOG_INFO;
+
     if (cadre_startup() < 0) {
         return fail(EXIT_CONFIGURATION);
     }
+
     cadre_memory_keep_freed();
     cadre_flush_subnormals();
     cadre_cluster_sources_from_environment(&flags.sources);
@@ -407,17 +434,21 @@ main(int argc, char **argv)
     if (cadre_log_level_parse(flags.log_level, &level) < 0) {
         return fail(EXIT_USAGE);
     }
+
     if (!fill_process(&options)) {
         fprintf(stderr, "cadre-ps: %s\n", strerror(errno));
         return EXIT_BUG;
     }
+
     if (cadre_http_address_choose(flags.http, &flags.http) < 0 ||
         read_configuration(&flags, &options) < 0) {
         return fail(EXIT_CONFIGURATION);
     }
+
     cadre_log_setup_stderr(level, "ps");
     if (options.index != CADRE_INDEX_ANY) {
         cadre_log_set_index(options.index);
     }
+
     return serve(&flags, &options);
 }

@@ -124,6 +124,7 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
     if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE) {
         lose_device(self, outcome.text);
     }
+
     cadre_work_destroy(&work);
 }
 
@@ -132,6 +133,7 @@ resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
 {
     bool was_dropped = false;
     const cadre_closure_message_t *closure = &request->work->call->message.closure;
+
     request->variable = cadre_directory_variable_by_name(
         cadre_worker_core_directory(self->core), request->name, closure->drops, &was_dropped);
     if (!request->variable) {
@@ -140,6 +142,7 @@ resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
         snprintf(request->text, sizeof(request->text), "there is no variable %s%s", request->name,
                  was_dropped ? " any more: it was dropped before this was scheduled" : "");
     }
+
     cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
 }
 
@@ -151,8 +154,10 @@ from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t 
         end_work(self, message->pointer);
         return;
     }
+
     cadre_slot_request_t *request = message->pointer;
     cadre_run_t *run = request->work->run;
+
     request->work->slot = slot;
     request->work->request = request;
     switch (request->question) {
@@ -331,12 +336,15 @@ from_coordinator(cadre_worker_actor_t *self)
         if (status == CADRE_EAGAIN) {
             return;
         }
+
         if (status < 0) {
             cadre_worker_core_malformed(self->core);
             continue;
         }
+
         cadre_worker_core_receive(self->core, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
                                   &message, self->now_ms);
+
         obey(self);
     }
 }
@@ -380,11 +388,13 @@ decode_from_shard(cadre_worker_actor_t *self, const cadre_task_t *shard, cadre_m
     if (status < 0) {
         return status;
     }
+
     bool is_foreign = message->incarnation != shard->incarnation;
     if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
         cadre_message_fini(message);
         return CADRE_EMALFORMED;
     }
+
     return 0;
 }
 
@@ -436,6 +446,7 @@ from_main(cadre_worker_actor_t *self)
             begin_drain(self, "stopped by a signal");
         }
     }
+
     return true;
 }
 
@@ -464,6 +475,7 @@ on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
         }
         return;
     }
+
     const cadre_load_t *load = cadre_reader_link_loaded(&self->reader, message->pointer);
     if (load) {
         cadre_worker_core_loaded(self->core, load->closure, load->status, load->text, self->now_ms);
@@ -496,6 +508,7 @@ fill_items(cadre_worker_actor_t *self)
 {
     uint32_t slots = self->options.core.slots;
     size_t count = (size_t)ITEM_SLOTS + slots + self->shards.count;
+
     self->items = cadre_realloc(self->items, count, sizeof(*self->items));
     self->items[ITEM_MAIN] = item_of(self->main, false);
     self->items[ITEM_CONTROL] =
@@ -505,11 +518,13 @@ fill_items(cadre_worker_actor_t *self)
     for (uint32_t i = 0; i < slots; i++) {
         self->items[ITEM_SLOTS + i] = item_of(self->options.slots[i], false);
     }
+
     for (uint32_t i = 0; i < self->shards.count; i++) {
         const cadre_peer_t *peer = &self->shards.peers[i];
         void *socket = peer->socket ? cadre_socket_handle(peer->socket) : self->main;
         self->items[ITEM_SLOTS + slots + i] = item_of(socket, cadre_peer_is_full(peer));
     }
+
     return (int)count;
 }
 
@@ -557,9 +572,11 @@ keep_draining(cadre_worker_actor_t *self)
         self->cleared = true;
         clear_queue(self);
     }
+
     if (!self->draining || self->left) {
         return;
     }
+
     if (!cadre_control_link_is_up(self->link) && self->works_out == 0) {
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; nobody is there to take reports", self->draining);
@@ -589,10 +606,12 @@ watch_keys(cadre_worker_actor_t *self)
     if (!keyring || self->now_ms < self->keys_due_ms) {
         return;
     }
+
     self->keys_due_ms = self->now_ms + CADRE_KEYS_LOOK_MS;
     if (cadre_keyring_look(keyring, (int64_t)self->now_ms, tell_audit, NULL) == 0) {
         return;
     }
+
     if (!cadre_control_link_is_trusted(self->link) ||
         !cadre_shard_peers_are_trusted(&self->shards)) {
         cadre_pipe_send(self->main, CADRE_WORKER_ACTOR_UNWANTED,
@@ -611,6 +630,7 @@ keep_time(cadre_worker_actor_t *self)
         self->stirred = false;
         self->due_ms = cadre_worker_core_tick(self->core, self->now_ms);
     }
+
     watch_contact(self);
     keep_draining(self);
 }
@@ -623,6 +643,7 @@ publish(cadre_worker_actor_t *self)
     if (!http) {
         return;
     }
+
     cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
     bool drains = self->draining || cadre_worker_core_is_draining(self->core);
     self->drained_ms = drains ? self->drained_ms : self->now_ms;
@@ -672,6 +693,7 @@ run(void *pipe, void *argument)
         if (finished(self)) {
             break;
         }
+
         wait(self);
         /* Control before data: heartbeats and news of shards do not wait behind values. */
         uint32_t polled = self->shards.count;
@@ -681,6 +703,7 @@ run(void *pipe, void *argument)
         from_shards(self, polled);
         go_on = !(self->items[ITEM_MAIN].revents & ZMQ_POLLIN) || from_main(self);
     }
+
     close_all(self);
     cadre_pipe_send(pipe, CADRE_WORKER_ACTOR_GONE, NULL);
 }
@@ -698,10 +721,12 @@ start_thread(cadre_worker_actor_t *self)
     if (status < 0) {
         return status;
     }
+
     if (cadre_security_is_insecure(self->context, coordinator)) {
         cadre_log(CADRE_LOG_WARN, "insecure_transport",
                   "why=\"whoever reaches its connections reads along\"");
     }
+
     return cadre_actor_open(self->context, "network", run, self, &self->actor);
 }
 
@@ -724,6 +749,7 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
         free(self);
         return status;
     }
+
     *out = self;
     return 0;
 }
@@ -741,10 +767,12 @@ cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms)
     if (!self) {
         return 0;
     }
+
     int status = cadre_actor_stop(&self->actor, timeout_ms);
     if (status < 0) {
         return status;
     }
+
     *self_p = NULL;
     free(self);
     return 0;

@@ -124,7 +124,10 @@ parse_option(int key, char *text, struct argp_state *state)
 {
     parse_t *parse = state->input;
     cadre_worker_flags_t *flags = parse->flags;
+
+    /* argp_error ends the process. */
     switch (key) {
+    /* --- what it computes with --- */
     case KEY_SLOTS:
         flags->slots = (uint32_t)number(state, "--slots", text, 1, CADRE_SLOTS_MAX);
         return 0;
@@ -148,6 +151,8 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_LOG_LEVEL:
         check(state, "--log-level", cadre_log_level_parse(text, &flags->level));
         return 0;
+
+    /* --- how long it waits --- */
     case KEY_ON_SESSION_END:
         parse_session_end(state, text, flags);
         return 0;
@@ -160,6 +165,8 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_SHARD_TIMEOUT:
         flags->shard_seconds = number(state, "--shard-timeout", text, 0, CADRE_SHARD_TIMEOUT_S_MAX);
         return 0;
+
+    /* --- the process, and what it tells --- */
     case KEY_CHECK:
         flags->check = true;
         return 0;
@@ -247,11 +254,13 @@ check_environment(cadre_worker_flags_t *flags)
         cadre_fail_within(status, "CADRE_DEVICE");
         return CADRE_ECONFIG;
     }
+
     status = cadre_math_check(flags->math);
     if (status < 0) {
         cadre_fail_within(status, "CADRE_MATH");
         return CADRE_ECONFIG;
     }
+
     return cadre_http_address_choose(flags->http, &flags->http) < 0 ? CADRE_ECONFIG : 0;
 }
 
@@ -288,6 +297,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
                                     .drain_seconds = DRAIN_SECONDS_DEFAULT,
                                     .shard_seconds = CADRE_SHARD_TIMEOUT_S};
     parse_t parse = {.flags = flags};
+
     cadre_cluster_sources_from_environment(&parse.sources);
     parse.sources.role = "worker";
     argp_program_version = "cadre-worker " CADRE_VERSION;

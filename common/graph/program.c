@@ -16,25 +16,32 @@ cadre_program_destroy(cadre_program_t **self_p)
     if (!self) {
         return;
     }
+
     *self_p = NULL;
     for (int i = 0; i < self->symbol_count; i++) {
         cadre_free(&self->symbols[i]);
     }
+
     for (int i = 0; i < self->argument_count; i++) {
         free(self->arguments[i].name);
     }
+
     for (int i = 0; i < self->variable_count; i++) {
         free(self->variables[i].name);
     }
+
     for (int i = 0; i < self->constant_count; i++) {
         cadre_tensor_fini(&self->constants[i]);
     }
+
     for (int i = 0; i < self->result_count; i++) {
         free(self->results[i].name);
     }
+
     for (int i = 0; i < self->scope_count; i++) {
         cadre_free(&self->scopes[i]);
     }
+
     free(self->variables);
     free(self->constants);
     free(self->pushes);
@@ -65,11 +72,13 @@ cadre_program_check_name(const char *what, const char *name)
         return cadre_fail(CADRE_EINVALID, "the name of %s has %zu characters, not 1 to %d", what,
                           length, CADRE_NAME_SIZE_MAX);
     }
+
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) {
             return cadre_fail(CADRE_EINVALID, "the name of %s has a control character", what);
         }
     }
+
     return 0;
 }
 
@@ -105,14 +114,17 @@ cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index)
         return cadre_fail(CADRE_EINVALID, "a symbol is a word of at most %d characters",
                           CADRE_SYMBOL_SIZE_MAX);
     }
+
     for (int i = 0; i < self->symbol_count; i++) {
         if (strcmp(self->symbols[i], symbol) == 0) {
             return cadre_fail(CADRE_EEXISTS, "symbol %s is there already", symbol);
         }
     }
+
     if (self->symbol_count == CADRE_SYMBOLS_MAX) {
         return full("symbols", CADRE_SYMBOLS_MAX);
     }
+
     self->symbols[self->symbol_count] = cadre_strdup(symbol);
     *index = self->symbol_count++;
     return 0;
@@ -136,18 +148,22 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
     if (status < 0) {
         return status;
     }
+
     for (int i = 0; i < self->argument_count; i++) {
         if (strcmp(self->arguments[i].name, name) == 0) {
             return cadre_fail(CADRE_EEXISTS, "argument %s is there already", name);
         }
     }
+
     if (!cadre_dtype_traits(dtype)->is_of_programs) {
         return cadre_fail(CADRE_EDTYPE, "argument %s must be f32, i32 or bf16, not %s", name,
                           cadre_dtype_text(dtype));
     }
+
     if (self->argument_count == CADRE_ARGUMENTS_MAX) {
         return full("arguments", CADRE_ARGUMENTS_MAX);
     }
+
     cadre_program_argument_t *argument = &self->arguments[self->argument_count++];
     *argument = (cadre_program_argument_t){
         .name = cadre_strdup(name), .dtype = dtype, .shape = *shape, .node = self->node_count};
@@ -166,18 +182,22 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
     if (status < 0) {
         return status;
     }
+
     if (rank < 0 || rank > CADRE_PROGRAM_RANK_MAX) {
         return cadre_fail(CADRE_EINVALID, "variable %s: rank %d is not in 0..%d", name, rank,
                           CADRE_PROGRAM_RANK_MAX);
     }
+
     for (int i = 0; i < self->variable_count; i++) {
         if (strcmp(self->variables[i].name, name) == 0) {
             return cadre_fail(CADRE_EEXISTS, "variable %s is there already", name);
         }
     }
+
     if (self->variable_count == CADRE_PROGRAM_VARIABLES_MAX) {
         return full("variables", CADRE_PROGRAM_VARIABLES_MAX);
     }
+
     self->variables = grown(self->variables, self->variable_count, sizeof(*self->variables));
     cadre_program_variable_t *variable = &self->variables[self->variable_count++];
     *variable = (cadre_program_variable_t){
@@ -185,6 +205,7 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
     for (int i = 0; i < rank; i++) {
         variable->shape[i] = shape[i];
     }
+
     cadre_program_node_t leaf = {.op = CADRE_OP_VAR,
                                  .dtype = CADRE_F32,
                                  .shape = numbers(shape, rank),
@@ -199,6 +220,7 @@ cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_
         return cadre_fail(CADRE_EDTYPE, "a constant must be f32 or i32, not %s",
                           cadre_dtype_text(tensor->dtype));
     }
+
     size_t size_bytes = cadre_tensor_size_bytes(tensor);
     if (self->constant_count == CADRE_PROGRAM_CONSTANTS_MAX) {
         return full("constants", CADRE_PROGRAM_CONSTANTS_MAX);
@@ -206,6 +228,7 @@ cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_
     if (size_bytes > CADRE_PROGRAM_CONSTANT_SIZE_MAX - self->constants_size_bytes) {
         return full("bytes of constants", CADRE_PROGRAM_CONSTANT_SIZE_MAX);
     }
+
     self->constants = grown(self->constants, self->constant_count, sizeof(*self->constants));
     cadre_program_node_t leaf = {.op = CADRE_OP_CONST,
                                  .dtype = tensor->dtype,
@@ -224,11 +247,13 @@ cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
     cadre_assert(node >= 0 && node < self->node_count);
     const cadre_program_variable_t *to = &self->variables[variable];
     const cadre_program_node_t *from = &self->nodes[node];
+
     for (int i = 0; i < self->push_count; i++) {
         if (self->pushes[i].variable == variable) {
             return cadre_fail(CADRE_EEXISTS, "push: variable %s has one already", to->name);
         }
     }
+
     char left[CADRE_EXTENTS_TEXT_SIZE];
     char right[CADRE_EXTENTS_TEXT_SIZE];
     const cadre_extents_t *shape = &self->nodes[to->node].shape;
@@ -237,10 +262,12 @@ cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
                           cadre_extents_text(shape, self->symbols, left),
                           cadre_extents_text(&from->shape, self->symbols, right));
     }
+
     if (from->dtype != CADRE_F32) {
         return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be f32, not %s", to->name,
                           cadre_dtype_text(from->dtype));
     }
+
     self->pushes = grown(self->pushes, self->push_count, sizeof(*self->pushes));
     self->pushes[self->push_count++] = (cadre_program_push_t){.variable = variable, .node = node};
     return 0;
@@ -254,14 +281,17 @@ cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node)
     if (status < 0) {
         return status;
     }
+
     for (int i = 0; i < self->result_count; i++) {
         if (strcmp(self->results[i].name, name) == 0) {
             return cadre_fail(CADRE_EEXISTS, "result %s is there already", name);
         }
     }
+
     if (self->result_count == CADRE_RESULTS_MAX) {
         return full("results", CADRE_RESULTS_MAX);
     }
+
     self->results[self->result_count++] =
         (cadre_program_result_t){.name = cadre_strdup(name), .node = node};
     return 0;
@@ -286,6 +316,7 @@ cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, 
     if (self->node_count == CADRE_PROGRAM_NODES_MAX) {
         return full("nodes", CADRE_PROGRAM_NODES_MAX);
     }
+
     self->nodes = grown(self->nodes, self->node_count, sizeof(*self->nodes));
     self->nodes[self->node_count] = copy;
     *index = self->node_count++;
@@ -298,6 +329,7 @@ cadre_program_check(const cadre_program_t *self)
     if (self->push_count == 0 && self->result_count == 0) {
         return cadre_fail(CADRE_EINVALID, "the program has no push and no result");
     }
+
     for (int symbol = 0; symbol < self->symbol_count; symbol++) {
         bool bound = false;
         for (int i = 0; i < self->argument_count && !bound; i++) {
@@ -311,6 +343,7 @@ cadre_program_check(const cadre_program_t *self)
                               self->symbols[symbol]);
         }
     }
+
     return 0;
 }
 

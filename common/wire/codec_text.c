@@ -112,6 +112,7 @@ cadre_message_text(const cadre_message_t *message, char *text, size_t size_bytes
     for (size_t i = 0; schema && i < schema->field_count; i++) {
         append_field(&line, &schema->fields[i], (const char *)message + schema->fields[i].offset);
     }
+
     if (message->chunk_count > 0) {
         size_t payload_bytes = 0;
         for (size_t i = 0; i < message->chunk_count; i++) {
@@ -119,5 +120,6 @@ cadre_message_text(const cadre_message_t *message, char *text, size_t size_bytes
         }
         append(&line, " chunks=%zu payload_bytes=%zu", message->chunk_count, payload_bytes);
     }
+
     return text;
 }

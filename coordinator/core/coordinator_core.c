@@ -25,9 +25,11 @@ retire(cadre_core_t *self, cadre_closure_t *closure)
         bool is_unsaved = closure->has_updates && !is_kept;
         cadre_checkpoint_on_ended(&self->checkpoint, closure->id, closure->end_status, is_unsaved);
     }
+
     if (closure->results && closure->results->future) {
         cadre_effects_emit_ended(&self->effects, closure->results);
     }
+
     cadre_apart_forget(&self->apart, closure);
     if (closure->end_status == 0 && closure->sequence > 0) {
         cadre_checkpoint_note_ended(&self->checkpoint, closure);
@@ -37,9 +39,11 @@ retire(cadre_core_t *self, cadre_closure_t *closure)
         cadre_replay_keep(&self->replay, closure);
         return;
     }
+
     if (closure->has_updates) {
         cadre_replay_note_unsaved(&self->replay);
     }
+
     cadre_closure_destroy(&closure);
 }
 
@@ -84,6 +88,7 @@ init_dispatch(cadre_core_t *self)
                                                               .recovery = &self->recovery,
                                                               .checkpoint = &self->checkpoint,
                                                               .effects = &self->effects});
+
     cadre_attempts_init(&self->attempts, &(cadre_attempts_links_t){.options = &self->options,
                                                                    .members = &self->membership,
                                                                    .catalogue = &self->catalogue,
@@ -133,6 +138,7 @@ init_choices(cadre_core_t *self)
                                                       .reach = &self->reach,
                                                       .attempts = &self->attempts,
                                                       .effects = &self->effects});
+
     cadre_overruns_init(&self->overruns, &(cadre_overruns_links_t){.members = &self->membership,
                                                                    .leases = &self->leases,
                                                                    .catalogue = &self->catalogue,
@@ -215,6 +221,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                             .catalogue = &self->catalogue,
                                                             .recovery = &self->recovery,
                                                             .effects = &self->effects});
+
     cadre_windows_init(&self->windows, &(cadre_windows_links_t){.catalogue = &self->catalogue,
                                                                 .queue = &self->queue,
                                                                 .begun = &self->begun,
@@ -235,6 +242,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .windows = &self->windows,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
+
     cadre_operations_init(&self->operations,
                           &(cadre_operations_links_t){.options = &self->options,
                                                       .begun = &self->begun,
@@ -243,6 +251,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
+
     init_dispatch(self);
     init_choices(self);
     init_admission(self);
@@ -506,6 +515,7 @@ judge_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t 
         }
         verdict = cadre_members_on_hello(&self->members, from, message, needs_folder);
     }
+
     return verdict;
 }
 
@@ -544,6 +554,7 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
     if (verdict.outcome == CADRE_HELLO_CONTESTS) {
         cadre_core_probe(self);
     }
+
     bool is_new = verdict.outcome == CADRE_HELLO_JOINS;
     if (!is_new && verdict.outcome != CADRE_HELLO_STAYS) {
         return;
@@ -552,11 +563,13 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
     if (is_new) {
         cadre_resources_forgive(&self->resources, from->incarnation);
     }
+
     if (verdict.member->task.role == CADRE_ROLE_PS) {
         greet_ps(self, verdict.member, message, is_new);
     } else {
         greet_worker(self, verdict.member, message, is_new);
     }
+
     cadre_effects_note_progress(&self->effects);
 }
 
@@ -578,6 +591,7 @@ judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t
         cadre_members_tell_unknown(&self->members, &ps->task);
         break;
     }
+
     lose(self, ps, why, false);
 }
 
@@ -588,6 +602,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
     if (!cadre_membership_note_heartbeat(member, heartbeat)) {
         return; /* overtaken by a later one */
     }
+
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_members_repeat_drain(&self->members, member);
         cadre_acks_note_heartbeat(member, request);
@@ -675,6 +690,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
         cadre_message_fini(message);
         return;
     }
+
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
@@ -707,6 +723,7 @@ carry_out_recovery(cadre_core_t *self)
     if (!cadre_recovery_take_outcome(&self->recovery, &outcome)) {
         return;
     }
+
     self->totals.ps_restored += outcome.restored;
     self->totals.closures_at_risk += outcome.at_risk;
     if (outcome.restored > 0) {
@@ -719,6 +736,7 @@ carry_out_recovery(cadre_core_t *self)
     if (outcome.is_unreadable) {
         cadre_checkpoint_on_unreadable(&self->checkpoint);
     }
+
     if (outcome.status < 0) {
         self->fatal = outcome.status;
         snprintf(self->fatal_text, sizeof(self->fatal_text), "%s", outcome.text);
@@ -779,6 +797,7 @@ tick_admission(cadre_core_t *self)
     if (again) {
         end_waiting(self, again, status);
     }
+
     cadre_closure_t *queued = cadre_worker_admission_find_unserved(&self->admission, &status);
     if (queued) {
         end_waiting(self, queued, status);
@@ -822,6 +841,7 @@ tick_leases(cadre_core_t *self, bool unread)
     while ((expired = cadre_leases_expired(&self->leases, unread, &due_ms))) {
         lose(self, expired, "its lease ran out", false);
     }
+
     return due_ms;
 }
 
@@ -872,6 +892,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
             due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);
         }
     }
+
     cadre_acks_tick(&self->acks, self->stopping);
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_worker_admission_chase(&self->admission) || asks || self->queue.cancelling;
@@ -919,6 +940,7 @@ cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE])
         snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job is over");
         return;
     }
+
     if (self->fatal) {
         snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job cannot go on: %.200s", self->fatal_text);
         return;

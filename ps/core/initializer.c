@@ -21,10 +21,12 @@ compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
         *fan_out = *fan_in;
         return;
     }
+
     double receptive_field = 1;
     for (int i = 0; i < rank - 2; i++) {
         receptive_field *= (double)shape[i];
     }
+
     *fan_in = (double)shape[rank - 2] * receptive_field;
     *fan_out = (double)shape[rank - 1] * receptive_field;
 }
@@ -53,6 +55,7 @@ resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, doub
     const double *parameters = spec->parameters;
     double glorot = fmax(1, (fan_in + fan_out) / 2);
     double he = fmax(1, fan_in);
+
     switch (spec->kind) {
     case CADRE_INITIALIZER_ZEROS:
         self->kind = CADRE_INITIALIZER_CONSTANT;
@@ -98,6 +101,7 @@ cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spe
     if (status < 0) {
         return status;
     }
+
     double fan_in = 0;
     double fan_out = 0;
     compute_fans(shape, rank, &fan_in, &fan_out);
@@ -129,6 +133,7 @@ truncated_normal(uint64_t seed, uint64_t index)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t block[4];
+
     cadre_random_block(seed, STREAM, index, block);
     for (int redraw = 0; redraw < REDRAWS_MAX; redraw++) {
         for (int half = 0; half < 4; half += 2) {
@@ -142,6 +147,7 @@ truncated_normal(uint64_t seed, uint64_t index)
         }
         cadre_philox4x32(block, key, block);
     }
+
     return 0;
 }
 
@@ -152,6 +158,7 @@ cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_
         fill_constant(self, count, out);
         return;
     }
+
     float *values = out;
     if (self->kind == CADRE_INITIALIZER_UNIFORM) {
         cadre_random_fill_uniform(self->seed, STREAM, first, count, values);
@@ -162,6 +169,7 @@ cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_
             values[i] = (float)truncated_normal(self->seed, first + i);
         }
     }
+
     for (size_t i = 0; i < count; i++) {
         values[i] = (float)(self->center + self->scale * (double)values[i]);
     }

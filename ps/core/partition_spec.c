@@ -15,6 +15,7 @@ decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
     if (create->shape.count > CADRE_RANK_MAX) {
         return cadre_fail(CADRE_ESHAPE, "rank %zu is over %d", create->shape.count, CADRE_RANK_MAX);
     }
+
     spec->rank = (int)create->shape.count;
     for (int i = 0; i < spec->rank; i++) {
         if (create->shape.items[i] > INT64_MAX) {
@@ -22,6 +23,7 @@ decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
         }
         spec->shape[i] = (int64_t)create->shape.items[i];
     }
+
     return 0;
 }
 
@@ -34,15 +36,18 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     if (!cadre_dtype_valid(create->dtype)) {
         return cadre_fail(CADRE_EDTYPE, "there is no dtype %" PRIu64, create->dtype);
     }
+
     if (create->partition >= create->partitions) {
         return cadre_fail(CADRE_EINVALID, "partition %" PRIu64 " of %" PRIu64, create->partition,
                           create->partitions);
     }
+
     cadre_dtype_t wire = CADRE_F32;
     int status = cadre_wire_dtype_decode(create->wire, (cadre_dtype_t)create->dtype, &wire);
     if (status < 0) {
         return status;
     }
+
     *self = (cadre_partition_spec_t){.variable = create->variable,
                                      .partition = create->partition,
                                      .dtype = (cadre_dtype_t)create->dtype,
@@ -53,12 +58,14 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     if (status < 0) {
         return status;
     }
+
     status = cadre_initializer_spec_decode(&self->initializer, create->initializer,
                                            create->initializer_parameters.items,
                                            create->initializer_parameters.count, create->seed);
     if (status < 0) {
         return status;
     }
+
     return cadre_optimizer_spec_decode(&self->optimizer, create->optimizer,
                                        create->optimizer_parameters.items,
                                        create->optimizer_parameters.count);
@@ -100,10 +107,12 @@ cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_
     if (status < 0) {
         return status;
     }
+
     status = cadre_chunk_layout_init(&layout, (uint64_t)self->rows, row_size_bytes);
     if (status < 0) {
         return status;
     }
+
     if (layout.count > CADRE_MESSAGE_CHUNKS_MAX) {
         return cadre_fail(CADRE_ETOOLARGE,
                           "a partition of %zu chunks does not fit a message of %d: use more "
@@ -118,6 +127,7 @@ cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_
                                                   cadre_dtype_size(self->wire))
                            .size_bytes;
     }
+
     return 0;
 }
 

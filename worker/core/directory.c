@@ -60,20 +60,25 @@ cadre_directory_fini(cadre_directory_t *self)
     for (uint32_t i = 0; i < self->shard_count; i++) {
         free(self->shards[i].address);
     }
+
     free(self->shards);
     void *entry = NULL;
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
         free_variable(entry);
     }
+
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->functions, &cursor));) {
         free_function(entry);
     }
+
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->datasets, &cursor));) {
         free_dataset(entry);
     }
+
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->resources, &cursor));) {
         free_resource(entry);
     }
+
     cadre_u64_map_fini(&self->resources);
     cadre_u64_map_fini(&self->variables);
     cadre_name_map_fini(&self->variable_names);
@@ -104,12 +109,14 @@ set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard
     if (restored) {
         entry->restored = ++self->restores;
     }
+
     if (!entry->away || restored || !entry->known) {
         free(entry->address);
         entry->address = cadre_strdup(message->address);
         entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};
         entry->generation = message->generation;
     }
+
     entry->known = true;
 }
 
@@ -121,22 +128,26 @@ cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *
         return cadre_fail(CADRE_EMALFORMED, "SHARD: index %" PRIu64 " of %u shards", message->index,
                           self->shard_count);
     }
+
     bool away = message->incarnation == 0;
     if (away != (message->address[0] == '\0')) {
         return cadre_fail(CADRE_EMALFORMED, "SHARD: address \"%s\" with incarnation %" PRIu64,
                           message->address, message->incarnation);
     }
+
     cadre_shard_entry_t *entry = &self->shards[message->index];
     *changed = false;
     if (entry->known && message->generation < entry->generation) {
         return 0; /* late news of an earlier generation */
     }
+
     *changed = !entry->known || entry->away != away || entry->generation != message->generation ||
                (!away && (entry->task.incarnation != message->incarnation ||
                           strcmp(entry->address, message->address) != 0));
     if (*changed) {
         set_shard(self, entry, message);
     }
+
     return 0;
 }
 
@@ -163,6 +174,7 @@ new_variable(const cadre_variable_message_t *message)
         }
         shape[i] = (int64_t)message->shape.items[i];
     }
+
     size_t size_bytes = 0;
     cadre_dtype_t wire = CADRE_F32;
     if (!cadre_dtype_valid(message->dtype) ||
@@ -172,6 +184,7 @@ new_variable(const cadre_variable_message_t *message)
         message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
         return NULL;
     }
+
     cadre_variable_entry_t *entry = cadre_calloc(1, sizeof(*entry));
     entry->id = (uint32_t)message->id;
     entry->name = cadre_strdup(message->name);
@@ -210,9 +223,11 @@ note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
         entry->older = newest;
         return;
     }
+
     while (newest->older && newest->older->id > entry->id) {
         newest = newest->older;
     }
+
     entry->older = newest->older;
     newest->older = entry;
 }
@@ -264,12 +279,14 @@ set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
                           "VARIABLE: ids %" PRIu64 " to %" PRIu64 " of no variable, on %zu shards",
                           message->id, message->last, message->shards.count);
     }
+
     mark_gone(self, message->id, message->last);
     if (message->id <= (uint64_t)self->variables_complete + 1 &&
         message->last > self->variables_complete) {
         self->variables_complete = (uint32_t)message->last;
         count_complete(self);
     }
+
     return 0;
 }
 
@@ -281,6 +298,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
     if (message->partitions == 0) {
         return message->drop ? set_dropped(self, message) : set_vacant(self, message);
     }
+
     uint64_t last = message->first + message->shards.count;
     cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
     if (last > message->partitions || (entry && entry->partitions != message->partitions)) {
@@ -288,12 +306,14 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
                           "VARIABLE %s: partitions %" PRIu64 " to %" PRIu64 " of %" PRIu64,
                           message->name, message->first, last, message->partitions);
     }
+
     for (size_t i = 0; i < message->shards.count; i++) {
         if (message->shards.items[i] >= self->shard_count) {
             return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: shard %" PRIu64 " of %u",
                               message->name, message->shards.items[i], self->shard_count);
         }
     }
+
     if (!entry) {
         entry = new_variable(message);
         if (!entry) {
@@ -302,6 +322,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
         cadre_u64_map_put(&self->variables, message->id, entry);
         note_name(self, entry);
     }
+
     /* The pieces of one variable are taken in order; a piece that comes early is asked for again
      * (WANT). */
     if (message->first <= entry->shards_known && last > entry->shards_known) {
@@ -310,6 +331,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
         }
         entry->shards_known = (uint32_t)last;
     }
+
     count_complete(self);
     return 0;
 }
@@ -322,12 +344,14 @@ next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_
     if (size_bytes - *at < sizeof(length)) {
         return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: ends within a length");
     }
+
     memcpy(&length, bytes + *at, sizeof(length));
     *at += sizeof(length);
     if (length > size_bytes - *at) {
         return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: a record of %u bytes, where %zu are left",
                           length, size_bytes - *at);
     }
+
     int status = cadre_message_decode(bytes + *at, length, NULL, 0, variable);
     *at += length;
     if (status == 0 && variable->type != CADRE_MESSAGE_VARIABLE) {
@@ -335,6 +359,7 @@ next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_
                             cadre_message_type_text(variable->type));
         cadre_message_fini(variable);
     }
+
     return status;
 }
 
@@ -346,9 +371,11 @@ cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t 
         return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %zu payload chunks, not 1",
                           message->chunk_count);
     }
+
     if (definitions->first > self->definitions) {
         return 0;
     }
+
     const char *bytes = cadre_chunk_data(message->chunks[0]);
     size_t size_bytes = cadre_chunk_size_bytes(message->chunks[0]);
     uint64_t number = definitions->first;
@@ -362,10 +389,12 @@ cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t 
         }
         cadre_message_fini(&variable);
     }
+
     if (status == 0 && number - definitions->first != definitions->count) {
         status = cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %" PRIu64 " records, not %" PRIu64,
                             number - definitions->first, definitions->count);
     }
+
     return status;
 }
 
@@ -386,9 +415,11 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
         return cadre_fail(CADRE_EMALFORMED, "FUNCTION %s: kind %" PRIu64, function->name,
                           function->kind);
     }
+
     if (cadre_u64_map_get(&self->functions, function->id)) {
         return 0;
     }
+
     cadre_function_entry_t *entry = cadre_calloc(1, sizeof(*entry));
     entry->id = (uint32_t)function->id;
     entry->kind = (cadre_function_kind_t)function->kind;
@@ -398,11 +429,13 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
     if (lacking) {
         note_lack(self, function->id);
     }
+
     if (entry->kind == CADRE_FUNCTION_PROGRAM) {
         size_t size_bytes = 0;
         for (size_t i = 0; i < message->chunk_count; i++) {
             size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
         }
+
         /* A program may come in several chunks, and is decoded from one. */
         entry->program = cadre_chunk_new(size_bytes);
         char *at = cadre_chunk_data(entry->program);
@@ -412,11 +445,13 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
             at += size;
         }
     }
+
     cadre_u64_map_put(&self->functions, function->id, entry);
     /* Functions may come in any order: complete is what comes before the first that is missing. */
     while (cadre_directory_function(self, self->functions_complete + 1)) {
         self->functions_complete++;
     }
+
     return 0;
 }
 
@@ -428,9 +463,11 @@ cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *mess
         return cadre_fail(CADRE_EMALFORMED, "DATASET %s: %zu payload chunks, not 1",
                           message->dataset.name, message->chunk_count);
     }
+
     if (cadre_u64_map_get(&self->datasets, message->dataset.id)) {
         return 0;
     }
+
     cadre_dataset_entry_t *entry = cadre_calloc(1, sizeof(*entry));
     entry->id = (uint32_t)message->dataset.id;
     entry->name = cadre_strdup(message->dataset.name);
@@ -451,6 +488,7 @@ cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
     if (cadre_directory_resource(self, resource->id)) {
         return 0;
     }
+
     cadre_resource_entry_t *entry = cadre_calloc(1, sizeof(*entry));
     entry->message = *message;
     *message = (cadre_message_t){0};
