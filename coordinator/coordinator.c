@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -101,4 +102,24 @@ cadre_coordinator_cut_step_short(cadre_coordinator_t *self)
     cadre_closure_queue_cut_short(&self->core.queue);
     cadre_gate_unlock_and_wake(self->gate);
     cadre_gate_lock(self->gate);
+}
+
+void
+cadre_coordinator_signal_future(const cadre_future_t *future)
+{
+    uint64_t one = 1;
+    ssize_t written = future->fd >= 0 ? write(future->fd, &one, sizeof(one)) : 0;
+    (void)written; /* it is readable already when the count is full */
+}
+
+void
+cadre_coordinator_tell_ended(cadre_coordinator_t *self)
+{
+    cadre_results_t *results = NULL;
+    while ((results = cadre_effects_take_ended(&self->core.effects))) {
+        if (results->future) {
+            cadre_coordinator_signal_future(results->future);
+        }
+        cadre_results_unref(&results);
+    }
 }

@@ -58,6 +58,15 @@ struct cadre_coordinator {
     cadre_name_map_t resumed_names; /* to resumed_variables: the entry of each */
 };
 
+/* A caller's handle of what a closure gives (coordinator/api/future.h). */
+struct cadre_future {
+    cadre_gate_t *gate;
+    cadre_coordinator_t *coordinator; /* only for waiting, and only while the gate is not closed */
+    cadre_closure_t *closure;         /* there until it has ended, as its results say */
+    cadre_results_t *results;         /* its, shared with closures that take them as arguments */
+    int fd;                           /* -1 until somebody asks */
+};
+
 /* The actor's loop (coordinator_actor.c). */
 void cadre_coordinator_run(void *pipe, void *coordinator);
 
@@ -75,8 +84,11 @@ int cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self);
 void cadre_store_run(void *pipe, void *coordinator);
 
 /* Under the lock, before it is let go by whoever has called the core: makes the descriptors of
- * futures readable whose closures have ended (future.c). */
+ * futures readable whose closures have ended. */
 void cadre_coordinator_tell_ended(cadre_coordinator_t *self);
+
+/* Makes the descriptor of a future readable. */
+void cadre_coordinator_signal_future(const cadre_future_t *future);
 
 /* Under the lock: 0, or the reason why no call can succeed any more. */
 int cadre_coordinator_usable(cadre_coordinator_t *self);

@@ -22,14 +22,6 @@
 
 enum { FD_RESERVE = 128 }; /* descriptors that futures leave to connections, of 512 or more */
 
-struct cadre_future {
-    cadre_gate_t *gate;
-    cadre_coordinator_t *coordinator; /* only for waiting, and only while the gate is not closed */
-    cadre_closure_t *closure;         /* there until it has ended, as its results say */
-    cadre_results_t *results;         /* its, shared with closures that take them as arguments */
-    int fd;                           /* -1 until somebody asks */
-};
-
 cadre_future_t *
 cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
 {
@@ -58,26 +50,6 @@ cadre_results_t *
 cadre_future_results(const cadre_future_t *self, const cadre_coordinator_t *coordinator)
 {
     return self && self->gate == coordinator->gate ? self->results : NULL;
-}
-
-static void
-signal_fd(const cadre_future_t *self)
-{
-    uint64_t one = 1;
-    ssize_t written = self->fd >= 0 ? write(self->fd, &one, sizeof(one)) : 0;
-    (void)written; /* it is readable already when the count is full */
-}
-
-void
-cadre_coordinator_tell_ended(cadre_coordinator_t *self)
-{
-    cadre_results_t *results = NULL;
-    while ((results = cadre_effects_take_ended(&self->core.effects))) {
-        if (results->future) {
-            signal_fd(results->future);
-        }
-        cadre_results_unref(&results);
-    }
 }
 
 void
@@ -271,7 +243,7 @@ ensure_fd(cadre_future_t *self)
         return status;
     }
     if (self->results->ended) {
-        signal_fd(self);
+        cadre_coordinator_signal_future(self);
     }
 
     return 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""circles.py BUILD - refuses circles between source files of the library that circles.txt does not have.
+"""circles.py BUILD - refuses circles between source files of the library that circles.txt does not have, and
+circles between its folders.
 
 Two files are in a circle when each calls something of the other, directly or by way of others: the linker's
 symbols say so. A circle of circles.txt that has become smaller, or is gone, must become so there too: the list
@@ -67,6 +68,15 @@ def circles(graph):
     return found
 
 
+def of_folders(graph):
+    """folder -> folders whose symbols its files use."""
+    folders = {}
+    for name, others in graph.items():
+        mine = folders.setdefault(os.path.dirname(name), set())
+        mine |= {os.path.dirname(other) for other in others} - {os.path.dirname(name)}
+    return folders
+
+
 def main(build):
     with open(f"{ROOT}/tests/gates/circles.txt", encoding="utf-8") as file:
         known = [set(line.split()) for line in file if line.strip() and not line.startswith("#")]
@@ -79,6 +89,7 @@ def main(build):
               for circle in found if not any(circle <= one for one in known)]
     faults += [f"circles.txt has more than there is of: {' '.join(sorted(one))}"
                for one in known if one not in found and not any(one < circle for circle in found)]
+    faults += [f"folders in a circle: {' '.join(sorted(circle))}" for circle in circles(of_folders(graph))]
     for fault in faults:
         print(f"circles: {fault}")
     print(f"circles: {len(graph)} files, {len(found)} circles of {sum(map(len, found))} files")
