@@ -180,6 +180,9 @@ cadre_pace_limit(const cadre_pace_t *self)
 bool
 cadre_pace_is_between_steps(const cadre_pace_t *self)
 {
-    return self->consistency != CADRE_SYNC || self->count == 0 ||
-           !self->groups[self->first].is_begun || !self->groups[self->first].is_step;
+    if (self->consistency != CADRE_SYNC || self->count == 0) {
+        return true;
+    }
+    const cadre_pace_group_t *oldest = &self->groups[self->first];
+    return !oldest->is_step || !oldest->is_begun || oldest->remaining + oldest->held == 0;
 }

@@ -83,7 +83,9 @@ queue_limit(const cadre_dispatcher_t *self)
     if (replay->active) {
         return cadre_replay_limit(replay);
     }
-    bool holds = replay->holds || !cadre_windows_have_room(self->links.windows) ||
+    /* A checkpoint, which makes room, waits for the step that was begun. */
+    bool is_full = replay->holds && cadre_pace_is_between_steps(&self->links.queue->pace);
+    bool holds = is_full || !cadre_windows_have_room(self->links.windows) ||
                  self->links.queue->aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }

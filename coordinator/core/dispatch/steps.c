@@ -43,6 +43,9 @@ cadre_steps_restart(cadre_steps_t *self)
     self->is_asked = false;
     self->pending = 0;
     self->again = 0;
+    if (self->links.options->consistency == CADRE_SYNC && self->links.replay->active) {
+        cadre_replay_pause_at(self->links.replay, 0); /* a pass under way may have nothing left */
+    }
 }
 
 /* --- telling the shards --- */
