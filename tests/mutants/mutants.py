@@ -68,7 +68,7 @@ PS = [
     ("step-again-unpaced", "the steps since a checkpoint run again all at once",
      "coordinator/core begin_again", swap("below = closure->id + 1", "below = UINT64_MAX")),
     ("step-cut-apart", "a cut is made in the middle of a step",
-     "coordinator/core cadre_pace_is_between_steps", swap("!self->groups[self->first].is_begun", "true")),
+     "coordinator/core cadre_pace_is_between_steps", swap("!oldest->is_begun", "true")),
     ("step-left-out", "the last update of a step is left out of the sum",
      "ps/core apply_shares", swap("end - first", "end - first - (end - first > 1)")),
     ("late-welcome", "a member takes a WELCOME that answers a HELLO of before it lost touch",
