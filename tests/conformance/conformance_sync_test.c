@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/random.h"
+#include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_sync, .timeout = 240);
@@ -179,6 +180,9 @@ Test(conformance_sync, steps_of_one_closure_equal_one_closure_after_the_other)
     options = options_of(1, 3, CADRE_SYNC, 1);
     train(&options, NULL, &actual);
     expect_equal(&actual, &expected, "other tasks");
+    options = options_of(1, 1, CADRE_BOUNDED, 0);
+    train(&options, NULL, &actual);
+    expect_equal(&actual, &expected, "one after the other");
 }
 
 static void
@@ -235,6 +239,40 @@ Test(conformance_sync, a_bound_of_nothing_runs_closures_one_after_the_other)
     options = options_of(2, 3, CADRE_BOUNDED, 0);
     train(&options, NULL, &actual);
     expect_equal(&actual, &expected, "other tasks");
+}
+
+/* Whether a checkpoint is ready to be cut, and is not. */
+static bool
+waits_for_a_step(const job_t *self)
+{
+    cadre_coordinator_t *coordinator = self->cluster.coordinator;
+    cadre_gate_lock(coordinator->gate);
+    const cadre_checkpoint_t *checkpoint = &coordinator->core.checkpoint;
+    bool waits = checkpoint->state == CADRE_CHECKPOINT_OPENING && checkpoint->draft;
+    cadre_gate_unlock(coordinator->gate);
+    return waits;
+}
+
+/* A checkpoint waits until no step is in the middle; what the program does meanwhile does not. */
+Test(conformance_sync, variables_are_created_and_assigned_while_a_checkpoint_waits_for_a_step)
+{
+    job_t self;
+    local_cluster_options_t options = options_of(2, 2, CADRE_SYNC, 4);
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.checkpoint_every_ms = 50;
+    job_open(&self, &options);
+    for (uint64_t i = 0; i < 3; i++) {
+        schedule(&self, self.step, i, NULL);
+    }
+    EVENTUALLY(waits_for_a_step(&self));
+    cadre_variable_t *late = create(&self, "late", 3, 2);
+    float values[6] = {1, 2, 3, 4, 5, 6};
+    const cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 2, .shape = {3, 2}, .data = values};
+    OK(cadre_variable_assign(late, CADRE_VARIABLE_SET, &tensor, LOCAL_WAIT_MS));
+    const uint64_t before = cadre_coordinator_totals(self.cluster.coordinator).checkpoints;
+    join(&self);
+    EVENTUALLY(cadre_coordinator_totals(self.cluster.coordinator).checkpoints > before);
+    local_cluster_close(&self.cluster);
 }
 
 Test(conformance_sync, recovery_that_loses_updates_is_refused)
