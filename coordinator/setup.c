@@ -541,6 +541,11 @@ check_options(const cadre_coordinator_options_t *options)
                           options->step_closures, CADRE_STEP_CLOSURES_MAX);
     }
 
+    if (options->backup_attempts > CADRE_BACKUP_ATTEMPTS_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "options: backup_attempts is %" PRIu32 ", at most %d",
+                          options->backup_attempts, CADRE_BACKUP_ATTEMPTS_MAX);
+    }
+
     cadre_endpoint_t http;
     if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
         cadre_fail_within(CADRE_ECONFIG, "options: http");
@@ -580,6 +585,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .consistency = options->consistency,
         .step_closures = options->step_closures ? options->step_closures : 1,
         .staleness_bound = options->staleness_bound,
+        .backup_attempts = options->backup_attempts,
         .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
     if (core.seed == 0) {
         core.seed = random_u64();

@@ -216,6 +216,10 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     /* Members that the object gained later; what has a place in it keeps its name. */
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
+    json_object_set_new(json_object_get(status, "closures"), "backup_attempts",
+                        json_pack("{s:I, s:I, s:I}", "under_way", (json_int_t)core->attempts.racing,
+                                  "begun", (json_int_t)core->attempts.backups, "won",
+                                  (json_int_t)core->attempts.backups_won));
     json_object_set_new(json_object_get(status, "closures"), "returned",
                         json_integer((json_int_t)core->reach.returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",

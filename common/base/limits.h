@@ -102,6 +102,7 @@ enum {
 
     CADRE_CLOSURE_QUEUE_MAX = 262144,   /* schedule blocks */
     CADRE_STEP_CLOSURES_MAX = 2048,     /* of one synchronous step */
+    CADRE_BACKUP_ATTEMPTS_MAX = 1024,   /* at a time; opening a coordinator with more is refused */
     CADRE_APPLIED_WINDOW_MAX = 1 << 26, /* update ids above the base; dispatch stops at it */
 
     /* Closures and their bytes that are kept for a replay. At this many a checkpoint is taken; at

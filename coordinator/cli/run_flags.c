@@ -55,6 +55,10 @@ static const struct {
     {"closure-deadline", "S", "cluster.closure_deadline_s", false,
      "Seconds that an attempt at a closure may run before another worker gets it (default: 0); "
      "0: as long as it takes"},
+    {"backup-attempts", "N", "cluster.backup_attempts", false,
+     "Closures that may be tried a second time at once, when they take much longer than usual "
+     "while "
+     "another worker is idle (default: 0)"},
     {"shard-timeout", "S", "cluster.shard_timeout_s", true,
      "Seconds for which a ps may not answer a worker before that gives back the closures that need "
      "it (default: 30); 0: as long as it takes"},

@@ -118,6 +118,7 @@ init_dispatch(cadre_core_t *self)
                                                                 .recovery = &self->recovery,
                                                                 .apart = &self->apart,
                                                                 .attempts = &self->attempts,
+                                                                .backups = &self->backups,
                                                                 .reach = &self->reach,
                                                                 .steps = &self->steps,
                                                                 .sender = &self->sender,
@@ -149,6 +150,14 @@ init_choices(cadre_core_t *self)
                                                                    .apart = &self->apart,
                                                                    .totals = &self->totals,
                                                                    .effects = &self->effects});
+    cadre_backups_init(&self->backups, &(cadre_backups_links_t){.options = &self->options,
+                                                                .members = &self->membership,
+                                                                .catalogue = &self->catalogue,
+                                                                .queue = &self->queue,
+                                                                .replay = &self->replay,
+                                                                .dispatcher = &self->dispatcher,
+                                                                .attempts = &self->attempts,
+                                                                .effects = &self->effects});
     cadre_trials_init(&self->trials, &(cadre_trials_links_t){.members = &self->membership,
                                                              .catalogue = &self->catalogue,
                                                              .dispatcher = &self->dispatcher,
@@ -260,6 +269,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                           .members = &self->membership,
                                           .rights = &self->rights,
                                           .queue = &self->queue,
+                                          .attempts = &self->attempts,
                                           .reach = &self->reach,
                                           .replay = &self->replay,
                                           .recovery = &self->recovery,
@@ -271,6 +281,7 @@ cadre_core_fini(cadre_core_t *self)
 {
     cadre_core_close(self);
     cadre_steps_fini(&self->steps);
+    cadre_backups_fini(&self->backups);
     cadre_closure_queue_fini(&self->queue);
     cadre_begun_fini(&self->begun);
     cadre_apart_fini(&self->apart);
@@ -888,6 +899,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_attempts_cancel(&self->attempts);
         give_up_hopeless(self);
         due_ms = hand_out(self) ? now_ms : due_ms;
+        due_ms = cadre_min_u64(due_ms, cadre_backups_tick(&self->backups));
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);
         }

@@ -22,6 +22,7 @@
 #include "coordinator/core/dispatch/acks.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/backups.h"
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/dispatcher.h"
 #include "coordinator/core/dispatch/overruns.h"
@@ -83,6 +84,7 @@ struct cadre_core {
     cadre_reports_t reports;
     cadre_dispatcher_t dispatcher;
     cadre_overruns_t overruns;
+    cadre_backups_t backups;
     cadre_trials_t trials;
     cadre_waiting_t waiting;
 

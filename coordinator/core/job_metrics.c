@@ -38,6 +38,12 @@ add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total",
                                self->reach->returned,
                                "Attempts given back by workers that did not reach a shard.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_backup_attempts_total",
+                               self->attempts->backups,
+                               "Second attempts at closures that took much longer than usual.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_backup_attempts_won_total",
+                               self->attempts->backups_won,
+                               "Of these, the attempts that ended their closure.");
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,
                                "Attempts that ran past the deadline of their closure.");

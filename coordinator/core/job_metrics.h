@@ -12,6 +12,7 @@
 #include "common/base/metrics_text.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/closure_queue.h"
+#include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/effects/core_options.h"
 #include "coordinator/core/members/membership.h"
@@ -26,6 +27,7 @@ typedef struct {
     const cadre_membership_t *members;
     const cadre_rights_t *rights;
     const cadre_closure_queue_t *queue;
+    const cadre_attempts_t *attempts;
     const cadre_reach_t *reach;
     const cadre_replay_t *replay;
     const cadre_shard_recovery_t *recovery;

@@ -42,6 +42,13 @@ sim_lacks_of(uint64_t seed, uint32_t node)
     return lacks;
 }
 
+uint32_t
+sim_slowness_of(uint64_t seed, uint32_t node)
+{
+    static const uint32_t times[] = {10, 1, 1};
+    return sim_swarm_has(seed, "backups", 3) ? times[draw(seed, "slow", node, 2)] : 1;
+}
+
 static int
 do_nothing(cadre_invocation_t *invocation, void *state)
 {

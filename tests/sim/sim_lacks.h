@@ -31,6 +31,10 @@ bool sim_lacks_anywhere(uint64_t seed);
 /* What the worker at `node` lacks: in most worlds nothing. */
 sim_lacks_t sim_lacks_of(uint64_t seed, uint32_t node);
 
+/* Returns how many times as long closures take on a worker: 1 but in worlds with backup attempts,
+ * where one worker of three is slow. */
+uint32_t sim_slowness_of(uint64_t seed, uint32_t node);
+
 /* The native functions that are there. */
 cadre_registry_t *sim_lacks_registry(const sim_lacks_t *self);
 

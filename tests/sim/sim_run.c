@@ -71,6 +71,9 @@ swarm_coordinator(sim_cluster_t *self)
         options->consistency = CADRE_BOUNDED;
         options->staleness_bound = (uint32_t)sim_swarm_draw(self->seed, "bound", 0, 12);
     }
+    if (sim_swarm_has(self->seed, "backups", 3)) {
+        options->backup_attempts = (uint32_t)sim_swarm_draw(self->seed, "backup attempts", 1, 4);
+    }
     if (drop_chance(self->seed) > 0) { /* what lies where must not depend on when something went */
         self->coordinator->options.round_robin = true;
     }
@@ -403,6 +406,8 @@ summarize(const sim_cluster_t *self)
                            .lives = self->coordinator->life,
                            .committed = self->coordinator->committed,
                            .given_up = self->coordinator->failed + totals->checkpoints_failed,
+                           .backups = self->coordinator->core.attempts.backups,
+                           .won = self->coordinator->core.attempts.backups_won,
                            .refused = self->script.refused,
                            .errors = self->script.errors,
                            .unserved = self->check.unserved};

@@ -33,6 +33,8 @@ typedef struct {
     uint64_t lives;    /* of the coordinator */
     uint64_t committed;
     uint64_t given_up; /* checkpoints */
+    uint64_t backups;  /* attempts beside a slow one, in the last life of the coordinator, */
+    uint64_t won;      /* and those of them that ended their closure */
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
     uint64_t unserved; /* closures that failed because no worker could run them */

@@ -125,6 +125,8 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->committed += summary->committed;
     total->given_up += summary->given_up;
     total->unserved += summary->unserved;
+    total->backups += summary->backups;
+    total->won += summary->won;
     total->refused += summary->refused;
 }
 
@@ -151,12 +153,12 @@ run_range(const options_t *options)
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
            " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
            " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
-           " closures that no worker could run, %" PRIu64
-           " deaths of the coordinator: all invariants held\n",
+           " closures that no worker could run, %" PRIu64 " backup attempts (%" PRIu64
+           " won), %" PRIu64 " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
            total.taken, total.found, total.committed, total.given_up, total.refused, total.unserved,
-           total.lives);
+           total.backups, total.won, total.lives);
     return few == 0;
 }
 

@@ -15,6 +15,7 @@ enum {
     LOAD_MS_MAX = 40,
     BUILD_MS_MAX = 3000,
     SLOW_BUILD_MS = 10000, /* of SIM_RESOURCE_SLOW */
+    SLOW_MS_MAX = 8000,    /* that a closure computes on a slow worker */
     BUILD_LOST = 1000, /* chance that a build fails through no fault of its function, in 10,000 */
 };
 
@@ -22,6 +23,7 @@ void
 sim_worker_start(sim_worker_t *self)
 {
     self->lacks = sim_lacks_of(self->check->seed, self->node);
+    self->slowness = sim_slowness_of(self->check->seed, self->node);
     self->registry = sim_lacks_registry(&self->lacks);
     cadre_worker_options_t options = {
         .session = {.task = self->task, .build = "sim", .host = "sim", .process = self->node},
@@ -79,7 +81,9 @@ succeed(sim_worker_t *self, sim_slot_t *slot)
 static void
 compute(sim_worker_t *self, const sim_slot_t *slot)
 {
-    sim_network_at(self->network, slot->call->compute_ms, SIM_COMPUTED, self->node,
+    uint64_t slow_ms = (uint64_t)slot->call->compute_ms * self->slowness;
+    slow_ms = slow_ms < SLOW_MS_MAX ? slow_ms : SLOW_MS_MAX;
+    sim_network_at(self->network, slow_ms, SIM_COMPUTED, self->node,
                    (uint64_t)(slot - self->slots));
 }
 

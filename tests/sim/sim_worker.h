@@ -39,6 +39,7 @@ typedef struct {
     sim_check_t *check;
     cadre_random_t *random;
     sim_lacks_t lacks;
+    uint32_t slowness; /* how many times as long its closures take */
     cadre_registry_t *registry;
     cadre_worker_core_t *core; /* NULL: dead */
     sim_slot_t slots[SIM_SLOTS_MAX];

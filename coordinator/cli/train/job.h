@@ -130,6 +130,7 @@ typedef struct {
     int64_t recovery;          /* cadre_recovery_t: of a ps that was lost */
     double ps_timeout_s;       /* for a ps to come back */
     double closure_deadline_s; /* of one attempt; 0: none */
+    int64_t backup_attempts;   /* second attempts at a time; 0: none */
     int64_t shard_timeout_s;   /* for a ps that a worker asks to say something; 0: none */
     double wait_s;             /* for tasks to arrive */
 

@@ -88,9 +88,11 @@ typedef struct cadre_closure {
     uint64_t sequence;           /* the caller's number; 0: none */
     uint64_t
         interval; /* the queue's, between two barriers (coordinator/core/closures/barriers.h) */
-    uint64_t drop_interval;       /* the same, of those that drops set */
-    uint64_t stale;               /* attempts up to this one began before a shard was restored */
-    bool kept;                    /* it has ended well and is kept for a replay */
+    uint64_t drop_interval; /* the same, of those that drops set */
+    uint64_t raced;         /* incarnation of the worker on which an attempt goes on beside the
+                                     last one; 0: none */
+    uint64_t stale;         /* attempts up to this one began before a shard was restored */
+    bool kept;              /* it has ended well and is kept for a replay */
     cadre_outbox_entry_t *report; /* HELD: what its worker told */
     int end_status;               /* ENDED: how, */
     bool has_updates;             /* and whether shards have updates of it */

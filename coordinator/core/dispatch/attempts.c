@@ -68,9 +68,39 @@ cadre_attempts_find(const cadre_attempts_t *self, uint64_t id)
 
 /* --- the end of an attempt --- */
 
+/* Ends the race of two attempts at a closure, if there is one: the attempt that goes on beside the
+ * last one is not tracked any more. Unless it is cancelled it may end the closure still. */
+static void
+end_race(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    if (closure->raced != 0) {
+        closure->raced = 0;
+        self->racing--;
+    }
+}
+
+/* Ends the race of a closure that `reporter` has ended, or that has ended without a report (NULL),
+ * and tells whoever else has the earlier attempt to stop. */
+static void
+decide_race(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
+            int status)
+{
+    if (closure->raced == 0) {
+        return;
+    }
+
+    const cadre_member_t *first = cadre_membership_find(self->links.members, closure->raced);
+    if (first && first != reporter) {
+        cadre_closure_sender_cancel(self->links.sender, first, &closure->id, 1);
+    }
+    self->backups_won += status == 0 && reporter && reporter != first;
+    end_race(self, closure);
+}
+
 static void
 leave_worker(cadre_attempts_t *self, cadre_closure_t *closure)
 {
+    end_race(self, closure);
     cadre_closure_list_remove(&closure->worker->in_flight, closure);
     closure->worker = NULL;
     cadre_apart_end_trial(self->links.apart, closure);
@@ -105,6 +135,7 @@ cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
 {
     const cadre_member_t *holder =
         closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker : NULL;
+    decide_race(self, closure, reporter, 0);
     if (holder) {
         leave_worker(self, closure);
     }
@@ -113,6 +144,25 @@ cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
     }
     cadre_apart_forget(self->links.apart, closure);
     cadre_closure_queue_hold(self->links.queue, closure);
+}
+
+void
+cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other)
+{
+    const uint64_t first = closure->worker->task.incarnation;
+    leave_worker(self, closure);
+    cadre_attempts_begin(self, other, closure);
+    closure->raced = first;
+    self->racing++;
+    self->backups++;
+}
+
+void
+cadre_attempts_move(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other)
+{
+    cadre_closure_sender_cancel(self->links.sender, closure->worker, &closure->id, 1);
+    leave_worker(self, closure);
+    cadre_attempts_begin(self, other, closure);
 }
 
 /* --- the end of a closure --- */
@@ -139,6 +189,7 @@ cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
                       const cadre_member_t *reporter, const cadre_closure_end_t *end)
 {
     cadre_member_t *holder = closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker : NULL;
+    decide_race(self, closure, reporter, end->status);
     if (holder) {
         cadre_closure_list_remove(&holder->in_flight, closure);
     }
@@ -153,11 +204,17 @@ cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
 }
 
 void
-cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure)
+cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
+                            const cadre_member_t *reporter)
 {
     if (closure->state != CADRE_CLOSURE_IN_FLIGHT) {
         return; /* an attempt before this one told so */
     }
+
+    if (closure->worker != reporter) {
+        cadre_closure_sender_cancel(self->links.sender, closure->worker, &closure->id, 1);
+    }
+    decide_race(self, closure, reporter, 0);
     leave_worker(self, closure);
     cadre_apart_forget(self->links.apart, closure);
     cadre_replay_done(self->links.replay, closure);
@@ -301,6 +358,7 @@ cadre_attempts_clear(cadre_attempts_t *self)
          (member = cadre_u64_map_next(&self->links.members->members, &cursor));) {
         while (member->in_flight.first) {
             cadre_closure_t *closure = member->in_flight.first;
+            end_race(self, closure);
             cadre_closure_list_remove(&member->in_flight, closure);
             if (closure->kept) {
                 cadre_replay_drop(self->links.replay, closure);

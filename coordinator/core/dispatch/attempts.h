@@ -49,7 +49,10 @@ typedef struct {
 /* What a worker has is kept with the member (`in_flight`). */
 typedef struct {
     cadre_attempts_links_t links;
-    uint64_t cancel_ms; /* when workers were last told to cancel; 0 while nothing is */
+    uint32_t racing;      /* closures that have two attempts under way now */
+    uint64_t backups;     /* second attempts that were begun beside the first, */
+    uint64_t backups_won; /* and those that ended their closure */
+    uint64_t cancel_ms;   /* when workers were last told to cancel; 0 while nothing is */
 } cadre_attempts_t;
 
 void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links);
@@ -62,6 +65,13 @@ bool cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure);
 
 /* Begins an attempt at a closure that was taken: gives it its id if it has none, and sends it. */
 void cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure);
+
+/* Begins an attempt at a closure in flight on `other`, beside the one under way, which goes on: the
+ * first to report ends the closure. It has no such attempt yet. */
+void cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other);
+
+/* Moves a closure in flight from its worker, where it is cancelled, to `other`. */
+void cadre_attempts_move(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other);
 
 /* Returns the closure with this id that was begun and may have to end or to run again, NULL for one
  * that is done with. */
@@ -94,8 +104,9 @@ void cadre_attempts_cancel(cadre_attempts_t *self);
 void cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
                            const cadre_member_t *reporter, const cadre_closure_end_t *end);
 
-/* Notes that a closure that is kept has run again. */
-void cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure);
+/* Notes that a closure that is kept has run again; `reporter` has told so. */
+void cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
+                                 const cadre_member_t *reporter);
 
 /* Ends a closure in flight that has failed for good. One that had ended before fails nobody's wait,
  * but the updates that its shard lost are not there: that becomes an error of the job. */

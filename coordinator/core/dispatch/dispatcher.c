@@ -260,21 +260,32 @@ hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
     return count;
 }
 
+/* Hands out what workers can take that lag, or do not, until none of them takes more, nothing waits
+ * or TURN_MAX are given. Returns whether it skipped workers. */
+static bool
+serve(cadre_dispatcher_t *self, bool lags, size_t *given)
+{
+    const cadre_membership_t *members = self->links.members;
+    bool has_others = false;
+    uint32_t idle = 0; /* workers in a row that took nothing */
+    while (idle < members->worker_capacity && waiting(self) > 0 && *given < TURN_MAX) {
+        self->turn = self->turn < members->worker_capacity ? self->turn : 0;
+        cadre_member_t *worker = members->workers[self->turn++];
+        const bool is_other = worker && worker->lags != lags;
+        size_t count = is_other ? 0 : hand_out(self, worker, batch_of(self, worker));
+        has_others |= is_other;
+        idle = count > 0 ? 0 : idle + 1;
+        *given += count;
+    }
+    return has_others;
+}
+
 bool
 cadre_dispatcher_tick(cadre_dispatcher_t *self)
 {
-    const cadre_membership_t *members = self->links.members;
-    uint32_t idle = 0; /* workers in a row that took nothing */
     size_t given = 0;
-    while (idle < members->worker_capacity && waiting(self) > 0) {
-        if (given >= TURN_MAX) {
-            return true;
-        }
-        self->turn = self->turn < members->worker_capacity ? self->turn : 0;
-        cadre_member_t *worker = members->workers[self->turn++];
-        size_t count = hand_out(self, worker, batch_of(self, worker));
-        idle = count > 0 ? 0 : idle + 1;
-        given += count;
+    if (serve(self, false, &given)) {
+        serve(self, true, &given); /* where no other worker has room */
     }
-    return false;
+    return given >= TURN_MAX && waiting(self) > 0;
 }

@@ -6,7 +6,7 @@
  * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
  * it ends, or could end, in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves
  * it idle. First comes what is to run again for a shard that was restored, then what was put back,
- * then new work.
+ * then new work. Workers that lag (backups.h) come last.
  *
  * How many it is handed at once follows from how many wait (guided self-scheduling,
  * Polychronopoulos and Kuck, 1987): while the queue is long each gets some and is left alone until

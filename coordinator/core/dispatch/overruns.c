@@ -26,11 +26,23 @@ function_name(const cadre_overruns_t *self, const cadre_closure_t *closure)
 
 /* --- slots that do not stop --- */
 
-static void
-add_overdue(cadre_member_t *worker, uint64_t id)
+void
+cadre_overruns_add_overdue(cadre_member_t *worker, uint64_t id)
 {
     worker->overdue = cadre_realloc(worker->overdue, worker->overdue_count + 1, sizeof(uint64_t));
     worker->overdue[worker->overdue_count++] = id;
+}
+
+void
+cadre_overruns_on_report(cadre_member_t *worker, uint64_t id)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < worker->overdue_count; i++) {
+        if (worker->overdue[i] != id) {
+            worker->overdue[kept++] = worker->overdue[i];
+        }
+    }
+    worker->overdue_count = kept;
 }
 
 static bool
@@ -150,7 +162,7 @@ overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure
 
     self->links.totals->deadlines_missed++;
     closure->overran_on[closure->overruns++] = worker->task.incarnation;
-    add_overdue(worker, closure->id);
+    cadre_overruns_add_overdue(worker, closure->id);
     cadre_closure_sender_cancel(self->links.sender, worker, &closure->id, 1);
     if (fate == FAILS) {
         fail(self, closure, worker);

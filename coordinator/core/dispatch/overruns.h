@@ -63,6 +63,13 @@ void cadre_overruns_init(cadre_overruns_t *self, const cadre_overruns_links_t *l
 /* Looks at what runs, if it is time to. */
 void cadre_overruns_tick(cadre_overruns_t *self);
 
+/* Counts a slot of `worker` as taken by a closure that runs on beyond its attempt, until the worker
+ * reports it or says in a heartbeat that it does not hold it. */
+void cadre_overruns_add_overdue(cadre_member_t *worker, uint64_t closure);
+
+/* Notes that `worker` has reported a closure: no slot is taken by it any more. */
+void cadre_overruns_on_report(cadre_member_t *worker, uint64_t closure);
+
 /* Takes what a worker says it holds: slots that have stopped are free again. */
 void cadre_overruns_on_held(cadre_member_t *worker, cadre_u64s_t held);
 

@@ -7,6 +7,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/core/dispatch/acks.h"
+#include "coordinator/core/dispatch/overruns.h"
 
 enum {
     RESEND_CLOSURE_MS = 3000,  /* not heard of by then: it is sent again */
@@ -71,6 +72,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
 {
     const cadre_closure_done_message_t *done = &message->closure_done;
     cadre_acks_add(worker, done->id, done->attempt);
+    cadre_overruns_on_report(worker, done->id);
     if (message->chunk_count > 0) {
         cadre_acks_hurry(worker); /* it keeps the results until then */
     }
@@ -91,8 +93,11 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     }
 
     worker->took_us += done->total_us < TOTAL_US_MAX ? done->total_us : TOTAL_US_MAX;
+    if (is_on(closure, worker, done->attempt)) {
+        cadre_backups_note_done(self->links.backups, worker, closure);
+    }
     if (closure->kept) {
-        cadre_attempts_finish_again(self->links.attempts, closure);
+        cadre_attempts_finish_again(self->links.attempts, closure, worker);
         return;
     }
     if (closure->in_step && has_updates) {
@@ -173,6 +178,7 @@ cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
                         const cadre_closure_failed_message_t *failed)
 {
     cadre_acks_add(worker, failed->id, failed->attempt);
+    cadre_overruns_on_report(worker, failed->id);
     cadre_acks_hurry(worker);
     cadre_closure_t *closure = find_reported(self, worker, failed->id, failed->attempt);
     if (!closure || !is_on(closure, worker, failed->attempt)) {

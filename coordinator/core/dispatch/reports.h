@@ -15,6 +15,7 @@
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/backups.h"
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/dispatch/steps.h"
@@ -30,6 +31,7 @@ typedef struct {
     const cadre_shard_recovery_t *recovery;
     cadre_apart_t *apart;
     cadre_attempts_t *attempts;
+    cadre_backups_t *backups;
     cadre_reach_t *reach;
     cadre_steps_t *steps;
     const cadre_closure_sender_t *sender;

@@ -34,6 +34,7 @@ typedef struct {
     cadre_consistency_t consistency;
     uint32_t step_closures; /* at least 1 */
     uint32_t staleness_bound;
+    uint32_t backup_attempts; /* closures that may have a second attempt at a time; 0: none */
     bool round_robin;
 } cadre_core_options_t;
 

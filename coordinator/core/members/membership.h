@@ -70,6 +70,10 @@ typedef struct cadre_member {
     uint64_t *overdue;
     uint32_t overdue_count;
 
+    /* Workers: whether the last attempt that was slow there has not been followed by a usual one,
+     * kept by dispatch/backups. */
+    bool lags;
+
     /* Workers: what they say of shards, kept by dispatch/reach. */
     cadre_shard_set_t unreachable; /* shards of which it hears nothing */
     uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */

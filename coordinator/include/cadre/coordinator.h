@@ -188,6 +188,13 @@ typedef struct {
     /* Where to answer /livez, /readyz and /metrics (docs/metrics.md): "PORT" on 127.0.0.1,
      * "HOST:PORT", "*:PORT" or "[IPV6]:PORT", port 0 for any free one. NULL: nowhere. */
     const char *http;
+
+    /* Closures that may have a second attempt on an idle slot of another worker at a time, up to
+     * 1,024, when they are in flight for more than one and a half times what is usual for their
+     * function, and for 50 ms: the first attempt to end counts, the other is cancelled. Updates
+     * count once all the same; unless with CADRE_SYNC, the shards of one closure may take those of
+     * different attempts. 0: none. */
+    uint32_t backup_attempts;
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. It is of the program, not of the library, so that

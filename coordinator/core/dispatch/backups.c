@@ -1,0 +1,195 @@
+#include "coordinator/core/dispatch/backups.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/bounds.h"
+#include "common/base/memory.h"
+#include "coordinator/core/dispatch/overruns.h"
+
+enum {
+    WATCH_MS = 10,     /* between two looks at what is in flight */
+    SLOW_MS_MIN = 50,  /* no closure is slow that is in flight for less */
+    DURATIONS_MIN = 5, /* that must have ended to say what is usual */
+    SLOW_HALVES = 3,   /* halves of the usual time after which a closure is slow */
+    QUANTILE = 95,     /* of durations, in percent, */
+    MEDIAN_FACTOR = 2, /* and how many medians it counts for at most */
+};
+
+void
+cadre_backups_init(cadre_backups_t *self, const cadre_backups_links_t *links)
+{
+    *self = (cadre_backups_t){.links = *links};
+}
+
+void
+cadre_backups_fini(cadre_backups_t *self)
+{
+    for (size_t i = 0; i < self->functions; i++) {
+        free(self->durations[i]);
+    }
+    free(self->durations);
+    *self = (cadre_backups_t){.functions = 0};
+}
+
+/* --- what is usual --- */
+
+static cadre_durations_t *
+durations_of(cadre_backups_t *self, uint32_t function)
+{
+    while (self->functions < function) {
+        self->durations =
+            cadre_realloc(self->durations, self->functions + 1, sizeof(*self->durations));
+        self->durations[self->functions++] = NULL;
+    }
+    cadre_durations_t **durations = &self->durations[function - 1];
+    if (!*durations) {
+        *durations = cadre_calloc(1, sizeof(**durations));
+    }
+    return *durations;
+}
+
+/* Returns how long a closure of this function may be in flight before it is slow, in ms; UINT64_MAX
+ * while too few have ended to say. */
+static uint64_t
+slow_ms(const cadre_backups_t *self, uint32_t function)
+{
+    const cadre_durations_t *durations =
+        function <= self->functions ? self->durations[function - 1] : NULL;
+    if (!durations || durations->total < DURATIONS_MIN) {
+        return UINT64_MAX;
+    }
+
+    uint64_t usual_ms = cadre_min_u64(cadre_durations_quantile(durations, QUANTILE),
+                                      MEDIAN_FACTOR * cadre_durations_quantile(durations, 50));
+    uint64_t limit_ms = usual_ms * SLOW_HALVES / 2;
+    return limit_ms > SLOW_MS_MIN ? limit_ms : SLOW_MS_MIN;
+}
+
+void
+cadre_backups_note_done(cadre_backups_t *self, cadre_member_t *worker,
+                        const cadre_closure_t *closure)
+{
+    if (self->links.options->backup_attempts == 0) {
+        return;
+    }
+    uint64_t took_ms = self->links.effects->now_ms - closure->begun_ms;
+    cadre_durations_add(durations_of(self, closure->function), took_ms);
+    if (took_ms < slow_ms(self, closure->function)) {
+        worker->lags = false;
+    }
+}
+
+/* --- second attempts --- */
+
+static bool
+is_idle(const cadre_member_t *worker)
+{
+    return worker->in_flight.count + worker->overdue_count < worker->slots;
+}
+
+/* Returns a worker with an idle slot that could run the closure, NULL when there is none. */
+static cadre_member_t *
+find_idle(const cadre_backups_t *self, const cadre_closure_t *closure)
+{
+    const cadre_membership_t *members = self->links.members;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        cadre_member_t *other = members->workers[i];
+        if (other && other != closure->worker && is_idle(other) && !other->lags &&
+            cadre_dispatcher_can_take(self->links.dispatcher, other) &&
+            cadre_dispatcher_may_run(self->links.dispatcher, other, closure)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Returns whether a closure may be tried twice at once. One that is apart has a worker chosen for
+ * it, and a stale attempt is given back as soon as it reports. */
+static bool
+may_race(const cadre_closure_t *closure)
+{
+    return closure->raced == 0 && closure->tag == CADRE_TAG_NONE &&
+           !cadre_closure_is_apart(closure) && closure->attempt > closure->stale;
+}
+
+/* Gives a slow closure to another worker, where one is idle. `runs`: it is among those that its
+ * worker may be running. */
+static void
+back_up(cadre_backups_t *self, cadre_closure_t *closure, bool runs)
+{
+    cadre_member_t *other = find_idle(self, closure);
+    if (!other) {
+        return;
+    }
+
+    cadre_member_t *worker = closure->worker;
+    cadre_effects_log(self->links.effects, 'I', "backup_attempt",
+                      "closure=%" PRIu64 " function=%s worker=%u other=%u in_flight_ms=%" PRIu64
+                      " slow_ms=%" PRIu64 " next=\"%s\"",
+                      closure->id, self->links.catalogue->functions[closure->function - 1]->name,
+                      worker->index, other->index, self->links.effects->now_ms - closure->begun_ms,
+                      slow_ms(self, closure->function),
+                      runs ? "whichever ends first counts" : "it had not begun: it is moved");
+    worker->lags = true;
+    if (!runs) {
+        cadre_attempts_move(self->links.attempts, closure, other);
+        return;
+    }
+    cadre_overruns_add_overdue(worker, closure->id);
+    cadre_attempts_race(self->links.attempts, closure, other);
+}
+
+static void
+watch_worker(cadre_backups_t *self, const cadre_member_t *worker)
+{
+    const uint64_t now_ms = self->links.effects->now_ms;
+    uint32_t slots =
+        worker->slots > worker->overdue_count ? worker->slots - worker->overdue_count : 0;
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = worker->in_flight.first; closure; closure = next) {
+        next = closure->next;
+        const bool runs = slots > 0;
+        slots -= runs;
+        if (self->links.attempts->racing >= self->links.options->backup_attempts) {
+            return;
+        }
+        if (may_race(closure) && now_ms - closure->begun_ms >= slow_ms(self, closure->function)) {
+            back_up(self, closure, runs);
+        }
+    }
+}
+
+static bool
+has_idle_worker(const cadre_backups_t *self)
+{
+    const cadre_membership_t *members = self->links.members;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        if (members->workers[i] && is_idle(members->workers[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t
+cadre_backups_tick(cadre_backups_t *self)
+{
+    const cadre_backups_links_t *links = &self->links;
+    const size_t in_flight =
+        links->queue->in_flight + links->queue->tagged_in_flight + links->replay->in_flight;
+    if (links->options->backup_attempts == 0 || links->queue->cancelling || in_flight == 0) {
+        return UINT64_MAX;
+    }
+    if (links->effects->now_ms < self->due_ms) {
+        return self->due_ms;
+    }
+
+    self->due_ms = links->effects->now_ms + WATCH_MS;
+    for (uint32_t i = 0; i < links->members->worker_capacity && has_idle_worker(self); i++) {
+        if (links->members->workers[i]) {
+            watch_worker(self, links->members->workers[i]);
+        }
+    }
+    return self->due_ms;
+}
