@@ -33,13 +33,13 @@ holder(const cadre_closure_t *closure)
     return closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker->index : UINT32_MAX;
 }
 
-/* A job with so many workers of one slot, where closures usually take USUAL_MS. */
+/* A job with so many workers of one slot, where `ended` closures have taken USUAL_MS. */
 static fixture_t *
-job(uint32_t workers, uint32_t backup_attempts)
+job_after(uint32_t ended, uint32_t workers, uint32_t backup_attempts)
 {
     fixture_t *self = cluster(workers);
     self->core.options.backup_attempts = backup_attempts;
-    for (uint32_t i = 0; i < USUAL_COUNT; i++) {
+    for (uint32_t i = 0; i < ended; i++) {
         cadre_closure_t *closure = fixture_schedule(self, 1);
         fixture_turn(self);
         cadre_task_t worker = fixture_worker(holder(closure));
@@ -50,6 +50,12 @@ job(uint32_t workers, uint32_t backup_attempts)
     self->ended_count = 0;
     fixture_clear(self);
     return self;
+}
+
+static fixture_t *
+job(uint32_t workers, uint32_t backup_attempts)
+{
+    return job_after(USUAL_COUNT, workers, backup_attempts);
 }
 
 /* Schedules a closure; returns it, and in `*worker` who has it. */
@@ -105,12 +111,22 @@ Test(backups, without_the_option_there_are_none)
 
 Test(backups, nothing_is_slow_before_it_is_known_what_is_usual)
 {
-    fixture_t *self = cluster(2);
-    self->core.options.backup_attempts = 1;
+    fixture_t *self = job_after(4, 2, 1);
     cadre_task_t first;
     const cadre_closure_t *closure = begin(self, &first);
     attend(self, 100 * USUAL_MS);
     cr_assert_eq(closure->attempt, 1);
+    fixture_destroy(&self);
+}
+
+Test(backups, a_closure_has_two_attempts_at_a_time_at_most)
+{
+    fixture_t *self = job(3, 3);
+    cadre_task_t first;
+    const cadre_closure_t *closure = begin(self, &first);
+    attend(self, 10 * SLOW_MS);
+    cr_assert_eq(closure->attempt, 2);
+    cr_assert_eq(self->core.attempts.racing, 1);
     fixture_destroy(&self);
 }
 
