@@ -64,6 +64,7 @@ void chaos_unreachable(chaos_run_t *run);
 void chaos_stuck_ps(chaos_run_t *run);
 void chaos_captive(chaos_run_t *run);
 void chaos_deadline(chaos_run_t *run);
+void chaos_slow_worker(chaos_run_t *run);
 void chaos_strangers(chaos_run_t *run);
 
 #endif

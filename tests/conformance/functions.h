@@ -12,6 +12,7 @@
  * - fail: fails with the text of argument "text" (u8)
  * - hold: writes a line to the file named by "started", waits until the file named by "release" is
  *   there, pushes ones to "wide"; ends when cancelled
+ * - toil: sleeps TOIL_NAPS times TOIL_NAP_MS, then pushes ones to "wide"; ends when cancelled
  * - fail_when: as hold, but it does not heed cancellation, and in the end it fails as fail does
  * - results: gives "whole" (i64 [3]), "half" (f32) and "text" (u8)
  * - big: gives BIG_BYTES as "big"
@@ -48,6 +49,8 @@ enum {
     WIDE_ROWS = 10,    /* of "wide", f32, which add_one and others push to */
     VISIT_ROWS = 1000, /* of "visits", f32: rows of data that can be told apart */
     BIG_BYTES = 48 << 20,
+    TOIL_NAPS = 20,
+    TOIL_NAP_MS = 5,
 };
 
 #endif

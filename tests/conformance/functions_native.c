@@ -111,6 +111,20 @@ hold(cadre_invocation_t *invocation, void *state)
     return status == 0 ? push_all(invocation, 1.0f) : status;
 }
 
+/* Work that takes no CPU, so that a worker which is stopped now and then is slow at it. */
+static int
+toil(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    for (int i = 0; i < TOIL_NAPS; i++) {
+        if (cadre_invocation_is_cancelled(invocation)) {
+            return CADRE_ECANCELLED;
+        }
+        poll(NULL, 0, TOIL_NAP_MS);
+    }
+    return push_all(invocation, 1.0f);
+}
+
 static int
 fail_when(cadre_invocation_t *invocation, void *state)
 {
@@ -280,6 +294,7 @@ cadre_native_register(cadre_registry_t *registry)
         {"push", push},
         {"fail", fail},
         {"hold", hold},
+        {"toil", toil},
         {"fail_when", fail_when},
         {"results", results},
         {"big", big},
