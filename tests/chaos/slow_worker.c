@@ -3,13 +3,13 @@
  * attempts and without, beside the three healthy workers alone.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -44,9 +44,9 @@ run_brake(void *argument)
     brake_t *self = argument;
     while (!atomic_load(&self->ends)) {
         kill(self->pid, SIGSTOP);
-        usleep(STOPPED_MS * 1000);
+        poll(NULL, 0, STOPPED_MS);
         kill(self->pid, SIGCONT);
-        usleep(RUNNING_MS * 1000);
+        poll(NULL, 0, RUNNING_MS);
     }
     return NULL;
 }
