@@ -84,7 +84,8 @@ done(const cadre_checkpoint_t *self)
     return count;
 }
 
-/* Returns a variable that was resumed and is not there; NULL when there is none. */
+/* Returns the name of a variable that was resumed and is not created again yet; NULL when there is
+ * none. Forgets names whose variables are there. */
 static const char *
 missing(cadre_checkpoint_t *self)
 {
@@ -125,6 +126,7 @@ set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
     self->told_ms = self->links.effects->now_ms;
 }
 
+/* Orders the store to open, commit, abort or retain; a manifest goes over to the store. */
 static void
 order(cadre_checkpoint_t *self, cadre_store_order_kind_t kind, uint64_t checkpoint,
       cadre_manifest_t *manifest)
@@ -218,6 +220,8 @@ cadre_checkpoint_decides(const cadre_checkpoint_t *self)
 
 /* --- the end --- */
 
+/* Ends the checkpoint under way, well (0) or as failed. Closures of an open cut that were noted for
+ * after it count for the next checkpoint. */
 static void
 end(cadre_checkpoint_t *self, int status, const char *text)
 {
@@ -258,6 +262,7 @@ tell_end(cadre_checkpoint_t *self, uint32_t shard, uint64_t checkpoint, ending_t
     cadre_effects_send(self->links.effects, &ps->task, &message);
 }
 
+/* Takes no notice of the answer: it only ends the repeating of the request. */
 static void
 on_end_told(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
@@ -277,6 +282,8 @@ ask_shards_to_drop(cadre_checkpoint_t *self)
     }
 }
 
+/* Ends the checkpoint under way as failed: the store deletes its files, shards drop what they hold
+ * of the cut. */
 static void
 give_up(cadre_checkpoint_t *self, int status, const char *text)
 {
@@ -311,13 +318,15 @@ cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
         give_up(self, CADRE_EUNAVAILABLE, "a ps is lost");
         self->ps_lost = true;
         if (self->retry_ms < self->due_ms) {
-            self->due_ms = self->retry_ms; /* its reason is gone when the shard is back */
+            /* Try again soon: nothing is wrong once the shard is back. */
+            self->due_ms = self->retry_ms;
         }
     }
 }
 
 /* --- cut, snapshot, write --- */
 
+/* Takes a shard's answer to SNAPSHOT: it has opened the cut, or could not. */
 static void
 on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
@@ -339,15 +348,16 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
     }
 }
 
-/* Notes what the cut holds: what has ended so far, and what was begun, which ends before the shards
- * close it (I5). */
+/* Notes what the cut holds: the closures that have ended so far, and those that were begun, which
+ * end before the shards close the cut (I5). */
 static void
 note_what_is_below(cadre_checkpoint_t *self)
 {
     self->cut = self->links.begun->next_id;
     self->below = self->links.begun->closures.count;
     self->totals = *self->links.totals;
-    self->totals.scheduled = self->links.begun->total; /* what was not is not below the cut */
+    /* A closure that was not begun is not below the cut. */
+    self->totals.scheduled = self->links.begun->total;
     self->totals.failed -= self->links.begun->refused;
     self->assigns = cadre_replay_assigns(self->links.replay);
     self->done = done(self);
@@ -356,8 +366,8 @@ note_what_is_below(cadre_checkpoint_t *self)
     self->drops = self->links.drops->retired;
 }
 
-/* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
- * it. */
+/* Opens the cut: every closure with an id below it is begun, and CLOSURE of every later one says
+ * that it comes after the cut. */
 static void
 cut(cadre_checkpoint_t *self)
 {
@@ -389,6 +399,8 @@ cut(cadre_checkpoint_t *self)
     }
 }
 
+/* Takes a shard's answer to CLOSE_CUT. That the file is written comes later, as SNAPSHOT_WRITTEN:
+ * only a refusal matters here. */
 static void
 on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
@@ -405,7 +417,8 @@ on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int statu
     cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED, text);
 }
 
-/* Has the shards write what they have of the cut: nothing comes from below it any more (I5). */
+/* Asks the shards to close the cut and to write their files: no update from below the cut comes any
+ * more (I5). */
 static void
 close_cut(cadre_checkpoint_t *self)
 {
@@ -432,7 +445,7 @@ cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
 {
     cadre_assert(shard < self->links.options->ps_count);
     if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
-        /* A ps says that it has written until it hears of the checkpoint's end. */
+        /* A ps repeats SNAPSHOT_WRITTEN until it hears of the checkpoint's end. */
         bool is_newest = written->checkpoint == self->last_id;
         tell_end(self, shard, written->checkpoint, is_newest ? COMMITTED : GIVEN_UP);
         return;
@@ -509,6 +522,7 @@ is_creating_awaited(const cadre_checkpoint_t *self)
     return false;
 }
 
+/* Orders the store to commit the checkpoint; a manifest that cannot be built ends it. */
 static void
 commit(cadre_checkpoint_t *self)
 {
@@ -522,6 +536,7 @@ commit(cadre_checkpoint_t *self)
     order(self, CADRE_STORE_COMMIT, self->id, manifest);
 }
 
+/* Tells the recovery of the committed checkpoint: a lost shard is restored from it from now on. */
 static void
 give_restore_point(cadre_checkpoint_t *self, const char *path)
 {
@@ -540,9 +555,10 @@ give_restore_point(cadre_checkpoint_t *self, const char *path)
     cadre_recovery_on_commit(self->links.recovery, &point);
 }
 
-/* Orders the deletion of checkpoints that no shard can be restored from any more. Only once the
- * newest commit counts: while a shard is restored from the checkpoint before it, both are kept; and
- * a checkpoint whose last fsync failed is on disk, but is not used. */
+/* Orders the deletion of checkpoints that no shard can be restored from any more, all but the
+ * newest that counts and the one before it. This is done only once the newest commit counts: while
+ * a shard is being restored from the checkpoint before it, both are kept; and a checkpoint whose
+ * last fsync failed is on disk, but is not used. */
 static void
 retain(cadre_checkpoint_t *self)
 {
@@ -555,7 +571,7 @@ retain(cadre_checkpoint_t *self)
 static void
 take_commit(cadre_checkpoint_t *self, const char *path)
 {
-    /* All in one turn: nobody sees half of it. */
+    /* All of this happens in one turn: nobody sees half of a commit. */
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         tell_end(self, i, self->id, COMMITTED);
     }
@@ -586,14 +602,15 @@ static void
 on_opened(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
 {
     if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
-        return; /* of one that was given up before the store came to it */
+        /* The answer belongs to a checkpoint that was given up before the store came to it. */
+        return;
     }
     if (answer->status < 0) {
         give_up(self, answer->status, answer->text);
         return;
     }
     self->id = answer->checkpoint;
-    self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
+    self->draft = cadre_strdup(answer->text); /* the cut is opened in the next turn */
 }
 
 void
@@ -605,16 +622,17 @@ cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t 
         if (answer->status < 0) {
             give_up(self, answer->status, answer->text);
         } else if (cadre_recovery_is_under_way(self->links.recovery)) {
-            self->committed = cadre_strdup(answer->text); /* taken when that is over */
+            /* The commit counts when the restore is over (watch_commit). */
+            self->committed = cadre_strdup(answer->text);
         } else {
             take_commit(self, answer->text);
         }
     }
 }
 
-/* Whether a resumed program may still be creating its variables again: a checkpoint could only lose
- * those that it has not come to. A program whose checkpoint held none has until its first closure.
- */
+/* Returns whether a resumed program may still be creating its variables again: a checkpoint now
+ * would lack those that are not there yet. A program whose checkpoint held no variables counts as
+ * resuming until its first closure. */
 static bool
 is_resuming(cadre_checkpoint_t *self)
 {
@@ -634,9 +652,10 @@ is_resuming(cadre_checkpoint_t *self)
     return awaited != NULL;
 }
 
-/* Puts the next automatic checkpoint off where nothing has changed since the last one: it would
- * only evict an older one that differs. But deleted variables stay in memory for a replay from the
- * checkpoint before, and a new one lets them be freed. */
+/* Puts the next automatic checkpoint off if nothing has changed since the last one: it would only
+ * evict an older checkpoint that differs. Exception: deleted variables whose memory is still held
+ * for a replay from an older checkpoint (`done` below `retired`); a new checkpoint lets that memory
+ * be freed. */
 static void
 put_off_the_same(cadre_checkpoint_t *self)
 {
@@ -660,9 +679,9 @@ schedule_automatic(cadre_checkpoint_t *self, bool may_begin)
     return self->due_ms;
 }
 
-/* --- what it waits for --- */
+/* --- what a checkpoint waits for, in words --- */
 
-/* Writes which closure below the cut is the oldest, by what it is and where. */
+/* Writes which closure below the cut is the oldest, with its function and worker. */
 static void
 describe_oldest(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
@@ -720,7 +739,8 @@ cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOIN
         snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s", what_opening_waits_for(self, recovery));
         break;
     case CADRE_CHECKPOINT_CUT:
-        if (self->below > 0) { /* named first: a closure may run for long, a cut opens at once */
+        /* Closures are named before shards: a closure may run for long, a cut opens at once. */
+        if (self->below > 0) {
             describe_oldest(self, text);
         } else {
             snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to open the cut",
@@ -737,7 +757,8 @@ cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOIN
     }
 }
 
-/* Logs what a state that lasts waits for (I6). Returns when it would log again. */
+/* Logs, every CADRE_CHECKPOINT_REPORT_MS, what the checkpoint waits for (I6). Returns the time of
+ * the next such log. */
 static uint64_t
 report(cadre_checkpoint_t *self)
 {
@@ -757,7 +778,8 @@ report(cadre_checkpoint_t *self)
 }
 
 /* Watches a commit: a store that does not answer must not keep a shard from being restored (I6),
- * and one that has answered is believed when no shard begins with the checkpoint before. */
+ * and a commit that the store has answered counts as soon as no shard is being restored from the
+ * checkpoint before. */
 static void
 watch_commit(cadre_checkpoint_t *self)
 {
@@ -789,7 +811,7 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
         cadre_checkpoint_begin(self, NULL);
     }
 
-    /* A state that has nothing to wait for is left in the turn in which it began. */
+    /* A state that has nothing to wait for is left in the same turn. */
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
         cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self) &&
         cadre_pace_is_between_steps(self->links.pace)) {

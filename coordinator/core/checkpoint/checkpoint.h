@@ -1,5 +1,5 @@
 /*
- * checkpoint - taking one: cut, snapshot, write, commit (docs/protocol.md#checkpoints).
+ * checkpoint - takes checkpoints: cut, snapshot, write, commit (docs/protocol.md#checkpoints).
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -12,14 +12,14 @@
  *                      closes the cut and writes its file
  *          -> COMMITTING the store writes the manifest and renames; then IDLE
  *
- * A failure ends it: the temporary directory goes, the checkpoint before stays, training has never
- * stopped. So does the loss of a ps while its shard has the cut: what it held of it is gone, and
- * another checkpoint begins as soon as the shard is back. No state has a deadline: how long
- * closures run and files take to write is the job's. What one waits for is reported, by name, every
- * CADRE_CHECKPOINT_REPORT_MS. COMMITTING cannot be given up, because the rename decides; after
- * CADRE_CHECKPOINT_COMMIT_MS it only holds up no restore any more (`overdue`): a shard that is lost
- * then begins with the checkpoint before, which stays on disk beside the one that may be there or
- * not.
+ * A failure ends the checkpoint: its temporary directory is deleted, the checkpoint before stays
+ * valid, and training has never stopped. The loss of a ps whose shard has the cut open ends it,
+ * too: the snapshot of that shard is gone, and another checkpoint begins as soon as the shard is
+ * back. No state has a deadline: how long closures run and files take to write is up to the job.
+ * What a state waits for is logged, by name, every CADRE_CHECKPOINT_REPORT_MS. COMMITTING cannot be
+ * given up, because the rename in the store decides; but after CADRE_CHECKPOINT_COMMIT_MS it holds
+ * up no restore any more (`overdue`): a shard that is lost then begins with the checkpoint before,
+ * which stays on disk, whether the new one was renamed or not.
  */
 #ifndef CADRE_COORDINATOR_CORE_CHECKPOINT_CHECKPOINT_H
 #define CADRE_COORDINATOR_CORE_CHECKPOINT_CHECKPOINT_H
@@ -47,10 +47,11 @@ typedef enum {
 } cadre_checkpoint_state_t;
 
 enum {
-    CADRE_CHECKPOINT_REPORT_MS = 30000, /* in one state: what it waits for is logged, and again */
+    CADRE_CHECKPOINT_REPORT_MS = 30000, /* how often the log says what a state waits for */
     CADRE_CHECKPOINT_COMMIT_MS = 30000, /* a lost shard waits for a commit no longer than this */
-    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* after a failure, before one that makes room is tried */
-    CADRE_CHECKPOINT_WAITS_SIZE = 512,  /* bytes of cadre_checkpoint_waits */
+    /* after a failure, until a checkpoint that is to empty the replay log is tried again */
+    CADRE_CHECKPOINT_RETRY_MS = 10000,
+    CADRE_CHECKPOINT_WAITS_SIZE = 512, /* bytes of cadre_checkpoint_waits */
 };
 
 /* What one shard wrote. */
@@ -68,7 +69,7 @@ typedef struct {
 /* Gives the caller's progress record for a cut: JSON text that is freed, or NULL. */
 typedef char *(*cadre_progress_t)(void *context, uint64_t cut);
 
-/* What it reads, and whom it tells: all borrowed for its life. */
+/* The objects that a checkpoint reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
@@ -77,7 +78,7 @@ typedef struct {
     const cadre_begun_t *begun;
     const cadre_pace_t *pace;
     const cadre_replay_t *replay;
-    const cadre_totals_t *totals; /* of the job, so far */
+    const cadre_totals_t *totals; /* counters of the job, so far */
     cadre_shard_recovery_t *recovery;
     cadre_windows_t *windows;
     cadre_shard_requests_t *requests;
@@ -87,50 +88,61 @@ typedef struct {
 typedef struct {
     cadre_checkpoint_links_t links;
     bool enabled;
-    uint64_t every_ms; /* 0: only when asked */
+    uint64_t every_ms; /* interval of automatic checkpoints; 0: only the program asks for them */
     uint64_t due_ms;
-    uint64_t saved;    /* `done` of the newest commit; 0 once that could not be read */
-    uint64_t retry_ms; /* a checkpoint that is to make room for a replay begins no earlier */
+    /* `done` of the newest commit; 0 when its files turned out to be unreadable */
+    uint64_t saved;
+    uint64_t retry_ms; /* a checkpoint that is to empty the full replay log begins no earlier */
     cadre_checkpoint_state_t state;
-    uint64_t id;    /* of the one under way, 0 before OPENING was answered */
-    uint64_t ended; /* the newest that is not under way any more */
+    uint64_t id;    /* of the checkpoint under way; 0 before the store has opened its directory */
+    uint64_t ended; /* highest id of a checkpoint that was committed or given up */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
     uint64_t cut;
-    size_t below; /* CUT: closures below it that have not ended */
+    size_t below; /* CUT: how many closures below the cut have not ended */
     uint64_t begun_ms;
-    uint64_t state_ms; /* when it came into its state */
-    uint64_t told_ms;  /* when the log last said what it waits for, or state_ms */
-    bool overdue;      /* COMMITTING: a shard that is lost does not wait for it */
-    char *committed;   /* COMMITTING: its path, while it waits for a restore to end; else NULL */
-    char *draft;       /* its temporary directory */
-    char *progress;    /* of this one: what save was given, or the callback said */
-    uint64_t assigns;  /* noted for a replay and below the cut */
-    uint64_t done;     /* how much the cut holds, see checkpoint.c */
-    uint64_t unsaved;  /* what the replay's would be without closures above the cut */
-    uint32_t variable_count; /* of the catalogue's, that it holds whole, */
-    uint64_t drops;          /* but for those that so many drops had taken */
-    cadre_totals_t totals; /* at the cut, of closures only those below it, which end after it too */
+    uint64_t state_ms; /* when the checkpoint came into `state` */
+    uint64_t told_ms;  /* when the log last said what the checkpoint waits for; at first state_ms */
+    /* COMMITTING: takes too long; a lost shard is restored without waiting for it */
+    bool overdue;
+    /* COMMITTING: path of the committed checkpoint, which counts only when a restore under way has
+     * ended; else NULL */
+    char *committed;
+    char *draft; /* path of the temporary directory; NULL before the store has made it */
+    /* progress record of this checkpoint, JSON: from the program's save, or from `on_progress`;
+     * NULL: none */
+    char *progress;
+    uint64_t assigns;        /* how many assignments noted for a replay are below the cut */
+    uint64_t done;           /* how much the cut holds, as function `done` in checkpoint.c counts */
+    uint64_t unsaved;        /* the replay's `unsaved`, but without closures above the cut */
+    uint32_t variable_count; /* so many of the catalogue's first variables are in the checkpoint, */
+    uint64_t drops;          /* except those that the first `drops` drops deleted */
+    /* counters of the job at the cut; ends of closures below it are added until it closes */
+    cadre_totals_t totals;
     cadre_written_shard_t *shards; /* [ps_count] */
-    cadre_sequences_t held;        /* numbers of closures that ended well, below the cut of one
-                                      that is under way */
-    cadre_sequences_t later;       /* and of those from its cut on */
+    /* sequence numbers of closures that ended well; during a checkpoint only those below its cut */
+    cadre_sequences_t held;
+    /* sequence numbers of closures that ended well from the open cut on */
+    cadre_sequences_t later;
     cadre_progress_t on_progress;
     void *progress_context;
-    char **awaited; /* what was resumed and is not known to be created again */
+    char **awaited; /* names of resumed variables that the program may not have created again yet */
     size_t awaited_count;
     bool awaited_told;
 
-    uint32_t committed_count; /* since the core has counted them, */
-    uint32_t failed_count;    /* as well as those that were given up */
-    uint64_t attempts;        /* ended, well or not: a caller waits for its number */
-    int last_status;          /* how the last one ended */
+    uint32_t committed_count; /* committed since the last cadre_checkpoint_count, */
+    uint32_t failed_count;    /* and given up or failed since then */
+    /* how many checkpoints have ended, well or not; a caller of save waits for this to grow */
+    uint64_t attempts;
+    int last_status; /* how the last one ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
-    bool ps_lost; /* that is why the last one failed: the next may well succeed */
+    bool ps_lost; /* the last checkpoint failed because a ps was lost: the next may well succeed */
     uint64_t last_id;
-    char *last_path;     /* newest committed or resumed; NULL when none */
-    uint64_t last_bytes; /* newest committed: size of its files; 0 when none was in this session, */
-    uint64_t last_took_ms; /* how long it took, */
-    uint64_t last_ms;      /* and when that was; before, when the session began */
+    /* of the newest checkpoint that was committed or resumed; NULL when there is none */
+    char *last_path;
+    /* size of the newest checkpoint's files; 0 when none was committed in this session, */
+    uint64_t last_bytes;
+    uint64_t last_took_ms; /* how long that checkpoint took, */
+    uint64_t last_ms;      /* when it was committed; before the first, when the session began */
 } cadre_checkpoint_t;
 
 void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links);
@@ -142,18 +154,19 @@ void cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms);
 void cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress,
                                    void *context);
 
-/* The checkpoint that was resumed holds closures with these numbers. */
+/* Notes that the checkpoint which was resumed holds closures with these sequence numbers. */
 void cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_t *range);
 
-/* The newest one is that at `path`, which is copied: the session began with it. */
+/* Notes that the session was resumed from the checkpoint at `path` (copied), which is the newest
+ * for now. */
 void cadre_checkpoint_resume(cadre_checkpoint_t *self, const char *path);
 
-/* The checkpoint that was resumed holds this variable. Until the program has created it again, a
- * checkpoint would be one without it, and a ps that is lost would reinitialise it: automatic ones
- * wait. */
+/* Notes that the checkpoint which was resumed holds this variable. Until the program has created
+ * the variable again, a new checkpoint would lack it, and a ps that is lost would reinitialise it:
+ * so automatic checkpoints wait. */
 void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
 
-/* It was created again, and is dropped now. */
+/* Takes back cadre_checkpoint_await: the variable was created again, and is dropped now. */
 void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable);
 
 /* Begins a checkpoint, where none is under way (`state`). `progress` (may be NULL) is copied.
@@ -164,33 +177,37 @@ int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 /* Whether some shard may have a cut open. */
 bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);
 
-/* The cut that a closure with this id belongs after: CLOSURE's `checkpoint` and `cut`, 0 for none.
- * With UINT64_MAX: an assignment that is made now. Some shard may have the cut open until all have
- * written. */
+/* Gives the open checkpoint and cut that a closure with this id comes after (`checkpoint` and `cut`
+ * of CLOSURE), 0 and 0 when there is none. UINT64_MAX as `id` stands for an assignment that is made
+ * now. A cut counts as open until every shard has written its file. */
 void cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *checkpoint,
                             uint64_t *cut);
 
-/* A closure is handed out, again or for the first time. */
+/* Notes that the closure with this id is handed out, again or for the first time. */
 void cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id);
 
-/* A closure that was begun has ended. `unsaved`: with updates that are not kept for a replay. */
+/* Notes that a closure that was begun has ended. `unsaved`: it pushed updates and is not kept for a
+ * replay. */
 void cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved);
 
-/* The newest one could not be read: another is due, also where nothing is done any more. */
+/* Notes that the newest checkpoint could not be read: another one is due, even if nothing has
+ * changed since. */
 void cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self);
 
-/* Whether the store is about to decide which one is the newest, and not overdue. */
+/* Returns whether the store is about to decide which checkpoint is the newest: a commit was ordered
+ * and is not overdue. */
 bool cadre_checkpoint_decides(const cadre_checkpoint_t *self);
 
-/* What the one under way waits for, in words; the oldest closure below the cut by its function and
- * worker. */
+/* Writes what the checkpoint under way waits for, in words; a closure below the cut with its
+ * function and worker. */
 void cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE]);
 
-/* Moves on; called every turn. `may_begin`: an automatic one may. Returns when it must be called
- * again. */
+/* Moves the checkpoint under way on; called every turn. `may_begin`: an automatic checkpoint may
+ * begin now. Returns the time at which it must be called again. */
 uint64_t cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin);
 
-/* Adds how many were committed and given up since the last call to the totals of the job. */
+/* Adds how many checkpoints were committed and given up since the last call to the totals of the
+ * job. */
 void cadre_checkpoint_count(cadre_checkpoint_t *self, cadre_totals_t *totals);
 
 void cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
@@ -201,11 +218,11 @@ void cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answ
  * succeeded. The checkpoint that is open holds it if its id is below the cut. */
 void cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure);
 
-/* Gives up the one under way, unless it is being committed. */
+/* Gives up the checkpoint under way, if there is one that is not being committed. */
 void cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text);
 
-/* A ps is lost, and with it its part of a cut, open or being written: gives that one up as
- * CADRE_EUNAVAILABLE. An automatic one comes in its place soon. */
+/* Notes that a ps is lost, and with it its snapshot of an open cut: gives that checkpoint up as
+ * CADRE_EUNAVAILABLE. An automatic checkpoint follows soon. */
 void cadre_checkpoint_on_lost(cadre_checkpoint_t *self);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);

@@ -86,14 +86,15 @@ totals_json(const cadre_checkpoint_t *self)
 {
     cadre_totals_t totals = self->totals;
     json_t *object = json_object();
-    totals.checkpoints++; /* where this manifest is read it was committed */
+    totals.checkpoints++; /* whoever reads this manifest finds its checkpoint committed */
 #define PACK(name) json_object_set_new(object, #name, json_integer((json_int_t)totals.name));
     CADRE_TOTALS_LIST(PACK)
 #undef PACK
     return object;
 }
 
-/* The user's record and our own counts, side by side. */
+/* Returns the manifest's progress record: the user's record beside the coordinator's counters.
+ * NULL, with an error text, when the user's is no JSON object. */
 static json_t *
 progress_json(const cadre_checkpoint_t *self)
 {
@@ -128,7 +129,7 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
     manifest->seed = self->links.options->seed;
     manifest->progress = progress;
 
-    /* Those that there were at the cut (I5): ids are in the order of creation. */
+    /* Only variables that existed at the cut (I5): ids are in the order of creation. */
     manifest->variables = cadre_calloc(self->variable_count, sizeof(*manifest->variables));
     for (uint32_t i = 0; i < self->variable_count; i++) {
         const cadre_variable_t *variable = self->links.catalogue->variables[i];

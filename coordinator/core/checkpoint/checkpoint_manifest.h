@@ -11,19 +11,19 @@
 #include "common/checkpoint/manifest.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 
-/* The manifest of the checkpoint that is about to be committed, but for `created`, which whoever
- * writes it fills in. The caller ends and frees it. CADRE_EINVALID when the progress record is no
- * JSON object. */
+/* Builds the manifest of the checkpoint that is about to be committed, without `created`, which the
+ * store fills in when it writes the file. The caller ends and frees the manifest. CADRE_EINVALID
+ * when the progress record is no JSON object. */
 int cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **manifest);
 
-/* The totals that a manifest holds, its own checkpoint counted, and the user's progress record as
- * text that the caller frees (NULL when none). CADRE_EMALFORMED when its record was not written by
- * a coordinator. */
+/* Reads the totals that a manifest holds (its own checkpoint is counted) and the user's progress
+ * record, as text that the caller frees (NULL when there is none). CADRE_EMALFORMED when the
+ * manifest's record was not written by a coordinator. */
 int cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals,
                             char **progress);
 
-/* The sequence numbers that it holds, into an empty set, which is to be ended also when this fails.
- * CADRE_EMALFORMED. */
+/* Reads the sequence numbers that a manifest holds into an empty set, which the caller must end
+ * even when this fails. CADRE_EMALFORMED when they are no ascending list. */
 int cadre_checkpoint_sequences(const cadre_manifest_t *manifest, cadre_sequences_t *sequences);
 
 #endif

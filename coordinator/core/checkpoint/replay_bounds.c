@@ -1,7 +1,8 @@
 #include "coordinator/core/checkpoint/replay_bounds.h"
 
-/* Twice the bound: nothing new is begun. Checkpoints must have failed for long, or take long, and
- * somebody may have to make room for them. */
+/* Lets no new closure begin while the replay log is at twice its bound (`holds`), and logs when
+ * that begins and ends: checkpoints must have failed or taken long, and somebody may have to free
+ * disk space for them. */
 static void
 hold_dispatch(cadre_replay_t *replay, const cadre_checkpoint_t *checkpoint,
               cadre_effects_t *effects, bool holds)

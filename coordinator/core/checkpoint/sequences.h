@@ -18,7 +18,7 @@
 
 enum { CADRE_SEQUENCE_RANGES_MAX = 65536 };
 
-/* JSON has no larger whole numbers. */
+/* Largest sequence number: what the manifest's JSON can hold as a whole number. */
 #define CADRE_SEQUENCE_MAX ((uint64_t)INT64_MAX)
 
 typedef struct {
@@ -35,10 +35,11 @@ typedef struct {
 
 void cadre_sequences_fini(cadre_sequences_t *self);
 
-/* Adds the numbers from `first` to `last`, which are 1 to CADRE_SEQUENCE_MAX; some may be there. */
+/* Adds the numbers from `first` to `last`, both between 1 and CADRE_SEQUENCE_MAX; the set may hold
+ * some of them already. */
 void cadre_sequences_add(cadre_sequences_t *self, uint64_t first, uint64_t last);
 
-/* Moves everything of `from` here. */
+/* Moves all numbers of `from` into `self`; `from` is empty afterwards. */
 void cadre_sequences_merge(cadre_sequences_t *self, cadre_sequences_t *from);
 
 /* Returns the first number from `from` on that is not in the set. */
@@ -47,7 +48,8 @@ uint64_t cadre_sequences_next(const cadre_sequences_t *self, uint64_t from);
 /* Returns the set as [first, last, first, last, ...]. */
 json_t *cadre_sequences_json(const cadre_sequences_t *self);
 
-/* Reads such a list into an empty set. CADRE_EMALFORMED unless its numbers ascend. */
+/* Reads a list as cadre_sequences_json returns into an empty set. CADRE_EMALFORMED unless its
+ * numbers ascend. */
 int cadre_sequences_read(cadre_sequences_t *self, const json_t *list);
 
 #endif
