@@ -1,14 +1,15 @@
 /*
- * abilities - what closures need, and which workers have it: native functions, data, resources.
+ * abilities - what a closure needs of a worker, and what a worker has: native functions, datasets,
+ * resources.
  *
  * Owner:   a member of the job (members/membership.h); needs are borrowed from their closure or
  * lane.
  * Thread:  under the coordinator's lock.
  *
  * A worker counts as having a function until it says otherwise: a closure that it cannot run comes
- * back unrun. It counts as having a dataset only once it has said which rows it has and they are
- * the job's: else other rows would be trained on before anybody knows. It has a resource once that
- * is built.
+ * back unrun. It counts as having a dataset only once it has said how many rows it has and they
+ * match the job's: else the job would train on other rows before anybody notices. It counts as
+ * having a resource once it has built that resource.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_ABILITIES_H

@@ -44,7 +44,7 @@ cadre_barriers_leave(cadre_barriers_t *self, uint64_t interval)
     }
 }
 
-/* Room for one more interval behind the last one. */
+/* Makes room for one more interval behind the last one, which is open. */
 static void
 make_room(cadre_barriers_t *self)
 {
@@ -64,7 +64,7 @@ cadre_barriers_set(cadre_barriers_t *self)
 {
     uint64_t open = self->oldest + self->count - 1;
     if (self->alive[self->first + self->count - 1] == 0) {
-        return open - 1; /* nothing was put since the barrier before */
+        return open - 1; /* nothing was put since the last barrier: it serves again */
     }
     make_room(self);
     self->alive[self->first + self->count++] = 0;

@@ -1,5 +1,5 @@
 /*
- * barriers - which closures a join waits for: those that were put before it.
+ * barriers - which closures a join waits for: all that were put into the queue before the join.
  *
  * Owner:   a closure queue. Thread: under the coordinator's lock.
  *
@@ -16,9 +16,10 @@
 #include <stdint.h>
 
 typedef struct {
-    size_t *alive; /* [capacity]: of the intervals, closures that have not ended */
-    size_t first;  /* where the oldest interval that is not empty stands, or the open one */
-    size_t count;  /* intervals from there on; the last one is open */
+    size_t *alive; /* [capacity]: for each interval, how many of its closures have not ended */
+    /* Index in `alive` of the oldest interval that is not empty; of the open one when all are. */
+    size_t first;
+    size_t count; /* intervals from `first` on; the last one is open: closures are put into it */
     size_t capacity;
     uint64_t oldest; /* number of the interval at `first` */
 } cadre_barriers_t;

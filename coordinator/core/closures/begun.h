@@ -1,10 +1,11 @@
 /*
- * begun - closures that were begun: the ids that they were given, and who of them has not ended.
+ * begun - closures that were begun: the ids that they were given, and which of them have not ended.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A closure gets its id when it is first handed out and keeps it, so ids that were handed out are a
- * prefix: everything below `next_id` was begun, and what of it is not here has ended.
+ * A closure gets its id when it is first handed out and keeps it, so the ids in use are a prefix:
+ * every closure with an id below `next_id` was begun, and those that are not in `closures` have
+ * ended.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_BEGUN_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_BEGUN_H
@@ -15,8 +16,8 @@
 #include "coordinator/core/closures/closure.h"
 
 typedef struct {
-    cadre_u64_map_t closures; /* by id: begun and not ended */
-    uint64_t next_id;         /* of the next closure to be begun */
+    cadre_u64_map_t closures; /* closures that were begun and have not ended, by id */
+    uint64_t next_id;         /* id of the next closure to be begun */
     uint64_t total;           /* closures that were given an id, those before a resume included */
     uint64_t refused;         /* closures that failed before they had an id, in this session */
     uint64_t resumed_at;      /* the first id of this session; 0 when it did not resume */
@@ -24,10 +25,10 @@ typedef struct {
 
 void cadre_begun_init(cadre_begun_t *self);
 
-/* The closures are ended by their queue. */
+/* Forgets the closures without ending them: their queue does that. */
 void cadre_begun_fini(cadre_begun_t *self);
 
-/* Goes on where a checkpoint was cut, before the first closure. */
+/* Goes on with the ids where a checkpoint was cut. Called before the first closure is begun. */
 void cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total);
 
 /* Gives a closure that has none its id. */
@@ -42,13 +43,13 @@ void cadre_begun_end(cadre_begun_t *self, uint64_t id);
 /* Returns the closure with this id, NULL when none was begun or it has ended. */
 cadre_closure_t *cadre_begun_find(const cadre_begun_t *self, uint64_t id);
 
-/* Returns the one with the lowest id, NULL when there is none. */
+/* Returns the closure with the lowest id that has not ended, NULL when there is none. */
 const cadre_closure_t *cadre_begun_oldest(const cadre_begun_t *self);
 
-/* Returns the lowest id that has not ended, `next_id` when all have. */
+/* Returns the lowest id of a closure that has not ended, `next_id` when all have. */
 uint64_t cadre_begun_lowest(const cadre_begun_t *self);
 
-/* Marks every attempt so far as stale: it may have touched a shard as it was before. */
+/* Marks every attempt so far as stale: it may have pushed to a shard that was restored since. */
 void cadre_begun_mark_stale(cadre_begun_t *self);
 
 #endif

@@ -236,7 +236,8 @@ cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
     self->count--;
 }
 
-/* Between `before` and `after`, neighbours of which one may be NULL. */
+/* Links a closure in between two neighbours; NULL for `before` or `after` is that end of the
+ * list. */
 static void
 link_between(cadre_closure_list_t *self, cadre_closure_t *before, cadre_closure_t *closure,
              cadre_closure_t *after)

@@ -64,6 +64,8 @@ drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
     free(lane);
 }
 
+/* Returns the list of the lane that the closure stands in. That follows from its fields, which do
+ * not change while it is queued. */
 static cadre_closure_list_t *
 list_of(cadre_closure_lane_t *lane, const cadre_closure_t *closure)
 {
@@ -90,7 +92,8 @@ cadre_closure_lanes_fini(cadre_closure_lanes_t *self)
     *self = (cadre_closure_lanes_t){.common = 0};
 }
 
-/* The list that the closure is to stand in. */
+/* Makes the closure QUEUED in the lane of its needs, which is made where there is none. Returns the
+ * list of that lane which the caller puts it into. */
 static cadre_closure_list_t *
 enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
@@ -154,15 +157,17 @@ first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below,
     return closure;
 }
 
-/* It, unless the filter keeps it back, and with it all of its lane: they are of one function. */
+/* Returns the closure, or NULL when the filter keeps it back. The filter then keeps back its whole
+ * lane: all closures of a lane have the same function. */
 static cadre_closure_t *
 unless_kept_back(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
 {
     return closure && cadre_closure_is_kept_back(closure, filter) ? NULL : closure;
 }
 
-/* The first that may go: those that were begun before stand in front, some are handed out apart,
- * then come those that are ready. */
+/* Returns the first common closure that may go. Closures that were begun before stand in front
+ * (some of them are handed out apart and skipped here); then come those whose arguments are ready,
+ * then new ones. */
 static cadre_closure_t *
 first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
 {
@@ -182,6 +187,7 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closu
     return ready ? ready : unless_kept_back(closure, filter);
 }
 
+/* Returns the rank of a closure's kind; the lower comes first: tagged, begun before, ready, new. */
 static int
 kind_of(const cadre_closure_t *closure)
 {
@@ -194,8 +200,8 @@ kind_of(const cadre_closure_t *closure)
     return closure->argument_count > 0 ? 2 : 3;
 }
 
-/* Which comes first of two closures of different lanes, of which one may be NULL: what is tagged,
- * what was begun, what is ready, what is new. */
+/* Returns which of two closures of different lanes comes first, by kind and then by order; one may
+ * be NULL. */
 static cadre_closure_t *
 earlier(cadre_closure_t *left, cadre_closure_t *right)
 {
@@ -228,7 +234,7 @@ cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uin
 cadre_closure_t *
 cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
 {
-    /* Empty only where it is the one lane. */
+    /* A lane is empty only when it is the only one: no need to look at others. */
     return self->count > 0 ? first_of(self->lanes[self->count - 1]) : NULL;
 }
 
@@ -246,7 +252,7 @@ cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
     return NULL;
 }
 
-/* --- what no worker can run --- */
+/* --- closures that no worker can run --- */
 
 bool
 cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms)
@@ -295,5 +301,6 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
         }
     }
 
-    return (cadre_closure_t *)(uintptr_t)found; /* it is in a list of ours */
+    /* The cast away of const is safe: the closure is in one of our own lists. */
+    return (cadre_closure_t *)(uintptr_t)found;
 }

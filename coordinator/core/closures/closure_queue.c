@@ -28,9 +28,10 @@ in_flight_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return closure->tag == CADRE_TAG_NONE ? &self->in_flight : &self->tagged_in_flight;
 }
 
-/* --- arguments that are results of others --- */
+/* --- arguments that are results of other closures --- */
 
-/* Returns how many have not ended. */
+/* Counts the closure as a taker of its arguments' results. Returns how many of the closures that
+ * they come from have not ended. */
 static size_t
 hold_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -47,6 +48,7 @@ hold_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
     return missing;
 }
 
+/* Takes back hold_arguments: the values are freed when nobody else takes them. */
 static void
 let_go_of_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -56,6 +58,8 @@ let_go_of_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Ends a closure that is in no list any more, gives its future the results or the error, and keeps
+ * it in `ended` until the owner takes it. */
 static void
 end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {
@@ -89,7 +93,7 @@ leave_blocked(cadre_closure_queue_t *self, cadre_closure_t *closure)
     self->common_blocked -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
 }
 
-/* The closures that wait for these results, out of `blocked`, to the end of a list. */
+/* Moves the closures that wait for these results from `blocked` to the end of `list`. */
 static void
 take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
              cadre_closure_list_t *list)
@@ -104,7 +108,7 @@ take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
     }
 }
 
-/* Whoever waits for these results fails, and whoever waits for those of them. */
+/* Fails all closures that wait for these results, and then those that wait for results of these. */
 static void
 fail_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
              const cadre_closure_end_t *how)
@@ -123,7 +127,7 @@ fail_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
 
 /* --- turns --- */
 
-/* Queues a closure that waits for nothing but, maybe, its turn. */
+/* Queues a closure whose arguments are all there: now, or as LATER if its turn has not come. */
 static void
 line_up(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -135,7 +139,7 @@ line_up(cadre_closure_queue_t *self, cadre_closure_t *closure)
     cadre_closure_list_insert_by_turn(&self->later, closure);
 }
 
-/* Lets those in whose turn has come. */
+/* Queues the LATER closures whose turn has come. */
 static void
 let_in(cadre_closure_queue_t *self)
 {
@@ -147,13 +151,13 @@ let_in(cadre_closure_queue_t *self)
     }
 }
 
-/* Gives a new closure its turn, after all that were put before it. */
+/* Gives a new closure its place and its turn, after all that were put before it. */
 static void
 take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     closure->place = ++self->placed;
     if (closure->tag != CADRE_TAG_NONE) {
-        return; /* nobody waits for those */
+        return; /* tagged closures are in no group: no join waits for them */
     }
     uint64_t after = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
@@ -167,7 +171,8 @@ take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
 }
 
-/* The results are there: who waited for nothing else may go. */
+/* Unblocks the closures that waited for these results, which are there now, and for nothing
+ * else. */
 static void
 unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
 {
@@ -183,6 +188,7 @@ unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
 
 /* --- the queue --- */
 
+/* Ends every closure that is not in flight or held, with this status and text. */
 static void
 end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
@@ -249,6 +255,8 @@ cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
     return self->lanes.common + self->lanes.tagged > 0;
 }
 
+/* Returns whether the closure must wait outside: too many of its kind wait, or it takes results of
+ * others and these already take too much memory. */
 static bool
 is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -302,7 +310,8 @@ cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t 
     return closure;
 }
 
-/* What must hold whenever something in flight has ended. */
+/* Ends a cancelling that has nothing left in flight, and lets closures in whose turn has come.
+ * Called whenever a closure in flight has ended. */
 static void
 settle(cadre_closure_queue_t *self)
 {
@@ -355,7 +364,8 @@ take_from_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 void
 cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    if (closure->state == CADRE_CLOSURE_QUEUED) { /* an attempt before this one has told */
+    /* An earlier attempt, given up meanwhile, has reported. */
+    if (closure->state == CADRE_CLOSURE_QUEUED) {
         cadre_closure_queue_begin(self, closure);
     } else if (closure->state == CADRE_CLOSURE_ASIDE) {
         take_from_aside(self, closure);
@@ -398,6 +408,7 @@ cadre_closure_queue_release(cadre_closure_queue_t *self)
     }
 }
 
+/* Makes a failure the pending error, or counts it, and cancels everything. */
 static void
 fail(cadre_closure_queue_t *self, const cadre_closure_end_t *how)
 {
@@ -408,7 +419,8 @@ fail(cadre_closure_queue_t *self, const cadre_closure_end_t *how)
     cadre_closure_queue_cancel(self);
 }
 
-/* There is no room for these results: whoever waits for them fails. */
+/* Fails the closures that wait for these results, because there is no memory left for the
+ * values. */
 static void
 refuse_values(cadre_closure_queue_t *self, const cadre_results_t *results)
 {

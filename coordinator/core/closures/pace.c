@@ -53,7 +53,8 @@ add(cadre_pace_t *self, bool is_step)
     return group;
 }
 
-/* Takes out the groups at the front that are over. One that is open may get more closures. */
+/* Takes out the groups at the front that are over. An open group is not over: it may get more
+ * closures. */
 static void
 settle(cadre_pace_t *self)
 {
@@ -70,6 +71,8 @@ settle(cadre_pace_t *self)
 
 /* --- closures --- */
 
+/* Returns whether a new closure belongs to the newest group. One that takes a result of a closure
+ * of the same step does not: that closure's updates count only when the step has ended. */
 static bool
 belongs_to(const cadre_pace_group_t *group, bool is_step, uint64_t after)
 {
@@ -153,7 +156,7 @@ cadre_pace_cut_short(cadre_pace_t *self)
     }
 }
 
-/* --- what follows --- */
+/* --- what may start, and which step can be applied --- */
 
 uint64_t
 cadre_pace_whole_step(const cadre_pace_t *self)

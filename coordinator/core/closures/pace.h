@@ -30,61 +30,65 @@
 
 typedef struct {
     uint64_t number;    /* from 1 on */
-    uint32_t size;      /* closures so far */
-    uint32_t remaining; /* of these, those that have neither ended nor are held for their step */
-    uint32_t held;      /* for the end of the step */
+    uint32_t size;      /* how many closures it has so far */
+    uint32_t remaining; /* how many of these have neither ended nor are held for their step */
+    uint32_t held;      /* how many are held until the step ends */
     bool is_step;
     bool is_closed; /* no further closure belongs to it */
-    bool is_begun;  /* one of it has an id */
+    bool is_begun;  /* one of its closures was handed out */
 } cadre_pace_group_t;
 
 typedef struct {
     cadre_consistency_t consistency;
-    uint32_t size;              /* of a step */
-    uint64_t slack;             /* groups under way beside the first */
-    cadre_pace_group_t *groups; /* [capacity], those that are not over are */
-    size_t first;               /* from this one on, */
-    size_t count;               /* so many, the last one open to further closures or closed */
+    uint32_t size;              /* closures of a full step */
+    uint64_t slack;             /* how many groups may be under way beside the oldest */
+    cadre_pace_group_t *groups; /* [capacity]; groups that are not over stand from `first` on */
+    size_t first;               /* index of the oldest group that is not over */
+    /* Groups that are not over; only the last may be open to further closures. */
+    size_t count;
     size_t capacity;
-    uint64_t last; /* number of the newest group; 0: there was none */
+    uint64_t last; /* number of the newest group so far; 0: none was made */
 } cadre_pace_t;
 
-/* `size`: closures of a step, at least 1; `bound`: of bounded staleness. */
+/* Sets the consistency. `size`: closures of a step, at least 1, for CADRE_SYNC; `bound`: the
+ * staleness bound in closures, for CADRE_BOUNDED. */
 void cadre_pace_init(cadre_pace_t *self, cadre_consistency_t consistency, uint32_t size,
                      uint32_t bound);
 void cadre_pace_fini(cadre_pace_t *self);
 
 /* Returns the turn of a closure that is scheduled now. `may_push`: its function may push updates;
- * `after`: the highest turn of those whose results it takes, 0 for none. */
+ * `after`: the highest turn of the closures whose results it takes, 0 for none. */
 uint64_t cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after);
 
-/* Returns whether closures of this turn are part of a step, which is not over. */
+/* Returns whether closures of this turn, whose group is not over, are part of a step. */
 bool cadre_pace_is_step(const cadre_pace_t *self, uint64_t turn);
 
 /* Notes that a closure of this turn is begun. */
 void cadre_pace_note_begun(cadre_pace_t *self, uint64_t turn);
 
-/* Takes a closure out that has ended and was not held. */
+/* Notes that a closure of this turn has ended which was not held. */
 void cadre_pace_leave(cadre_pace_t *self, uint64_t turn);
 
-/* Holds a closure of a step, whose update is in, for the end of the step; or runs it again. */
+/* Note that a closure of a step, whose update is on the shards, is held until the step ends; that a
+ * held closure runs again. */
 void cadre_pace_hold(cadre_pace_t *self, uint64_t turn);
 void cadre_pace_unhold(cadre_pace_t *self, uint64_t turn);
 
-/* Ends the step that is being filled with the closures that it has. */
+/* Closes the step that is being filled: it ends with the closures that it has. */
 void cadre_pace_cut_short(cadre_pace_t *self);
 
-/* Returns the number of the step whose closures are all held, or have ended: it can be applied; 0
+/* Returns the number of the step that can be applied: each of its closures is held or has ended. 0
  * when there is none. */
 uint64_t cadre_pace_whole_step(const cadre_pace_t *self);
 
-/* The step that is whole was applied: it is over, and what was held has ended. */
+/* Notes that the whole step was applied: it is over, and its held closures have ended. */
 void cadre_pace_end_step(cadre_pace_t *self);
 
-/* Returns the highest turn that may start. */
+/* Returns the highest turn whose closures may start; UINT64_MAX for any. */
 uint64_t cadre_pace_limit(const cadre_pace_t *self);
 
-/* Returns whether no step is in the middle: a cut that is made now lies between two of them. */
+/* Returns whether no step has begun and is not over: a cut that is made now lies between two
+ * steps. */
 bool cadre_pace_is_between_steps(const cadre_pace_t *self);
 
 #endif

@@ -51,7 +51,7 @@ cadre_results_set_future(cadre_results_t *self, struct cadre_future *future)
     self->future = future;
 }
 
-/* --- who has them --- */
+/* --- which workers have the values --- */
 
 static cadre_value_holder_t *
 find_holder(const cadre_results_t *self, uint64_t worker)
@@ -64,7 +64,8 @@ find_holder(const cadre_results_t *self, uint64_t worker)
     return NULL;
 }
 
-/* Finds or adds it, in the place of another where there are many. */
+/* Returns the entry of this worker, which is added if need be; it replaces another where there are
+ * CADRE_VALUE_HOLDERS_MAX. */
 static cadre_value_holder_t *
 holder_of(cadre_results_t *self, uint64_t worker)
 {
@@ -107,9 +108,10 @@ cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worker)
     }
 }
 
-/* --- the end of their closure --- */
+/* --- the end of the closure --- */
 
-/* Those that the worker keeps, a bit each. */
+/* Returns which results the worker that computed them keeps for itself, a bit for each: the large
+ * ones. */
 static uint64_t
 kept_by_worker(const cadre_results_t *self)
 {

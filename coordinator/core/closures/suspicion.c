@@ -30,7 +30,8 @@ find(const cadre_suspicion_t *self, uint32_t index)
     return NULL;
 }
 
-/* The record without what is ours: `had_ms` and `deaths` of processes that had it. */
+/* Returns the record without the time and the deaths of processes that had the suspect, which are
+ * not to count for how long others live. */
 static cadre_record_t
 without(const cadre_record_t *record, uint64_t had_ms, uint64_t deaths)
 {
@@ -38,15 +39,16 @@ without(const cadre_record_t *record, uint64_t had_ms, uint64_t deaths)
                             .deaths = record->deaths > deaths ? record->deaths - deaths : 0};
 }
 
-/* How many processes died in each ms. */
+/* Returns how many processes died per ms that they lived. */
 static double
 rate(const cadre_record_t *record)
 {
     return record->deaths > 0 ? (double)record->deaths / (double)(record->lived_ms + 1) : 0;
 }
 
-/* How probable it was that the process died in that time anyway: as processes do that have not got
- * it, here or everywhere, whichever is worse. */
+/* Returns how probable it was, at most 1, that the process died in that time even if the suspect is
+ * innocent: by the rate at which processes without the suspect die, in this place or in all,
+ * whichever is higher. */
 static double
 expected(const cadre_suspicion_t *self, const cadre_death_t *death)
 {

@@ -30,33 +30,33 @@ typedef struct {
 
 /* The processes that died in one place while they had the suspect. */
 typedef struct {
-    uint32_t index;   /* of the place */
-    uint32_t process; /* number of the last process */
-    char host[64];    /* name of its host, cut */
-    uint64_t had_ms;  /* how long they had the suspect, added up */
+    uint32_t index;   /* index of the place */
+    uint32_t process; /* number of the last process that died there */
+    char host[64];    /* name of that process's host, truncated to fit */
+    uint64_t had_ms;  /* how long all processes that died in this place had the suspect, summed */
     uint64_t deaths;
 } cadre_victim_t;
 
 /* Zeroed memory is no suspicion. */
 typedef struct {
     uint32_t deaths;
-    double expected;      /* how many deaths were to be expected if it were innocent */
-    uint64_t last;        /* incarnation of the process that died last; 0: none, or it was only cut
-                             off */
-    uint32_t last_index;  /* place of that process, */
-    uint64_t last_ms;     /* how long it had the suspect, */
-    double last_expected; /* and its part of `expected` */
+    double expected; /* how many deaths were to be expected if it were innocent */
+    /* Incarnation of the process that died last; 0: none, or it turned out to be alive. */
+    uint64_t last;
+    uint32_t last_index;  /* index of that process's place */
+    uint64_t last_ms;     /* how long that process had the suspect */
+    double last_expected; /* what that death added to `expected` */
     cadre_victim_t *victims;
     size_t victim_count;
 } cadre_suspicion_t;
 
-/* A worker that died, and how long others lived. */
+/* A worker that died, and how long processes in its place and elsewhere lived. */
 typedef struct {
     uint32_t index;
     uint32_t process;
     uint64_t incarnation;
     const char *host;
-    uint64_t had_ms;      /* how long it had what is suspected */
+    uint64_t had_ms;      /* how long it had the suspect */
     cadre_record_t place; /* processes in its place, without this death */
     cadre_record_t all;   /* processes in all places, without this death */
 } cadre_death_t;
@@ -66,8 +66,8 @@ void cadre_suspicion_fini(cadre_suspicion_t *self);
 /* Counts the death of a worker that had the suspect. */
 void cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death);
 
-/* Takes the last death back if it was that of this incarnation, which turns out to be alive.
- * Returns whether it was. */
+/* Takes the last death back if it was counted for this incarnation, which turns out to be alive.
+ * Returns whether it did. */
 bool cadre_suspicion_forgive(cadre_suspicion_t *self, uint64_t incarnation);
 
 /* Forgets all deaths: the suspect has proved to be innocent. */
@@ -76,7 +76,8 @@ void cadre_suspicion_clear(cadre_suspicion_t *self);
 bool cadre_suspicion_is_strong(const cadre_suspicion_t *self);
 bool cadre_suspicion_is_proved(const cadre_suspicion_t *self);
 
-/* Returns 2 when a worker died of it in this place, 1 when one did on this host, else 0. */
+/* Returns 2 when a worker in this place died while it had the suspect, 1 when a worker on this host
+ * did, else 0. */
 int cadre_suspicion_knows(const cadre_suspicion_t *self, uint32_t index, const char *host);
 
 /* Writes "worker 0 (process 17), worker 1 (process 18, the last of 3)" into `text`, cut at `size`.
