@@ -3,7 +3,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-enum { WAIT_MAX = 256 }; /* reports that are acknowledged later, together */
+enum { WAIT_MAX = 256 }; /* most reports of a worker that wait to be acknowledged together */
 
 void
 cadre_acks_init(cadre_acks_t *self, const cadre_membership_t *members, cadre_effects_t *effects)
@@ -58,9 +58,9 @@ cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker)
     worker->ack_request = 0;
 }
 
-/* Returns whether its reports are to be acknowledged now. While a worker runs more of its closures
- * that can wait: the ACK travels with the next ones, or answers the next HEARTBEAT, before which
- * the worker repeats nothing. */
+/* Returns whether the worker's reports are to be acknowledged now. While the worker has more
+ * closures to run they can wait: the ACK travels with the next closures, or answers the next
+ * HEARTBEAT, before which the worker repeats nothing. */
 static bool
 is_due(const cadre_member_t *worker)
 {

@@ -1,10 +1,11 @@
 /*
  * apart - closures that are handed out apart from all others, to workers chosen for them: suspects,
- * and what ran past its deadline elsewhere.
+ * and closures that ran past their deadline on another worker.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Who chooses is trials.h; here is only which closures these are, and which worker tries a suspect.
+ * trials.h chooses the workers; this class only knows which closures these are, and which worker
+ * tries a suspect.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_APART_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_APART_H
@@ -13,7 +14,8 @@
 #include "coordinator/core/closures/closure.h"
 #include "coordinator/core/members/membership.h"
 
-/* Who tries a suspect is kept with both (`trial` of a closure, `trial_closure` of a member). */
+/* Which worker tries which suspect is kept with both (`trial` of a closure, `trial_closure` of a
+ * member). */
 typedef struct {
     const cadre_membership_t *members; /* borrowed */
     cadre_u64_map_t closures;          /* by id */
@@ -22,19 +24,20 @@ typedef struct {
 void cadre_apart_init(cadre_apart_t *self, const cadre_membership_t *members);
 void cadre_apart_fini(cadre_apart_t *self);
 
-/* Adds a closure, if it is not there. */
+/* Adds a closure, unless it was added before. */
 void cadre_apart_add(cadre_apart_t *self, cadre_closure_t *closure);
 
 /* Reserves a worker for the closure, until the trial ends. */
 void cadre_apart_begin_trial(cadre_closure_t *closure, cadre_member_t *worker);
 
-/* Ends the closure's trial: its worker is free for others. */
+/* Ends the closure's trial, if there is one: the worker is free for other closures. */
 void cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure);
 
-/* Takes out a closure that is not suspect any more, unless it was too slow elsewhere. */
+/* Takes out a closure that is not suspect any more, unless it also ran past its deadline. Ends its
+ * trial. */
 void cadre_apart_acquit(cadre_apart_t *self, cadre_closure_t *closure);
 
-/* Takes out a closure that has ended, and forgets what was held against it. */
+/* Takes out a closure that has ended, and forgets its deaths and overruns. */
 void cadre_apart_forget(cadre_apart_t *self, cadre_closure_t *closure);
 
 #endif

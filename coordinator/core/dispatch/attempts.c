@@ -97,6 +97,7 @@ decide_race(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member
     end_race(self, closure);
 }
 
+/* Takes a closure off the list of its worker, which stops being reserved for it. */
 static void
 leave_worker(cadre_attempts_t *self, cadre_closure_t *closure)
 {
@@ -167,6 +168,8 @@ cadre_attempts_move(cadre_attempts_t *self, cadre_closure_t *closure, cadre_memb
 
 /* --- the end of a closure --- */
 
+/* Counts the end of a closure in the totals of the job; a cancelled one counts as neither finished
+ * nor failed. */
 static void
 count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
 {
@@ -208,7 +211,7 @@ cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
                             const cadre_member_t *reporter)
 {
     if (closure->state != CADRE_CLOSURE_IN_FLIGHT) {
-        return; /* an attempt before this one told so */
+        return; /* an earlier attempt has reported its end already */
     }
 
     if (closure->worker != reporter) {
@@ -258,6 +261,7 @@ cadre_attempts_fail(cadre_attempts_t *self, cadre_closure_t *closure,
 
 /* --- workers that go --- */
 
+/* Ends a closure that is proved to kill its workers, with their names in the error. */
 static void
 fail_as_poison(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member_t *worker)
 {
@@ -300,8 +304,9 @@ lose_attempt(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_membe
 void
 cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died)
 {
-    /* The newest first, so that at the front they come to stand in their old order. Only the
-     * oldest, as many as there are slots, can have been running; the others are not to blame. */
+    /* The newest is put back first, so that all come to stand in their old order at the front of
+     * the queue. Only the oldest, as many as the worker has slots, can have been running when it
+     * died; the others are not to blame. */
     while (worker->in_flight.last) {
         if (died && worker->in_flight.count <= worker->slots) {
             lose_attempt(self, worker->in_flight.last, worker);
@@ -313,8 +318,8 @@ cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died)
 
 /* --- cancelling --- */
 
-/* Tells a worker to stop what it has. What is kept for a replay goes on: its updates count. `ids`
- * has room for all closures that were begun. */
+/* Tells a worker to stop its closures, except those that run again for a replay: their updates are
+ * needed. `ids` is scratch space for as many ids as closures were begun. */
 static void
 cancel_on(const cadre_attempts_t *self, const cadre_member_t *worker, uint64_t *ids)
 {

@@ -1,6 +1,6 @@
 /*
- * attempts - closures on workers: how an attempt begins, and what becomes of the closure when it is
- * over.
+ * attempts - closures on workers: how an attempt begins, and what becomes of the closure when the
+ * attempt is over.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -10,9 +10,10 @@
  *            '--- put back, or aside until a shard is back --|
  *                                      finish, fail: ended --'
  *
- * What is lost with a worker goes back to the front of the queue under the same ids, so that no
- * update of it counts twice. A closure that has ended and is kept for a replay
- * (coordinator/core/shards/replay.h) takes the same way, but its end is not told again.
+ * Closures that are lost with a worker go back to the front of the queue and keep their ids, so
+ * that no update of them counts twice. A closure that has ended and is kept for a replay
+ * (coordinator/core/shards/replay.h) takes the same way when it runs again, but nobody learns of
+ * its end a second time.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_ATTEMPTS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_ATTEMPTS_H
@@ -31,7 +32,7 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/replay.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
@@ -42,28 +43,31 @@ typedef struct {
     cadre_checkpoint_t *checkpoint;
     cadre_apart_t *apart;
     const cadre_closure_sender_t *sender;
-    cadre_totals_t *totals; /* attempts and ends are counted there */
+    cadre_totals_t *totals; /* counters of the job: attempts and ends are counted here */
     cadre_effects_t *effects;
 } cadre_attempts_links_t;
 
-/* What a worker has is kept with the member (`in_flight`). */
+/* The closures that a worker has are kept with the member (`in_flight`). */
 typedef struct {
     cadre_attempts_links_t links;
     uint32_t racing;      /* closures that have two attempts under way now */
     uint64_t backups;     /* second attempts that were begun beside the first, */
     uint64_t backups_won; /* and those that ended their closure */
-    uint64_t cancel_ms;   /* when workers were last told to cancel; 0 while nothing is */
+    /* When workers were last told to cancel; 0 while nothing is being cancelled. */
+    uint64_t cancel_ms;
 } cadre_attempts_t;
 
 void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links);
 
 /* --- the beginning --- */
 
-/* Puts a closure that is queued, or is to run again, in flight: it is begun next. Returns false
- * when its arguments cannot be had, which has ended it. */
+/* Puts a closure in flight that is queued, or that is to run again for a replay;
+ * cadre_attempts_begin must follow. Returns false when the values of its arguments cannot be had:
+ * the closure has then ended. */
 bool cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure);
 
-/* Begins an attempt at a closure that was taken: gives it its id if it has none, and sends it. */
+/* Begins an attempt at a closure that cadre_attempts_take put in flight: gives the closure its id
+ * if it has none, and sends it to the worker. */
 void cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure);
 
 /* Begins an attempt at a closure in flight on `other`, beside the one under way, which goes on: the
@@ -73,56 +77,62 @@ void cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre
 /* Moves a closure in flight from its worker, where it is cancelled, to `other`. */
 void cadre_attempts_move(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other);
 
-/* Returns the closure with this id that was begun and may have to end or to run again, NULL for one
- * that is done with. */
+/* Returns the closure with this id: one that was begun and has not ended, or one that is kept for a
+ * replay. NULL when there is none. */
 cadre_closure_t *cadre_attempts_find(const cadre_attempts_t *self, uint64_t id);
 
 /* --- the end of an attempt --- */
 
-/* Takes a closure off its worker and gives it back to whoever handed it out, who may end it. */
+/* Takes a closure off its worker and returns it to the front of the queue (which ends it while
+ * everything is being cancelled), or to the replay. */
 void cadre_attempts_put_back(cadre_attempts_t *self, cadre_closure_t *closure);
 
-/* Takes a closure off its worker; it waits until a shard is back. */
+/* Takes a closure off its worker and puts it aside until the shard that it needs is back. */
 void cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure);
 
-/* Takes a closure off its worker whose updates are in, and count when its step ends. `reporter`,
- * who has told of it, need not be told to stop. */
+/* Takes a closure of a synchronous step off its worker and holds it: its updates are on the shards,
+ * and are applied when the step ends. A worker that still runs it is sent a CANCEL, unless that is
+ * `reporter`, which has reported its end. */
 void cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
                          const cadre_member_t *reporter);
 
-/* Puts everything back that a worker which goes has. `died`: what it may have been running counts
- * the attempt as lost, and ends when it is proved to have killed its workers. */
+/* Puts back all closures of a worker that goes. `died`: the death counts against the closures that
+ * it may have been running, and a closure that is proved to have killed its workers ends. */
 void cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died);
 
-/* Tells the workers to stop what is in flight, while the queue is cancelling. Called every turn. */
+/* Tells the workers to stop all closures in flight, and repeats that, while the queue is
+ * cancelling. Called every turn. */
 void cadre_attempts_cancel(cadre_attempts_t *self);
 
 /* --- the end of a closure --- */
 
-/* Ends a closure that is not kept, wherever it is. `reporter`, who has told of it, need not be told
- * to stop; NULL: nobody has. */
+/* Ends a closure that is not kept for a replay, whatever its state. A worker that still runs it is
+ * told to stop, unless that is `reporter`, which has reported its end (NULL: no worker has). */
 void cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
                            const cadre_member_t *reporter, const cadre_closure_end_t *end);
 
-/* Notes that a closure that is kept has run again; `reporter` has told so. */
+/* Notes that a closure which is kept for a replay has run again, as `reporter` says. */
 void cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
                                  const cadre_member_t *reporter);
 
-/* Ends a closure in flight that has failed for good. One that had ended before fails nobody's wait,
- * but the updates that its shard lost are not there: that becomes an error of the job. */
+/* Ends a closure in flight that has failed and is not tried again. A closure that had ended well
+ * before and ran again for a replay has nobody waiting for it, but the updates that the shard lost
+ * stay lost: that becomes an error of the job. */
 void cadre_attempts_fail(cadre_attempts_t *self, cadre_closure_t *closure,
                          const cadre_member_t *reporter, const cadre_closure_end_t *end);
 
-/* Ends a queued closure whose arguments cannot be had, or that nobody can run, for the reason in
+/* Ends a queued closure whose arguments cannot be had, or that no worker can run, with `status` and
  * this thread's error text. */
 void cadre_attempts_refuse(cadre_attempts_t *self, cadre_closure_t *closure, int status);
 
-/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
- * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
+/* Gives up a closure that had ended well and was to run again for a replay: the updates that the
+ * restored shard lacks become an error of the job. The closure is on no worker and was taken out of
+ * the replay (cadre_replay_take_out). */
 void cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int status,
                             const char *why);
 
-/* Takes everything off its worker before the core goes. */
+/* Takes all closures off their workers, before the core is freed: those in flight return to the
+ * queue, those that ran again for a replay are freed. */
 void cadre_attempts_clear(cadre_attempts_t *self);
 
 #endif

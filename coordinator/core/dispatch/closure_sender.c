@@ -6,7 +6,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-/* The lists of a CLOSURE that takes results of others. */
+/* Lists of a CLOSURE message whose arguments are results of other closures; allocated, freed after
+ * the message is sent. */
 typedef struct {
     const char **names;
     size_t name_count;
@@ -22,7 +23,8 @@ cadre_closure_sender_init(cadre_closure_sender_t *self, const cadre_closure_send
     *self = (cadre_closure_sender_t){.links = *links};
 }
 
-/* Adds one argument, and its value where the worker does not have it. */
+/* Adds one argument to the lists, and its value to the message if the worker (an incarnation) does
+ * not have it. */
 static void
 add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
           cadre_message_t *message)
@@ -46,8 +48,9 @@ add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
     cadre_tensor_list_add_chunks(value, message);
 }
 
-/* Notes that the worker has what it is told, for the messages after this one: a worker may keep
- * less than one message tells. */
+/* Notes that the worker has the values that it is sent, those that are large enough to be kept.
+ * Only after the whole message is built: a worker may keep fewer values than one message has, so a
+ * value that occurs twice in it is sent twice. */
 static void
 note_told(const cadre_closure_t *closure, uint64_t worker)
 {
@@ -59,7 +62,8 @@ note_told(const cadre_closure_t *closure, uint64_t worker)
     }
 }
 
-/* Adds the values behind the closure's own tensors; gives lists that the caller frees. */
+/* Adds the values of such arguments behind the closure's own tensors. Returns the lists, which the
+ * message points into and the caller frees. */
 static lists_t
 add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *message)
 {

@@ -1,11 +1,11 @@
 /*
- * closure_sender - what workers are sent of closures: CLOSURE and CANCEL.
+ * closure_sender - sends workers the messages CLOSURE and CANCEL.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A closure travels with those results of others that are its arguments and that the worker does
- * not have, as far as is known here. A worker that lacks one all the same hands the closure back,
- * and gets it again with all that it lacks.
+ * Arguments that are results of other closures travel with the closure if the worker does not have
+ * them, as far as the coordinator knows. A worker that lacks one all the same hands the closure
+ * back, and gets it again with all of them.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_CLOSURE_SENDER_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_CLOSURE_SENDER_H
@@ -20,12 +20,12 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 
-/* What a CLOSURE says beside the closure itself: all borrowed for its life. */
+/* The objects that it takes the rest of a CLOSURE message from; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
-    const cadre_shard_recovery_t *recovery; /* which generations its shards have */
-    const cadre_checkpoint_t *checkpoint;   /* whether it comes after an open cut */
+    const cadre_shard_recovery_t *recovery; /* the generations of the shards */
+    const cadre_checkpoint_t *checkpoint;   /* whether the closure comes after an open cut */
     cadre_effects_t *effects;
 } cadre_closure_sender_links_t;
 
@@ -36,7 +36,7 @@ typedef struct {
 void cadre_closure_sender_init(cadre_closure_sender_t *self,
                                const cadre_closure_sender_links_t *links);
 
-/* Sends a closure that `worker` has, again or for the first time. */
+/* Sends a closure in flight to `worker`, which it was handed to; for the first time or again. */
 void cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member_t *worker,
                                cadre_closure_t *closure);
 
@@ -44,8 +44,8 @@ void cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_m
 void cadre_closure_sender_cancel(const cadre_closure_sender_t *self, const cadre_member_t *worker,
                                  const uint64_t *ids, size_t count);
 
-/* Notes that a worker (an incarnation) lacks an argument of the closure that it was not sent: next
- * time it is sent all of them. */
+/* Notes that a worker (its incarnation) lacks an argument that was not sent with the closure: next
+ * time all are sent. */
 void cadre_closure_sender_note_lacked(cadre_closure_t *closure, uint64_t worker);
 
 #endif

@@ -3,10 +3,11 @@
 #include "common/base/limits.h"
 
 enum {
-    CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
-    CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
-    BATCH_MAX = 32,          /* handed to a worker in a row */
-    TURN_MAX = 4096,         /* handed out in a turn, which holds the lock */
+    CREDIT_COVER_MS = 10,    /* a worker may hold closures for so long, at the rate it had */
+    CREDIT_INTERVAL_MS = 50, /* how often a worker's rate is measured */
+    BATCH_MAX = 32,          /* most closures that are handed to a worker in a row */
+    /* Most closures that are handed out in a turn, during which the lock is held. */
+    TURN_MAX = 4096,
 };
 
 void
@@ -17,11 +18,11 @@ cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *
 
 /* --- credit --- */
 
-/* Returns how many closures a worker is to hold beyond twice its slots: as many as it ended in
- * CREDIT_COVER_MS, or as its slots would by the time that each took from its arrival. The first
- * says too little of a worker that waits for the coordinator, the second of one in which closures
- * wait for a slot. Of the second no more than makes batches: what is in flight takes memory, and of
- * caches too. */
+/* Returns how many closures a worker is to hold beyond twice its slots: the higher of the number
+ * that it ended in CREDIT_COVER_MS (`rate`), and of the number that its slots could end in that
+ * time, given how long each closure took from its arrival (`could`). `rate` is too low for a worker
+ * that waits for the coordinator, `could` for one in which closures wait for a slot. `could` is
+ * limited to two batches: closures in flight take memory and spoil caches. */
 static uint64_t
 cover_of(const cadre_member_t *worker, uint64_t passed_ms)
 {
@@ -34,6 +35,8 @@ cover_of(const cadre_member_t *worker, uint64_t passed_ms)
     return rate > could ? rate : could;
 }
 
+/* Sets the worker's credit from the closures that it ended in the last CREDIT_INTERVAL_MS; at least
+ * twice its slots. */
 static void
 measure_credit(cadre_member_t *worker, uint64_t now_ms)
 {
@@ -43,11 +46,12 @@ measure_credit(cadre_member_t *worker, uint64_t now_ms)
     }
     uint64_t passed_ms = now_ms - worker->credit_ms;
     if (passed_ms < CREDIT_INTERVAL_MS || worker->ended == worker->credit_ended) {
-        return; /* one that ended nothing may have been given nothing */
+        return; /* a worker that ended no closure may have been given none: its credit stays */
     }
 
     uint64_t cover = cover_of(worker, passed_ms) + least;
-    /* Growing by doubling lets a rate show that the credit itself was holding down. */
+    /* At most doubled: if the credit itself was holding the rate down, the next measurement shows
+     * the higher rate. */
     uint64_t most = 2 * (uint64_t)worker->credit;
     uint64_t limit = least < CADRE_CREDIT_MAX ? CADRE_CREDIT_MAX : least;
     cover = cover < most ? cover : most;
@@ -74,8 +78,8 @@ cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker
 
 /* --- what may go where --- */
 
-/* Returns which closures of the queue may go: CADRE_QUEUE_NEW_TOO, or those with an id below
- * this. */
+/* Returns which closures of the queue may be handed out: those with an id below the returned value,
+ * or any, new ones too (CADRE_QUEUE_NEW_TOO). */
 static uint64_t
 queue_limit(const cadre_dispatcher_t *self)
 {
@@ -83,13 +87,15 @@ queue_limit(const cadre_dispatcher_t *self)
     if (replay->active) {
         return cadre_replay_limit(replay);
     }
-    /* A checkpoint, which makes room, waits for the step that was begun. */
+    /* Even with a full replay log the synchronous step that was begun must go on: the checkpoint
+     * that would empty the log waits for the end of the step. */
     bool is_full = replay->holds && cadre_pace_is_between_steps(&self->links.queue->pace);
     bool holds = is_full || !cadre_windows_have_room(self->links.windows) ||
                  self->links.queue->aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 
+/* Returns whether a worker with index `tag` is connected. */
 static bool
 is_present(const void *context, uint32_t tag)
 {
@@ -131,9 +137,10 @@ is_unreached(const void *context, const cadre_closure_t *closure)
     return !cadre_reach_may_run(reached->reach, reached->worker, closure);
 }
 
-/* Takes the next closure for a worker: first what is to run again. One that needs what the worker
- * has not, or a shard which it does not reach, stays for another, or for later. NULL: there is
- * none, or it has ended. */
+/* Puts the next closure for a worker in flight and returns it, one that is to run again for a
+ * replay first. A closure that needs something that the worker does not have, or a shard that it
+ * does not reach, stays for another worker or for later. NULL when there is no closure, or its
+ * arguments could not be had and it has ended. */
 static cadre_closure_t *
 take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
 {
@@ -155,7 +162,7 @@ take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
     return closure && cadre_attempts_take(links->attempts, closure) ? closure : NULL;
 }
 
-/* --- arguments that are somewhere already --- */
+/* --- workers that have the arguments already --- */
 
 /* Returns the largest of a closure's arguments that workers keep, or NULL. */
 static const cadre_closure_argument_t *
@@ -173,7 +180,8 @@ largest_value(const cadre_closure_t *closure)
     return largest;
 }
 
-/* Returns whether `other` can take the closure as well as `worker` can, and is no busier. */
+/* Returns whether `other` can take the closure instead of `worker`: it has room, may run it, and is
+ * idle or no busier. */
 static bool
 can_stand_in(const cadre_dispatcher_t *self, cadre_member_t *other, const cadre_member_t *worker,
              const cadre_closure_t *closure)
@@ -217,8 +225,10 @@ waiting(const cadre_dispatcher_t *self)
     return lanes->common + lanes->tagged + self->links.replay->redo.count;
 }
 
-/* Returns how many closures a worker is to get now, one after the other. What waits is shared out
- * to all in turn; up to twice its slots it has at any rate, one by one. */
+/* Returns how many closures a worker is to get now. Its share is an equal part of all that wait,
+ * limited by its credit; up to twice its slots (`least`) it is filled in any case, one closure at a
+ * time. A worker that still holds more than half of its share gets none, so that closures travel in
+ * batches. */
 static size_t
 batch_of(const cadre_dispatcher_t *self, cadre_member_t *worker)
 {
@@ -239,8 +249,8 @@ batch_of(const cadre_dispatcher_t *self, cadre_member_t *worker)
     return limit - held < BATCH_MAX ? limit - held : BATCH_MAX;
 }
 
-/* Hands up to `batch` closures to a worker, or to one that is nearer to them. Returns how many
- * there were. */
+/* Hands up to `batch` closures to a worker, each perhaps to another that has its arguments already.
+ * Returns how many it handed out. */
 static size_t
 hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
 {
@@ -251,11 +261,12 @@ hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
             break;
         }
         cadre_attempts_begin(self->links.attempts, nearer(self, worker, closure), closure);
-        cadre_effects_note_progress(self->links.effects); /* there is room in the queue */
+        /* A caller of schedule may wait for room in the queue. */
+        cadre_effects_note_progress(self->links.effects);
         count++;
     }
     if (count > 0) {
-        cadre_acks_send(self->links.acks, worker); /* in one packet with them */
+        cadre_acks_send(self->links.acks, worker); /* in one packet with the closures */
     }
     return count;
 }

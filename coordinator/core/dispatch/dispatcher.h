@@ -3,16 +3,16 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
- * it ends, or could end, in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves
- * it idle. First comes what is to run again for a shard that was restored, then what was put back,
- * then new work. Workers that lag (backups.h) come last.
+ * A worker may hold `credit` closures: twice its slots, and if closures are short as many as it
+ * ends, or could end, in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it
+ * idle. First come closures that run again for a shard that was restored, then closures that were
+ * put back, then new ones. Workers that lag (backups.h) come last.
  *
- * How many it is handed at once follows from how many wait (guided self-scheduling,
- * Polychronopoulos and Kuck, 1987): while the queue is long each gets some and is left alone until
- * it has ended half of them, and they travel together, its reports as well; towards the end each
- * gets one at a time, so that all end together. With a thousand workers most of what a closure
- * costs is the system calls of its messages (docs/scale.md).
+ * How many closures a worker is handed at once follows from how many wait (guided self-scheduling,
+ * Polychronopoulos and Kuck, 1987). While the queue is long a worker gets several at a time, which
+ * travel together, as do its reports, and is left alone until it has ended half of them. Towards
+ * the end each worker gets one at a time, so that all end together. With a thousand workers most of
+ * what a closure costs is the system calls of its messages (docs/scale.md).
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
@@ -29,7 +29,7 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"
 
-/* What it reads and whom it notifies: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_closure_queue_t *queue;
@@ -49,18 +49,20 @@ typedef struct {
 
 void cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links);
 
-/* Hands out what workers can take. Returns whether there is more than one turn does. */
+/* Hands out as many closures as workers can take, up to a limit for one turn. Returns whether it
+ * stopped at that limit. */
 bool cadre_dispatcher_tick(cadre_dispatcher_t *self);
 
-/* Returns whether this worker could run the closure, as far as that does not change from turn to
- * turn. */
+/* Returns whether this worker could run the closure: its tag, abilities, reach and past overruns
+ * allow it. Whether the worker has room does not matter. */
 bool cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
                               const cadre_closure_t *closure);
 
 /* Returns whether the worker, which may be NULL, has room for another closure now. */
 bool cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker);
 
-/* Returns whether a closure that is queued again may go now. */
+/* Returns whether a closure that is queued again may be handed out now: it is its part of a replay,
+ * or nothing is being cancelled. */
 bool cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure);
 
 #endif

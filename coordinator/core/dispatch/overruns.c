@@ -8,8 +8,9 @@
 #include "coordinator/core/dispatch/reach.h"
 
 enum {
-    WATCH_MS = 200,   /* between two looks at what runs */
-    NAMED_MS = 60000, /* a closure that runs so long is named, and again each time it has doubled */
+    WATCH_MS = 200, /* between two looks at the closures that run */
+    /* A closure that has run so long is logged, and again each time that time has doubled. */
+    NAMED_MS = 60000,
 };
 
 void
@@ -24,7 +25,7 @@ function_name(const cadre_overruns_t *self, const cadre_closure_t *closure)
     return self->links.catalogue->functions[closure->function - 1]->name;
 }
 
-/* --- slots that do not stop --- */
+/* --- closures that do not stop --- */
 
 void
 cadre_overruns_add_overdue(cadre_member_t *worker, uint64_t id)
@@ -68,8 +69,9 @@ cadre_overruns_on_held(cadre_member_t *worker, cadre_u64s_t held)
     worker->overdue_count = kept;
 }
 
-/* Takes back what waits on a worker of which every slot has something that does not stop: the
- * newest first, so that at the front of the queue they come to stand in their old order. */
+/* Takes all closures back from a worker each of whose slots is taken by an overdue closure: they
+ * would wait for long. The newest is put back first, so that all come to stand in their old order
+ * at the front of the queue. */
 static void
 free_what_waits(cadre_overruns_t *self, cadre_member_t *worker)
 {
@@ -82,7 +84,8 @@ free_what_waits(cadre_overruns_t *self, cadre_member_t *worker)
 
 /* --- deadlines --- */
 
-/* Returns a worker that could run what overran on `worker`, NULL when there is none. */
+/* Returns another worker that could run the closure which overran on `worker`, NULL when there is
+ * none. */
 static const cadre_member_t *
 find_other(const cadre_overruns_t *self, const cadre_member_t *worker,
            const cadre_closure_t *closure)
@@ -99,6 +102,7 @@ find_other(const cadre_overruns_t *self, const cadre_member_t *worker,
     return NULL;
 }
 
+/* Ends a closure that has overrun too often with CADRE_ETIMEOUT. */
 static void
 fail(cadre_overruns_t *self, cadre_closure_t *closure, const cadre_member_t *worker)
 {
@@ -142,12 +146,13 @@ fate_of(const cadre_overruns_t *self, const cadre_member_t *worker, const cadre_
     return find_other(self, worker, closure) ? GOES_AWAY : GOES_ON;
 }
 
+/* Decides what becomes of a closure that has run past its deadline, logs it, and does it. */
 static void
 overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure, uint64_t ran_ms)
 {
     fate_t fate = fate_of(self, worker, closure);
     if (fate == GOES_ON && closure->stays) {
-        return; /* said before */
+        return; /* the log has said so already */
     }
 
     closure->stays = fate == GOES_ON;
@@ -172,9 +177,9 @@ overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure
     cadre_apart_add(self->links.apart, closure);
 }
 
-/* --- what runs --- */
+/* --- closures that run --- */
 
-/* Names what runs for very long. */
+/* Logs a closure that has run for very long. */
 static void
 name_long(const cadre_overruns_t *self, const cadre_member_t *worker, cadre_closure_t *closure,
           uint64_t ran_ms)
@@ -215,7 +220,7 @@ note_longest(cadre_overruns_t *self, const cadre_member_t *worker, const cadre_c
 static void
 watch_closure(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
-    /* On a clock that stands still while the coordinator does. */
+    /* Measured on a clock that stands still while the coordinator does. */
     uint64_t now_ms = self->links.effects->now_ms - self->links.leases->stalled_ms;
     if (!closure->is_running) {
         closure->is_running = true;
@@ -230,6 +235,7 @@ watch_closure(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *c
     }
 }
 
+/* Looks at the closures that a worker may be running: the oldest, as many as it has slots. */
 static void
 watch_worker(cadre_overruns_t *self, cadre_member_t *worker)
 {

@@ -1,16 +1,17 @@
 /*
- * overruns - closures that run for too long: one with a deadline gets a second attempt elsewhere,
- * and each is named.
+ * overruns - closures that run for too long: with a deadline they get another attempt on another
+ * worker, and all are named in the log.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A closure runs from when it is among the oldest of its worker, as many as that has slots; the
- * coordinator's own stalls do not count. Past its deadline another worker gets it, if there is one
- * that has not been too slow for it yet: exactly-once makes that safe, the first attempt is
- * cancelled cooperatively, and whichever reports first ends it. Without another worker it goes on
- * where it is, and the log says so. CADRE_OVERRUNS_MAX attempts that took too long end it with
- * CADRE_ETIMEOUT. A slot that does not stop counts as taken until a heartbeat does not name the
- * closure any more; a worker whose slots are all taken so is left nothing else.
+ * A closure counts as running once it is among the oldest of its worker, as many as the worker has
+ * slots; the coordinator's own stalls do not count. Past its deadline another worker gets it, if
+ * there is one on which it has not overrun yet: exactly-once makes that safe, the first attempt is
+ * cancelled cooperatively, and whichever attempt reports first ends the closure. Without another
+ * worker it goes on where it is, and the log says so. CADRE_OVERRUNS_MAX attempts that took too
+ * long end it with CADRE_ETIMEOUT. A slot that does not stop the closure counts as taken
+ * (`overdue`) until the worker's heartbeats do not name the closure any more; from a worker whose
+ * slots are all taken in this way all other closures are taken back.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H
@@ -27,7 +28,7 @@
 #include "coordinator/core/members/leases.h"
 #include "coordinator/core/members/membership.h"
 
-/* What it reads and whom it notifies: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_leases_t *leases; /* how long the coordinator itself stood still */
@@ -37,7 +38,7 @@ typedef struct {
     const cadre_closure_sender_t *sender;
     cadre_attempts_t *attempts;
     cadre_apart_t *apart;
-    cadre_totals_t *totals; /* deadlines that were missed are counted there */
+    cadre_totals_t *totals; /* counters of the job: missed deadlines are counted here */
     cadre_effects_t *effects;
 } cadre_overruns_links_t;
 
@@ -47,20 +48,21 @@ typedef struct {
     const char *function;
     uint32_t worker;
     uint64_t ran_ms;
-    uint32_t shard; /* that it waits for; UINT32_MAX: none is known */
+    uint32_t shard; /* the shard that it waits for; UINT32_MAX: none is known */
     uint64_t waits_ms;
 } cadre_longest_t;
 
-/* What a worker was told to stop and still holds is kept with the member (`overdue`). */
+/* The closures that a worker was told to stop and still holds are kept with the member
+ * (`overdue`). */
 typedef struct {
     cadre_overruns_links_t links;
-    uint64_t due_ms;         /* when to look again at what runs */
-    cadre_longest_t longest; /* when that was done last */
+    uint64_t due_ms;         /* when to look again at the closures that run */
+    cadre_longest_t longest; /* the closure that had run for longest when that was done last */
 } cadre_overruns_t;
 
 void cadre_overruns_init(cadre_overruns_t *self, const cadre_overruns_links_t *links);
 
-/* Looks at what runs, if it is time to. */
+/* Looks for closures that run for too long, if it is time to. */
 void cadre_overruns_tick(cadre_overruns_t *self);
 
 /* Counts a slot of `worker` as taken by a closure that runs on beyond its attempt, until the worker
@@ -70,7 +72,8 @@ void cadre_overruns_add_overdue(cadre_member_t *worker, uint64_t closure);
 /* Notes that `worker` has reported a closure: no slot is taken by it any more. */
 void cadre_overruns_on_report(cadre_member_t *worker, uint64_t closure);
 
-/* Takes what a worker says it holds: slots that have stopped are free again. */
+/* Takes the list of closures that a worker says it holds: slots whose overdue closure is not among
+ * them are free again. */
 void cadre_overruns_on_held(cadre_member_t *worker, cadre_u64s_t held);
 
 #endif

@@ -34,7 +34,8 @@ tell(const cadre_reach_t *self, const cadre_member_t *worker, uint32_t shard, bo
                                 "between the two");
 }
 
-/* Keeps which closures of the worker wait for which shard: triples, a rest is left out. */
+/* Keeps which closures of the worker wait for which shard, as triples (closure, shard, ms); an
+ * incomplete last triple is left out. */
 static void
 keep_waits(cadre_member_t *worker, cadre_u64s_t waits)
 {
@@ -62,12 +63,13 @@ cadre_reach_on_heartbeat(const cadre_reach_t *self, cadre_member_t *worker,
         }
     }
     worker->unreachable = unreachable;
-    cadre_effects_note_progress(self->links.effects); /* a call that waits may say why */
+    /* Calls of the API that wait can now say for what. */
+    cadre_effects_note_progress(self->links.effects);
 }
 
 /* --- what closures need --- */
 
-/* Returns the shards that closures of the function came back for; NULL while none did. */
+/* Returns the shards because of which closures of the function came back; NULL while none did. */
 static const cadre_shard_set_t *
 needs_of(const cadre_reach_t *self, uint32_t function)
 {
@@ -91,7 +93,8 @@ cadre_reach_on_returned(cadre_reach_t *self, cadre_member_t *worker, const cadre
                         uint64_t shard)
 {
     if (!cadre_shard_set_has(&worker->unreachable, shard)) {
-        tell(self, worker, (uint32_t)shard, false); /* its heartbeat was lost */
+        /* The heartbeat that would have said so was lost. */
+        tell(self, worker, (uint32_t)shard, false);
         cadre_shard_set_put(&worker->unreachable, shard);
     }
     add_need(self, closure->function, shard);
@@ -112,7 +115,7 @@ cadre_reach_may_run(const cadre_reach_t *self, const cadre_member_t *worker,
     return !needs || !cadre_shard_set_meets(&worker->unreachable, needs);
 }
 
-/* --- what is waited for --- */
+/* --- which shards no worker reaches --- */
 
 /* Returns whether there are workers, and none of them hears the shard. */
 static bool

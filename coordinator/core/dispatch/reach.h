@@ -1,16 +1,18 @@
 /*
- * reach - which worker fails to reach which shard, and what that keeps from it.
+ * reach - which worker cannot reach which shard, and which closures it is therefore not given.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Coordinator and ps hear each other, so the ps is whole; what is broken lies between it and the
- * worker. The worker names such shards in its heartbeats and gives back what needs them. What a
- * closure needs is known by its function: closures of one touch the same variables, and a native
- * function says beforehand nothing at all. So the first ones that come back teach it, and from then
- * on no worker that names the shard is given one.
+ * The coordinator and the ps hear each other, so the ps is well; the network between it and the
+ * worker is broken. The worker names such shards in its heartbeats and gives back closures that
+ * need them. Which shards a closure needs is learned by function: closures of one function touch
+ * the same variables, and a native function does not say beforehand which. So the first closures
+ * that come back teach the coordinator which shards the function needs, and from then on no worker
+ * that names such a shard is given a closure of that function.
  *
- * A shard that every worker names is not taken for lost: its ps would lose its state, and another
- * one in its place would hardly be reached any better. What needs it waits, by name.
+ * A shard that every worker names is not taken for lost: its ps would lose its state, and a new ps
+ * in its place would hardly be reached any better. Closures that need the shard wait, and the log
+ * and status say for what.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_REACH_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_REACH_H
@@ -25,7 +27,7 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 
-/* All borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
@@ -37,15 +39,17 @@ typedef struct {
 /* What workers say of shards is kept with each member (`unreachable`, `waits`). */
 typedef struct {
     cadre_reach_links_t links;
-    cadre_shard_set_t *needs; /* by function id - 1: shards that closures of it came back for */
+    /* [function id - 1]: shards because of which closures of that function came back. */
+    cadre_shard_set_t *needs;
     size_t needs_count;
-    uint64_t returned; /* attempts given back by workers that did not reach a shard */
+    uint64_t returned; /* how many attempts workers gave back because they did not reach a shard */
 } cadre_reach_t;
 
 void cadre_reach_init(cadre_reach_t *self, const cadre_reach_links_t *links);
 void cadre_reach_fini(cadre_reach_t *self);
 
-/* Takes what a worker says of shards. */
+/* Takes from a worker's HEARTBEAT which shards it does not reach, and which closures wait for which
+ * shard. */
 void cadre_reach_on_heartbeat(const cadre_reach_t *self, cadre_member_t *worker,
                               const cadre_heartbeat_message_t *heartbeat);
 

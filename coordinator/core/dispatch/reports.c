@@ -10,9 +10,10 @@
 #include "coordinator/core/dispatch/overruns.h"
 
 enum {
-    RESEND_CLOSURE_MS = 3000,  /* not heard of by then: it is sent again */
-    REST_MS = 1000,            /* no new work for a worker that could not do what it had */
-    TOTAL_US_MAX = 1000000000, /* a closure that takes longer says no more of a worker's rate */
+    RESEND_CLOSURE_MS = 3000, /* a closure that its worker does not name by then is sent again */
+    /* For so long a worker that could not do what it had gets no new closures. */
+    REST_MS = 1000,
+    TOTAL_US_MAX = 1000000000, /* a longer closure is counted as so long in a worker's rate */
 };
 
 void
@@ -21,7 +22,7 @@ cadre_reports_init(cadre_reports_t *self, const cadre_reports_links_t *links)
     *self = (cadre_reports_t){.links = *links};
 }
 
-/* --- who may report --- */
+/* --- which reports count --- */
 
 static bool
 is_on(const cadre_closure_t *closure, const cadre_member_t *worker, uint64_t attempt)
@@ -30,9 +31,9 @@ is_on(const cadre_closure_t *closure, const cadre_member_t *worker, uint64_t att
            closure->attempt == attempt;
 }
 
-/* Returns whether the worker was given this attempt of a closure that is not done with. Anything
- * else it says of it is refused: a report ends a closure, and only who ran it knows how. The first
- * refusals are logged, then ever fewer. */
+/* Returns whether the worker was given this attempt of the closure. Its report is refused
+ * otherwise: a report ends a closure, and only a worker that ran it knows how it ended. The first
+ * refusals are logged, then ever fewer (each power of two). */
 static bool
 may_report(cadre_reports_t *self, cadre_member_t *worker, const cadre_closure_t *closure,
            uint64_t attempt)
@@ -52,8 +53,8 @@ may_report(cadre_reports_t *self, cadre_member_t *worker, const cadre_closure_t 
     return false;
 }
 
-/* Returns the closure of a report that counts, NULL when it has ended before or is not the worker's
- * to end. */
+/* Returns the closure of a report that counts; NULL when the closure has ended or is held, or the
+ * worker may not report it. */
 static cadre_closure_t *
 find_reported(cadre_reports_t *self, cadre_member_t *worker, uint64_t id, uint64_t attempt)
 {
@@ -74,7 +75,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     cadre_acks_add(worker, done->id, done->attempt);
     cadre_overruns_on_report(worker, done->id);
     if (message->chunk_count > 0) {
-        cadre_acks_hurry(worker); /* it keeps the results until then */
+        cadre_acks_hurry(worker); /* the worker keeps the results in memory until the ACK */
     }
     cadre_closure_t *closure = find_reported(self, worker, done->id, done->attempt);
     if (!closure) {
@@ -84,7 +85,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     bool has_updates = done->updates + done->duplicates > 0;
     bool is_stale = done->attempt <= closure->stale && has_updates;
     if (is_stale && !is_on(closure, worker, done->attempt)) {
-        return; /* another attempt is under way */
+        return; /* another attempt is under way: this one's end changes nothing */
     }
     worker->ended++;
     if (is_stale) {
@@ -110,8 +111,8 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
 
 /* --- attempts that failed --- */
 
-/* Returns whether a closure that failed runs again. One on which devices fail does so a limited
- * number of times. */
+/* Returns whether a closure that failed runs again: when it was handed back unrun, or its device
+ * failed, which is tried a limited number of times. */
 static bool
 runs_again(const cadre_closure_t *closure, const cadre_closure_failed_message_t *failed)
 {
@@ -120,14 +121,15 @@ runs_again(const cadre_closure_t *closure, const cadre_closure_failed_message_t 
             closure->device_failures + 1 < CADRE_DEVICE_TRIES_MAX);
 }
 
+/* Gives the worker no new closures for REST_MS. */
 static void
 let_rest(const cadre_reports_t *self, cadre_member_t *worker)
 {
     worker->rest_until_ms = self->links.effects->now_ms + REST_MS;
 }
 
-/* Puts a closure back that needed a shard which is not there, was restored under it, or cannot be
- * reached from this worker. */
+/* Takes a closure back which needed a shard that is away (it waits aside for it), was restored
+ * meanwhile, or cannot be reached by this worker. */
 static void
 return_for_shard(cadre_reports_t *self, cadre_member_t *worker, cadre_closure_t *closure,
                  const cadre_closure_failed_message_t *failed)
@@ -141,12 +143,14 @@ return_for_shard(cadre_reports_t *self, cadre_member_t *worker, cadre_closure_t 
     if (is_shard && failed->status == (uint64_t)-CADRE_ETIMEOUT) {
         cadre_reach_on_returned(self->links.reach, worker, closure, failed->shard);
     } else if (closure->attempt > closure->stale) {
-        let_rest(self, worker); /* there is no reason that we know */
+        /* No known cause: keeps the worker from handing closures back without a pause. */
+        let_rest(self, worker);
     }
     cadre_attempts_put_back(self->links.attempts, closure);
 }
 
-/* Takes what a worker that handed a closure back unrun says about itself. */
+/* Notes why a worker handed a closure back unrun: it lacks an argument's value, or it is
+ * leaving. */
 static void
 note_returned(cadre_member_t *worker, cadre_closure_t *closure, uint64_t status)
 {
@@ -154,10 +158,11 @@ note_returned(cadre_member_t *worker, cadre_closure_t *closure, uint64_t status)
         cadre_closure_sender_note_lacked(closure, worker->task.incarnation);
     }
     if (status == (uint64_t)-CADRE_ECLOSED) {
-        cadre_membership_drain(worker); /* it would hand back whatever it is given */
+        cadre_membership_drain(worker); /* it would hand back every closure that it is given */
     }
 }
 
+/* Ends a closure with the worker's error, which is named with function, attempt and worker. */
 static void
 fail(cadre_reports_t *self, cadre_member_t *worker, cadre_closure_t *closure,
      const cadre_closure_failed_message_t *failed)
@@ -182,7 +187,7 @@ cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
     cadre_acks_hurry(worker);
     cadre_closure_t *closure = find_reported(self, worker, failed->id, failed->attempt);
     if (!closure || !is_on(closure, worker, failed->attempt)) {
-        return 0; /* an attempt that no longer counts */
+        return 0; /* an attempt that no longer counts: the closure is elsewhere */
     }
 
     worker->ended++;
@@ -207,7 +212,7 @@ cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
     return lacked;
 }
 
-/* --- what workers hold --- */
+/* --- closures that workers hold --- */
 
 static int
 compare_ids(const void *left, const void *right)
@@ -217,8 +222,8 @@ compare_ids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Takes the death of this worker back, which was counted against a closure that it still holds: it
- * was cut off, not dead. */
+/* Takes back a death of this worker that was counted against a closure which it still holds: the
+ * worker was cut off, not dead. */
 static void
 acquit(cadre_reports_t *self, cadre_closure_t *closure, const cadre_member_t *worker)
 {
@@ -228,8 +233,8 @@ acquit(cadre_reports_t *self, cadre_closure_t *closure, const cadre_member_t *wo
     }
 }
 
-/* Tells a worker that says HELLO to stop what has ended or runs elsewhere. One that is queued again
- * may go on: the first attempt to report counts. */
+/* Tells a worker that says HELLO to stop closures that have ended or run elsewhere. A closure that
+ * is queued again may go on: the first attempt to report counts. */
 static void
 cancel_strangers(cadre_reports_t *self, const cadre_member_t *worker, cadre_u64s_t held)
 {
@@ -247,7 +252,8 @@ cancel_strangers(cadre_reports_t *self, const cadre_member_t *worker, cadre_u64s
     free(strangers);
 }
 
-/* Sends what the worker should have and does not hold; `ids` are sorted. */
+/* Sends the worker the closures that it should have and does not hold. `ids`: those that it holds,
+ * sorted; `all`: also closures that were sent less than RESEND_CLOSURE_MS ago. */
 static void
 send_missing(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t ids, bool all)
 {
@@ -260,7 +266,8 @@ send_missing(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t ids, bo
             continue;
         }
         if (closure->attempt <= closure->stale) {
-            cadre_attempts_put_back(self->links.attempts, closure); /* it would be found stale */
+            /* Its report would be found stale. */
+            cadre_attempts_put_back(self->links.attempts, closure);
         } else {
             cadre_closure_sender_send(self->links.sender, worker, closure);
         }

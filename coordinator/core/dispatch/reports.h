@@ -1,5 +1,6 @@
 /*
- * reports - what workers say of their closures: that they have ended, have failed, or are held.
+ * reports - what workers say of their closures: which have ended, have failed, or are still held by
+ * the worker.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -24,7 +25,7 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 
-/* What is read, and who is told: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_catalogue_t *catalogue;
@@ -35,11 +36,11 @@ typedef struct {
     cadre_reach_t *reach;
     cadre_steps_t *steps;
     const cadre_closure_sender_t *sender;
-    cadre_totals_t *totals; /* what is refused is counted there */
+    cadre_totals_t *totals; /* counters of the job: refused reports are counted here */
     cadre_effects_t *effects;
 } cadre_reports_links_t;
 
-/* What is counted of a worker's reports is kept with the member (`ended`, `refused`, `took_us`,
+/* Numbers about a worker's reports are kept with the member (`ended`, `refused`, `took_us`,
  * `rest_until_ms`). */
 typedef struct {
     cadre_reports_links_t links;
@@ -47,17 +48,18 @@ typedef struct {
 
 void cadre_reports_init(cadre_reports_t *self, const cadre_reports_links_t *links);
 
-/* Takes that an attempt has ended well, with its results. */
+/* Takes the report that an attempt has ended well, with its results. */
 void cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker,
                            const cadre_message_t *message);
 
-/* Takes that an attempt failed. Returns the function that the worker turns out to lack; 0: none. */
+/* Takes the report that an attempt failed. Returns the id of the function that the worker turns out
+ * to lack; 0: none. */
 uint32_t cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
                                  const cadre_closure_failed_message_t *failed);
 
-/* Compares what a worker says it holds with what it should have: closures that it does not hold are
- * sent again. `all` (it says HELLO): also those that were sent a moment ago, and what has ended or
- * runs elsewhere is cancelled. */
+/* Compares the closures that a worker says it holds with those that it should have, and sends it
+ * again those that it does not hold. `all` (the list comes with a HELLO): sends also those that
+ * were sent a moment ago, and cancels on the worker closures that have ended or run elsewhere. */
 void cadre_reports_on_held(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t held,
                            bool all);
 

@@ -44,14 +44,15 @@ cadre_steps_restart(cadre_steps_t *self)
     self->pending = 0;
     self->again = 0;
     if (self->links.options->consistency == CADRE_SYNC && self->links.replay->active) {
-        cadre_replay_pause_at(self->links.replay, 0); /* a pass under way may have nothing left */
+        /* The replay must not stay paused: its pass may have nothing left to run. */
+        cadre_replay_pause_at(self->links.replay, 0);
     }
 }
 
 /* --- telling the shards --- */
 
-/* Returns the rows that a closure reads: what its gradient is the mean of. One that reads none
- * counts as one row. */
+/* Returns how many rows a closure reads: its weight in the step, as its gradient is the mean over
+ * them. A closure that reads none counts as one row. */
 static uint64_t
 rows_of(const cadre_closure_t *closure)
 {
@@ -72,12 +73,13 @@ add_update(cadre_steps_t *self, const cadre_closure_t *closure)
     self->updates[self->update_count++] = (cadre_step_update_t){closure->id, rows_of(closure)};
 }
 
+/* Takes a shard's answer to END_STEP. */
 static void
 on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
     cadre_steps_t *self = context;
     if (!reply) {
-        return; /* its shard is gone, and will be restored with all others */
+        return; /* the shard is lost, and will be restored together with all others */
     }
     if (reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
         cadre_effects_log(
@@ -88,6 +90,7 @@ on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status
     self->pending--;
 }
 
+/* Sends END_STEP with the noted updates to every shard. */
 static void
 ask(cadre_steps_t *self, uint64_t step)
 {
@@ -107,7 +110,7 @@ ask(cadre_steps_t *self, uint64_t step)
     }
 }
 
-/* Returns whether every shard has applied the step that it was told of. */
+/* Returns, once, whether every shard has applied the step that END_STEP named. */
 static bool
 is_applied(cadre_steps_t *self)
 {
@@ -120,6 +123,7 @@ is_applied(cadre_steps_t *self)
 
 /* --- steps of new closures --- */
 
+/* Ends the closures that are held, with their reports, after every shard has applied their step. */
 static void
 end_step(cadre_steps_t *self)
 {
@@ -136,6 +140,7 @@ end_step(cadre_steps_t *self)
     cadre_closure_queue_end_step(self->links.queue);
 }
 
+/* Ends a step that is applied, or sends END_STEP for a step whose closures are all held. */
 static void
 tick_new(cadre_steps_t *self)
 {
@@ -163,8 +168,9 @@ compare_places(const void *left, const void *right)
     return (a->place > b->place) - (a->place < b->place);
 }
 
-/* Lets the closures of the next step run again that is kept, and notes what they will have pushed.
- * A step's ids are consecutive among those that are kept. */
+/* Lets the closures of the next kept step run again, and notes the updates that they will push. The
+ * ids of a step are consecutive in the replay log, so the replay is paused behind the last of
+ * them. */
 static void
 begin_again(cadre_steps_t *self)
 {
@@ -193,6 +199,8 @@ begin_again(cadre_steps_t *self)
     cadre_replay_pause_at(replay, below);
 }
 
+/* Runs kept steps again, one after the other: lets the closures run, waits until all have, sends
+ * END_STEP, waits until it is applied. */
 static void
 tick_again(cadre_steps_t *self)
 {

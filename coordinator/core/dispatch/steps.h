@@ -1,12 +1,14 @@
 /*
- * steps - synchronous steps: what their closures pushed is applied as one update, on every shard.
+ * steps - synchronous steps: the updates that the closures of a step pushed are applied as one, on
+ * every shard.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A closure of a step (coordinator/core/closures/pace.h) whose updates are held by the shards is
- * held here. When all of the step are, END_STEP tells every shard in which order to sum them; when
- * all have answered, the closures end. Nothing of the next step is handed out before, so each of
- * its pulls gets what this step made, and a second attempt pulls what the first one did.
+ * A closure of a step (coordinator/core/closures/pace.h) whose updates the shards hold unapplied is
+ * held here. When all closures of the step are held, END_STEP tells every shard in which order to
+ * sum the updates; when all shards have answered, the closures end. No closure of the next step is
+ * handed out before, so each of its pulls gets the values after this step, and a second attempt
+ * pulls the same values as the first.
  *
  *     CLOSURE_DONE -> held | all of the step: END_STEP -> each shard | all replied: they end
  *
@@ -27,40 +29,45 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 
-/* What it reads and whom it notifies: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     cadre_closure_queue_t *queue;
     cadre_replay_t *replay;
     cadre_shard_requests_t *requests;
-    cadre_shard_requests_t *repairs; /* that go out while shards get back what they lost */
+    /* Requests that are sent even while shards are being restored. */
+    cadre_shard_requests_t *repairs;
     cadre_attempts_t *attempts;
     cadre_effects_t *effects;
 } cadre_steps_links_t;
 
 typedef struct {
     cadre_steps_links_t links;
-    cadre_closure_list_t held;    /* of the step under way, in the order of their places */
-    cadre_step_update_t *updates; /* what END_STEP names; [update_capacity] */
+    /* Closures of the step under way whose updates the shards have, in the order of their
+     * places. */
+    cadre_closure_list_t held;
+    cadre_step_update_t *updates; /* [update_capacity]: updates that END_STEP names */
     size_t update_count;
     size_t update_capacity;
-    uint64_t again;   /* the step that runs again; 0: none */
-    bool is_asked;    /* the shards were told that the step is over, */
-    uint32_t pending; /* and so many have not answered */
+    uint64_t again;   /* number of the step that runs again for a replay; 0: none */
+    bool is_asked;    /* END_STEP was sent for the step, and not all shards have answered, */
+    uint32_t pending; /* how many shards have not answered */
 } cadre_steps_t;
 
 void cadre_steps_init(cadre_steps_t *self, const cadre_steps_links_t *links);
 void cadre_steps_fini(cadre_steps_t *self);
 
-/* Holds a closure of a step whose updates are in, as `reporter` says in `report`. */
+/* Holds a closure of a step whose updates are on the shards, as the worker `reporter` says in
+ * `report`. */
 void cadre_steps_hold(cadre_steps_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
                       const cadre_message_t *report);
 
-/* Shards were restored: what is held runs again. */
+/* Starts the step under way again after shards were restored: the closures that are held run
+ * again. */
 void cadre_steps_restart(cadre_steps_t *self);
 
-/* Ends the step whose closures are all held, or goes on with those that run again; called every
- * turn. It may end closures. */
+/* Ends the step whose closures are all held, or goes on with the steps that run again for a replay;
+ * called every turn. May end closures. */
 void cadre_steps_tick(cadre_steps_t *self);
 
 #endif

@@ -13,7 +13,7 @@ cadre_trials_init(cadre_trials_t *self, const cadre_trials_links_t *links)
     *self = (cadre_trials_t){.links = *links};
 }
 
-/* --- who tries --- */
+/* --- choosing a worker --- */
 
 typedef bool may_try_t(const cadre_trials_t *self, const cadre_member_t *worker, const void *what);
 
@@ -35,6 +35,8 @@ is_free(const cadre_member_t *worker)
            !worker->trial_closure;
 }
 
+/* Returns the worker that suits best for a trial of those that are free and `may_try` it (`what`);
+ * of equals the one that joined first. NULL when there is none. */
 static cadre_member_t *
 choose(const cadre_trials_t *self, const cadre_suspicion_t *suspicion, may_try_t *may_try,
        const void *what)
@@ -103,6 +105,7 @@ may_run(const cadre_trials_t *self, const cadre_member_t *worker, const void *wh
     return cadre_dispatcher_may_run(self->links.dispatcher, worker, what);
 }
 
+/* Begins an attempt, unless the closure's arguments cannot be had, which has ended it. */
 static void
 begin(const cadre_trials_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
@@ -174,8 +177,8 @@ may_anybody_run(const cadre_trials_t *self, const cadre_closure_t *closure)
     return false;
 }
 
-/* Lets workers try again on which the closure ran past its deadline and has stopped, where no other
- * worker is left. */
+/* If no worker may run the closure any more, lets those try again on which it ran past its deadline
+ * and has stopped. */
 static void
 reconsider(const cadre_trials_t *self, cadre_closure_t *closure)
 {
@@ -228,7 +231,7 @@ typedef struct {
     uint64_t id;
 } suspect_t;
 
-/* Orders the least suspect first: innocent closures end soon and are out of the way. */
+/* Orders suspects by fewest deaths first: innocent closures end soon and are out of the way. */
 static int
 compare_suspects(const void *left, const void *right)
 {
@@ -256,7 +259,7 @@ cadre_trials_tick(cadre_trials_t *self)
     }
     qsort(suspects, count, sizeof(*suspects), compare_suspects);
 
-    /* Looked up by id: to begin a closure may end others of the list. */
+    /* Closures are looked up by id: beginning one may end others of the list. */
     for (size_t i = 0; i < count; i++) {
         closure = cadre_u64_map_get(&apart->closures, suspects[i].id);
         if (!closure || closure->state != CADRE_CLOSURE_QUEUED) {
@@ -265,7 +268,8 @@ cadre_trials_tick(cadre_trials_t *self)
         if (cadre_dispatcher_may_go(self->links.dispatcher, closure)) {
             hand_out(self, closure);
         } else {
-            /* Its worker may be who runs what goes before it. */
+            /* The closure must wait for others of a replay, or for a cancel. Its reserved worker is
+             * released: those others may need that worker. */
             cadre_apart_end_trial(apart, closure);
         }
     }

@@ -1,17 +1,17 @@
 /*
- * trials - what may have killed its workers is tried alone: closures and builds of resources alike.
+ * trials - closures, and builds of resources, that may have killed their workers are tried alone.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A suspect (closures/suspicion.h) gets a worker for itself, which ends first what it has and takes
- * nothing else for CADRE_ALONE_MS; after that it does other things beside, since the suspect may
- * only be slow, or hang. Chosen is where nobody died of it yet, on another host if possible; then
- * who has been there for long, so that processes which come and die are not taken for victims; then
- * who is idle. Several suspects are tried on several workers at once. Whatever ends it, ends the
- * trial.
+ * A suspect (closures/suspicion.h) gets a worker for itself. The worker first ends what it has, and
+ * takes nothing else for CADRE_ALONE_MS after the suspect has begun; after that it gets other
+ * closures beside it, since the suspect may only be slow, or hang. Preferred is a worker in whose
+ * place nobody died of the suspect yet, on another host if possible; then one that has been there
+ * for long, so that processes which come and die by themselves are not taken for victims; then an
+ * idle one. Several suspects are tried on several workers at once. The trial ends with the attempt.
  *
- * What ran past its deadline elsewhere is handed out here, too: to who is least busy of those that
- * were not too slow for it.
+ * A closure that ran past its deadline on another worker is handed out here, too: to the least busy
+ * worker on which it has not overrun.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_TRIALS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_TRIALS_H
@@ -25,7 +25,7 @@
 #include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
 
-/* What it reads and whom it notifies: all borrowed for its life. */
+/* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
     const cadre_catalogue_t *catalogue;
@@ -41,11 +41,11 @@ typedef struct {
 
 void cadre_trials_init(cadre_trials_t *self, const cadre_trials_links_t *links);
 
-/* Hands out the closures that are apart, to workers chosen for them. */
+/* Hands out the closures that are set apart (apart.h), to workers chosen for them. */
 void cadre_trials_tick(cadre_trials_t *self);
 
-/* Returns the worker that a suspect resource is on trial on, or is from now on if it is `wanted`;
- * NULL: none is free for it. */
+/* Returns the worker that tries to build a suspect resource. If there is none and the resource is
+ * `wanted`, chooses one. NULL when none is free for it. */
 cadre_member_t *cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource,
                                       bool wanted);
 

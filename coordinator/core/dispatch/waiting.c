@@ -5,8 +5,8 @@
 
 enum { NAMED_MS = 5000 }; /* a closure that has run for so long is named */
 
-/* Says that nothing new is begun until a checkpoint is committed. While they fail, that is what
- * somebody has to see to. */
+/* Writes that no new closure is begun until a checkpoint is committed; while checkpoints fail also
+ * why, as somebody has to see to that. */
 static const char *
 room_words(const cadre_checkpoint_t *checkpoint, char text[CADRE_WAITING_TEXT_SIZE])
 {

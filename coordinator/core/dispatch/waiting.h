@@ -14,7 +14,7 @@
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"
 
-/* Where it looks: all borrowed for its life. */
+/* The objects that it looks at; borrowed for its life. */
 typedef struct {
     const cadre_replay_t *replay;
     const cadre_shard_recovery_t *recovery;
@@ -24,9 +24,10 @@ typedef struct {
     const cadre_overruns_t *overruns;
 } cadre_waiting_t;
 
-/* Says what everything waits for now: a shard that is away, closures that run again, a checkpoint
- * that has to make room, a closure that keeps the windows full. Written to `text` where need be;
- * gives `otherwise`, what the call itself waits for, when there is none of these. */
+/* Returns what the whole job waits for now: a shard that is away, closures that run again, a
+ * checkpoint that has to empty the replay log, or a closure that keeps the shards' windows full.
+ * When there is none of these, returns `otherwise`, which says what the call itself waits for. The
+ * words may be written to `text`. */
 const char *cadre_waiting_words(const cadre_waiting_t *self, const char *otherwise,
                                 char text[CADRE_WAITING_TEXT_SIZE]);
 
