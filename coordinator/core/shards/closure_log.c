@@ -81,7 +81,7 @@ cadre_closure_log_put(cadre_closure_log_t *self, cadre_closure_t *closure)
     self->lowest = closure->number < self->lowest ? closure->number : self->lowest;
 }
 
-/* Returns the first with a number of at least `number`. */
+/* Returns the first closure whose number is at least `number`; NULL when there is none. */
 static cadre_closure_t *
 at_or_after(const cadre_closure_log_t *self, uint64_t number)
 {

@@ -1,12 +1,13 @@
 /*
- * closure_log - closures in the order in which they were begun, whatever the order they come in.
+ * closure_log - closures in the order in which they were begun, whatever the order in which they
+ * are put in.
  *
  * Owner:   the replay. Thread: under the coordinator's lock.
  *
- * An array indexed by closure->number, cut into blocks that are there only where a closure is. So a
- * closure that ends half a million closures late is put in as fast as any other, numbers that are
- * never put in cost a pointer per block, and what is oldest is found without a search. (A sorted
- * list took 10 ms for such a closure, under the lock.)
+ * An array indexed by closure->number, cut into blocks, which are allocated only where a closure
+ * is. So a closure that ends half a million closures late is put in as fast as any other, numbers
+ * that are never put in cost a pointer per block, and the oldest closure is found without a search.
+ * (A sorted list took 10 ms for such a late closure, under the lock.)
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_CLOSURE_LOG_H
 #define CADRE_COORDINATOR_CORE_SHARDS_CLOSURE_LOG_H
@@ -17,29 +18,30 @@ enum { CADRE_CLOSURE_LOG_BLOCK = 512 }; /* numbers of one block */
 
 typedef struct cadre_closure_block cadre_closure_block_t;
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory is an empty log. */
 typedef struct {
     cadre_closure_block_t **blocks; /* a ring: number n is in block n / CADRE_CLOSURE_LOG_BLOCK */
-    size_t capacity;                /* of the ring, a power of two; 0: no block was ever there */
-    uint64_t first;                 /* block numbers [first, end) may be there */
+    /* Places in the ring, a power of two; 0 before the first block. */
+    size_t capacity;
+    uint64_t first; /* only blocks with numbers in [first, end) may be allocated */
     uint64_t end;
-    uint64_t lowest; /* number of the oldest, while there is one */
+    uint64_t lowest; /* number of the oldest closure, if `count` is not 0 */
     size_t count;
 } cadre_closure_log_t;
 
-/* Ends an empty one. */
+/* Frees a log, which must be empty. */
 void cadre_closure_log_fini(cadre_closure_log_t *self);
 
-/* Puts a closure in, whose number none here has. */
+/* Puts in a closure, whose number no other closure of the log has. */
 void cadre_closure_log_put(cadre_closure_log_t *self, cadre_closure_t *closure);
 
-/* Takes a closure out that is here. */
+/* Takes out a closure that is in the log. */
 void cadre_closure_log_take(cadre_closure_log_t *self, const cadre_closure_t *closure);
 
-/* Returns the oldest, NULL when it is empty. */
+/* Returns the oldest closure, NULL when the log is empty. */
 cadre_closure_t *cadre_closure_log_first(const cadre_closure_log_t *self);
 
-/* Returns the youngest, NULL when it is empty. */
+/* Returns the youngest closure, NULL when the log is empty. */
 cadre_closure_t *cadre_closure_log_last(const cadre_closure_log_t *self);
 
 /* Returns the closure that follows `closure`, which is in the log; NULL when it is the last. */

@@ -48,9 +48,10 @@ cadre_drops_take_retired(cadre_drops_t *self)
     return drop->variable;
 }
 
-/* Returns the fewest drops before any closure that is kept for a replay. What is kept from now on
- * was scheduled after all drops that have retired, so for those only what is forgotten can change
- * the answer. */
+/* Returns the lowest `drops` of all closures that are kept for a replay: drops with a higher number
+ * may still be named by one of them. The answer is cached, as it changes only when a drop retires
+ * or the replay forgets closures. A closure that is kept later changes nothing: it was scheduled
+ * after every drop that has retired, or that drop would still wait for it. */
 static uint64_t
 fewest_kept(cadre_drops_t *self)
 {
@@ -72,8 +73,8 @@ is_needless(cadre_drops_t *self, uint64_t number, uint64_t cut)
     return !is_in_cut && fewest_kept(self) >= number;
 }
 
-/* Takes out the oldest drop. What is left moves to the front of its memory only when that is no
- * more than has gone from there, so that many drops do not move each other over and over. */
+/* Takes out the oldest drop. The others move to the front of the array only when they are no more
+ * than the free places there, so that the cost of moving is spread over many drops. */
 static void
 take_first(cadre_drops_t *self)
 {

@@ -1,5 +1,5 @@
 /*
- * drops - variables that are being dropped, and who may still name them.
+ * drops - variables that are being dropped, and which closures may still name them.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -38,14 +38,16 @@ typedef struct {
 typedef struct {
     cadre_closure_queue_t *queue; /* borrowed: says which closures have ended */
     const cadre_replay_t *replay; /* borrowed: says which closures may run again */
-    uint64_t called;              /* how many drops were called; */
-    uint64_t retired;             /* of these, the first so many have retired, */
-    uint64_t done;                /* and the first so many are done */
-    cadre_drop_t *drops;          /* from `first` on the [called - done] others, the oldest first */
+    uint64_t called;              /* how many drops were called */
+    uint64_t retired;             /* how many of these, the first ones, have retired */
+    uint64_t done;                /* how many of these, the first ones, are done */
+    /* The [called - done] drops that are not done stand from `first` on, the oldest first. */
+    cadre_drop_t *drops;
     size_t first;
-    uint64_t fewest;         /* the fewest `drops` of any closure that the replay keeps, as of: */
-    uint64_t seen_retired;   /* so many drops retired, */
-    uint64_t seen_forgotten; /* and so many closures forgotten by the replay */
+    /* Cached: the lowest `drops` of all closures that the replay keeps, at the time when. */
+    uint64_t fewest;
+    uint64_t seen_retired;   /* `retired` was this */
+    uint64_t seen_forgotten; /* and the replay's `forgotten` was this */
 } cadre_drops_t;
 
 void cadre_drops_init(cadre_drops_t *self, cadre_closure_queue_t *queue,

@@ -55,9 +55,9 @@ cadre_recovery_resume(cadre_shard_recovery_t *self, const char *path, uint64_t i
     cadre_restore_points_resume(&self->points, path, id, cut);
 }
 
-/* --- what others are to do --- */
+/* --- what other classes are to do --- */
 
-/* Returns the outcome, to be added to. */
+/* Returns the outcome, which the caller adds to. */
 static cadre_recovery_outcome_t *
 outcome(cadre_shard_recovery_t *self)
 {
@@ -77,6 +77,7 @@ cadre_recovery_take_outcome(cadre_shard_recovery_t *self, cadre_recovery_outcome
     return true;
 }
 
+/* Says, once, by the outcome that the job cannot go on. */
 static void
 end_job(cadre_shard_recovery_t *self, int status, const char *text)
 {
@@ -104,12 +105,13 @@ cadre_recovery_tell(const cadre_shard_recovery_t *self, const cadre_member_t *wo
         message.shard =
             (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
     } else {
-        return; /* told when it comes */
+        return; /* no ps has served it yet: workers hear of the first one */
     }
 
     cadre_effects_send(self->links.effects, &worker->task, &message);
 }
 
+/* Tells every worker which ps serves the shard, or that the shard is away. */
 static void
 announce(const cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -136,7 +138,7 @@ set_state(cadre_place_t *self, cadre_place_state_t state)
     self->state = state;
 }
 
-/* --- ready --- */
+/* --- shards that become ready --- */
 
 const cadre_restore_point_t *
 cadre_recovery_point(const cadre_shard_recovery_t *self, uint32_t shard)
@@ -156,8 +158,8 @@ what_is_lost(uint64_t closures, uint64_t assigns)
     return assigns > 0 ? "what was assigned to it since the cut is lost" : "nothing is lost";
 }
 
-/* Counts and logs what a shard that was restored has lost for good, as nothing is kept to run again
- * for it. */
+/* Counts and logs the closures and assignments that a restored shard has lost for good, as none are
+ * kept for a replay. */
 static void
 tell_loss(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -175,12 +177,14 @@ tell_loss(cadre_shard_recovery_t *self, uint32_t shard)
                       what_is_lost(closures, assigns));
 }
 
-/* Has what a restored shard has lost run again (I3); where nothing is kept it is lost. */
+/* Begins a replay pass of the closures and assignments that a restored shard has lost (I3); if none
+ * are kept for a replay, counts the loss. */
 static void
 begin_replay(cadre_shard_recovery_t *self, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
-    cadre_begun_mark_stale(self->links.begun); /* they may have pushed to it as it was (I3) */
+    /* These attempts may have pushed to the shard before it was lost (I3). */
+    cadre_begun_mark_stale(self->links.begun);
     if (!self->links.replay->keeping) {
         tell_loss(self, shard);
         return;
@@ -203,7 +207,8 @@ begin_replay(cadre_shard_recovery_t *self, uint32_t shard)
         has_work ? "they run again, in front of new work" : "nothing is to run again");
 }
 
-/* Makes a shard READY, restored or as it was, and tells the workers who serves it. */
+/* Makes a shard READY, restored or with the state that it had, and tells the workers which ps
+ * serves it. */
 static void
 become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -215,7 +220,8 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
-    /* A CLOSURE names this sum: a worker that has missed a generation waits for the news (I3). */
+    /* CLOSURE carries this sum: a worker whose own sum is lower has missed a SHARD message, and
+     * waits for it (I3). */
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
@@ -238,18 +244,18 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 
 /* --- restoring --- */
 
-/* Has a shard that cannot begin with its restore point begin with the one before, or ends the job.
- */
+/* Takes a shard's refusal to begin with its restore point: it is to begin with the checkpoint
+ * before; if there is none the job ends. */
 static void
 on_refused(cadre_shard_recovery_t *self, uint32_t shard, const cadre_refusal_t *refusal)
 {
     cadre_place_t *place = &self->places[shard];
     if (place->point == 0 && self->points.at[1].path) {
-        place->begin_anew = true; /* in the next turn: cadre_recovery_tick */
+        place->begin_anew = true; /* done in the next cadre_recovery_tick */
         return;
     }
 
-    if (!self->job_ended) { /* one line, however many variables cannot be loaded */
+    if (!self->job_ended) { /* logged once, however many variables cannot be loaded */
         cadre_effects_log(self->links.effects, 'E', "restore_failed",
                           "shard=%u path=\"%s\" why=\"%.200s\" next=\"the job cannot go on\"",
                           shard, cadre_recovery_point(self, shard)->path, refusal->text);
@@ -286,13 +292,15 @@ window_base(const cadre_shard_recovery_t *self, const cadre_restore_point_t *poi
     return base > point->cut ? base : point->cut;
 }
 
-/* Returns the generation that a shard begins. A ps that left its index open may have served another
- * shard, and must not take what is on its way to that one for its own: so it is above all. */
+/* Returns the generation that a shard begins. It is above the generations of all shards if the ps
+ * left its index open: that ps may have served another shard before, and must not take messages
+ * that are still under way to that shard for its own. */
 static uint64_t
 next_generation(const cadre_shard_recovery_t *self, uint32_t shard)
 {
     const cadre_member_t *ps = self->links.members->ps[shard];
-    cadre_assert(ps); /* a place whose ps is lost is away: cadre_recovery_on_lost */
+    /* A place whose ps is lost is AWAY (cadre_recovery_on_lost), and not restored. */
+    cadre_assert(ps);
     bool is_open = ps->task.index == CADRE_INDEX_ANY;
     uint64_t last = self->places[shard].generation;
     for (uint32_t i = 0; is_open && i < self->links.options->ps_count; i++) {
@@ -302,8 +310,8 @@ next_generation(const cadre_shard_recovery_t *self, uint32_t shard)
     return last + 1;
 }
 
-/* Asks the ps of a shard to begin with its restore point, in a new generation: what was sent to the
- * one before is fenced (I1). */
+/* Asks the ps of a shard to begin with its restore point, in a new generation: messages that were
+ * sent to an earlier generation are refused by it (I1). */
 static void
 begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -322,16 +330,16 @@ begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
                                                 .ended = self->turn.ended});
 }
 
-/* Whether one lost shard takes all others back with it. Where nothing is kept, a shard that is
- * whole would only lose what it has. */
+/* Returns whether one lost shard makes all others roll back, too. Not if nothing is kept for a
+ * replay: a shard that is well would only lose updates. */
 static bool
 rolls_back(const cadre_shard_recovery_t *self)
 {
     return self->links.options->recovery == CADRE_RECOVERY_ROLLBACK && self->links.replay->keeping;
 }
 
-/* Whether closures run again, or are about to, that name variables which the newest checkpoint does
- * not hold any more: they were dropped between the two. */
+/* Returns whether closures run again, or are about to, that may name variables which only the older
+ * of the two checkpoints holds, because they were dropped between the two cuts. */
 static bool
 has_pass_from_before_drops(const cadre_shard_recovery_t *self)
 {
@@ -350,8 +358,9 @@ has_pass_from_before_drops(const cadre_shard_recovery_t *self)
     return self->links.replay->active && self->links.replay->from < newest->cut;
 }
 
-/* Returns the restore point of a shard that was lost. Those of a rollback begin with the same one:
- * once one of them had to begin with the checkpoint before, all do until the next commit. */
+/* Returns the restore point (its index) that a lost shard begins with. In a rollback all shards
+ * begin with the same one: once one of them had to begin with the older checkpoint, all do until
+ * the next commit. */
 static int
 first_point(const cadre_shard_recovery_t *self)
 {
@@ -373,11 +382,12 @@ take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
     place->lost_once = true;
     place->point = point;
     begin_restore(self, shard);
-    announce(self, shard); /* away until it is done */
+    announce(self, shard); /* workers see it as away until it is restored */
 }
 
-/* Restores every other shard from the point that `shard` is restored from, also those whose ps are
- * away: they may return with what was applied after it. */
+/* Coordinated rollback: restores every other shard from the restore point of `shard`. A shard whose
+ * ps is away, too: the ps may return with updates from after that point, so its state counts for
+ * nothing any more (`holder`). */
 static void
 roll_back_others(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -396,8 +406,8 @@ roll_back_others(cadre_shard_recovery_t *self, uint32_t shard)
     }
 }
 
-/* Takes back every shard that has begun without variables which closures may name that run again
- * now: those since the checkpoint before, where the variables were dropped after it. */
+/* Restores from the older checkpoint every shard that lacks variables which were dropped after that
+ * checkpoint: a closure that runs again since then may name them. */
 static void
 take_back_who_lacks(cadre_shard_recovery_t *self)
 {
@@ -418,7 +428,7 @@ take_back_who_lacks(cadre_shard_recovery_t *self)
     }
 }
 
-/* Has a shard that cannot read the newest checkpoint begin with the one before. */
+/* Restores a shard that cannot read the newest checkpoint from the one before. */
 static void
 pass_over(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -438,8 +448,8 @@ pass_over(cadre_shard_recovery_t *self, uint32_t shard)
     take_back_who_lacks(self);
 }
 
-/* Has the shell connect to the ps of a shard; what is unanswered goes out again over the new
- * connection. */
+/* Makes the shell replace the connection to the ps of a shard; unanswered requests are sent again
+ * over the new connection. */
 static void
 connect(cadre_shard_recovery_t *self, const cadre_member_t *ps)
 {
@@ -452,8 +462,9 @@ connect(cadre_shard_recovery_t *self, const cadre_member_t *ps)
     cadre_effects_emit(self->links.effects, &event);
 }
 
-/* Replaces the connection to a ps that is a member and leaves requests for values unanswered: one
- * that is half-open looks whole from here. Returns when to look again. */
+/* Replaces the data connection to a ps that is a member and leaves requests for values unanswered
+ * for too long: the connection may be half-open, which nothing else shows. Returns when to look
+ * again. */
 static uint64_t
 watch_silence(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -498,8 +509,8 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
     connect(self, ps);
     cadre_shard_health_begin_anew(&place->health, self->links.effects->now_ms);
 
-    /* It has its state only if process, shard, generation and session are those it went with (I1).
-     */
+    /* The ps has the shard's state only if process, shard, generation and session are the same as
+     * when it went (I1). */
     bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
                   hello->generation == place->generation &&
                   hello->session == self->links.options->incarnation;
@@ -508,10 +519,10 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
         return;
     }
 
-    place->holder = 0; /* restored in a turn to come, see cadre_recovery_tick */
+    place->holder = 0; /* restored by a later cadre_recovery_tick */
 }
 
-/* --- lost --- */
+/* --- shards whose ps is lost --- */
 
 void
 cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, const char *why)
@@ -523,7 +534,7 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
              "%s (process %u on %.100s) is lost: %.120s", cadre_member_name(ps, name), ps->process,
              ps->host, why);
     if (place->state == CADRE_PLACE_AWAY) {
-        return; /* it was there for less than a turn */
+        return; /* the ps came and went within one turn: no restore has begun */
     }
 
     bool half = place->state == CADRE_PLACE_RESTORING;
@@ -541,7 +552,7 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
     announce(self, ps->index);
 }
 
-/* --- a ps that lives, and its shard does not --- */
+/* --- a ps that lives and does not serve its shard --- */
 
 cadre_ps_condition_t
 cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *ps,
@@ -580,7 +591,7 @@ cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms)
     }
 }
 
-/* --- a commit --- */
+/* --- committed checkpoints --- */
 
 void
 cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point_t *point)
@@ -593,10 +604,11 @@ cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point
     }
 }
 
-/* --- a pass --- */
+/* --- passes of the replay --- */
 
-/* Whether the next assignment of the pass can be repeated. A shard that is restored once more
- * restarts the pass: what it were asked before that would come out of turn. */
+/* Returns whether the shard of the pass's next assignment is READY. If the shard were being
+ * restored again, that would restart the pass, and an assignment repeated before would come out of
+ * order. */
 static bool
 next_shard_is_ready(const cadre_shard_recovery_t *self)
 {
@@ -605,8 +617,8 @@ next_shard_is_ready(const cadre_shard_recovery_t *self)
            self->places[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY;
 }
 
-/* Whether an assignment need not be repeated: the shard began with it, or its variable was dropped
- * and nothing needs that. */
+/* Returns whether an assignment need not be repeated: the shard's restore point holds it, or its
+ * variable is dropped and nobody needs its values. */
 static bool
 is_needless(const cadre_shard_recovery_t *self, const cadre_replay_assign_t *assign)
 {
@@ -630,7 +642,7 @@ repeat_assigns(cadre_shard_recovery_t *self)
     }
 }
 
-/* Ends a pass: what restored shards had lost is on them again, and join need not wait (I2). */
+/* Ends a pass: restored shards have all their updates again, and join need not wait (I2). */
 static void
 end_pass(cadre_shard_recovery_t *self)
 {
@@ -650,7 +662,7 @@ end_pass(cadre_shard_recovery_t *self)
     cadre_effects_note_progress(self->links.effects);
 }
 
-/* --- time --- */
+/* --- every turn --- */
 
 /* Ends the job if the shard has had no ps until its deadline. Returns the deadline; UINT64_MAX for
  * none. */
@@ -674,14 +686,16 @@ watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
     return place->deadline_ms;
 }
 
-/* Moves a shard on, as far as its ps has come. */
+/* Moves a shard to its next states as far as its ps allows: begins a restore, restarts it from
+ * another point, becomes ready. */
 static void
 advance(cadre_shard_recovery_t *self, uint32_t shard)
 {
     cadre_place_t *place = &self->places[shard];
     const cadre_member_t *ps = self->links.members->ps[shard];
     if (ps && place->state == CADRE_PLACE_AWAY && !self->turn.is_committing) {
-        /* Only when no commit is under way: it decides to which cut (I5). */
+        /* Waits while a commit is under way: that decides which checkpoint the shard is restored
+         * from (I5). */
         place->point = first_point(self);
         begin_restore(self, shard);
         if (rolls_back(self) && place->lost_once) {
@@ -726,6 +740,8 @@ repair_target(const cadre_shard_recovery_t *self, uint32_t shard)
                                   .generation = self->places[shard].generation};
 }
 
+/* Sends the requests of one shard: the recovery's from RESTORING on, all others only once it is
+ * READY and no replay is under way for it. */
 static void
 pump(cadre_shard_recovery_t *self, uint32_t shard)
 {
@@ -754,7 +770,7 @@ cadre_recovery_pump(cadre_shard_recovery_t *self)
     return true;
 }
 
-/* --- what shards answer --- */
+/* --- answers of shards --- */
 
 void
 cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,
@@ -800,7 +816,8 @@ bool
 cadre_recovery_is_settled(const cadre_shard_recovery_t *self)
 {
     const cadre_restore_point_t *newest = &self->points.at[0];
-    bool passing = self->links.replay->active; /* maybe from the point before the newest */
+    /* A pass may run again from the older restore point. */
+    bool passing = self->links.replay->active;
     return cadre_recovery_is_calm(self) ||
            (!passing && !cadre_replay_has_work(self->links.replay, newest->cut, newest->assigns));
 }

@@ -1,13 +1,12 @@
 /*
- * recovery - what becomes of a shard whose ps is lost (docs/protocol.md#recovery).
+ * recovery - brings back a shard whose ps is lost (docs/protocol.md#recovery).
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     AWAY       no ps serves the shard; workers are notified, requests to it wait
- *      -> RESTORING  another process said HELLO: it is sent RESTORE to the last cut, then a CREATE
- *                    of every part
- *          -> READY      it has answered them all: workers are notified that it serves the shard
- *      -> READY      the process that was lost is back with its state
+ *     AWAY no ps serves the shard; workers are notified, requests to it wait -> RESTORING another
+ *      process said HELLO: it is sent RESTORE to the last cut, then a CREATE of every part -> READY
+ *      the process has answered all of these: workers are notified that it serves the shard ->
+ *      READY the process that was lost is back with its state
  *
  * A checkpoint that cannot be read is skipped for the checkpoint before: what is kept for a
  * replay reaches back to the cut of that checkpoint.
@@ -17,8 +16,8 @@
  * restores every shard, all to one cut, and then runs the same pass. `relaxed` runs nothing again
  * and counts the closures that are at risk; so do the other two once the replay log is full.
  *
- * The recovery does not know the coordinator: it reads and tells its links, and what others are to
- * do about shards is its outcome, which the core takes after every call.
+ * The recovery does not know the coordinator: it reads and calls only its links. What other classes
+ * are to do about shards it puts into its outcome, which the core takes after every call.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_RECOVERY_H
 #define CADRE_COORDINATOR_CORE_SHARDS_RECOVERY_H
@@ -56,23 +55,27 @@ typedef struct {
     cadre_place_state_t state;
     uint64_t generation;
     uint64_t announced; /* the last generation that workers were told of */
-    uint64_t holder;    /* incarnation of the ps that has held this generation since READY; 0: no ps
-                        does */
+    /* Incarnation of the ps that has held this generation since it was READY; 0: no ps has its
+     * state. */
+    uint64_t holder;
     bool replaying;
     uint64_t assigned; /* number of the last assignment that the shard was asked to make */
-    int point;         /* index of the restore point that the shard begins with, or did last */
-    uint64_t drops;    /* drops that were done when it was restored last: it lacks those
-                          variables */
-    bool begin_anew;   /* the checkpoint of `point` could not be read: it is to begin with the other
-                          one */
-    cadre_shard_health_t health; /* of the ps that serves it */
+    /* Index of the restore point that the shard begins with, or began with last. */
+    int point;
+    /* How many drops its last restore point lacks: the shard does not have those variables. */
+    uint64_t drops;
+    /* The checkpoint of `point` could not be read: in the next turn the restore starts again with
+     * the other restore point. */
+    bool begin_anew;
+    cadre_shard_health_t health; /* condition of the ps that serves it */
     bool lost_once;              /* a ps has served it before */
     uint64_t lost_ms;            /* when its ps was lost */
-    uint64_t deadline_ms;        /* the job ends if it is AWAY still; 0: it may stay away */
-    char lost_text[320];         /* which ps was lost and why */
+    /* The job ends if the shard still has no ps then; 0: it may stay away. */
+    uint64_t deadline_ms;
+    char lost_text[320]; /* says which ps was lost and why */
 } cadre_place_t;
 
-/* What the recovery reads, and whom it tells: all borrowed for its life. */
+/* The objects that the recovery reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
@@ -84,17 +87,17 @@ typedef struct {
     cadre_effects_t *effects;
 } cadre_recovery_links_t;
 
-/* What others are to do about shards. */
+/* What other classes are to do about shards. */
 typedef struct {
-    bool is_ready;      /* some shard is READY again: closures that wait for it may go */
+    bool is_ready;      /* a shard is READY again: closures that wait aside may go */
     bool is_unreadable; /* the newest checkpoint could not be read: another one is due */
-    uint32_t restored;  /* shards that became READY without the state they had */
-    uint64_t at_risk;   /* closures whose updates these shards lack for good */
+    uint32_t restored;  /* how many shards became READY without the state that they had */
+    uint64_t at_risk;   /* how many closures have lost updates with these shards for good */
     int status;         /* below 0: the job cannot go on, for the reason `text`; told once */
     const char *text;   /* lives as long as the recovery */
 } cadre_recovery_outcome_t;
 
-/* What a turn says of the checkpoint under way. */
+/* What the core tells the recovery in each turn about the checkpoint under way. */
 typedef struct {
     uint64_t ended;     /* id of the newest checkpoint that is not under way any more */
     bool is_committing; /* the rename is under way: a restore waits until it is known which
@@ -103,14 +106,14 @@ typedef struct {
 
 typedef struct {
     cadre_recovery_links_t links;
-    cadre_recovery_turn_t turn; /* under way, or the last */
+    cadre_recovery_turn_t turn; /* as given to the last cadre_recovery_tick */
     cadre_place_t *places;      /* [ps_count] */
     cadre_restore_points_t points;
     cadre_repairs_t repairs;
-    uint64_t announced; /* sum of the places' announced generations */
+    uint64_t announced; /* sum of `announced` over all places */
     bool has_outcome;
     cadre_recovery_outcome_t outcome;
-    bool job_ended; /* the outcome has said that, for the reason `job_text` */
+    bool job_ended; /* an outcome has said that the job cannot go on, for the reason `job_text` */
     char job_text[CADRE_CLOSURE_ERROR_SIZE];
 } cadre_shard_recovery_t;
 
@@ -121,13 +124,13 @@ void cadre_recovery_fini(cadre_shard_recovery_t *self);
 void cadre_recovery_resume(cadre_shard_recovery_t *self, const char *path, uint64_t id,
                            uint64_t cut);
 
-/* Takes what others are to do since the last call; false when there is nothing. */
+/* Takes out what other classes are to do since the last call; false when there is nothing. */
 bool cadre_recovery_take_outcome(cadre_shard_recovery_t *self, cadre_recovery_outcome_t *outcome);
 
-/* --- what happens --- */
+/* --- events --- */
 
-/* Takes the HELLO of a ps that is to serve its shard: it is back with the state that it had, or is
- * to restore the shard. */
+/* Takes the HELLO of a ps that is to serve the shard of its place: either it is back with the state
+ * that it had, or the shard is to be restored. */
 void cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
                           const cadre_hello_message_t *hello);
 
@@ -150,11 +153,12 @@ void cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *
 /* Gives shards that are away `ms` longer, in which the coordinator itself stood still. */
 void cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms);
 
-/* Makes a checkpoint that was committed the one that shards begin with from now on. Takes what
- * `point` owns. */
+/* Makes a committed checkpoint the one that lost shards are restored from. The path and array of
+ * `point` are taken. */
 void cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point_t *point);
 
-/* Takes a shard's answer to a request of the recovery or of anybody else, or to a PROBE. */
+/* Take a shard's answer to a request, be it the recovery's or another's; take its answer to a
+ * PROBE. */
 void cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,
                               const cadre_message_t *answer);
 void cadre_recovery_on_probed(cadre_shard_recovery_t *self, uint32_t shard,
@@ -167,37 +171,37 @@ void cadre_recovery_doubt(cadre_shard_recovery_t *self, uint32_t shard);
 /* Carries recoveries on; called every turn. Returns when it must be called again at the latest. */
 uint64_t cadre_recovery_tick(cadre_shard_recovery_t *self, const cadre_recovery_turn_t *turn);
 
-/* Sends the requests that shards are to get now, of the recovery and of everybody else; false when
- * there are none. */
+/* Sends the requests that shards are to get now, the recovery's and all others; false when there
+ * are none. */
 bool cadre_recovery_pump(cadre_shard_recovery_t *self);
 
-/* --- what others ask --- */
+/* --- queries --- */
 
 /* Returns whether every shard is READY and no replay pass is under way, so that a checkpoint may
- * cut. */
+ * open its cut. */
 bool cadre_recovery_is_calm(const cadre_shard_recovery_t *self);
 
-/* Returns whether the updates of all closures that have ended are on their shards, or never will
- * be: join need not wait for a recovery. */
+/* Returns whether no recovery can bring back any update of a closure that has ended: all are on
+ * their shards, or lost for good. So join need not wait for a recovery. */
 bool cadre_recovery_is_settled(const cadre_shard_recovery_t *self);
 
-/* Returns whether a shard is being restored, or closures run again for one: what is kept for a
- * replay must stay until that is over. */
+/* Returns whether a shard is being restored, or closures run again for one: closures that are kept
+ * for a replay must stay until that is over. */
 bool cadre_recovery_is_under_way(const cadre_shard_recovery_t *self);
 
 bool cadre_recovery_is_ready(const cadre_shard_recovery_t *self, uint32_t shard);
 
-/* Returns the restore point that `shard` begins with, or did when it was restored last. */
+/* Returns the restore point that `shard` is being restored from, or was restored from last. */
 const cadre_restore_point_t *cadre_recovery_point(const cadre_shard_recovery_t *self,
                                                   uint32_t shard);
 
-/* Returns whether `shard` does not get this variable from the checkpoint that it begins with, or
- * did, though that may hold another variable of the same name. */
+/* Returns whether the restore point of `shard` (cadre_recovery_point) lacks this variable, though
+ * it may hold another variable of the same name: the shard must then initialise it. */
 bool cadre_recovery_is_fresh(const cadre_shard_recovery_t *self, uint32_t shard,
                              const cadre_variable_t *variable);
 
-/* Returns the generation in which a ps in this place serves its shard: the next generation, while
- * no ps serves it. */
+/* Returns the generation in which a ps that joins in this place will serve the shard: the next one
+ * while the shard is AWAY. */
 uint64_t cadre_recovery_welcome_generation(const cadre_shard_recovery_t *self, uint32_t shard);
 
 /* Writes which shard is lost or being restored, or how many closures run again for a shard; returns
@@ -208,7 +212,8 @@ const char *cadre_recovery_words(const cadre_shard_recovery_t *self,
 /* Counts an assignment that the shard is asked to make; returns the assignment's number. */
 uint64_t cadre_recovery_next_assignment(cadre_shard_recovery_t *self, uint32_t shard);
 
-/* Forgets which shards have refused to create variables: others are about to be created. */
+/* Forgets which shards have refused to create variables: a call is about to create other
+ * variables. */
 void cadre_recovery_begin_creation(cadre_shard_recovery_t *self);
 
 /* Returns the RETIRE of a variable for one shard; `checkpoint` is the last that holds the variable.

@@ -8,11 +8,12 @@
 #include "common/base/status.h"
 #include "common/wire/codec.h"
 
-/* Ids of these requests begin above this: answers do not say whose they are. */
+/* Request ids of repairs begin above this, those of all other requests below: an answer names only
+ * the id. */
 #define REPAIR_REQUESTS (UINT64_C(1) << 62)
 
-/* `detail` of a request: the shard, and the id of a variable that is being created just now, or 0.
- */
+/* `detail` of a request is MAY_REFUSE * id + shard, where id is that of a variable whose creation
+ * by the program is under way, or 0 if the shard must not refuse. */
 enum { MAY_REFUSE = 1 << 16 };
 
 void
@@ -33,8 +34,9 @@ cadre_repairs_fini(cadre_repairs_t *self)
 
 /* --- answers --- */
 
-/* Returns whether a shard refuses a variable that does not exist yet. It may have taken that before
- * it was lost, and is not asked by the call any more: so the creation fails, not the repair. */
+/* Returns whether a shard refuses a variable whose creation is still under way. The call that
+ * creates it may have the shard's consent from before the loss and does not ask again: so the
+ * refusal fails the creation, and not the repair. */
 static bool
 is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_message_t *reply)
 {
@@ -59,7 +61,7 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
     cadre_repairs_t *self = context;
     uint64_t shard = detail % MAY_REFUSE;
     if (status == CADRE_ECANCELLED || self->pending[shard] == 0) {
-        return; /* asked for a repair that was given up */
+        return; /* the answer belongs to a repair that was given up */
     }
 
     bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
@@ -144,7 +146,8 @@ cadre_repairs_retire_message(const cadre_repairs_t *self, uint32_t variable, uin
     return message;
 }
 
-/* Asks for a RETIRE of what must not get into the next checkpoint (I5); after all CREATEs. */
+/* Asks for a RETIRE of each dropped variable that the shard still holds, as it must not get into
+ * the next checkpoint (I5). After all CREATEs. */
 static void
 ask_retires(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
@@ -201,7 +204,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
                           answered ? reply->reply.text : "it answered out of turn");
     }
 
-    /* None is pending when the pass was restarted meanwhile, and gave its requests up. */
+    /* The count is 0 if the pass was restarted meanwhile: that gave up its requests. */
     if (self->links.replay->assign_pending > 0) {
         cadre_replay_assigned(self->links.replay);
     }
@@ -220,7 +223,7 @@ cadre_repairs_repeat(cadre_repairs_t *self, const cadre_replay_assign_t *assign)
     int status =
         cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
                              chunks, entry->chunk_count, &message);
-    cadre_assert(status == 0); /* we encoded it */
+    cadre_assert(status == 0); /* it was encoded by cadre_replay_note_assign */
 
     message.assign.checkpoint = 0; /* while closures run again no cut is open */
     message.assign.cut = 0;

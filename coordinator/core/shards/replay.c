@@ -13,7 +13,8 @@ cadre_replay_init(cadre_replay_t *self, bool keeping, bool is_stepwise)
     *self = (cadre_replay_t){.keeping = keeping, .is_stepwise = is_stepwise};
 }
 
-/* Bytes of a closure and, counting each once, of the results that it keeps from others. */
+/* Counts the closure as a keeper of the results that it takes as arguments. Returns its bytes, with
+ * those of results that no other kept closure takes. */
 static size_t
 begin_keeping(const cadre_closure_t *closure)
 {
@@ -24,6 +25,7 @@ begin_keeping(const cadre_closure_t *closure)
     return size_bytes;
 }
 
+/* Takes back begin_keeping; returns the bytes that are free now. */
 static size_t
 end_keeping(const cadre_closure_t *closure)
 {
@@ -34,7 +36,8 @@ end_keeping(const cadre_closure_t *closure)
     return size_bytes;
 }
 
-/* Bytes of the results that a closure takes and that were not counted yet. */
+/* Returns the bytes of the results that a closure takes as arguments and that were not counted
+ * yet. */
 static size_t
 count_values(const cadre_closure_t *closure)
 {
@@ -53,6 +56,7 @@ uncount_values(const cadre_closure_t *closure)
     }
 }
 
+/* Frees a kept closure that is in none of the logs any more. */
 static void
 forget(cadre_replay_t *self, cadre_closure_t *closure)
 {
@@ -112,7 +116,7 @@ cadre_replay_fini(cadre_replay_t *self)
     *self = (cadre_replay_t){.keeping = false};
 }
 
-/* --- keeping --- */
+/* --- keeping closures and assignments --- */
 
 void
 cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
@@ -212,7 +216,8 @@ cadre_replay_fewest_drops(const cadre_replay_t *self)
 int
 cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
 {
-    /* What was kept for an older cut may have been dropped, where it failed. */
+    /* Closures from below the newest cut may be gone already, if they failed in a replay: so this
+     * is not simply a difference. */
     size_t count = self->kept.count > self->old_count ? self->kept.count - self->old_count : 0;
     size_t size_bytes = self->size_bytes > self->old_bytes ? self->size_bytes - self->old_bytes : 0;
     uint64_t times = count / CADRE_REPLAY_CLOSURES_MAX;
@@ -221,7 +226,8 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
     times = by_size > times ? by_size : times;
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
     if (times == 0 && oldest) {
-        /* The window of a shard that begins with the checkpoint before must reach to here. */
+        /* The applied window of a shard that begins with the older checkpoint must reach from the
+         * oldest kept closure to the newest. */
         times = (next_id - oldest->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
     }
 
@@ -260,9 +266,9 @@ cadre_replay_find(const cadre_replay_t *self, uint64_t id)
     return cadre_u64_map_get(&self->kept, id);
 }
 
-/* --- a pass --- */
+/* --- one pass over the log --- */
 
-/* Moves everything of `from` to the closures to be run again. */
+/* Moves all closures of `from` to those that are to run again. */
 static void
 move_to_redo(cadre_replay_t *self, cadre_closure_log_t *from)
 {
@@ -274,7 +280,7 @@ move_to_redo(cadre_replay_t *self, cadre_closure_log_t *from)
     }
 }
 
-/* Where the first assignment of the pass stands among those that are noted. */
+/* Returns the index in `assigns` of the pass's first assignment. */
 static size_t
 first_assign(const cadre_replay_t *self)
 {
@@ -330,7 +336,7 @@ cadre_replay_limit(const cadre_replay_t *self)
     uint64_t limit = self->assign_next < self->assign_count
                          ? self->assigns[self->assign_next].position
                          : UINT64_MAX;
-    /* One that the pass before asked for may be pending still, and be a later one. */
+    /* An assignment that was repeated before the pass was restarted may still be pending. */
     limit = self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;
     if (!self->is_stepwise) {
         return limit;
@@ -449,7 +455,7 @@ cadre_replay_next_assign(cadre_replay_t *self)
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
     bool older_left =
         has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position) ||
-        (self->pause > 0 && self->pause <= assign->position); /* its step is not over */
+        (self->pause > 0 && self->pause <= assign->position); /* the step before it is not over */
     if (self->in_flight > 0 || older_left ||
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;

@@ -1,6 +1,6 @@
 /*
- * replay - what must be done again when a shard is restored: the closures that pushed updates and
- * the assignments since the last committed cut.
+ * replay - the replay log: the closures that pushed updates and the assignments since the last
+ * committed cut, which are done again when a shard is restored.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -8,16 +8,18 @@
  * begins: every kept closure is run again under its own ids, the oldest first, in front of new
  * work; shards that have an update already answer that it is a duplicate. An assignment is repeated
  * at its place: after the kept closures that were begun before it, before those begun after it. A
- * shard that is restored meanwhile restarts the pass. A commit drops what it covers.
+ * shard that is restored during a pass restarts it. A commit drops the closures and assignments
+ * that its checkpoint holds.
  *
  *     LOG  kept, nothing to do   -- pass begins -->  REDO  to be run again  -- taken -->  in flight
  *      ^                                              ^  |                                  |
  *      |                                              |  '-- its shard is away --> ASIDE    |
  *      '------------------------- done ---------------'---------- lost, refused, stale -----'
  *
- * Bounds: CADRE_REPLAY_CLOSURES_MAX closures or CADRE_REPLAY_SIZE_MAX bytes, or two fifths of the
- * window of ids. At one the coordinator takes a checkpoint, at twice one it begins nothing new;
- * without checkpoints it gives up keeping (cadre_replay_stop), and a lost ps costs updates.
+ * Bounds: is bounded by CADRE_REPLAY_CLOSURES_MAX closures, CADRE_REPLAY_SIZE_MAX bytes, and two
+ * fifths of the window of ids. When it reaches a bound the coordinator takes a checkpoint, at twice
+ * a bound it begins no new closure. Without checkpoints it stops keeping closures at a bound
+ * (cadre_replay_stop), and a lost ps costs updates.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_REPLAY_H
 #define CADRE_COORDINATOR_CORE_SHARDS_REPLAY_H
@@ -29,9 +31,10 @@
 #include "common/wire/outbox.h"
 #include "coordinator/core/shards/closure_log.h"
 
-/* An assignment of one part, as it was sent. */
+/* An assignment of one partition, as it was sent to its shard. */
 typedef struct {
-    uint64_t position; /* the id that the next new closure would have got */
+    /* Where it belongs among closures: the id that the next new closure would have got. */
+    uint64_t position;
     uint32_t shard;
     uint32_t variable;
     cadre_outbox_entry_t entry;
@@ -39,44 +42,54 @@ typedef struct {
 
 typedef struct {
     bool keeping;
-    cadre_u64_map_t kept; /* by id: every closure of the three logs, and those in flight */
+    /* All kept closures by id: those of the three logs, and those in flight. */
+    cadre_u64_map_t kept;
     cadre_closure_log_t log;
     cadre_closure_log_t redo;
     cadre_closure_log_t aside;
-    size_t in_flight;   /* kept ones */
-    size_t size_bytes;  /* of closures, assignments, and results that closures take as arguments */
-    uint64_t forgotten; /* closures so far */
-    uint64_t unsaved;   /* closures with updates that ended and are not kept: only goes up */
-    bool holds;         /* nothing new is begun until a checkpoint makes room */
+    size_t in_flight; /* how many kept closures are in flight */
+    /* Bytes of kept closures, assignments, and results that kept closures take as arguments. */
+    size_t size_bytes;
+    uint64_t forgotten; /* how many closures were forgotten so far */
+    /* How many closures that pushed updates have ended and are not kept; only goes up. */
+    uint64_t unsaved;
+    /* No new closure is begun until a checkpoint is committed, which empties the log. */
+    bool holds;
 
-    size_t old_count; /* closures from below the newest cut: kept for the checkpoint before it, */
-    size_t old_bytes; /* and their bytes */
+    /* How many closures from below the newest cut are kept, for the checkpoint before it. */
+    size_t old_count;
+    size_t old_bytes; /* bytes of these closures */
 
     cadre_replay_assign_t *assigns; /* oldest first */
     size_t assign_count;
     size_t assign_capacity;
-    uint64_t assign_dropped; /* how many came before assigns[0] */
+    /* How many assignments were noted before assigns[0] and are forgotten. */
+    uint64_t assign_dropped;
 
-    bool is_stepwise; /* closures run again a synchronous step at a time: */
-    uint64_t pause;   /* those with an id below this; 0: none, between two steps */
+    bool is_stepwise; /* closures run again one synchronous step at a time, up to `pause` */
+    /* Closures with an id below this may run again; 0: between two steps, none may. */
+    uint64_t pause;
 
     bool active;           /* a pass is under way */
-    uint64_t from;         /* its first id */
-    uint64_t assigns_from; /* how many assignments come before its first */
-    size_t pass_count;     /* closures that it runs again */
-    size_t assign_next;    /* of the pass: first that was not repeated */
-    size_t assign_pending; /* repeated and not answered; all have position `assign_at` */
+    uint64_t from;         /* the pass runs closures from this id on again */
+    uint64_t assigns_from; /* number of its first assignment, counted from 0 over all ever noted */
+    size_t pass_count;     /* how many closures the pass runs again */
+    size_t assign_next;    /* index in `assigns` of the next assignment to repeat */
+    /* How many were repeated and not answered; all have position `assign_at`. */
+    size_t assign_pending;
     uint64_t assign_at;
 } cadre_replay_t;
 
 void cadre_replay_init(cadre_replay_t *self, bool keeping, bool is_stepwise);
 
-/* Nothing may be in flight: the owner has taken those out with cadre_replay_drop. */
+/* Frees the log. No kept closure may be in flight: the owner has taken them out with
+ * cadre_replay_drop. */
 void cadre_replay_fini(cadre_replay_t *self);
 
-/* --- keeping --- */
+/* --- keeping closures and assignments --- */
 
-/* Takes a closure that has ended; its id is new here. */
+/* Keeps a closure that has ended, which the replay owns from now on. It must not be kept
+ * already. */
 void cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure);
 
 /* Counts a closure with updates that has ended and is not kept. */
@@ -86,93 +99,98 @@ void cadre_replay_note_unsaved(cadre_replay_t *self);
 void cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
                               const cadre_message_t *message);
 
-/* Assignments noted so far, dropped ones included: what a snapshot covers. */
+/* Returns how many assignments were noted so far, forgotten ones included: the first so many are in
+ * a cut that opens now. */
 uint64_t cadre_replay_assigns(const cadre_replay_t *self);
 
-/* A commit with cut `cut`; the one before it covers every closure below `cut_before` and the first
- * `assigns_before` assignments, which go. No pass may be under way. */
+/* Takes a commit with cut `cut`. The checkpoint before it is now the oldest that a shard may begin
+ * with: forgets the closures and assignments that it holds, those below `cut_before` and the first
+ * `assigns_before`. No pass may be under way. */
 void cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
                          uint64_t assigns_before);
 
-/* How often the bounds are reached by what came since the newest cut: 0, 1, or 2 for twice and
- * beyond.
- */
+/* Returns how full the log is, counting only closures and assignments since the newest cut: 0 below
+ * the bounds, 1 from a bound on, 2 from twice a bound on. */
 int cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id);
 
-/* Says whether new closures wait until a checkpoint makes room. */
+/* Sets whether new closures wait until a checkpoint is committed (`holds`). */
 void cadre_replay_hold(cadre_replay_t *self, bool holds);
 
-/* Forgets everything and keeps nothing from now on: what was kept is unsaved. No pass may be under
- * way. */
+/* Forgets everything and keeps nothing from now on: the closures that were kept count as `unsaved`.
+ * No pass may be under way. */
 void cadre_replay_stop(cadre_replay_t *self);
 
-/* The lowest id from `from` on that may be run again, UINT64_MAX when there is none. */
+/* Returns the lowest id from `from` on of a kept closure, UINT64_MAX when there is none. */
 uint64_t cadre_replay_lowest(const cadre_replay_t *self, uint64_t from);
 
-/* The fewest drops of variables before any closure that is kept; UINT64_MAX when none is. */
+/* Returns the lowest `drops` of all kept closures; UINT64_MAX when none is kept. */
 uint64_t cadre_replay_fewest_drops(const cadre_replay_t *self);
 
-/* Whether a shard that begins where every closure below `cut` and the first `assigns` assignments
- * are in has anything to get back. */
+/* Returns whether a shard whose restore point holds every closure below `cut` and the first
+ * `assigns` assignments has lost anything that the log can bring back. */
 bool cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 
 cadre_closure_t *cadre_replay_find(const cadre_replay_t *self, uint64_t id);
 
-/* --- a pass --- */
+/* --- one pass over the log --- */
 
-/* Begins one over what has_work looks at, or restarts the one under way, which keeps its
- * beginning where that is older. Attempts so far are stale. */
+/* Begins a pass over the closures from `cut` on and the assignments after the first `assigns`.
+ * Restarts a pass that is under way, from its own beginning if that is earlier. All attempts so far
+ * become stale. */
 void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 
-/* Only closures with an id below this may be handed out, kept or not. */
+/* Returns the id below which closures, kept or not, may be handed out during the pass. */
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
-/* The next kept closure for worker `worker`, which has these abilities; NULL when there is
- * none for now: it looks past CADRE_REPLAY_PASSED_MAX that are not for this worker, or that
- * `filter` (NULL: there is none) keeps from it. `present` tells of a tag whether that worker is
- * there: where it is not, anyone may. */
+/* Returns the next kept closure to run again on the worker with index `worker`, which has these
+ * abilities; NULL when there is none for now. Skips at most CADRE_REPLAY_PASSED_MAX closures that
+ * are not for this worker, or that `filter` (may be NULL) keeps from it. `present` tells whether
+ * the worker with a tag is connected: if it is not, any worker may run the closure. */
 cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
                                    const cadre_abilities_t *abilities,
                                    const cadre_closure_filter_t *filter,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);
 
-/* Puts it in flight. */
+/* Puts a closure that is to run again in flight. */
 void cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure);
 
-/* Both, for a worker without resources and data: the next one, in flight; NULL. */
+/* Puts the next closure in flight for a worker that has no resources and no datasets, and returns
+ * it; NULL when there is none. */
 cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);
 
-/* What becomes of a kept closure in flight. `drop` frees it: it failed for good. */
+/* Take a kept closure out of flight: it has run again; it must run again; it waits for a shard that
+ * is away; it is given up and freed (drop). */
 void cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure);
 void cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure);
 void cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure);
 void cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure);
 
-/* What was put aside may go again. */
+/* Lets all closures that were put aside run again. */
 void cadre_replay_release(cadre_replay_t *self);
 
-/* How many assignments are noted from the first one of the pass on: under way, or the last. */
+/* Returns how many assignments the pass repeats: the one under way, or the last. */
 size_t cadre_replay_pass_assigns(const cadre_replay_t *self);
 
-/* The number of the next assignment to repeat, counted from 0 over all that were ever noted. */
+/* Returns the number of the next assignment to repeat, counted from 0 over all that were ever
+ * noted. */
 uint64_t cadre_replay_assign_number(const cadre_replay_t *self);
 
-/* The next assignment to repeat now, or NULL: none is left, or its turn has not come. Counts as
- * pending until cadre_replay_assigned. */
+/* Returns the next assignment to repeat now, which counts as pending until cadre_replay_assigned is
+ * called. NULL when none is left, or older closures must run again first. */
 const cadre_replay_assign_t *cadre_replay_next_assign(cadre_replay_t *self);
 void cadre_replay_assigned(cadre_replay_t *self);
 
-/* Of a stepwise one: lets closures with an id below `pause` run again, and then waits. 0: the step
- * is over. */
+/* In a stepwise replay: lets closures with an id below `pause` run again, and no others. 0: the
+ * step is over, and no closure may run until the next call. */
 void cadre_replay_pause_at(cadre_replay_t *self, uint64_t pause);
 
-/* Returns whether all below that have run. */
+/* Returns whether all closures with an id below `pause` have run again. */
 bool cadre_replay_is_paused(const cadre_replay_t *self);
 
-/* Ends the pass when nothing of it is left; true when it did. */
+/* Ends the pass if every closure and assignment of it is done; returns whether it ended. */
 bool cadre_replay_ends(cadre_replay_t *self);
 
 #endif

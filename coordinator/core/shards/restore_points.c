@@ -36,7 +36,8 @@ cadre_restore_points_resume(cadre_restore_points_t *self, const char *path, uint
 void
 cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point)
 {
-    /* A shard that was restored since the cut, from the point before, has put some at risk. */
+    /* Closures after the new point that are at risk already: a shard was restored from the point
+     * before since the new cut. */
     uint64_t told = self->at[0].unsaved + self->at[0].risked;
     uint64_t risked = told > point->unsaved ? told - point->unsaved : 0;
     point_fini(&self->at[1]);
@@ -45,8 +46,8 @@ cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_po
     self->at[0].risked = risked;
 }
 
-/* Each closure counts once, for however many shards and points that may be: what came since the
- * newest came since the other one too. */
+/* Each closure counts once, however many shards lost its updates: closures since the newest point
+ * are also closures since the one before, so both counters move. */
 uint64_t
 cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved)
 {
@@ -59,7 +60,8 @@ cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t un
     return count;
 }
 
-/* Whether the point, a checkpoint of this session, holds this very variable. */
+/* Returns whether the point, a checkpoint of this session, holds this variable, and not only
+ * another one of its name. */
 static bool
 holds(const cadre_restore_point_t *self, const cadre_variable_t *variable)
 {

@@ -1,6 +1,6 @@
 /*
- * restore_points - what shards that are restored can begin with: the newest commit, and the one
- * before for when that cannot be read.
+ * restore_points - the states that a shard can be restored to: the newest committed checkpoint, and
+ * the one before, for when the newest cannot be read.
  *
  * Owner:   the recovery. Thread: under the coordinator's lock.
  *
@@ -19,20 +19,24 @@
 /* A state that a shard can begin with: it holds all closures below `cut` and the first `assigns`
  * assignments. Later closures are kept for a replay, or are at risk. */
 typedef struct {
-    char *path;  /* of the checkpoint; "": it is the initial values */
-    uint64_t id; /* of the checkpoint; 0: it is the initial values */
+    char *path;  /* path of the checkpoint; "": the point is the variables' initial values */
+    uint64_t id; /* id of the checkpoint; 0: the point is the variables' initial values */
     uint64_t cut;
-    uint64_t assigns;   /* assignments noted for a replay that it holds: the first so many */
+    /* How many of the assignments noted for a replay it holds, the first ones. */
+    uint64_t assigns;
     uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: no assignment */
     uint64_t unsaved;   /* `unsaved` of the replay (replay.h) at the cut */
-    uint64_t risked;    /* closures after it that were counted as being at risk already */
-    uint32_t
-        variable_count; /* of a checkpoint of this session: it holds variables up to this id, */
-    uint64_t drops;     /* but for those that so many drops had taken */
+    /* How many closures after the point were counted as being at risk already. */
+    uint64_t risked;
+    /* 0: not a checkpoint of this session. Else it holds the variables with ids up to this,
+     * except those that the first `drops` drops deleted. */
+    uint32_t variable_count;
+    uint64_t drops; /* how many drops had retired at its cut */
 } cadre_restore_point_t;
 
 typedef struct {
-    cadre_restore_point_t at[2]; /* the newest, and the one before; path NULL: none */
+    /* The newest point, and the one before; path NULL: there is none. */
+    cadre_restore_point_t at[2];
 } cadre_restore_points_t;
 
 /* Begins with initial values as the only point, until the first commit. */
@@ -46,16 +50,17 @@ void cadre_restore_points_resume(cadre_restore_points_t *self, const char *path,
 /* Makes `point`, a checkpoint that was committed, the newest one; takes what it owns. */
 void cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point);
 
-/* Returns how many more closures are at risk, now that a shard began with point number `at` and
- * nothing runs again. `unsaved`: the replay's now. */
+/* Returns how many more closures are at risk, now that a shard was restored to point number `at`
+ * and no closure runs again. `unsaved`: the replay's number now. */
 uint64_t cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved);
 
-/* Returns whether the point lacks this variable, though it may hold another one of that name. Ids
- * of an earlier session mean nothing here: its checkpoint lacks only a variable whose name was
- * dropped before and created again (`again`). */
+/* Returns whether the point lacks this variable, though it may hold another variable of that name.
+ * A checkpoint of an earlier session, whose ids mean nothing now, lacks only a variable whose name
+ * was dropped and created again since (`again`). */
 bool cadre_restore_point_lacks(const cadre_restore_point_t *self, const cadre_variable_t *variable);
 
-/* Returns whether no closure that would run again from this point on names the variable. */
+/* Returns whether the variable was dropped before this point, so that no closure which would run
+ * again from the point on names it. */
 bool cadre_restore_point_is_past(const cadre_restore_point_t *self,
                                  const cadre_variable_t *variable);
 

@@ -4,7 +4,7 @@
 #include "common/base/limits.h"
 
 enum {
-    BEATS_MIN = 3, /* HEARTBEATs that must say the same */
+    BEATS_MIN = 3, /* so many HEARTBEATs may say the same before the condition counts as bad */
 };
 
 void
@@ -26,7 +26,7 @@ cadre_shard_health_mute_at_ms(cadre_shard_health_t *self, uint64_t silent_since_
                               size_t size_bytes)
 {
     if (silent_since_ms > self->connected_ms) {
-        self->mutes = 0; /* something was heard, or asked, over this connection */
+        self->mutes = 0; /* this connection has carried something: it does not count as given up */
     }
 
     uint64_t limit_ms = CADRE_MUTE_MS + 1000 * size_bytes / CADRE_LINK_RATE_MIN;
@@ -61,7 +61,7 @@ cadre_shard_health_on_heartbeat(cadre_shard_health_t *self,
         self->differs_same = 0;
     }
 
-    /* Both are counted, whichever is returned. */
+    /* Both counters must go up, whichever condition is returned. */
     bool is_stuck = ++self->progress_same > BEATS_MIN && now_ms >= self->progress_ms + lease_ms;
     bool is_another =
         differs && ++self->differs_same > BEATS_MIN && now_ms >= self->differs_ms + lease_ms;

@@ -5,9 +5,9 @@
  * Owner:   the recovery, one for each shard. Thread: under the coordinator's lock.
  *
  *   - Its data connection may be half-open: values are asked for, and nothing comes. Each request
- *     can be repeated over another connection, but that costs what was under way: so the limit
- *     grows with the bytes under way, and doubles with every connection that was given up without a
- *     word.
+ *     can be repeated over another connection, but then bytes that were under way are sent twice:
+ *     so the time limit grows with the bytes under way, and doubles with every connection on which
+ *     nothing came.
  *   - Its shard may stand still: HEARTBEATs go on and report the same progress.
  *   - It may serve another shard or generation than the coordinator believes.
  */
@@ -20,26 +20,31 @@
 
 #include "common/wire/message.h"
 
-/* What a ps says of itself by a HEARTBEAT. */
+/* The condition of a ps, by its HEARTBEATs. */
 typedef enum {
     CADRE_PS_GOES_ON,
-    CADRE_PS_STANDS_STILL,   /* it lives, and its shard has not moved for a lease */
-    CADRE_PS_SERVES_ANOTHER, /* something else than is believed, for as long */
+    /* Its process lives, but its shard has made no progress for the time of a lease. */
+    CADRE_PS_STANDS_STILL,
+    /* For the time of a lease it has served another shard or generation than the coordinator
+     * believes. */
+    CADRE_PS_SERVES_ANOTHER,
 } cadre_ps_condition_t;
 
 typedef struct {
-    uint64_t connected_ms;  /* when the shell was last told to connect to it */
-    uint32_t mutes;         /* connections given up in a row with nothing heard on them */
-    uint64_t progress;      /* what the ps's last HEARTBEAT said, */
-    uint64_t progress_ms;   /* since when that has not changed, */
-    uint32_t progress_same; /* and how many HEARTBEATs have said so */
-    uint64_t differs_ms;    /* since when it has said that it serves another; 0: it does not, */
-    uint32_t differs_same;  /* and how many HEARTBEATs have said so */
+    uint64_t connected_ms; /* when the shell was last told to connect to the ps */
+    /* How many connections in a row were given up with nothing heard on them. */
+    uint32_t mutes;
+    uint64_t progress;      /* the progress number in the ps's last HEARTBEAT */
+    uint64_t progress_ms;   /* since when that number has not changed */
+    uint32_t progress_same; /* how many HEARTBEATs in a row have carried it */
+    /* Since when it has said that it serves another shard or generation; 0: it does not. */
+    uint64_t differs_ms;
+    uint32_t differs_same; /* how many HEARTBEATs in a row have said so */
 } cadre_shard_health_t;
 
-/* What the coordinator believes that a ps serves. */
+/* What a ps serves, as the coordinator believes. */
 typedef struct {
-    bool is_served; /* the shard is READY: what the ps says must agree with the next two */
+    bool is_served; /* the shard is READY: its ps must report the next two */
     uint32_t shard;
     uint64_t generation;
 } cadre_shard_belief_t;
@@ -60,9 +65,9 @@ uint64_t cadre_shard_health_mute_at_ms(cadre_shard_health_t *self, uint64_t sile
  * long. */
 void cadre_shard_health_on_mute(cadre_shard_health_t *self);
 
-/* Takes what the ps says of itself and returns how it goes. One that does not go on has said the
- * same more than three times and for a lease: time alone also passes while the coordinator stands
- * still, or hears nothing. */
+/* Takes a HEARTBEAT and returns the condition of the ps. The condition is bad only if more than
+ * three HEARTBEATs, over the time of a lease, say the same: time alone also passes while the
+ * coordinator stands still, or hears nothing. */
 cadre_ps_condition_t cadre_shard_health_on_heartbeat(cadre_shard_health_t *self,
                                                      const cadre_heartbeat_message_t *heartbeat,
                                                      const cadre_shard_belief_t *belief,

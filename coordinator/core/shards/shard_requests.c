@@ -12,15 +12,15 @@ struct cadre_shard_request {
     cadre_shard_request_t *next;
     uint64_t id;
     cadre_outbox_entry_t entry;
-    bool fenced; /* the message says for which generation it is: */
+    bool fenced; /* the message carries the generation that it is for */
     uint64_t generation;
     bool sent;
-    uint64_t first_ms; /* sent for the first time to who serves the shard now */
-    bool again;        /* it was lost, or refused: it goes out again */
-    uint64_t sent_ms;  /* a refused one waits from then on, a lost one does not */
-    uint64_t after;    /* the last PROBE before it */
-    uint64_t sequence; /* of an ASSIGN */
-    size_t size_bytes; /* of values in the question, or in the answer */
+    uint64_t first_ms; /* when it was first sent to the ps that serves the shard now */
+    bool again;        /* it was lost, or refused for its generation: it is to be sent again */
+    uint64_t sent_ms;  /* when it was sent last; 0: it was lost, and is sent again at once */
+    uint64_t after;    /* number of the last PROBE that was sent before it */
+    uint64_t sequence; /* sequence of an ASSIGN; else 0 */
+    size_t size_bytes; /* bytes of values in the request, or expected in the answer */
     cadre_answered_t answered;
     void *context;
     uint64_t detail;
@@ -43,7 +43,7 @@ destroy(cadre_shard_request_t *request)
     free(request);
 }
 
-/* Takes *at out of its lane. */
+/* Takes the request *at out of its lane; the caller destroys it. */
 static cadre_shard_request_t *
 take(cadre_shard_requests_t *self, cadre_shard_lane_t *lane, cadre_shard_request_t **at)
 {
@@ -69,8 +69,8 @@ cadre_shard_requests_fini(cadre_shard_requests_t *self)
     *self = (cadre_shard_requests_t){0};
 }
 
-/* Returns where the message says for which generation of the shard it is; NULL where it does not,
- * or where it is the one that begins a generation. */
+/* Returns the message's field with the generation of the shard that it is for; NULL when it has
+ * none, or begins a generation itself (RESTORE). */
 static uint64_t *
 generation_of(cadre_message_t *message)
 {
@@ -102,7 +102,8 @@ generation_of(cadre_message_t *message)
     return message->type == CADRE_MESSAGE_ASSIGN ? &message->assign.generation : NULL;
 }
 
-/* Gives a request the generation that its shard has now, where it was restored meanwhile. */
+/* Encodes a request again with the generation that its shard has now, if the shard was restored
+ * since it was made. */
 static void
 bring_up_to_date(cadre_shard_request_t *request, uint64_t generation)
 {
@@ -171,8 +172,9 @@ watch_of(cadre_shard_lane_t *lane, const cadre_shard_request_t *request)
     return &lane->watches[request->entry.plane];
 }
 
-/* Returns who a request is sent to. Control goes to the name that the ps joined with, in which the
- * index may have been left open; data goes over the connection that was made to the shard. */
+/* Returns the task that a request is sent to. On the control plane that is the name which the ps
+ * joined with, whose index may be open; on the data plane it names the connection that was made to
+ * the shard, by its index. */
 static cadre_task_t
 destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
 {
@@ -181,9 +183,10 @@ destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
     return destination;
 }
 
-/* Whether what comes after the request waits for its answer: RESTORE resets the shard, a shard
- * takes ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what
- * was retired before, and what follows a DROP finds its room free. */
+/* Returns whether later requests must wait for the answer to one of this type. RESTORE resets the
+ * shard; ASSIGNs must arrive by ascending sequence; SNAPSHOT must open a cut before CLOSE_CUT
+ * closes it; RETIRE must come before the cut that lacks the variable; DROP must free memory for the
+ * CREATEs after it. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
@@ -192,7 +195,7 @@ is_ordered(cadre_message_type_t type)
            type == CADRE_MESSAGE_DROP;
 }
 
-/* Puts the next PROBE off: the oldest request has just been answered. */
+/* Puts the next PROBE off, as after an answer to the oldest request. */
 static void
 rest(cadre_shard_watch_t *watch, uint64_t now_ms)
 {
@@ -200,6 +203,7 @@ rest(cadre_shard_watch_t *watch, uint64_t now_ms)
     watch->probe_due_ms = now_ms + CADRE_PROBE_MS;
 }
 
+/* Sends a request, again or for the first time, with the shard's present generation. */
 static void
 send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
      const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
@@ -207,7 +211,7 @@ send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
     cadre_shard_watch_t *watch = watch_of(lane, request);
     lane->sent += request->sent ? 0 : 1;
     if (request->again && watch->probe_due_ms > now_ms + CADRE_PROBE_MS) {
-        rest(watch, now_ms); /* soon asked after, as if it were new */
+        rest(watch, now_ms); /* a PROBE soon asks after it, as if the request were new */
     }
 
     request->first_ms = request->sent ? request->first_ms : now_ms;
@@ -220,11 +224,15 @@ send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
     cadre_outbox_repeat(outbox, &request->entry);
 }
 
+/* Sends the requests of a shard in order, as far as window and order allow; without a ps marks all
+ * as unsent. */
 static void
 send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *target,
          uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
 {
-    bool creating = false; /* what uses a part travels on another connection than its CREATE */
+    /* A request that uses a partition travels on another connection than its CREATE, so it waits
+     * for the CREATE's answer. */
+    bool creating = false;
     for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
         if (!target->task) {
             lane->sent -= request->sent ? 1 : 0;
@@ -249,13 +257,15 @@ send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *t
     }
 }
 
-/* Lists what is unanswered on a plane, as PROBE names it; returns how much that is. */
+/* Lists the unanswered requests of a plane as the triples of a PROBE; returns how many there
+ * are. */
 static size_t
 outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
             uint64_t triples[3 * CADRE_SHARD_WINDOW])
 {
     size_t count = 0;
-    uint32_t left = lane->sent; /* what waits behind them may be much */
+    /* The list behind the sent requests may be long: the loop ends with the last of them. */
+    uint32_t left = lane->sent;
     for (const cadre_shard_request_t *request = lane->first; left > 0 && count < CADRE_SHARD_WINDOW;
          request = request->next) {
         left -= request->sent ? 1 : 0;
@@ -270,7 +280,7 @@ outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
     return count;
 }
 
-/* Sends a PROBE on a plane where something is unanswered and it is time, ever more seldom (I6). */
+/* Sends a PROBE on a plane if a request is unanswered and it is time, ever more seldom (I6). */
 static void
 probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
       const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
@@ -293,8 +303,8 @@ probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
         return;
     }
 
-    /* Its number is above those of the requests that it asks after: a request that goes out later
-     * is not judged by its answer (`after`). */
+    /* The PROBE's number is above the ids of the requests that it names: its answer does not judge
+     * a request that is sent later (`after`). */
     watch->probe = ++self->last;
     watch->probe_wait_ms = cadre_min_u64(2 * watch->probe_wait_ms, CADRE_PROBE_MAX_MS);
     watch->probe_due_ms = now_ms + watch->probe_wait_ms;
@@ -319,7 +329,8 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
     send_all(&self->lanes[shard], shard, target, now_ms, resend_ms, outbox);
 }
 
-/* Whether a request was refused because it named another generation than the shard has. */
+/* Returns whether a request was refused because it carried another generation than the shard
+ * has. */
 static bool
 was_fenced(const cadre_message_t *reply)
 {
@@ -344,7 +355,7 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
             watch->moved = watch->moved || !*is_behind;
             if ((*at)->fenced && was_fenced(reply)) {
                 (*at)->again = true;
-                return true; /* it went out before the shard was restored, and goes out again */
+                return true; /* sent before the shard was restored: it is sent again */
             }
             cadre_shard_request_t *request = take(self, lane, at);
             request->answered(request->context, request->detail, reply, 0);
@@ -358,7 +369,7 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
     return false;
 }
 
-/* Answers an ASSIGN that is in, where only its REPLY was lost. */
+/* Ends an ASSIGN that the shard has applied but whose REPLY was lost. */
 static void
 end_applied(cadre_shard_requests_t *self, uint32_t shard, uint64_t id)
 {
@@ -443,6 +454,7 @@ cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard)
     }
 }
 
+/* Stands in for the `answered` of requests whose context is forgotten. */
 static void
 tell_nobody(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
@@ -469,6 +481,7 @@ cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
             if ((*at)->context != context) {
                 at = &(*at)->next;
             } else if ((*at)->entry.type == CADRE_MESSAGE_ASSIGN) {
+                /* It is still sent: other parts of the assignment may have been made. */
                 (*at)->answered = tell_nobody;
                 (*at)->context = NULL;
                 at = &(*at)->next;

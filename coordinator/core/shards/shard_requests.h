@@ -1,17 +1,18 @@
 /*
- * shard_requests - what the coordinator has asked its ps tasks and not yet been answered.
+ * shard_requests - requests of the coordinator to its ps tasks that are not answered yet.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Every request can be repeated: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
- * and CHECKPOINT_END by their nature, ASSIGN by its sequence. None is because time has passed: a
- * shard that is busy, or reads a checkpoint, would only get a longer queue. While requests of a
- * plane are unanswered a PROBE goes out on it now and then, ever more seldom, and what its PROBED
- * does not know goes out again (proto-schemas/README.md, rule 11); so does everything that another
- * ps is to answer, or that goes over a new connection. A request waits while its ps is away or
+ * Every request is idempotent: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
+ * and CHECKPOINT_END by their nature, ASSIGN by its sequence. No request is sent again only because
+ * time has passed: a shard that is busy, or reads a checkpoint, would only get a longer queue.
+ * While requests of a plane are unanswered a PROBE goes out on that plane now and then, ever more
+ * seldom, and requests that its answer PROBED calls unknown are sent again
+ * (proto-schemas/README.md, rule 11); so are all requests of a shard when another ps serves it, and
+ * those of the data plane when its connection is a new one. A request waits while its ps is away or
  * being repaired. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at a
- * time. A request goes out with the generation that its shard has then, not with the one it had
- * when the request was made; one that was refused for it goes out again after resend_ms.
+ * time. A request carries the generation that its shard has when it is sent, not when it was made;
+ * a request that was refused because of its generation is sent again after resend_ms.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_CORE_SHARDS_SHARD_REQUESTS_H
@@ -23,28 +24,28 @@
 
 enum { CADRE_SHARD_WINDOW = 64 };
 
-/* Told of each answer; with `reply` NULL when the request was given up (status says why). It may
- * ask again, and forget. */
+/* Called with the answer to a request; with `reply` NULL when the request was given up (`status`
+ * says why). May call cadre_shard_requests_ask and _forget. */
 typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_message_t *reply,
                                  int status);
 
 typedef struct cadre_shard_request cadre_shard_request_t;
 
-/* Who serves a shard now. */
+/* The ps that serves a shard now. */
 typedef struct {
-    const cadre_task_t *task; /* NULL: nobody, or it is not to be asked yet */
+    const cadre_task_t *task; /* NULL: none does, or it is not to be sent requests yet */
     uint64_t generation;
 } cadre_shard_target_t;
 
-/* What has been asked of a shard over one plane. */
+/* What is known of a shard's answers over one plane. */
 typedef struct {
-    bool heard;  /* a request was answered since the last pump, */
-    bool moved;  /* the oldest one, */
-    bool probed; /* a PROBE was answered */
+    bool heard;  /* a request was answered since the last pump */
+    bool moved;  /* the oldest request was answered since the last pump */
+    bool probed; /* a PROBE was answered since the last pump */
     uint64_t heard_ms;
     uint64_t probe;         /* number of the last PROBE */
-    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
-    uint64_t probe_wait_ms; /* between that one and the one after it */
+    uint64_t probe_due_ms;  /* when the next PROBE goes out, if a request is unanswered then */
+    uint64_t probe_wait_ms; /* time from that PROBE to the one after it */
 } cadre_shard_watch_t;
 
 typedef struct {
@@ -57,13 +58,14 @@ typedef struct {
 typedef struct {
     cadre_shard_lane_t *lanes; /* [shard_count] */
     uint32_t shard_count;
-    uint64_t last;        /* request ids only go up */
-    uint64_t incarnation; /* of the coordinator, and its epoch, as its requests say */
+    uint64_t last;        /* the last request id that was given; ids only go up */
+    uint64_t incarnation; /* incarnation and epoch of the coordinator, as its requests carry them */
     uint64_t epoch;
     size_t count;
 } cadre_shard_requests_t;
 
-/* Request ids begin above `last`: those of two such objects of one coordinator must differ. */
+/* Initialises for `shard_count` shards. Request ids begin above `last`: the coordinator has two
+ * such objects, whose ids must differ. */
 void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count, uint64_t last);
 void cadre_shard_requests_fini(cadre_shard_requests_t *self);
 
@@ -82,7 +84,8 @@ void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                                const cadre_shard_target_t *target, uint64_t now_ms,
                                uint64_t resend_ms, cadre_outbox_t *outbox);
 
-/* Ends the request that `reply` answers; false when there is none. */
+/* Ends the request that `reply` answers, and calls its `answered`; false when there is no such
+ * request. */
 bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *reply);
 

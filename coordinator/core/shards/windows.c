@@ -29,15 +29,16 @@ on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int stat
     (void)shard;
     cadre_windows_t *self = context;
     if (status < 0 || !reply || reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
-        self->settling = 0; /* asked again, with what is lowest then */
+        self->settling = 0; /* all are asked again, with the base of that time */
     }
     if (--self->pending == 0 && self->settling > self->settled) {
         self->settled = self->settling;
     }
 }
 
-/* Without checkpoints nothing else moves the shards' windows forward. Dispatch relies on the new
- * base only when every shard has answered. */
+/* Asks all shards to settle, past half of the window and if the base would move by a quarter:
+ * without checkpoints nothing else moves their windows. Dispatch relies on the new base only when
+ * every shard has answered. */
 static void
 settle(cadre_windows_t *self)
 {
@@ -64,8 +65,8 @@ settle(cadre_windows_t *self)
     }
 }
 
-/* Nothing but the window keeps closures that wait from being begun. A replay has a limit of its
- * own, and room for a replay is reported with the checkpoints. */
+/* Returns whether nothing but the window keeps queued closures from being begun. A replay has a
+ * limit of its own, and a full replay log is logged by the checkpoints. */
 static bool
 holds_alone(const cadre_windows_t *self)
 {
@@ -102,7 +103,7 @@ cadre_windows_tick(cadre_windows_t *self)
 {
     settle(self);
     if (!holds_alone(self)) {
-        return UINT64_MAX; /* the next time it is logged at once, but not twice in a while */
+        return UINT64_MAX; /* told_ms stays: a window that is full again soon is not logged twice */
     }
     if (self->links.effects->now_ms >= self->told_ms) {
         self->told_ms = self->links.effects->now_ms + CADRE_WINDOW_REPORT_MS;

@@ -4,10 +4,10 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * A shard remembers CADRE_APPLIED_WINDOW_MAX update ids above its base. Commits move the base; past
- * half of the window the coordinator has the shards settle below the lowest closure that has not
- * ended. Nothing new is begun beyond the window: one closure that does not end, or a shard that
- * does not answer, holds dispatch then. Who that is, is logged when it begins and every
- * CADRE_WINDOW_REPORT_MS.
+ * half of the window the coordinator asks the shards to settle: to move the base to the lowest
+ * closure that has not ended. No closure is begun beyond the window: so one closure that does not
+ * end, or a shard that does not answer, can hold up dispatch. Which one it is, is logged when that
+ * begins and every CADRE_WINDOW_REPORT_MS.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_WINDOWS_H
 #define CADRE_COORDINATOR_CORE_SHARDS_WINDOWS_H
@@ -22,7 +22,7 @@
 
 enum { CADRE_WINDOW_REPORT_MS = 30000 };
 
-/* All borrowed for their life. */
+/* The objects that the windows read and call; borrowed for their life. */
 typedef struct {
     const cadre_catalogue_t *catalogue;
     const cadre_closure_queue_t *queue;
@@ -35,24 +35,27 @@ typedef struct {
 
 typedef struct {
     cadre_windows_links_t links;
-    uint64_t settled;  /* base that every shard has; dispatch stays within the window above it */
-    uint64_t settling; /* the base that they were last asked to take */
-    uint32_t pending;  /* shards that have not answered */
-    uint64_t told_ms;  /* when the log may say again that the window is full */
+    /* Base that every shard has at least; dispatch stays within the window above it. */
+    uint64_t settled;
+    /* Base that the shards were last asked to take; 0: a shard has not taken it. */
+    uint64_t settling;
+    uint32_t pending; /* how many shards have not answered SETTLE */
+    uint64_t told_ms; /* when the log may say again that the window is full */
 } cadre_windows_t;
 
 void cadre_windows_init(cadre_windows_t *self, const cadre_windows_links_t *links);
 
-/* Every shard has this base, or begins with a checkpoint that has. */
+/* Notes that every shard has this base, or would be restored from a checkpoint with this base. */
 void cadre_windows_raise(cadre_windows_t *self, uint64_t base);
 
-/* Returns whether there is room for one more closure, of as many steps as there can be. */
+/* Returns whether the window has room for one more closure, of as many steps as a closure may
+ * have. */
 bool cadre_windows_have_room(const cadre_windows_t *self);
 
-/* Says who keeps the windows full; gives `text`. */
+/* Writes which closure or how many shards keep the windows full; returns the words. */
 const char *cadre_windows_words(const cadre_windows_t *self, char text[CADRE_WAITING_TEXT_SIZE]);
 
-/* Has the shards settle where that is due, and reports who holds dispatch. Called every turn;
+/* Asks the shards to settle when that is due, and logs what holds up dispatch. Called every turn;
  * returns when it must be called again at the latest. */
 uint64_t cadre_windows_tick(cadre_windows_t *self);
 
