@@ -1,5 +1,5 @@
 /*
- * closure_words - a closure that is waited for, in words.
+ * closure_words - describes a closure that somebody waits for, in words.
  *
  * Owner:   none: it only looks. Thread: under the coordinator's lock.
  */
@@ -12,9 +12,11 @@
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure.h"
 
-enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 }; /* of whatever is waited for */
+/* Bytes of any text that says what somebody waits for. */
+enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 };
 
-/* Says of a closure that has not ended what it is and where; gives `text`. */
+/* Writes which closure it is (one that has not ended), with its function and worker; returns
+ * `text`. */
 const char *cadre_closure_words(const cadre_closure_t *closure, const cadre_catalogue_t *catalogue,
                                 uint64_t now_ms, char text[CADRE_WAITING_TEXT_SIZE]);
 

@@ -5,7 +5,7 @@
 #include "common/base/limits.h"
 
 enum {
-    STALL_PERCENT = 10, /* of a lease: being late by less is a busy machine */
+    STALL_PERCENT = 10, /* share of a lease; a shorter delay is no stall but a busy machine */
 };
 
 void
@@ -23,14 +23,14 @@ cadre_leases_promise(cadre_leases_t *self, uint64_t due_ms)
 
 /* --- own stalls --- */
 
-/* Returns by how much the shell is late. */
+/* Returns by how many ms the shell is late for the tick that it promised. */
 static uint64_t
 late_ms(const cadre_leases_t *self, uint64_t now_ms)
 {
     return now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
 }
 
-/* Whether being late by `ms` is a stall. */
+/* Returns whether being late by `ms` counts as a stall. */
 static bool
 is_stall(const cadre_leases_t *self, uint64_t ms)
 {
@@ -56,9 +56,9 @@ cadre_leases_end_stall(cadre_leases_t *self)
     return stall_ms;
 }
 
-/* Returns by when tasks that dialled again because of a stall are back, 0 when there was none: a
- * ROUTER that has not seen the connection before close ignores the new one, so they may have to
- * dial twice. */
+/* Returns by when tasks that reconnect because of an own stall are back; 0 when there was no stall.
+ * A ROUTER socket ignores a new connection of a peer while it has not seen the old one close, so a
+ * task may have to connect twice: hence CADRE_MUTE_MS. */
 static uint64_t
 back_ms(const cadre_leases_t *self, uint64_t now_ms)
 {
@@ -69,8 +69,8 @@ back_ms(const cadre_leases_t *self, uint64_t now_ms)
     return (goes_on ? now_ms : self->stall_end_ms) + CADRE_MUTE_MS;
 }
 
-/* Whether the coordinator itself stood still a moment ago: tasks dial again then, and a connection
- * that closes tells of no death. */
+/* Returns whether the coordinator itself stood still a moment ago: tasks then reconnect, and a
+ * connection that closes does not mean a death. */
 static bool
 has_stalled(const cadre_leases_t *self, uint64_t now_ms)
 {
@@ -94,7 +94,8 @@ cadre_leases_keep(const cadre_leases_t *self, cadre_member_t *member, uint64_t n
         return true;
     }
 
-    /* All connections end then, and who is still allowed dials again. */
+    /* After a withdrawal the coordinator closes all connections; tasks whose key is still allowed
+     * reconnect. */
     uint64_t until_ms = self->withdrawn_ms + CADRE_MUTE_MS;
     bool is_ended_by_us = self->withdrawn_ms > 0 && now_ms < until_ms;
     if (is_ended_by_us) {
@@ -106,7 +107,8 @@ cadre_leases_keep(const cadre_leases_t *self, cadre_member_t *member, uint64_t n
 
 /* --- silence --- */
 
-/* Whether input that lies unread may yet show that somebody is alive. */
+/* Returns whether unread input may still show that a silent task is alive; for one lease at
+ * most. */
 static bool
 is_behind(cadre_leases_t *self, bool unread)
 {

@@ -15,7 +15,7 @@ cadre_members_init(cadre_members_t *self, const cadre_members_links_t *links)
     *self = (cadre_members_t){.links = *links};
 }
 
-/* --- what tasks are sent --- */
+/* --- messages to tasks --- */
 
 void
 cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, uint64_t request,
@@ -73,7 +73,7 @@ cadre_members_drain(cadre_members_t *self, cadre_member_t *worker)
     cadre_members_repeat_drain(self, worker);
 }
 
-/* The reason is in this thread's error text. */
+/* Refuses a HELLO with `status` and this thread's error text, to its sender and in the log. */
 static void
 refuse_hello(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
              int status)
@@ -95,7 +95,8 @@ refuse_hello(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_
 
 /* --- who may join at all --- */
 
-/* The highest protocol that both speak. */
+/* Chooses the highest protocol version that both sides speak. CADRE_EPROTOCOL when there is none,
+ * or when both speak the newest but lay out its messages differently. */
 static int
 choose_protocol(const cadre_members_t *self, const cadre_hello_message_t *hello, uint32_t *chosen)
 {
@@ -121,8 +122,8 @@ choose_protocol(const cadre_members_t *self, const cadre_hello_message_t *hello,
     return 0;
 }
 
-/* A ps that may use no folder would fail the first checkpoint, or a restore, long after it joined.
- */
+/* Refuses a ps that may use no folder, if the job has checkpoints: it would fail the first
+ * checkpoint, or a restore, long after it joined. */
 static int
 check_folders(const cadre_hello_message_t *hello, bool needs_folder)
 {
@@ -135,8 +136,8 @@ check_folders(const cadre_hello_message_t *hello, bool needs_folder)
     return 0;
 }
 
-/* What is guarded stays so: the path of a local socket would be opened by coordinator and workers,
- * each on its own machine, and there asks nobody for a key. */
+/* Refuses a ps without a TCP address in a job with keys: coordinator and workers would open the
+ * path of a local socket on their own machines, where nobody asks for a key. */
 static int
 check_guarded(const cadre_members_t *self, const cadre_hello_message_t *hello)
 {
@@ -153,15 +154,16 @@ check_guarded(const cadre_members_t *self, const cadre_hello_message_t *hello)
 
 /* --- places that are held --- */
 
-/* How long a holder may be silent before its place is given away, and how long it is waited whether
- * it is. */
+/* Returns how long the holder of a place may be silent before the place is given away; also how
+ * long a newcomer waits to find that out. */
 static uint64_t
 contest_ms(const cadre_members_t *self)
 {
     return cadre_min_u64(self->links.options->lease_ms, CADRE_SUSPECT_MS);
 }
 
-/* One that is kept has had its time when it was expected to be back. */
+/* Returns whether the holder of a place is silent for so long that a newcomer may have the place.
+ * For a kept member, `heard_ms` is already the time by which it should have been back. */
 static bool
 is_silent(const cadre_members_t *self, const cadre_member_t *holder)
 {
@@ -169,8 +171,9 @@ is_silent(const cadre_members_t *self, const cadre_member_t *holder)
     return now_ms >= holder->heard_ms + (holder->kept ? 0 : contest_ms(self));
 }
 
-/* Whether the newcomer has waited for long enough to know that the holders of the places live. The
- * first time they are all to be asked, so that one whose connection is closed is known at once. */
+/* Returns whether the newcomer has waited for long enough to know that the holders of the places
+ * live. At its first HELLO the verdict makes the core probe all members, so that a holder whose
+ * connection is closed is found at once. */
 static bool
 has_waited(cadre_members_t *self, const cadre_task_t *from, cadre_hello_verdict_t *verdict)
 {
@@ -183,16 +186,16 @@ has_waited(cadre_members_t *self, const cadre_task_t *from, cadre_hello_verdict_
     return now_ms >= since_ms + contest_ms(self);
 }
 
-/* Returns CADRE_EAGAIN while it is not known whether the place of `holder` is free for `from`, and
- * when it is, once the holder has gone; CADRE_EREFUSED when the holder lives. */
+/* Returns CADRE_EAGAIN while it is not known whether `holder` lives, and also when it is silent:
+ * then the verdict has the core take it out first. CADRE_EREFUSED when the holder lives. */
 static int
 contest_holder(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
                cadre_member_t *holder, cadre_hello_verdict_t *verdict)
 {
     char name[32];
     if (is_silent(self, holder)) {
-        /* On the same host it has died, as a rule, and the news of it comes later than what took
-         * its place. */
+        /* A holder on the newcomer's host has died, as a rule: its supervisor has started the
+         * newcomer, and the closed connection is seen only later. */
         bool died = strcmp(holder->host, hello->host) == 0;
         cadre_contests_forget(&self->contests, from->incarnation);
         *verdict = (cadre_hello_verdict_t){
@@ -211,8 +214,9 @@ contest_holder(cadre_members_t *self, const cadre_task_t *from, const cadre_hell
                       cadre_member_name(holder, name), holder->process, holder->host);
 }
 
-/* Returns CADRE_EAGAIN while a ps that left its index open may get one of the places, which are all
- * held; CADRE_EFULL when all holders live. */
+/* Judges a ps that left its index open while all places are held. Returns CADRE_EAGAIN while a
+ * holder is silent, or may be, so that its place may become free; CADRE_EFULL when all holders
+ * live. */
 static int
 contest_all(cadre_members_t *self, const cadre_task_t *from, cadre_hello_verdict_t *verdict)
 {
@@ -224,13 +228,14 @@ contest_all(cadre_members_t *self, const cadre_task_t *from, cadre_hello_verdict
     }
 
     if (some_silent || !has_waited(self, from, verdict)) {
-        return CADRE_EAGAIN; /* a place that its holder loses is free then */
+        return CADRE_EAGAIN; /* once the silent holder is lost, its place is free */
     }
 
     return cadre_fail(CADRE_EFULL, "all %" PRIu32 " ps of the job are there, and heard", ps_count);
 }
 
-/* Whether some worker may be gone, so that its room is free soon. */
+/* Returns whether a worker is silent and may be gone, so that there will be room for another
+ * one. */
 static bool
 has_silent_worker(const cadre_members_t *self)
 {
@@ -244,8 +249,9 @@ has_silent_worker(const cadre_members_t *self)
     return false;
 }
 
-/* Returns CADRE_EFULL beyond what there are descriptors for: those of the ps are kept for them.
- * CADRE_EAGAIN while a worker is silent: the newcomer may be its successor. */
+/* Returns CADRE_EFULL for a worker when there are no file descriptors left for workers (those for
+ * the ps are reserved). CADRE_EAGAIN while a worker is silent: the newcomer may be its
+ * successor. */
 static int
 check_room(const cadre_members_t *self, const cadre_task_t *from)
 {
@@ -264,7 +270,7 @@ check_room(const cadre_members_t *self, const cadre_task_t *from)
                       limit, options->workers_why);
 }
 
-/* Returns 0 when there is a place for the sender of a HELLO, or it has one. */
+/* Returns 0 when the sender of a HELLO has a place, or there is one for it. */
 static int
 check_place(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
             cadre_hello_verdict_t *verdict)
@@ -288,7 +294,8 @@ check_place(cadre_members_t *self, const cadre_task_t *from, const cadre_hello_m
 
 /* --- HELLO --- */
 
-/* Lets a task in, or in again. CADRE_EAGAIN: not now, as `verdict` says. */
+/* Makes the sender of a HELLO a member, if it is none. CADRE_EAGAIN: not now, as `verdict` says;
+ * any other status refuses it. */
 static int
 admit(cadre_members_t *self, const cadre_task_t *from, const cadre_message_t *message,
       bool needs_folder, cadre_hello_verdict_t *verdict)
@@ -310,7 +317,8 @@ admit(cadre_members_t *self, const cadre_task_t *from, const cadre_message_t *me
         return status;
     }
 
-    /* Last, as the one that may be waited for: what was checked before does not change. */
+    /* Checked last, because only a place may become free later: the results of the other checks do
+     * not change. */
     status = check_place(self, from, hello, verdict);
     if (status < 0) {
         return status;
@@ -327,7 +335,8 @@ admit(cadre_members_t *self, const cadre_task_t *from, const cadre_message_t *me
     return 0;
 }
 
-/* A ps that left its index open and was told two, of which it believes the other one. */
+/* Returns whether a ps that left its index open believes in another index than the one it has: it
+ * was told two, one after the other. */
 static bool
 is_confused(const cadre_member_t *member, const cadre_hello_message_t *hello)
 {
@@ -335,8 +344,8 @@ is_confused(const cadre_member_t *member, const cadre_hello_message_t *hello)
            hello->index != member->index;
 }
 
-/* A worker whose HELLO was answered a moment ago says it again, or an older one comes late: each
- * answer tells again what it has in flight. */
+/* Returns whether a worker's HELLO needs no answer: it was answered a moment ago, or is older than
+ * the last one that was. Each answer would send the closures in flight again. */
 static bool
 is_answered(const cadre_members_t *self, const cadre_member_t *member,
             const cadre_hello_message_t *hello)
@@ -393,7 +402,7 @@ cadre_members_excuse(cadre_members_t *self, uint64_t ms)
     cadre_contests_excuse(&self->contests, ms, self->links.effects->now_ms);
 }
 
-/* --- going --- */
+/* --- tasks that leave --- */
 
 void
 cadre_members_remove(cadre_members_t *self, cadre_member_t *member)
@@ -401,7 +410,7 @@ cadre_members_remove(cadre_members_t *self, cadre_member_t *member)
     cadre_membership_remove(self->links.membership, member);
     cadre_effects_note_progress(self->links.effects);
 
-    /* A place is free: whoever waits for one says HELLO again. */
+    /* A place is free: tasks that wait for one are to say HELLO again. */
     cadre_task_t task;
     while (cadre_contests_pop(&self->contests, &task)) {
         cadre_members_tell_unknown(self, &task);

@@ -1,12 +1,12 @@
 /*
- * members - how tasks come and go: HELLO and what answers it, and what members are sent.
+ * members - how tasks join and leave: judges HELLO, and sends WELCOME, DRAIN, STOP and refusals.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A HELLO is judged here, by the sender's release, the place that it asks for and the member that
- * holds this place. What is to be done when a member goes (its closures, its shard) others know:
- * the member that a HELLO replaces is returned, and the core loses it before the HELLO is judged
- * again.
+ * A HELLO is judged here by the sender's release, the place that it asks for, and the member that
+ * holds this place. What becomes of the closures or the shard of a member that goes is decided
+ * elsewhere: the member that a HELLO replaces is returned, and the core takes it out as lost before
+ * it has the HELLO judged again.
  */
 #ifndef CADRE_COORDINATOR_CORE_MEMBERS_MEMBERS_H
 #define CADRE_COORDINATOR_CORE_MEMBERS_MEMBERS_H
@@ -19,7 +19,7 @@
 #include "coordinator/core/members/contests.h"
 #include "coordinator/core/members/membership.h"
 
-/* What members read, and whom they tell: all borrowed for their life. */
+/* The objects that members read and call; borrowed for their life. */
 typedef struct {
     const cadre_core_options_t *options;
     cadre_membership_t *membership;
@@ -33,25 +33,26 @@ typedef struct {
 
 /* What a HELLO leads to. */
 typedef enum {
-    CADRE_HELLO_WAITS,    /* nothing: it was answered a moment ago, or its sender says it again */
+    /* Nothing now: it was answered a moment ago, or its sender must say it again. */
+    CADRE_HELLO_WAITS,
     CADRE_HELLO_CONTESTS, /* the place is held: the sender says HELLO again, and until then all
                              members are probed */
-    CADRE_HELLO_REPLACES, /* `member` is to be lost, and the HELLO judged again */
+    CADRE_HELLO_REPLACES, /* the core takes `member` out as lost, and has the HELLO judged again */
     CADRE_HELLO_REFUSED,  /* the sender was told why */
-    CADRE_HELLO_JOINS,    /* `member` is new, and to be welcomed */
-    CADRE_HELLO_STAYS,    /* `member` had joined before, and is to be welcomed again */
+    CADRE_HELLO_JOINS,    /* `member` is new; the core welcomes it */
+    CADRE_HELLO_STAYS,    /* `member` had joined before; the core welcomes it again */
 } cadre_hello_outcome_t;
 
 typedef struct {
     cadre_hello_outcome_t outcome;
     cadre_member_t *member;
-    const char *why; /* REPLACES: why `member` is lost, */
-    bool died;       /* and whether its process has ended, as far as can be told */
+    const char *why; /* REPLACES: why `member` is lost */
+    bool died;       /* REPLACES: its process has ended, as far as can be told */
 } cadre_hello_verdict_t;
 
 void cadre_members_init(cadre_members_t *self, const cadre_members_links_t *links);
 
-/* --- coming --- */
+/* --- tasks that join --- */
 
 /* Judges a HELLO. `needs_folder`: the job has checkpoints, so that a ps must be able to read or
  * write them. */
@@ -67,11 +68,11 @@ void cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, 
 /* Tells a task that it is no member, whereupon it says HELLO. */
 void cadre_members_tell_unknown(cadre_members_t *self, const cadre_task_t *task);
 
-/* Excuses tasks that contest a place for `ms`, in which the coordinator itself stood still: they
- * have asked for that much less. */
+/* Excuses tasks that contest a place for `ms`, in which the coordinator itself stood still: that
+ * time does not count as asking. */
 void cadre_members_excuse(cadre_members_t *self, uint64_t ms);
 
-/* --- going --- */
+/* --- tasks that leave --- */
 
 /* Tells a worker to finish what it runs, hand the rest back and leave. */
 void cadre_members_drain(cadre_members_t *self, cadre_member_t *worker);
@@ -81,8 +82,8 @@ void cadre_members_repeat_drain(cadre_members_t *self, const cadre_member_t *wor
 
 void cadre_members_tell_stop(cadre_members_t *self, const cadre_task_t *task, const char *reason);
 
-/* Takes out a member that has gone, and asks the tasks that wait for a place to say HELLO again;
- * nothing may be in flight on the member. */
+/* Takes out a member that has gone, on which no closure may be in flight, and asks the tasks that
+ * wait for a place to say HELLO again. */
 void cadre_members_remove(cadre_members_t *self, cadre_member_t *member);
 
 #endif

@@ -83,8 +83,8 @@ cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *fr
     return was_replaced(self, from->incarnation) ? NULL : holder;
 }
 
-/* A task that insists on its index takes the place: whoever did so before is replaced, gone or not.
- */
+/* Notes that a task which insists on its index has taken the place: the task that did so before
+ * counts as replaced and may not come back. */
 static void
 insist(cadre_membership_t *self, uint64_t *last, const cadre_task_t *task)
 {
@@ -170,6 +170,8 @@ take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
     return 0;
 }
 
+/* Gives a worker the place that it asks for, as take_ps_place does; takes its death back if it had
+ * counted as dead. */
 static int
 take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 {
@@ -187,8 +189,8 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     self->workers[index] = member;
     insist(self, &self->worker_last[index], &member->task);
     self->worker_count++;
-    if (self->died[index] == member->task.incarnation) { /* the process that counted as dead was
-                                                            only cut off */
+    /* The process had counted as dead, but was only cut off. */
+    if (self->died[index] == member->task.incarnation) {
         self->records[index].deaths--;
         self->died[index] = 0;
     }
@@ -230,7 +232,8 @@ set_text(char **text, const char *value)
     *text = cadre_strdup(value);
 }
 
-/* Adds a task that is no member. */
+/* Adds a task that is no member yet. CADRE_EFENCED if it was replaced, CADRE_EFULL if the job has
+ * CADRE_TASKS_MAX tasks, or why it gets no place. */
 static int
 add_member(cadre_membership_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
            uint64_t now_ms, cadre_member_t **out)
@@ -389,7 +392,7 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
 
     *due_ms = self->look_ms;
     if (now_ms < self->look_ms) {
-        return NULL; /* members that were heard since are due later still */
+        return NULL; /* members that were heard meanwhile are due even later */
     }
 
     self->look_ms = now_ms;

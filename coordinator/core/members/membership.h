@@ -1,13 +1,13 @@
 /*
- * membership - who is in the job: ps and workers by index and incarnation, and whether they are
- * still heard.
+ * membership - the tasks that are in the job: ps and workers by index and incarnation, and when
+ * each was heard last.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A task joins with HELLO, stays by being heard within its lease, and goes by GOODBYE, by a closed
- * connection, by silence, or because a new incarnation of its role and index says HELLO. An
- * incarnation that is gone may come back only by HELLO; one that was replaced may not come back, or
- * two processes with one index would throw each other out for ever.
+ * A task joins with HELLO, stays a member while it is heard within its lease, and goes by GOODBYE,
+ * by a closed connection, by silence, or because a new incarnation of its role and index says
+ * HELLO. An incarnation that is gone may come back only by HELLO; one that was replaced may not
+ * come back, or two processes with one index would throw each other out for ever.
  */
 #ifndef CADRE_COORDINATOR_CORE_MEMBERS_MEMBERSHIP_H
 #define CADRE_COORDINATOR_CORE_MEMBERS_MEMBERSHIP_H
@@ -23,12 +23,13 @@
 #include "coordinator/core/closures/closure.h"
 
 typedef struct cadre_member {
-    cadre_task_t task; /* as its routing id says, whose index may be CADRE_INDEX_ANY */
-    uint32_t index;    /* the index of its place */
-    uint64_t key;      /* id of the key that it joined under; 0: without keys */
+    /* Role, index and incarnation of its routing id; the index may be CADRE_INDEX_ANY. */
+    cadre_task_t task;
+    uint32_t index; /* the index of its place */
+    uint64_t key;   /* id of the key that it joined under; 0: without keys */
     uint64_t joined_ms;
-    uint64_t heard_ms;  /* when it was heard last; of a kept member, until when it has time to be
-                           heard */
+    /* When it was heard last; for a kept member, the time by which it should be heard again. */
+    uint64_t heard_ms;
     uint64_t heartbeat; /* number of the last HEARTBEAT */
     bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
     bool kept;          /* its connection closed after an own stall; not heard since */
@@ -50,16 +51,16 @@ typedef struct cadre_member {
     uint64_t took_us;       /* microseconds that the closures which ended well took, from their
                                arrival to their end */
     uint64_t refused;       /* reports of closures that it had not been given */
-    uint64_t rest_until_ms; /* it gave a closure back: it gets none before this time */
+    uint64_t rest_until_ms; /* it could not run a closure: it gets none before this time */
 
     /* Workers: how much they may have, kept by dispatch/dispatcher. */
     uint32_t credit;         /* closures it may hold */
-    uint64_t credit_ms;      /* when `credit` was computed, */
-    uint64_t credit_ended;   /* `ended` then, */
-    uint64_t credit_took_us; /* and `took_us` */
+    uint64_t credit_ms;      /* when `credit` was computed */
+    uint64_t credit_ended;   /* value of `ended` at that time */
+    uint64_t credit_took_us; /* value of `took_us` at that time */
 
     /* Workers: reports to acknowledge, kept by dispatch/acks. */
-    uint64_t *acks; /* (closure, attempt) */
+    uint64_t *acks; /* pairs of (closure id, attempt); `ack_items` numbers */
     size_t ack_items;
     size_t ack_capacity;
     bool ack_due;         /* it sent a message that is answered by an ACK, be it an empty one */
@@ -91,19 +92,17 @@ typedef struct cadre_member {
     cadre_abilities_t abilities; /* workers: kept by worker_admission, of resources by resources */
 
     /* Workers: kept by resources. */
-    cadre_resource_set_t resources_told; /* it was told to build these */
+    cadre_resource_set_t resources_told; /* resources that it was told to build */
     uint64_t resources_ms;               /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
 
     /* Workers: kept by dispatch/apart, and for how long by dispatch/trials and resources. */
     uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
-    uint64_t alone_until_ms; /* it does nothing beside its trial */
+    uint64_t alone_until_ms; /* until then it gets nothing beside its trial */
 } cadre_member_t;
 
-enum {
-    CADRE_REPLACED_MAX = 1024
-}; /* how many incarnations that were replaced are remembered, the
-                                       newest ones */
+/* How many incarnations that were replaced are remembered, the newest ones. */
+enum { CADRE_REPLACED_MAX = 1024 };
 
 typedef struct {
     cadre_u64_map_t members; /* by incarnation */
@@ -120,7 +119,7 @@ typedef struct {
                                 how many died */
     uint64_t *died;          /* [worker_capacity]: incarnation of the last process that died there;
                                 0: none */
-    uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
+    uint64_t replaced[CADRE_REPLACED_MAX]; /* incarnations that were replaced, a ring */
     size_t replaced_at;
     uint64_t look_ms; /* no lease runs out before this time */
 } cadre_membership_t;
@@ -155,13 +154,14 @@ void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *m
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
 
 /* Excuses all members for `ms`, in which the coordinator itself stood still: counts each as heard
- * that much later, `now_ms` at the latest; a kept member has as long as before to be heard. */
+ * that much later, at `now_ms` at the latest; a kept member gets as much time as before to be
+ * heard. */
 void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
 
 /* Notes that a member was heard. */
 void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);
 
-/* Notes what a member that has joined was let in with. */
+/* Notes the protocol version and the key (its id) with which a member has joined. */
 void cadre_membership_note_terms(cadre_member_t *member, uint32_t protocol, uint64_t key);
 
 /* Notes that a HELLO of a worker was answered. */
@@ -183,7 +183,7 @@ void cadre_membership_ask_to_drain(cadre_member_t *worker);
 void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
 
 /* Returns the first member that has been silent for `lease_ms`, or NULL; marks suspect members on
- * the way. `due_ms` becomes when to look again. */
+ * the way. Sets `due_ms` to the time of the next look. */
 cadre_member_t *cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms,
                                          uint64_t lease_ms, uint64_t *due_ms);
 

@@ -15,8 +15,9 @@ cadre_rights_init(cadre_rights_t *self, const cadre_membership_t *membership,
     *self = (cadre_rights_t){.membership = membership, .effects = effects};
 }
 
-/* Returns CADRE_EREFUSED unless `from` is the name that `member` joined with, or, for a ps, that of
- * the data connection made to its shard. */
+/* Returns CADRE_EREFUSED unless `from` is the name that `member` joined with, or names its place.
+ * The two differ in a task that left its index open (CADRE_INDEX_ANY): over its data connection a
+ * ps speaks under the index of its place. */
 static int
 check_name(const cadre_member_t *member, const cadre_task_t *from)
 {

@@ -1,12 +1,13 @@
 /*
- * rights - whether a message is one that its sender may send, and the count of those that are not.
+ * rights - whether a message is one that its sender may send, and the count of messages that are
+ * not.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * Default deny: the table of rights (proto-schemas/messages.h, `senders`) says which roles may send
- * a type, and a member speaks under the name and the key that it joined with and no other. Without
- * the second half a task that joined as a worker could open another connection, call itself a ps
- * there, and have its own index taken for that of a shard.
+ * a type of message, and a member may speak only under the name and the key that it joined with.
+ * Without this second rule a task that joined as a worker could open another connection, call
+ * itself a ps there, and have its index taken for that of a shard.
  */
 #ifndef CADRE_COORDINATOR_CORE_MEMBERS_RIGHTS_H
 #define CADRE_COORDINATOR_CORE_MEMBERS_RIGHTS_H
@@ -21,28 +22,28 @@
  * message says of itself. */
 typedef struct {
     cadre_task_t task;
-    bool is_named; /* else the task is not known */
+    bool is_named; /* `task` is known; else the connection has no valid routing id */
     uint64_t key;  /* the id of its key (cadre_peer_key_t), 0: without keys */
 } cadre_sender_t;
 
 typedef struct {
     const cadre_membership_t *membership; /* borrowed, like the next one */
     cadre_effects_t *effects;
-    uint64_t dropped; /* messages that were malformed, or not their sender's to send */
-    uint64_t due_ms;  /* when the log may tell of them again */
+    uint64_t dropped; /* how many messages were malformed, or not their sender's to send */
+    uint64_t due_ms;  /* when dropped messages may be logged again */
 } cadre_rights_t;
 
 void cadre_rights_init(cadre_rights_t *self, const cadre_membership_t *membership,
                        cadre_effects_t *effects);
 
-/* Returns 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
- * the name and key that the member with its incarnation joined with. */
+/* Returns 0 when `from` may send `message`, by its role and by the name and key that the member
+ * with its incarnation joined with; else CADRE_EREFUSED. */
 int cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
                        const cadre_message_t *message);
 
-/* Counts messages that came and were dropped, because they were malformed or not their sender's to
- * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: of the last
- * one. */
+/* Counts messages that were dropped because they were malformed or not their sender's to send, and
+ * logs the count, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: sender and fault of the
+ * last one. */
 void cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre_sender_t *from,
                                const char *why);
 
