@@ -9,8 +9,10 @@
 #include "common/wire/codec.h"
 
 enum {
-    WANT_REST_MS = 900,      /* between answers to the same WANT: a worker asks each second, */
-    WANT_REST_MS_MAX = 8000, /* and what it asks for may wait in a slow connection */
+    /* First pause between answers to the same WANT, which a worker repeats each second. */
+    WANT_REST_MS = 900,
+    /* Longest such pause: the answer may still wait in a slow connection. */
+    WANT_REST_MS_MAX = 8000,
 };
 
 void
@@ -25,7 +27,7 @@ cadre_announcements_fini(cadre_announcements_t *self)
     cadre_definitions_fini(&self->definitions);
 }
 
-/* Writes as many records of a variable as its partitions take. */
+/* Appends as many records as the variable's partitions take. */
 void
 cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variable_t *variable)
 {
@@ -60,7 +62,7 @@ cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variab
     free(shards);
 }
 
-/* Sends the message that `entry` keeps: all workers get the same bytes. */
+/* Sends a worker the encoded message in `entry`: all workers get the same bytes. */
 static void
 send_kept(cadre_announcements_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
 {
@@ -133,13 +135,14 @@ cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
     }
 
     for (uint32_t i = 0; i < self->links.catalogue->dataset_count; i++) {
-        if (self->links.catalogue->datasets[i]->status == 0) { /* the others have failed */
+        /* Datasets that have failed are not sent. */
+        if (self->links.catalogue->datasets[i]->status == 0) {
             cadre_announcements_send_dataset(self, member, self->links.catalogue->datasets[i]);
         }
     }
 }
 
-/* Does what follows for every worker that is there. */
+/* Runs the following statement for every worker that is connected, as `member`. */
 #define FOR_EACH_WORKER(self, member)                                                              \
     for (uint32_t worker_ = 0; worker_ < (self)->links.members->worker_capacity; worker_++)        \
         if (((member) = (self)->links.members->workers[worker_]))
@@ -212,8 +215,9 @@ cadre_announcements_take_datasets_due(cadre_announcements_t *self)
     return due;
 }
 
-/* Answers a worker that has the first `known` records and asks for more. What follows may be on its
- * way, or lost: the same question is answered again after a pause only, a longer one each time. */
+/* Answers a worker that has the first `known` records and asks for more. The rest may be lost, or
+ * still be on its way: so the same question is answered again only after a pause, a longer one each
+ * time. */
 static void
 want_definitions(cadre_announcements_t *self, cadre_member_t *member, uint64_t known)
 {

@@ -8,7 +8,8 @@
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
 
-enum { HELD_NONE = 0 }; /* in a PULL: nothing of the partition is held, so all of it is sent */
+/* Version in a PULL: the sender holds none, so the whole partition is sent. */
+enum { HELD_NONE = 0 };
 
 void
 cadre_operations_init(cadre_operations_t *self, const cadre_operations_links_t *links)
@@ -34,7 +35,7 @@ end_one(cadre_operation_t *operation, int status, const char *text)
     }
 }
 
-/* Takes an answer that says no more than whether it was done. */
+/* Takes an answer that only says whether the request was carried out. */
 static void
 on_reply(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
@@ -89,7 +90,8 @@ cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variab
 
 /* --- read --- */
 
-/* Returns where a part begins in the whole value; of the number of parts: where that ends. */
+/* Returns the offset in bytes at which a part begins in the whole value; for `part` = number of
+ * parts, the size of the value. */
 static size_t
 part_offset(const cadre_variable_t *variable, uint64_t part)
 {
@@ -203,7 +205,8 @@ cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variab
             continue;
         }
 
-        /* A shard that is restored gets it again, at its place among the closures. */
+        /* Kept for a replay: a shard that is restored gets the assignment again, at its place among
+         * the closures. */
         cadre_replay_note_assign(self->links.replay, shard, self->links.begun->next_id, &message);
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_reply, operation, i);
     }
@@ -247,8 +250,9 @@ cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation
 
 /* --- retire and drop --- */
 
-/* Logs the answer of a shard that did not do what nobody waits for. A request that was given up
- * with its ps is no refusal: who restores the shard tells it what it has to know of variables. */
+/* Logs that a shard refused a request whose answer nobody waits for. A request that was given up
+ * because the ps was lost is no refusal: the restore tells the shard what it has to know of
+ * variables. */
 static void
 log_refusal(const cadre_operations_t *self, const char *event, uint64_t variable,
             const cadre_message_t *reply, int status)
@@ -278,7 +282,7 @@ on_dropped(void *context, uint64_t variable, const cadre_message_t *reply, int s
 void
 cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable)
 {
-    /* A cut that is open was made before, and holds it. */
+    /* A cut that is open now was made before the drop, and holds the variable. */
     const cadre_checkpoint_t *checkpoint = self->links.checkpoint;
     uint64_t last = cadre_checkpoint_has_open_cut(checkpoint) ? checkpoint->id : 0;
 

@@ -1,9 +1,10 @@
 /*
- * operations - what is done with values on shards: create, read, assign, count, retire, drop.
+ * operations - requests about variables and their values on shards: create, read, assign, count,
+ * retire, drop.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Each is one request per part of a variable, or per shard. What a call of the API waits for is a
+ * Each operation is one request per part of a variable, or per shard. A call of the API waits for a
  * `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
  * retire or drop a variable.
  */
@@ -25,8 +26,8 @@
 /* The requests that a call of the API has sent to shards. It lives with its caller, who fills in
  * `target` where it is used; zeroed memory has no requests. */
 typedef struct {
-    size_t pending; /* requests without an answer */
-    int status;     /* first failure */
+    size_t pending; /* how many requests are unanswered */
+    int status;     /* status of the first request that failed; 0: none has */
     char text[CADRE_TEXT_SIZE_MAX + 64];
     void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
     const cadre_variable_t *variable; /* read and assign: the variable */
@@ -34,7 +35,7 @@ typedef struct {
                                          0: none */
 } cadre_operation_t;
 
-/* What operations read, and whom they ask: all borrowed for their life. */
+/* The objects that operations read and call; borrowed for their life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_begun_t *begun;
@@ -52,18 +53,18 @@ typedef struct {
 
 void cadre_operations_init(cadre_operations_t *self, const cadre_operations_links_t *links);
 
-/* --- what a call waits for --- */
+/* --- operations that a call waits for --- */
 
-/* Asks the shards to create every part of `variable`. The operation may be of several variables, is
- * zeroed before the first, and ends when all are created. */
+/* Asks the shards to create every part of `variable`. One operation may serve several variables:
+ * the caller zeroes it before the first, and it ends when all are created. */
 void cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
                              cadre_operation_t *operation);
 
-/* Reads into operation->target, which has room for the variable. */
+/* Reads the variable's value into operation->target, which has room for it. */
 void cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable,
                            cadre_operation_t *operation);
 
-/* Assigns `bytes`, the whole value, which is copied. */
+/* Assigns `bytes`, a whole value of the variable, to it; the bytes are copied. */
 void cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variable,
                              cadre_assign_mode_t mode, const void *bytes,
                              cadre_operation_t *operation);
@@ -74,10 +75,10 @@ void cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_oper
 /* Gives an operation up: no answer will touch it any more. */
 void cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *operation);
 
-/* --- what nobody waits for --- */
+/* --- operations that nobody waits for --- */
 
-/* Sends RETIRE to the shards of a variable that was dropped: only earlier closures name it, and
- * which checkpoint is the last that holds it. */
+/* Sends RETIRE to the shards of a variable that was dropped: from now on only earlier closures name
+ * it. The message says which checkpoint is the last that holds the variable. */
 void cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable);
 
 /* Asks the shards to forget the parts of `variable` that they have, ahead of all later requests.

@@ -45,7 +45,8 @@ tell(cadre_resources_t *self, cadre_member_t *worker, const cadre_resource_t *re
     worker->resources_ms = self->links.effects->now_ms;
 }
 
-/* Tells a worker what it has not been told yet and may build beside everything else. */
+/* Tells a worker to build all resources that it was not told of and that are not suspect; not while
+ * it is alone with a trial. */
 static void
 tell_rest(cadre_resources_t *self, cadre_member_t *worker)
 {
@@ -72,7 +73,7 @@ cadre_resources_announce(cadre_resources_t *self)
     }
 }
 
-/* Whether a worker was told to build this and has not said yet that it has. */
+/* Returns whether a worker was told to build the resource and has not said yet that it has. */
 static bool
 builds(const cadre_member_t *worker, const cadre_resource_t *resource)
 {
@@ -85,7 +86,7 @@ cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker)
     for (uint32_t i = 0; i < self->links.catalogue->resource_count; i++) {
         const cadre_resource_t *resource = self->links.catalogue->resources[i];
         if (builds(worker, resource)) {
-            tell(self, worker, resource); /* the first may not have arrived */
+            tell(self, worker, resource); /* sent again: the first RESOURCE may not have arrived */
         }
     }
     tell_rest(self, worker);
@@ -119,7 +120,7 @@ cadre_resources_on_lack(cadre_resources_t *self, cadre_member_t *worker)
     }
 }
 
-/* Clears a resource that was suspect: everybody builds it again. */
+/* Ends the trial of a resource that is suspect no more: every worker builds it again. */
 static void
 clear(cadre_resources_t *self, cadre_resource_t *resource)
 {
@@ -209,6 +210,7 @@ cadre_resources_forgive(cadre_resources_t *self, uint64_t incarnation)
     }
 }
 
+/* Notes that a worker has built a resource, which clears it of all suspicion. */
 static void
 on_built(cadre_resources_t *self, cadre_member_t *worker, cadre_resource_t *resource)
 {
@@ -232,7 +234,7 @@ cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
     for (uint32_t i = 0; i < self->links.catalogue->resource_count; i++) {
         cadre_resource_t *resource = self->links.catalogue->resources[i];
         if (cadre_resource_set_has(&known, resource->id)) {
-            /* When it was here before, it was told then. */
+            /* The worker may know it from before it was lost: then it need not be told again. */
             cadre_resource_set_put(&worker->resources_told, resource->id);
         } else if (is_due && cadre_resource_set_has(&worker->resources_told, resource->id)) {
             tell(self, worker, resource);
@@ -243,12 +245,13 @@ cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
             on_built(self, worker, resource);
         }
     }
-    tell_rest(self, worker); /* what was announced while it was alone with a suspect */
+    tell_rest(self, worker); /* resources that were announced while it was alone with a suspect */
 }
 
 /* --- trials --- */
 
-/* Whether a suspect is tried before another one. */
+/* Returns whether the suspect `left` is tried before `right`: fewer deaths first, then the
+ * older. */
 static bool
 is_before(const cadre_resource_t *left, const cadre_resource_t *right)
 {
@@ -297,8 +300,8 @@ cadre_resources_find_user(const cadre_resources_t *self, const cadre_resource_t 
 bool
 cadre_resources_review_trial(cadre_resources_t *self, cadre_resource_t *resource)
 {
-    /* A build that waits for a shard which its worker does not reach would keep all others from
-     * theirs: it goes on there, and somebody else tries too. */
+    /* A build that waits for a shard which its worker does not reach would hold up the trial for
+     * ever. The build goes on there, but another worker tries, too. */
     const cadre_member_t *worker = cadre_membership_find(self->links.members, resource->trial);
     if (worker && !cadre_shard_set_is_empty(&worker->unreachable)) {
         end_trial(self, resource);
@@ -310,18 +313,18 @@ void
 cadre_resources_try(cadre_resources_t *self, cadre_resource_t *resource, cadre_member_t *worker)
 {
     if (cadre_resource_set_has(&worker->resources_told, resource->id)) {
-        tell_rest(self, worker); /* where it has been alone for long */
+        tell_rest(self, worker); /* it may have been alone for long enough */
         return;
     }
     if (worker->in_flight.count > 0) {
-        return; /* what it runs would be to blame as well */
+        return; /* its closures could be to blame for a death as well */
     }
 
     tell(self, worker, resource);
     worker->alone_until_ms = self->links.effects->now_ms + CADRE_ALONE_MS;
 }
 
-/* --- the end of one that kills --- */
+/* --- resources that kill their workers --- */
 
 const cadre_resource_t *
 cadre_resources_next_failed(const cadre_resources_t *self, const cadre_resource_t *last)

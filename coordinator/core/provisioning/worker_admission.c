@@ -18,7 +18,7 @@ cadre_worker_admission_init(cadre_worker_admission_t *self,
     *self = (cadre_worker_admission_t){.links = *links};
 }
 
-/* --- what workers say of a dataset --- */
+/* --- workers' answers about a dataset --- */
 
 /* Returns whether two workers could both open the dataset and found the same rows there. */
 static bool
@@ -29,8 +29,8 @@ is_same(const cadre_data_answer_t *left, const cadre_data_answer_t *right)
            left->info.label == right->info.label && left->info.classes == right->info.classes;
 }
 
-/* Returns what this worker has said of the dataset (DATASET_READY); NULL while it has not answered.
- * There is one answer for each process: one that was started again answers again. */
+/* Returns this worker's answer about the dataset (DATASET_READY); NULL while it has not answered.
+ * Answers are by incarnation: a process that was started again answers again. */
 static const cadre_data_answer_t *
 find_answer(const cadre_dataset_t *dataset, const cadre_member_t *worker)
 {
@@ -96,9 +96,9 @@ write_rows(const cadre_dataset_info_t *info, uint64_t hash, char text[128])
              info->features, hash);
 }
 
-/* Writes why a worker that answered so gets nothing that reads the dataset: it could not open its
- * files, or found other rows there than the job's. Returns that as a status, with which a closure
- * fails that no other worker can run either. */
+/* Writes why a worker with this answer gets no closure that reads the dataset: it could not open
+ * the files, or has other rows than the job's. Returns the status with which a closure fails if no
+ * other worker can run it either. */
 static int
 explain_refusal(const cadre_dataset_t *dataset, const cadre_data_answer_t *answer,
                 char why[CADRE_LACK_TEXT_SIZE])
@@ -134,6 +134,7 @@ log_lack(cadre_worker_admission_t *self, const cadre_member_t *worker, const cha
         worker->index, worker->process, kind, name, why);
 }
 
+/* Notes and logs, once, that a worker lacks a function. */
 static void
 lack_function(cadre_worker_admission_t *self, cadre_member_t *worker, uint32_t function)
 {
@@ -205,6 +206,7 @@ cadre_worker_admission_lack(const cadre_worker_admission_t *self, const cadre_me
 
 /* --- which rows are the job's --- */
 
+/* Notes and logs that a worker gets no closures that read the dataset. */
 static void
 refuse_data(cadre_worker_admission_t *self, cadre_member_t *worker, const cadre_dataset_t *dataset,
             const cadre_data_answer_t *answer)
@@ -216,7 +218,7 @@ refuse_data(cadre_worker_admission_t *self, cadre_member_t *worker, const cadre_
     log_lack(self, worker, "dataset", dataset->name, why);
 }
 
-/* Admits a worker that has opened the dataset to it, or refuses it, by the rows of the job. */
+/* Admits a worker to a dataset that it has opened, if its rows are the job's; else refuses it. */
 static void
 judge(cadre_worker_admission_t *self, cadre_member_t *worker, const cadre_dataset_t *dataset,
       const cadre_data_answer_t *answer)
@@ -240,7 +242,7 @@ votes(const cadre_dataset_t *dataset, const cadre_data_answer_t *answer)
     return count;
 }
 
-/* Makes the rows of this answer the job's, and judges all who have answered by them. */
+/* Makes the rows of this answer the job's, and judges all workers that have answered by them. */
 static void
 choose(cadre_worker_admission_t *self, cadre_dataset_t *dataset, const cadre_data_answer_t *chosen)
 {
@@ -262,7 +264,7 @@ choose(cadre_worker_admission_t *self, cadre_dataset_t *dataset, const cadre_dat
     }
 }
 
-/* Gives the dataset up, as the first worker says: nobody can open it. */
+/* Marks the dataset as failed with the error of the first answer: no worker can open it. */
 static void
 give_data_up(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
 {
@@ -290,7 +292,8 @@ have_all_answered(const cadre_worker_admission_t *self, const cadre_dataset_t *d
     return true;
 }
 
-/* Returns the answer that most agree with, the first of several; NULL: nobody could open it. */
+/* Returns the answer that most workers agree with, the first of several such; NULL when no worker
+ * could open the dataset. */
 static const cadre_data_answer_t *
 find_best(const cadre_dataset_t *dataset)
 {
@@ -304,7 +307,8 @@ find_best(const cadre_dataset_t *dataset)
     return best;
 }
 
-/* Decides what the dataset is once all have answered, or it is late. */
+/* Decides which rows of the dataset are the job's once all workers have answered, or
+ * CADRE_UNSERVED_MS after the first answer. */
 static void
 decide(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
 {
@@ -320,7 +324,7 @@ decide(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
     const cadre_data_answer_t *best = find_best(dataset);
     if (best) {
         choose(self, dataset, best);
-    } else if (have_all && is_late) { /* until then a worker that can open it may join */
+    } else if (have_all && is_late) { /* before that a worker that can open it may join */
         give_data_up(self, dataset);
     }
 }
@@ -346,7 +350,7 @@ cadre_worker_admission_on_dataset(cadre_worker_admission_t *self, cadre_member_t
     }
     cadre_dataset_t *dataset = self->links.catalogue->datasets[ready->id - 1];
     if (has_failed(dataset) || find_answer(dataset, worker)) {
-        return; /* decided for good, or said before */
+        return; /* the dataset has failed for good, or the worker has answered before */
     }
 
     const cadre_data_answer_t *answer = add_answer(self, dataset, worker, ready);
@@ -362,7 +366,7 @@ cadre_worker_admission_on_dataset(cadre_worker_admission_t *self, cadre_member_t
     }
 }
 
-/* Sends the dataset to all who have not answered for it. */
+/* Sends the dataset to all workers that have not answered about it. */
 static void
 ask_again(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
 {
@@ -408,8 +412,8 @@ cadre_worker_admission_on_lost(cadre_worker_admission_t *self, const cadre_membe
 
 /* --- closures that no worker can run --- */
 
-/* Returns why this worker will never run a closure with these needs, as a status and a text; 0 when
- * it has what is needed, or may come to have it. */
+/* Returns why this worker will never run a closure with these needs, as a status and in `why`; 0
+ * when it can run the closure, or may be able to later. */
 static int
 never_runs(const cadre_worker_admission_t *self, const cadre_member_t *worker,
            const cadre_needs_t *needs, char why[CADRE_LACK_TEXT_SIZE])
@@ -443,16 +447,16 @@ never_runs(const cadre_worker_admission_t *self, const cadre_member_t *worker,
     return 0;
 }
 
-/* Returns whether worker number `index` is there and may run closures with this tag: the index of
- * the only worker that may, or CADRE_TAG_NONE. */
+/* Returns whether worker number `index` is connected, does not leave, and may run closures with
+ * this tag. */
 static bool
 is_for(const cadre_worker_admission_t *self, uint32_t index, uint32_t tag)
 {
     return is_there(self->links.members->workers[index]) && (tag == CADRE_TAG_NONE || tag == index);
 }
 
-/* Returns whether workers that `tag` allows are there, and none of them has what a closure with
- * these needs, nor will have it. */
+/* Returns whether no worker will ever run a closure with these needs, of those that `tag` allows.
+ * False if no such worker is connected: then one may still join. */
 static bool
 is_unserved(const void *context, const cadre_needs_t *needs, uint32_t tag)
 {
@@ -471,7 +475,8 @@ is_unserved(const void *context, const cadre_needs_t *needs, uint32_t tag)
     return found;
 }
 
-/* Returns who may run the closure: a kept one whose worker has gone is anybody's. */
+/* Returns the tag of the closure, or CADRE_TAG_NONE for a kept closure whose worker has gone: any
+ * worker may run that one again. */
 static uint32_t
 tag_of(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
 {
@@ -481,8 +486,8 @@ tag_of(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
     return closure->kept && is_gone ? CADRE_TAG_NONE : closure->tag;
 }
 
-/* Returns why no worker runs the closure, by the first one that does not, as a status and this
- * thread's error text. */
+/* Returns why no worker can run the closure, as a status and this thread's error text, which names
+ * the first worker's reason. */
 static int
 explain(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
 {
@@ -510,7 +515,7 @@ explain(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
 cadre_closure_t *
 cadre_worker_admission_find_unserved_again(cadre_worker_admission_t *self, int *status)
 {
-    /* Only the first: nothing behind it ends before it does. */
+    /* Only the first closure is looked at: those behind it cannot end before it does. */
     cadre_closure_t *closure = cadre_closure_log_first(&self->links.replay->redo);
     const cadre_needs_t needs = closure ? cadre_closure_needs(closure) : (cadre_needs_t){0};
     if (!closure || !is_unserved(self, &needs, tag_of(self, closure))) {
@@ -549,7 +554,8 @@ cadre_worker_admission_take_due(cadre_worker_admission_t *self)
     }
 
     self->due_ms = self->links.effects->now_ms + LOOK_MS;
-    self->unserved = self->lacks > 0; /* if not, this look is the last: no time goes on */
+    /* If no worker lacks anything, this look is the last: it resets the waiting times. */
+    self->unserved = self->lacks > 0;
     return true;
 }
 
