@@ -96,7 +96,7 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     *self = (cadre_catalogue_t){0};
 }
 
-/* In ASCII, whatever the program's locale calls a letter. */
+/* Returns whether `c` is an ASCII letter or digit, whatever the program's locale calls a letter. */
 static bool
 is_alphanumeric(char c)
 {
@@ -126,8 +126,8 @@ cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
     return cadre_name_map_get(&self->variable_names, name);
 }
 
-/* Sets and checks a new variable's initializer, with the job's seed or its own, and its optimizer.
- */
+/* Sets and checks a new variable's initializer and optimizer. The seed is its own, or made of the
+ * job's seed and the name. */
 static int
 set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
           const cadre_variable_options_t *options)
@@ -159,8 +159,8 @@ part_size_bytes(const cadre_variable_t *variable, uint32_t part)
            (uint64_t)cadre_split_rows(variable->rows, variable->partitions, part);
 }
 
-/* Cuts a new variable into partitions and chooses the shard of each; with `colocate_with` it is a
- * single one, on the shard of that variable's first. */
+/* Cuts a new variable into partitions and chooses the shard of each. With `colocate_with` there is
+ * a single partition, on the shard of that variable's first. */
 static int
 place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_options_t *options)
 {

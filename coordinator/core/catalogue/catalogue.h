@@ -1,5 +1,6 @@
 /*
- * catalogue - what the job has: variables and where their parts live, functions, datasets.
+ * catalogue - what exists in the job: variables and the shards of their parts, functions, datasets,
+ * resources.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock; the public handles are
  * pointers to its entries, whose defining fields never change once they are there.
@@ -26,11 +27,12 @@
 #include "coordinator/core/closures/closure.h"
 
 struct cadre_variable {
-    cadre_coordinator_t *coordinator; /* for the public calls; NULL in the simulation */
+    /* Whose public calls take this handle; NULL in the simulation. */
+    cadre_coordinator_t *coordinator;
     uint32_t id;
     char *name;
     cadre_dtype_t dtype;
-    cadre_dtype_t wire; /* between workers and ps */
+    cadre_dtype_t wire; /* type of its elements on the wire between workers and ps */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t rows; /* shape[0]; 1 for a scalar */
@@ -39,8 +41,8 @@ struct cadre_variable {
     cadre_optimizer_spec_t optimizer;
     uint32_t partitions;
     uint16_t *shards; /* [partitions] */
-    bool created;     /* exists on its shards */
-    bool again;       /* its name was another's before, which was dropped */
+    bool created;     /* all its shards have created it */
+    bool again;       /* a variable of the same name was dropped before */
     uint64_t dropped; /* number of its drop (drops.h); 0: it was not dropped */
 };
 
@@ -50,18 +52,19 @@ struct cadre_function {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
-    bool may_push;             /* its closures may push updates */
-    cadre_chunk_t *program;    /* encoded; NULL for a native function */
-    cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: of announcements */
+    bool may_push;          /* its closures may push updates */
+    cadre_chunk_t *program; /* encoded; NULL for a native function */
+    /* The encoded FUNCTION message, empty before it is first sent; written by announcements. */
+    cadre_outbox_entry_t told;
 };
 
-/* What a worker says of a dataset. */
+/* A worker's answer about a dataset. */
 typedef struct {
-    uint64_t worker; /* incarnation */
+    uint64_t worker; /* incarnation of the worker */
     int status;
-    char *text; /* why it could not be opened */
+    char *text; /* why the worker could not open it */
     cadre_dataset_info_t info;
-    uint64_t hash; /* of the content of all rows */
+    uint64_t hash; /* hash of the content of all rows */
 } cadre_data_answer_t;
 
 struct cadre_dataset {
@@ -69,19 +72,22 @@ struct cadre_dataset {
     uint32_t id;
     char *name;
     char *description;
-    cadre_outbox_entry_t told; /* the DATASET, once it was sent: of announcements */
+    /* The encoded DATASET message, empty before it is first sent; written by announcements. */
+    cadre_outbox_entry_t told;
 
-    /* What workers say of it and what it therefore is: kept by worker_admission. */
-    cadre_data_answer_t *answers; /* of the workers that are there, in the order they came */
+    /* Workers' answers about it, and what was decided by them; written by worker_admission. */
+    /* Answers of the connected workers, in the order in which they came. */
+    cadre_data_answer_t *answers;
     uint32_t answer_count;
-    uint64_t answered_ms; /* when the first of all came; 0: none has */
-    bool opened;          /* decided: which rows the job has, or that nobody can open it */
+    uint64_t answered_ms; /* when the first answer of all came; 0: none has */
+    /* It is decided which rows the job has, or that no worker can open the dataset. */
+    bool opened;
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_dataset_info_t info;
     uint64_t hash;
 
-    /* The epoch being handed out: kept by the API. */
+    /* The epoch whose batches are being handed out; written by the API. */
     uint64_t order;
     int64_t next;
     int64_t batch_size;
@@ -93,23 +99,27 @@ struct cadre_resource {
     uint32_t id;
     char *name;
     uint64_t seed;
-    cadre_closure_t *call; /* function, variables, arguments: never in a queue */
+    /* Function, variables and arguments that build it; never put into a queue. */
+    cadre_closure_t *call;
 
-    /* Whether it kills those who build it: kept by resources. */
+    /* Whether it kills the workers that build it; written by resources. */
     cadre_suspicion_t suspicion;
     uint64_t trial; /* incarnation of the worker that tries it, as dispatch/trials chose; 0: none */
-    char *error;    /* why it has failed, for good and everywhere; NULL: it has not */
+    char *error;    /* why it has failed on all workers for good; NULL: it has not */
 };
 
 typedef struct {
     cadre_placement_t placement;
-    uint64_t seed;                /* of the job */
-    cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
+    uint64_t seed; /* seed of the job */
+    /* [variable_count], by id - 1; &vacant where the variable is gone. */
+    cadre_variable_t **variables;
     uint32_t variable_count;
-    uint32_t creating;               /* the newest of them, that are not yet there on all shards */
-    cadre_name_map_t variable_names; /* of those that are there */
-    cadre_name_map_t dropped_names;  /* that variables had which were dropped; to the name */
-    cadre_variable_t vacant;         /* without a name, parts or an id, and not created */
+    /* How many of the newest variables are not created on all shards yet. */
+    uint32_t creating;
+    cadre_name_map_t variable_names; /* name to variable, of those that are not dropped */
+    cadre_name_map_t dropped_names;  /* names of variables that were dropped; each maps to itself */
+    /* Stands for every vacant id: has no name, no parts and no id, and is not created. */
+    cadre_variable_t vacant;
     cadre_function_t **functions;
     uint32_t function_count;
     cadre_dataset_t **datasets;
@@ -122,45 +132,45 @@ void cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool ro
                           uint64_t seed);
 void cadre_catalogue_fini(cadre_catalogue_t *self);
 
-/* CADRE_EINVALID unless 1 to CADRE_NAME_SIZE_MAX characters of [A-Za-z0-9._-], a letter or digit
- * first; `what` goes into the text. */
+/* Returns CADRE_EINVALID unless the name has 1 to CADRE_NAME_SIZE_MAX characters of [A-Za-z0-9._-],
+ * a letter or digit first. `what` ("variable") goes into the error text. */
 int cadre_name_check(const char *what, const char *name);
 
-/* The newest variable is being created on the shards; it has been, or will not be. */
+/* Note that the newest variable is being created on the shards; that its creation has ended, well
+ * or not. */
 void cadre_catalogue_begin_creation(cadre_catalogue_t *self);
 void cadre_catalogue_end_creation(cadre_catalogue_t *self);
 
-/* Returns how many variables, the oldest ones, are not being created. */
+/* Returns how many variables, counted from the oldest, are not being created any more. */
 uint32_t cadre_catalogue_whole_count(const cadre_catalogue_t *self);
 
-/* Adds a variable with its parts placed, not yet created on the shards. CADRE_EEXISTS,
- * CADRE_EINVALID, CADRE_EDTYPE, CADRE_ENOTFOUND for an unknown initializer or optimizer. */
+/* Adds a variable and chooses the shards of its parts; the shards are not asked to create it yet.
+ * CADRE_EEXISTS for a name in use, CADRE_EINVALID and CADRE_EDTYPE for options that do not fit,
+ * CADRE_ENOTFOUND for an unknown initializer or optimizer. */
 int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
                                  const cadre_tensor_t *like,
                                  const cadre_variable_options_t *options,
                                  cadre_variable_t **variable);
 
-/* Takes a variable out and ends it: its name and its share of the shards are free, its place is
- * vacant. */
+/* Frees a variable: its name and its share of the shards' load are free, its id is vacant. */
 void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);
 
-/* Frees the name of a variable that is being dropped, for another one. */
+/* Makes the name of a variable that is being dropped free for another variable. */
 void cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *variable);
 
-/* Returns whether a variable of this name was dropped, and the name was free since. */
+/* Returns whether a variable of this name was ever dropped, so that the name was free. */
 bool cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name);
 
-/* Returns whether one of its parts lives on `shard`. */
+/* Returns whether a part of the variable lives on `shard`. */
 bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);
 
-/* Returns whether no variable has this id any more, which was one's. */
+/* Returns whether the variable with this id is gone. */
 bool cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id);
 
 cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);
 
-/* Adds a function, or finds the one with the same kind, name and hash. `like` gives those and the
- * program, of which a reference is taken where it is new: then `*is_new` is true. CADRE_EINVALID
- * for a bad name. */
+/* Adds a function like `like`, or finds the one with the same kind, name and hash. `*is_new` is
+ * true if it was added; then a reference to the program is taken. CADRE_EINVALID for a bad name. */
 int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
                                  cadre_function_t **function, bool *is_new);
 
@@ -172,15 +182,17 @@ int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const
 int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
                                  cadre_closure_t **call_p, cadre_resource_t **resource);
 
-/* The CREATE of one part; lists are borrowed from the variable. `shape` is room for them. */
+/* Returns the message CREATE for one part. Its lists are borrowed from the variable and from
+ * `shape`, which the caller provides. */
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
                                                uint64_t shape[CADRE_RANK_MAX]);
 
-/* Whether a worker with these abilities can build it: does not lack its function. */
+/* Returns whether a worker with these abilities can build the resource: it does not lack the
+ * function. */
 bool cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities);
 
-/* Whether a worker that was told to build `told`, and has these abilities, has not said yet that it
- * has built this one; one that it cannot build does not count. */
+/* Returns whether a worker that was told to build the resources `told`, and has these abilities,
+ * can build this resource but has not said yet that it has. */
 bool cadre_resource_is_under_way(const cadre_resource_t *self, const cadre_resource_set_t *told,
                                  const cadre_abilities_t *abilities);
 

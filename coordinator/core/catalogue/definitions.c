@@ -73,9 +73,9 @@ cadre_definitions_add(cadre_definitions_t *self, const cadre_message_t *variable
     cadre_chunk_unref(&header);
 }
 
-/* --- sending it --- */
+/* --- sending the log --- */
 
-/* Returns where record number `skipped` of a page begins. */
+/* Returns the offset in the page's bytes at which the record after the first `skipped` begins. */
 static size_t
 record_offset(const cadre_definitions_page_t *page, uint64_t skipped)
 {
@@ -88,7 +88,8 @@ record_offset(const cadre_definitions_page_t *page, uint64_t skipped)
     return at;
 }
 
-/* Encodes the page's records after its first `skipped`, as a message to nobody in particular. */
+/* Encodes the page's records after its first `skipped` as a message; the receiver is filled in
+ * later. */
 static cadre_outbox_entry_t
 encode(const cadre_definitions_page_t *page, uint64_t skipped, const cadre_message_t *sender)
 {
@@ -105,9 +106,10 @@ encode(const cadre_definitions_page_t *page, uint64_t skipped, const cadre_messa
     return entry;
 }
 
-/* Returns the message with the page's records after its first `skipped`, from the few that are kept
- * (mostly others of this turn lack the same), or encoded in place of the one kept for longest. It
- * counts the records, so one of a page that has grown since is not taken for it. */
+/* Returns the message with the page's records after its first `skipped`: one of the few that are
+ * kept, as other workers lacked the same a moment ago, or a new one in place of the oldest. A kept
+ * message is recognised by its first record and count, so that of a page that has grown since is
+ * not used. */
 static cadre_outbox_entry_t *
 message_of_part(cadre_definitions_t *self, const cadre_definitions_page_t *page, uint64_t skipped,
                 const cadre_message_t *sender)
@@ -128,12 +130,13 @@ message_of_part(cadre_definitions_t *self, const cadre_definitions_page_t *page,
     return &part->message;
 }
 
-/* Returns the message with what a worker that has the first `known` records lacks of a page. */
+/* Returns the message with the records of a page that a worker with the first `known` records
+ * lacks. */
 static cadre_outbox_entry_t *
 message_of_page(cadre_definitions_t *self, cadre_definitions_page_t *page, uint64_t known,
                 const cadre_message_t *sender)
 {
-    /* What is sent of a page that still grows must not be kept as the whole of it. */
+    /* The message of a page that still grows must not be cached as that of the whole page. */
     uint64_t skipped = known > page->first ? known - page->first : 0;
     if (skipped > 0 || !is_full(page)) {
         return message_of_part(self, page, skipped, sender);

@@ -14,7 +14,8 @@ at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-/* Parts per axis as the caller gives them. */
+/* Checks the number of parts for each axis as the caller of the API gives them
+ * (CADRE_PARTITION_GIVEN). */
 static int
 check_given(const int64_t *parts, int count, const int64_t *shape, int rank)
 {
