@@ -1,7 +1,7 @@
 /*
  * core_options - the options of the coordinator's core.
  *
- * Owner:   plain data; the core keeps a copy, which its objects read.
+ * Owner:   plain data; the core keeps a copy, which its classes read.
  * Thread:  under the coordinator's lock.
  */
 #ifndef CADRE_COORDINATOR_CORE_EFFECTS_CORE_OPTIONS_H
@@ -14,25 +14,27 @@
 #include <cadre/coordinator.h>
 
 typedef struct {
-    uint64_t incarnation;  /* random, of this process */
-    uint64_t epoch;        /* of the session: random, also after a resume, so that what tasks say of
-                              any other session is known by it; at least 1 */
+    uint64_t incarnation; /* random number of this process */
+    /* Random number of the session, new after a resume, too, so that messages of another session
+     * are recognised by it; at least 1. */
+    uint64_t epoch;
     const char *transport; /* "curve", "plain" or "insecure", for people; NULL: plain */
-    const char *job;       /* borrowed for the life of the core, like the next one */
-    const char *build;     /* this release, for people whose task is of another one */
+    const char *job;       /* name of the job; borrowed for the life of the core, like `build` */
+    const char *build;     /* name of this release, for the error when a task is of another one */
     uint32_t ps_count;
-    uint32_t workers_max;    /* that there are descriptors for; 0: as many as may join, */
-    const char *workers_why; /* and what to do about it, borrowed */
+    uint32_t workers_max; /* how many workers there are file descriptors for; 0: no limit */
+    /* Why there are no more and what to do about it, for the error; borrowed. */
+    const char *workers_why;
     uint64_t seed;
     size_t queue_capacity;
     uint64_t lease_ms;
-    uint64_t deadline_ms; /* of a closure that has none of its own; 0: none */
+    uint64_t deadline_ms; /* deadline of a closure that has none of its own; 0: none */
     uint64_t heartbeat_ms;
     uint64_t resend_ms;
     uint64_t ps_timeout_ms;
     cadre_recovery_t recovery;
     cadre_consistency_t consistency;
-    uint32_t step_closures; /* at least 1 */
+    uint32_t step_closures; /* closures of a synchronous step, at least 1 */
     uint32_t staleness_bound;
     uint32_t backup_attempts; /* closures that may have a second attempt at a time; 0: none */
     bool round_robin;

@@ -33,7 +33,7 @@ cadre_effects_set_time(cadre_effects_t *self, uint64_t now_ms)
     self->now_ms = now_ms;
 }
 
-/* --- what objects do --- */
+/* --- called by the classes of the core, to emit output --- */
 
 cadre_message_t
 cadre_effects_message(const cadre_effects_t *self, cadre_message_type_t type)
@@ -104,7 +104,7 @@ cadre_effects_note_progress(cadre_effects_t *self)
     self->progress = true;
 }
 
-/* --- what the shell takes --- */
+/* --- called by the shell, to take the output --- */
 
 bool
 cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect)

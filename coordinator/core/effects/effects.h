@@ -1,12 +1,13 @@
 /*
- * effects - what the objects of the core answer with in a turn: messages, log lines, orders.
+ * effects - the output of the core in a turn: messages, log lines, orders to the shell.
  *
  * Owner:   the coordinator core.
  * Thread:  under the coordinator's lock.
  *
- * It stands below all others, so that each can answer without knowing who carries it out: messages
- * wait in the outbox, effects for the shell, and `progress` says that a caller may find what it
- * waits for. The time of the turn is here, too: every line and deadline is judged by the same.
+ * All classes of the core use it, and it knows none of them, so that a class needs not know who
+ * carries out its output. Messages wait in the outbox, effects wait for the shell, and `progress`
+ * says that something changed which a call of the API may wait for. The time of the turn is here,
+ * too, so that all classes judge deadlines by the same time.
  */
 #ifndef CADRE_COORDINATOR_CORE_EFFECTS_EFFECTS_H
 #define CADRE_COORDINATOR_CORE_EFFECTS_EFFECTS_H
@@ -21,9 +22,10 @@
 #include "coordinator/core/effects/store_order.h"
 
 typedef enum {
-    CADRE_EFFECT_SHARD_MOVED, /* `shard`: connect to `text`, which is `incarnation` */
-    CADRE_EFFECT_LOG,         /* `level`, `name`, `text` */
-    CADRE_EFFECT_STORE,       /* `store`: what the store is to do */
+    /* Connect to the ps of `shard` at address `text`, whose incarnation is `incarnation`. */
+    CADRE_EFFECT_SHARD_MOVED,
+    CADRE_EFFECT_LOG,   /* write a log line: `level`, event `name`, fields `text` */
+    CADRE_EFFECT_STORE, /* give the store the order `store` */
 } cadre_effect_kind_t;
 
 typedef struct {
@@ -37,17 +39,17 @@ typedef struct {
 } cadre_effect_t;
 
 typedef struct {
-    uint64_t
-        incarnation; /* of the coordinator, and the epoch of its session: what it sends says so */
-    uint64_t epoch;
-    uint64_t now_ms; /* of the turn under way */
-    bool progress;   /* something ended or changed that a caller may wait for */
+    uint64_t incarnation; /* of the coordinator; every message that it sends carries it */
+    uint64_t epoch;       /* of its session; every message that it sends carries it */
+    uint64_t now_ms;      /* time of the turn under way */
+    bool progress;        /* something ended or changed that a caller may wait for */
     cadre_outbox_t outbox;
-    cadre_effect_t *items; /* for the shell: [count] from `first` on */
+    cadre_effect_t *items; /* effects for the shell: [count] from `first` on */
     size_t first;
     size_t count;
     size_t capacity;
-    cadre_results_t **ended; /* for the API: [ended_count] from `ended_first` on */
+    /* Results of ended closures, for futures: [ended_count] from `ended_first` on. */
+    cadre_results_t **ended;
     size_t ended_first;
     size_t ended_count;
     size_t ended_capacity;
@@ -58,10 +60,10 @@ void cadre_effects_init(cadre_effects_t *self, uint64_t incarnation, uint64_t ep
                         uint64_t now_ms);
 void cadre_effects_fini(cadre_effects_t *self);
 
-/* Begins a turn. */
+/* Begins a turn: sets its time. */
 void cadre_effects_set_time(cadre_effects_t *self, uint64_t now_ms);
 
-/* --- what objects do --- */
+/* --- called by the classes of the core, to emit output --- */
 
 /* Returns an empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_effects_message(const cadre_effects_t *self, cadre_message_type_t type);
@@ -71,26 +73,29 @@ void cadre_effects_send(cadre_effects_t *self, const cadre_task_t *to, cadre_mes
 
 void cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect);
 
-/* Has a future told that its closure has ended; shares the results, which know it. */
+/* Lets the future of these results be told that its closure has ended; adds a reference to the
+ * results. */
 void cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results);
 
-/* Emits a line of the log, as far as the budget of its name goes. `name` is a literal. */
+/* Emits a log line, unless there were too many of this event (log_budget.h). `name` is a
+ * literal. */
 void cadre_effects_log(cadre_effects_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Logs how many lines were left out, where it is time to. */
+/* Logs how many log lines were left out, when it is time to. */
 void cadre_effects_tell_held_lines(cadre_effects_t *self);
 
-/* Notes that something ended or changed that a caller may wait for. */
+/* Notes that something ended or changed which a call of the API may wait for. */
 void cadre_effects_note_progress(cadre_effects_t *self);
 
-/* --- what the shell takes --- */
+/* --- called by the shell, to take the output --- */
 
 /* Takes the oldest effect; false when there is none. */
 bool cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect);
 
-/* Takes the results of a closure that has ended, in the order of ends, with a reference; NULL:
- * there are no more. To be done before the lock is let go: whoever waits looks then. */
+/* Takes the results of a closure that has ended, in the order of ends, with a reference; NULL when
+ * there are no more. Called until then before the lock is released: calls that wait look at their
+ * futures next. */
 cadre_results_t *cadre_effects_take_ended(cadre_effects_t *self);
 
 /* Returns whether there was progress since the last call. */

@@ -4,7 +4,8 @@
 
 #include "common/base/limits.h"
 
-/* Its entry; NULL when there is no room for another one. */
+/* Returns the entry of an event, which is added if need be; NULL when there is no room for another
+ * one. */
 static cadre_log_spent_t *
 find(cadre_log_budget_t *self, const char *event)
 {

@@ -1,12 +1,12 @@
 /*
- * log_budget - how many lines the log may have of each event, whatever peers do to cause them.
+ * log_budget - limits the log lines of each event, whatever peers do to cause them.
  *
  * Owner:   the coordinator's core.
  * Thread:  its owner's.
  *
- * Each event has CADRE_LOG_BURST lines at once, enough for all tasks of a large job to join, and
- * then one each CADRE_LOG_INTERVAL_MS. The others are counted, and told of in one line now and then
- * (the generic cell rate algorithm: ITU-T I.371, annex A).
+ * An event may have CADRE_LOG_BURST lines at once, enough for all tasks of a large job to join, and
+ * then one each CADRE_LOG_INTERVAL_MS. Further lines are only counted, and the count is logged now
+ * and then (the generic cell rate algorithm: ITU-T I.371, annex A).
  */
 #ifndef CADRE_COORDINATOR_CORE_EFFECTS_LOG_BUDGET_H
 #define CADRE_COORDINATOR_CORE_EFFECTS_LOG_BUDGET_H
@@ -18,27 +18,27 @@
 enum {
     CADRE_LOG_BURST = 4096,
     CADRE_LOG_INTERVAL_MS = 1000,
-    CADRE_LOG_EVENTS_MAX = 128, /* more than the core has; of further ones every line is let pass */
+    CADRE_LOG_EVENTS_MAX = 128, /* more than the core has; an event beyond them has no limit */
 };
 
 typedef struct {
-    const char *event;    /* a literal */
-    uint64_t spent_ms;    /* when its lines so far would be used up at one per interval */
-    uint64_t held;        /* lines that were left out */
-    uint64_t tell_due_ms; /* when to tell how many */
+    const char *event;    /* name of the event, a literal */
+    uint64_t spent_ms;    /* when its lines so far would end if there were one per interval */
+    uint64_t held;        /* lines left out since the last count was logged */
+    uint64_t tell_due_ms; /* when to log that count */
 } cadre_log_spent_t;
 
-/* Zeroed at its start; nothing to be ended. */
+/* Zeroed memory is a fresh budget; nothing has to be freed. */
 typedef struct {
     cadre_log_spent_t events[CADRE_LOG_EVENTS_MAX];
     size_t count;
 } cadre_log_budget_t;
 
-/* Whether a line of `event` may be written now; it is counted, one way or the other. */
+/* Returns whether a line of `event` may be written now, and counts it as written or as left out. */
 bool cadre_log_budget_take(cadre_log_budget_t *self, const char *event, uint64_t now_ms);
 
-/* An event of which lines were left out and it is time to say so, once each CADRE_DROPPED_LOG_MS:
- * how many since the last time. NULL: none. */
+/* Returns an event of which lines were left out, if it is time to log that (once each
+ * CADRE_DROPPED_LOG_MS), and in `held` how many since the last time. NULL when there is none. */
 const char *cadre_log_budget_tell(cadre_log_budget_t *self, uint64_t now_ms, uint64_t *held);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * store_order - what the core asks of the store, and what that answers.
+ * store_order - orders of the core to the store, which writes checkpoints to disk, and its answers.
  *
  * Owner:   plain data: an order is the event's that carries it, an answer its caller's.
  * Thread:  any; both are handed over whole.
@@ -13,10 +13,11 @@ struct cadre_manifest;
 
 typedef enum {
     CADRE_STORE_OPEN,   /* begin a draft; answer with id and path */
-    CADRE_STORE_COMMIT, /* manifest from the core's catalogue, `shards` and `progress`; rename */
+    CADRE_STORE_COMMIT, /* write the manifest and rename the draft; answer with the path */
     CADRE_STORE_ABORT,  /* remove the draft */
-    CADRE_STORE_RETAIN, /* a commit was taken: older checkpoints may go, but none from `checkpoint`
-                           on, with which a shard may have to begin; no answer */
+    /* Delete checkpoints older than `checkpoint`; from that one on, a shard may have to be restored
+     * from them; no answer. */
+    CADRE_STORE_RETAIN,
 } cadre_store_order_kind_t;
 
 typedef struct {
@@ -29,8 +30,8 @@ typedef struct {
     cadre_store_order_kind_t kind;
     uint64_t checkpoint;
     int status;
-    const char
-        *text; /* the failure, or the path: of the draft (OPEN), of the checkpoint (COMMIT) */
+    /* Why it failed; else the path of the draft (OPEN) or of the checkpoint (COMMIT). */
+    const char *text;
 } cadre_store_answer_t;
 
 #endif
