@@ -14,8 +14,8 @@
 
 /* --- how closures end --- */
 
-/* Takes a closure that has ended out of everything: one that pushed updates is kept for a replay,
- * any other is freed. */
+/* Takes a closure that has ended out of all lists and counters. It is kept for a replay if it
+ * pushed updates, else freed. */
 static void
 retire(cadre_core_t *self, cadre_closure_t *closure)
 {
@@ -47,8 +47,8 @@ retire(cadre_core_t *self, cadre_closure_t *closure)
     cadre_closure_destroy(&closure);
 }
 
-/* Carries out the ends of closures. Called after whatever may end some, before anybody looks
- * whether they are begun still. */
+/* Retires the closures that have ended. Called after each call that may end closures, before any
+ * code asks which closures are begun and not ended. */
 static void
 carry_out_ends(cadre_core_t *self)
 {
@@ -126,7 +126,7 @@ init_dispatch(cadre_core_t *self)
                                                                 .effects = &self->effects});
 }
 
-/* Links who chooses workers, and who watches what they run. */
+/* Links the objects that choose workers for closures, and watch the closures that run. */
 static void
 init_choices(cadre_core_t *self)
 {
@@ -172,7 +172,7 @@ init_choices(cadre_core_t *self)
                                       .overruns = &self->overruns};
 }
 
-/* Links who says what workers have, and what they lack. */
+/* Links the objects that know what workers have, and what they lack. */
 static void
 init_admission(cadre_core_t *self)
 {
@@ -308,7 +308,7 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     cadre_checkpoint_resume(&self->checkpoint, path);
 }
 
-/* --- how variables go --- */
+/* --- dropping variables --- */
 
 uint64_t
 cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable)
@@ -318,7 +318,8 @@ cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable)
     return number;
 }
 
-/* Nothing that is new names the variable from here on. */
+/* Carries out that a drop has retired: no new closure names the variable, its name is free, and
+ * later checkpoints leave it out. */
 static void
 retire_variable(cadre_core_t *self, const cadre_variable_t *variable)
 {
@@ -360,10 +361,10 @@ cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable)
     cadre_announcements_add_vacancy(&self->announcements, id);
 }
 
-/* --- how tasks go --- */
+/* --- tasks that leave or are lost --- */
 
-/* What it had in flight is queued again. `died`: its process has ended, as far as can be told, so
- * that what it ran may be to blame. */
+/* Puts the closures in flight on a worker that goes back into the queue. `died`: its process has
+ * ended, as far as can be told, so that the closures which it ran may be to blame. */
 static void
 take_work_back(cadre_core_t *self, cadre_member_t *worker, bool died)
 {
@@ -471,7 +472,7 @@ on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
         remove_member(self, member);
     } else if (self->stopping) {
         cadre_recovery_on_lost(&self->recovery, member,
-                               reason); /* a worker may still ask where it is */
+                               reason); /* a worker may still ask which ps serves the shard */
         remove_member(self, member);
     } else {
         lose(self, member, reason, false);
@@ -490,9 +491,9 @@ cadre_core_stop(cadre_core_t *self, const char *reason)
     }
 }
 
-/* --- how tasks come --- */
+/* --- tasks that join --- */
 
-/* `request`: of the HELLO that it answers, or 0. */
+/* Sends a member WELCOME. `request`: number of the HELLO that it answers, or 0. */
 static void
 welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
 {
@@ -511,7 +512,8 @@ cadre_core_probe(cadre_core_t *self)
     }
 }
 
-/* Judges a HELLO once those are lost whom it replaces: one fewer each time. */
+/* Judges a HELLO. Each member that it replaces is taken out as lost first, and the HELLO judged
+ * again: that ends, as there is one member fewer each time. */
 static cadre_hello_verdict_t
 judge_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
@@ -543,6 +545,7 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
     cadre_overruns_on_held(worker, hello->held);
+    /* All: the worker may have lost even what was sent a moment ago. */
     cadre_reports_on_held(&self->reports, worker, hello->held, true);
 }
 
@@ -552,7 +555,7 @@ greet_ps(cadre_core_t *self, const cadre_member_t *ps, const cadre_message_t *me
 {
     if (is_new) {
         cadre_recovery_on_ps(&self->recovery, ps, &message->hello);
-    } else { /* what came before its WELCOME is dropped */
+    } else { /* a ps drops messages that reach it before its WELCOME: ask what it has */
         cadre_recovery_doubt(&self->recovery, ps->index);
     }
     welcome(self, ps, message->request);
@@ -584,10 +587,11 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
     cadre_effects_note_progress(&self->effects);
 }
 
-/* --- what members say --- */
+/* --- messages of members --- */
 
-/* Stops a ps whose shard stands still, so that whoever starts it again gets one that moves; has one
- * that serves something else join again. It is gone when this returns. */
+/* Takes a ps out as lost if its HEARTBEAT says that it does not do its work. If its shard stands
+ * still it must stop, so that its supervisor starts another process; if it serves another shard or
+ * generation it must join again. `ps` is freed in both cases. */
 static void
 judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t *heartbeat)
 {
@@ -611,20 +615,21 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
              const cadre_heartbeat_message_t *heartbeat)
 {
     if (!cadre_membership_note_heartbeat(member, heartbeat)) {
-        return; /* overtaken by a later one */
+        return; /* a later HEARTBEAT has overtaken it */
     }
 
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_members_repeat_drain(&self->members, member);
-        cadre_acks_note_heartbeat(member, request);
+        cadre_acks_note_heartbeat(member, request); /* the ACK is sent at the end of the turn */
         cadre_worker_admission_on_heartbeat(&self->admission, member, heartbeat);
         cadre_resources_on_heartbeat(&self->resources, member, heartbeat);
         cadre_reach_on_heartbeat(&self->reach, member, heartbeat);
         cadre_overruns_on_held(member, heartbeat->held);
+        /* Not all: what was sent a moment ago may still be on its way. */
         cadre_reports_on_held(&self->reports, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
-        ack.request = request; /* so that it knows that it is heard */
+        ack.request = request; /* so that the ps knows that it is heard */
         cadre_effects_send(&self->effects, &member->task, &ack);
         judge_ps(self, member, heartbeat);
     }
@@ -675,15 +680,15 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_FOR_COORDINATOR_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(&self->checkpoint, member->index, &message->snapshot_written);
         break;
-    case CADRE_FOR_COORDINATOR_HELLO:  /* answered already */
-    case CADRE_FOR_COORDINATOR_STATUS: /* the shell answers it */
+    case CADRE_FOR_COORDINATOR_HELLO:  /* answered by cadre_core_receive */
+    case CADRE_FOR_COORDINATOR_STATUS: /* answered by the shell */
     case CADRE_FOR_COORDINATOR_NONE:
         break;
     }
 }
 
-/* Told before the sender had this session's WELCOME: closure ids of two sessions overlap, so a
- * report from the one before must not end a closure of this one. */
+/* Returns whether the message was sent before its sender had this session's WELCOME. Closure ids of
+ * two sessions overlap, so a report of an earlier session must not end a closure of this one. */
 static bool
 is_of_another_session(const cadre_core_t *self, const cadre_message_t *message)
 {
@@ -706,7 +711,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
         cadre_members_tell_stop(&self->members, from,
-                                "the job is ending"); /* nobody joins it now */
+                                "the job is ending"); /* no task may join it now */
     } else if (self->stopping && is_farewell) {
         cadre_effects_log(&self->effects, 'D', "task_left", "role=%d index=%u", from->role,
                           from->index);
@@ -724,9 +729,10 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     cadre_message_fini(message);
 }
 
-/* --- time --- */
+/* --- every turn --- */
 
-/* Has others do what the recovery cannot: by now a shard may be READY, or the job at its end. */
+/* Carries out the recovery's outcome: what other classes have to do because a shard is READY, or
+ * because the job cannot go on. */
 static void
 carry_out_recovery(cadre_core_t *self)
 {
@@ -780,8 +786,8 @@ tick_checkpoint(cadre_core_t *self)
     return due_ms;
 }
 
-/* Ends a closure that is queued, or next to run again, for the reason in this thread's error text.
- */
+/* Ends a closure that is queued, or is to run again for a replay, with `status` and this thread's
+ * error text. */
 static void
 end_waiting(cadre_core_t *self, cadre_closure_t *closure, int status)
 {
@@ -793,8 +799,8 @@ end_waiting(cadre_core_t *self, cadre_closure_t *closure, int status)
     cadre_attempts_give_up(&self->attempts, closure, status, cadre_error_text());
 }
 
-/* Decides which rows datasets have, and ends closures that no worker can run: one of each kind in a
- * turn. */
+/* Decides which rows datasets have, and ends closures that no worker can run: in each turn at most
+ * one that is to run again and one that is queued. */
 static void
 tick_admission(cadre_core_t *self)
 {
@@ -815,7 +821,7 @@ tick_admission(cadre_core_t *self)
     }
 }
 
-/* Ends closures whose resources have failed, and finds suspect ones workers that try them. */
+/* Ends closures whose resources have failed, and finds a worker to try each suspect resource. */
 static void
 tick_resources(cadre_core_t *self)
 {
@@ -837,7 +843,7 @@ tick_resources(cadre_core_t *self)
     }
 }
 
-/* Takes out whoever was silent for a lease. Returns when to look again. */
+/* Takes out members that were silent for a lease. Returns when to look again. */
 static uint64_t
 tick_leases(cadre_core_t *self, bool unread)
 {
@@ -856,7 +862,7 @@ tick_leases(cadre_core_t *self, bool unread)
     return due_ms;
 }
 
-/* Ends what nobody can run, and what runs past its deadline for good. */
+/* Ends closures that no worker can run, and those that have overrun their deadline too often. */
 static void
 give_up_hopeless(cadre_core_t *self)
 {
@@ -867,8 +873,9 @@ give_up_hopeless(cadre_core_t *self)
     carry_out_ends(self);
 }
 
-/* Hands out closures, while the job can go on; those that are apart first, since they need workers
- * that are chosen for them. Returns whether there is more than one turn does. */
+/* Hands out closures, unless the job cannot go on; first those that are set apart
+ * (dispatch/apart.h), as they need workers that are chosen for them. Returns whether it stopped at
+ * the limit for one turn. */
 static bool
 hand_out(cadre_core_t *self)
 {
@@ -895,7 +902,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_core_advance_drops(self);
-        cadre_announcements_tell_variables(&self->announcements); /* before what needs them */
+        /* Before closures that need them are sent. */
+        cadre_announcements_tell_variables(&self->announcements);
         cadre_attempts_cancel(&self->attempts);
         give_up_hopeless(self);
         due_ms = hand_out(self) ? now_ms : due_ms;
@@ -922,7 +930,7 @@ cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64
     cadre_effects_note_progress(&self->effects);
 }
 
-/* --- what others count --- */
+/* --- counts of the shell and the API --- */
 
 void
 cadre_core_note_retention_failed(cadre_core_t *self)
@@ -942,7 +950,7 @@ cadre_core_note_keys(cadre_core_t *self, bool are_unreadable)
     self->keys_unreadable = are_unreadable;
 }
 
-/* --- how the job stands --- */
+/* --- status and metrics --- */
 
 void
 cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE])

@@ -5,9 +5,9 @@
  * Thread:  under the coordinator's lock (coordinator/README.md, rule 1): its actor and the threads
  * that call the API.
  *
- * A core: no socket, thread, clock or file. Messages and the time go in, messages (the outbox) and
- * events come out. Files are the store's: it is asked by STORE events and answers with
- * cadre_core_stored.
+ * A core: it has no socket, thread, clock or file. Messages and the time go in, messages (the
+ * outbox) and effects come out. Files belong to the store, which gets orders by STORE effects and
+ * answers by cadre_core_stored.
  */
 #ifndef CADRE_COORDINATOR_CORE_COORDINATOR_CORE_H
 #define CADRE_COORDINATOR_CORE_COORDINATOR_CORE_H
@@ -49,32 +49,32 @@
 
 typedef struct cadre_core cadre_core_t;
 
-enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */
+enum { CADRE_TICK_MS_MAX = 1000 }; /* longest time from one tick to the next */
 
 struct cadre_core {
     cadre_core_options_t options;
-    cadre_effects_t effects; /* of the turn, for the shell; and its time */
+    cadre_effects_t effects; /* output of the turn for the shell, and the time of the turn */
 
     cadre_membership_t membership;
     cadre_leases_t leases;
     cadre_rights_t rights;
-    cadre_members_t members; /* how they come and go */
+    cadre_members_t members; /* how tasks join and leave */
     cadre_catalogue_t catalogue;
-    cadre_announcements_t announcements; /* its announcements to workers */
-    cadre_drops_t drops;                 /* of variables */
+    cadre_announcements_t announcements; /* tells workers what the catalogue holds */
+    cadre_drops_t drops;                 /* variables that are being dropped */
     cadre_closure_queue_t queue;
     cadre_begun_t begun;
     cadre_replay_t replay;
-    cadre_shard_requests_t requests; /* of the API and checkpoints */
+    cadre_shard_requests_t requests; /* requests of the API and of checkpoints to shards */
     cadre_shard_recovery_t recovery;
     cadre_windows_t windows;
     cadre_checkpoint_t checkpoint;
-    cadre_operations_t operations;      /* what is done with values on shards */
-    cadre_resources_t resources;        /* who builds which, and has it */
-    cadre_worker_admission_t admission; /* which workers are given what */
+    cadre_operations_t operations;      /* creates, reads and assigns variables on shards */
+    cadre_resources_t resources;        /* which workers build and have which resource */
+    cadre_worker_admission_t admission; /* which workers have which functions and datasets */
     cadre_totals_t totals;
 
-    /* Who runs what: coordinator/core/dispatch. */
+    /* Which worker runs which closure: coordinator/core/dispatch. */
     cadre_apart_t apart;
     cadre_closure_sender_t sender;
     cadre_attempts_t attempts;
@@ -90,95 +90,97 @@ struct cadre_core {
 
     cadre_job_metrics_t metrics;
 
-    int fatal; /* the job cannot go on: every call answers this */
+    int fatal; /* below 0: the job cannot go on, and every call of the API fails with this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool keys_unreadable; /* as cadre_keyring_unreadable says */
+    bool keys_unreadable; /* files of keys cannot be read (cadre_keyring_unreadable) */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
 
-/* Ends whatever is queued or in flight as CADRE_ECLOSED; nothing is called then but
- * cadre_core_fini. */
+/* Ends all closures, queued or in flight, as CADRE_ECLOSED. Only cadre_core_fini may be called
+ * afterwards. */
 void cadre_core_close(cadre_core_t *self);
 
-/* Closes it, where that was not done. */
+/* Closes the core, if that was not done, and frees it. */
 void cadre_core_fini(cadre_core_t *self);
 
-/* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
+/* Resumes from the checkpoint `id` at `path` (copied). Called before the first task joins. */
 void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
                        const cadre_totals_t *totals);
 
-/* --- what the shell calls --- */
+/* --- called by the shell --- */
 
-/* A message from the task `from`; takes it. */
+/* Takes a message from the task `from`, and acts on it. */
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                         uint64_t now_ms);
 
-/* Keys were withdrawn, and with them all connections to the coordinator end: who joined under a key
- * that is not among the `count` allowed ones is lost, and everybody else has a lease to say HELLO
- * again. Sorts `ids`, those of the allowed keys (cadre_peer_key_t). */
+/* Notes that keys were withdrawn, whereupon all connections to the coordinator are closed: a member
+ * that joined under a key which is not among the `count` allowed ones is lost, and all others have
+ * a lease to say HELLO again. Sorts `ids`, those of the allowed keys (cadre_peer_key_t). */
 void cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms);
 
-/* The connection to a task is gone: it is lost, but after an own stall of the coordinator or when
- * keys were withdrawn, when it has a lease to say HELLO again (members/leases.h). */
+/* Notes that the connection to a task has closed: the task is lost; except after an own stall of
+ * the coordinator or after keys were withdrawn, when it has a lease to say HELLO again
+ * (members/leases.h). */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
-/* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
+/* Takes a task out as lost that does not read its messages, which have therefore been dropped. */
 void cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
-/* Some connection closed: sends every member something harmless, so that the shell learns which
- * cannot be reached. */
+/* Sends every member a WELCOME without effect, after some connection has closed, so that the shell
+ * learns which member cannot be reached. */
 void cadre_core_probe(cadre_core_t *self);
 
-/* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
- * and calls; `unread`: more messages wait than that batch took. Returns when it wants to be called
- * again, CADRE_TICK_MS_MAX from now at the latest: a shell that comes later has been stalled, and
- * no lease is judged over that (members/leases.h). */
+/* Looks at all timers, then hands out closures, then sends acknowledgements. Called after every
+ * batch of messages and calls; `unread`: more messages wait than that batch took. Returns when it
+ * must be called again, CADRE_TICK_MS_MAX from now at the latest: if the shell calls later, that is
+ * an own stall, by which all leases are extended (members/leases.h). */
 uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 
-/* The store's answer to an order. */
+/* Takes the store's answer to an order. */
 void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
 
-/* The store could not remove older checkpoints after a commit. */
+/* Counts that the store could not delete older checkpoints after a commit. */
 void cadre_core_note_retention_failed(cadre_core_t *self);
 
-/* Whether the files of keys can be read. */
+/* Notes whether the files of keys cannot be read. */
 void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);
 
 enum { CADRE_CORE_UNREADY_SIZE = 256 };
 
-/* Says why the job cannot go on now, in words; "" when every shard is ready. */
+/* Writes why the job cannot go on now, in words; "" when every shard is ready. */
 void cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE]);
 
-/* Adds to `text` what runs here, and the figures of the job. */
+/* Adds the coordinator's build and transport, and the metrics of the job, to `text`. */
 void cadre_core_metrics(const cadre_core_t *self, uint64_t now_ms, cadre_metrics_text_t *text);
 
 /* Tells every task to stop. */
 void cadre_core_stop(cadre_core_t *self, const char *reason);
 
-/* --- what the API calls --- */
+/* --- called by the API --- */
 
-/* Ends what is queued as cancelled, and has workers told to stop the rest. */
+/* Ends all queued closures as cancelled, and lets workers be told to stop those in flight. */
 void cadre_core_cancel(cadre_core_t *self);
 
 /* Counts a closure that was put into the queue. */
 void cadre_core_note_scheduled(cadre_core_t *self);
 
-/* Begins to drop a variable that was created, and was not dropped: tells the workers. Returns the
- * drop's number (coordinator/core/shards/drops.h). The handle is the core's from now on. */
+/* Begins to drop a variable that was created and not dropped before, and announces it to the
+ * workers. Returns the drop's number (coordinator/core/shards/drops.h). The core owns the handle
+ * from now on. */
 uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable);
 
-/* Takes the steps of drops that are due: tells shards, workers and the checkpoint. Every tick does
- * so; a call that has just dropped a variable may find it gone at once. */
+/* Moves drops on that are due: tells shards, workers and the checkpoint. Every tick does so; the
+ * call that has just dropped a variable does so, too, as the drop may be done at once. */
 void cadre_core_advance_drops(cadre_core_t *self);
 
-/* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
- * and was forgotten: the shards drop what they may have of it, in front of what is asked from now
- * on, and workers learn that its id is vacant. */
+/* Frees a variable that no closure can name any more, or whose creation has failed or was given up.
+ * The shards are asked to drop the parts that they may have, ahead of all later requests, and
+ * workers learn that its id is vacant. */
 void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
-/* The same for one that no shard was asked for. */
+/* Frees a variable that no shard was asked to create; workers learn that its id is vacant. */
 void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 #endif

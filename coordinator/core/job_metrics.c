@@ -6,11 +6,11 @@
 #include "common/base/memory.h"
 
 typedef struct {
-    const char *value; /* of the label */
+    const char *value; /* value of the label */
     uint64_t count;
 } labelled_t;
 
-/* Two samples that one label tells apart. */
+/* Adds two samples of a metric, which differ in the value of one label. */
 static void
 add_two(cadre_metrics_text_t *text, const char *label, const labelled_t two[2])
 {
@@ -79,7 +79,8 @@ typedef struct {
     uint64_t unlisted;
 } standing_t;
 
-/* The member number `at` of a role, NULL where none is; false behind the last one. */
+/* Gives the member in place `at` of a role, NULL where none is; returns false behind the last
+ * place. */
 static bool
 member_at(const cadre_job_metrics_t *self, cadre_role_t role, uint32_t at,
           const cadre_member_t **member)
@@ -154,7 +155,8 @@ add_silence(const cadre_job_metrics_t *self, cadre_role_t role, uint64_t now_ms,
     }
 }
 
-/* `counters`: where applied, duplicate and refused stand in those of the role. */
+/* Adds the updates of each task of a role, by result. `counters`: indexes of the applied, duplicate
+ * and refused counters among those of the role. */
 static void
 add_updates(const cadre_job_metrics_t *self, cadre_role_t role, const int counters[3],
             cadre_metrics_text_t *text)
@@ -170,6 +172,7 @@ add_updates(const cadre_job_metrics_t *self, cadre_role_t role, const int counte
     }
 }
 
+/* Adds one counter of bytes of each task of a role. */
 static void
 add_bytes(const cadre_job_metrics_t *self, cadre_role_t role, int counter,
           cadre_metrics_text_t *text)

@@ -1,10 +1,10 @@
 /*
- * job_metrics - what the coordinator tells of the job: its figures as metrics (docs/metrics.md).
+ * job_metrics - writes the metrics of the job that the coordinator serves (docs/metrics.md).
  *
  * Owner:   the coordinator core; it only looks. Thread: under the coordinator's lock.
  *
- * Tasks have figures of their own up to CADRE_METRICS_TASKS_MAX of each role, those with the lowest
- * indexes; one figure counts the others.
+ * Up to CADRE_METRICS_TASKS_MAX tasks of each role, those with the lowest indexes, have metrics of
+ * their own; one gauge counts the others.
  */
 #ifndef CADRE_COORDINATOR_CORE_JOB_METRICS_H
 #define CADRE_COORDINATOR_CORE_JOB_METRICS_H
@@ -20,7 +20,7 @@
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 
-/* Where it looks: all borrowed for its life. */
+/* The objects that it looks at; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_totals_t *totals;
@@ -34,7 +34,7 @@ typedef struct {
     const cadre_checkpoint_t *checkpoint;
 } cadre_job_metrics_t;
 
-/* Adds the figures of the job to `text`. */
+/* Adds the metrics of the job to `text`. */
 void cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
                              cadre_metrics_text_t *text);
 
