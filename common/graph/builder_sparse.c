@@ -52,6 +52,35 @@ cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadr
     return cadre_program_emit(self, &node);
 }
 
+/* Numbers as positions: what is no whole number, NaN too, becomes -1, which no table has. */
+static cadre_node_t
+whole_numbers(cadre_program_t *self, cadre_node_t x)
+{
+    cadre_node_t cut = cadre_op_cast(self, cadre_op_cast(self, x, CADRE_I32), CADRE_F32);
+    cadre_node_t whole = cadre_op_eq(self, x, cut);
+    cadre_node_t known = cadre_op_where(self, whole, x, cadre_op_const_f32(self, -1));
+    return cadre_op_cast(self, known, CADRE_I32);
+}
+
+cadre_node_t
+cadre_op_embedding(cadre_program_t *self, cadre_node_t table, cadre_node_t ids)
+{
+    if (!cadre_program_has(self, table, "embedding") ||
+        !cadre_program_has(self, ids, "embedding")) {
+        return none;
+    }
+    const cadre_extents_t *shape = &cadre_program_at(self, table)->shape;
+    if (shape->rank != 2) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_ESHAPE, "embedding: a table is [ids,width], not %s",
+                             cadre_extents_text(shape, cadre_program_symbols(self), text)));
+        return none;
+    }
+    bool are_positions = cadre_program_at(self, ids)->dtype == CADRE_I32;
+    return cadre_op_take(self, table, are_positions ? ids : whole_numbers(self, ids));
+}
+
 /* `x` with one more axis of size 1, the last. */
 static cadre_node_t
 with_last(cadre_program_t *self, cadre_node_t x, const char *what)

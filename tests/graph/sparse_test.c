@@ -151,6 +151,17 @@ mean_of_weighted_even_bags(cadre_program_t *p)
                                   CADRE_BAG_MEAN);
 }
 static cadre_node_t
+embedding_of_deep_table(cadre_program_t *p)
+{
+    cadre_node_t deep = arg(p, "x", CADRE_F32, 3, cadre_dim(3), cadre_dim(2));
+    return cadre_op_embedding(p, deep, rows_index(p, "i"));
+}
+static cadre_node_t
+embedding_without_ids(cadre_program_t *p)
+{
+    return cadre_op_embedding(p, table(p), none);
+}
+static cadre_node_t
 no_embeddings(cadre_program_t *p)
 {
     return cadre_op_dlrm_interaction(p, float_rows(p, "x", 4), NULL, 0);
@@ -202,6 +213,9 @@ static const struct {
     {weights_of_even_bags, CADRE_ESHAPE,
      "model: embedding bag: weights [B,1] does not go with index [B,3]"},
     {mean_of_weighted_even_bags, CADRE_EINVALID, "model: embedding bag: a mean takes no weights"},
+    {embedding_of_deep_table, CADRE_ESHAPE,
+     "model: embedding: a table is [ids,width], not [3,2,2]"},
+    {embedding_without_ids, CADRE_EINVALID, "model: embedding: an input is empty"},
     {no_embeddings, CADRE_EINVALID, "model: dlrm interaction: 0 embeddings are not 1 to 31"},
     {embeddings_of_other_size, CADRE_ESHAPE,
      "model: dlrm interaction: [B,3] is no vector of the dense one's size"},

@@ -37,6 +37,8 @@ LAYERS = [
      "common/graph hide_later",
      swap("keys, cadre_program_emit_reshape(self, keys, &column)",
           "cadre_program_emit_reshape(self, keys, &column), keys")),
+    ("embedding-cut", "an id that is not whole is cut to one that is",
+     "common/graph whole_numbers", swap("cadre_op_const_f32(self, -1)", "x")),
     ("batch-norm-squares", "the variance of a batch is its mean square",
      "common/graph cadre_op_batch_norm",
      swap("cadre_op_square(self, difference)", "cadre_op_square(self, x)")),

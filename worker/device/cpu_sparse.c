@@ -29,6 +29,27 @@ check_index(const char *what, const int32_t *index, int64_t count, int64_t low, 
     return 0;
 }
 
+/* Checks the positions of take, in the table's `rows`. Of positions [B, ..] the text says in which
+ * row of the batch a bad one stands. */
+static int
+check_positions(const cadre_plan_value_t *positions, const int32_t *index, int64_t rows)
+{
+    if (positions->rank < 2 || positions->count == 0) {
+        return check_index("take", index, positions->count, 0, rows);
+    }
+
+    int64_t width = positions->count / positions->shape[0];
+    for (int64_t i = 0; i < positions->count; i++) {
+        if (index[i] < 0 || index[i] >= rows) {
+            return cadre_fail(CADRE_EDATA,
+                              "take: index %" PRId32 " in row %" PRId64 " at %" PRId64
+                              " is not in 0..%" PRId64,
+                              index[i], i / width, i % width, rows - 1);
+        }
+    }
+    return 0;
+}
+
 CADRE_VECTOR static void
 add_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, int64_t size)
 {
@@ -76,7 +97,7 @@ cadre_cpu_take(const cadre_operands_t *operands)
     const cadre_plan_value_t *table = operands->inputs[0];
     int64_t rows = table->shape[0];
     int64_t count = operands->inputs[1]->count;
-    int status = check_index("take", operands->data[1], count, 0, rows);
+    int status = check_positions(operands->inputs[1], operands->data[1], rows);
     if (status == 0 && count > 0) {
         int64_t grain = CADRE_CPU_PART_COST / (table->count / rows + 1);
         cadre_cpu_pool_run(operands->pool, count, grain, gather_range, operands);

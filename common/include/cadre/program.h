@@ -403,6 +403,13 @@ CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node
 
 /* --- Layers and losses over tables --- */
 
+/* Returns the row of table [N, D] for each of the ids [I..]: [I.., D], of rank 4 at most. Ids are
+ * i32, or f32 as the columns of a dataset are; one that is no whole number counts as -1. An id
+ * outside 0..N-1 fails the closure with CADRE_EDATA and a text that names it and, of ids [B, ..],
+ * the row of the batch that it stands in; on CUDA only where the ids are an i32 argument. */
+CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t table,
+                                          cadre_node_t ids);
+
 /* cadre_op_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L]
  * without offsets, which is then the empty node. Such an index has no padding. */
 CADRE_API cadre_node_t cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table,

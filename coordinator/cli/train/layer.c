@@ -22,7 +22,7 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE } kind_t;
 #define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | TYPE(CONV2D) | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
-     TYPE(TRANSFORMER))
+     TYPE(TRANSFORMER) | TYPE(EMBEDDING))
 #define AT(field) offsetof(cadre_layer_t, field)
 
 static const struct {
@@ -36,6 +36,8 @@ static const struct {
     size_t offset;
 } keys[] = {
     {"units", TYPE(DENSE), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"ids", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
+    {"units", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"filters", TYPE(CONV2D), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"kernel", TYPE(CONV2D), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 3, AT(size)},

@@ -16,6 +16,7 @@
 enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
     CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
+    CADRE_LAYER_IDS_MAX = 1 << 24,   /* of an embedding: beyond it f32 is not exact */
 };
 
 /* The words of a list with the rows X(NAME, word), in its order: "relu|tanh". */
@@ -52,7 +53,8 @@ typedef enum {
     X(LAYER_NORM, layer_norm)                                                                      \
     X(BATCH_NORM, batch_norm)                                                                      \
     X(POSITIONS, positions)                                                                        \
-    X(TRANSFORMER, transformer)
+    X(TRANSFORMER, transformer)                                                                    \
+    X(EMBEDDING, embedding)
 
 typedef enum {
 #define X(NAME, word) CADRE_LAYER_##NAME,
@@ -62,7 +64,9 @@ typedef enum {
 
 typedef struct {
     cadre_layer_type_t type;
-    int64_t units; /* dense; filters of conv2d; of the inner layer of transformer, 0: 4 widths */
+    int64_t units; /* dense; filters of conv2d; of the inner layer of transformer, 0: 4 widths;
+                      numbers that stand for an id of embedding */
+    int64_t ids;   /* of embedding: as many are known, from 0 */
     int64_t size;  /* of a kernel or window, which is square */
     int64_t stride;
     int64_t padding;

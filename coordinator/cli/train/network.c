@@ -49,6 +49,7 @@ static const kind_t ones = {"constant", 1, CADRE_ROLE_OTHER};
 static const kind_t mean_average = {"zeros", 0, CADRE_ROLE_AVERAGE};
 static const kind_t variance_average = {"constant", 1, CADRE_ROLE_AVERAGE};
 static const kind_t place = {"glorot_uniform", 0, CADRE_ROLE_OTHER};
+static const kind_t table = {"uniform", 0, CADRE_ROLE_OTHER};
 
 static kind_t
 weight_before(int64_t activation)
@@ -203,6 +204,14 @@ add_positions(cadre_network_t *self)
     self->x = cadre_op_add(self->program, self->x, positions);
 }
 
+static void
+add_embedding(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    self->number++;
+    const int64_t shape[] = {layer->ids, layer->units};
+    self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), self->x);
+}
+
 static cadre_node_t
 projection(cadre_network_t *self, cadre_node_t x, const char *name, int64_t width)
 {
@@ -281,6 +290,9 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer)
     case CADRE_LAYER_TRANSFORMER:
         add_transformer(self, layer);
         return;
+    case CADRE_LAYER_EMBEDDING:
+        add_embedding(self, layer);
+        return;
     }
 }
 
@@ -303,6 +315,7 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_LAYER_NORM:
     case CADRE_LAYER_BATCH_NORM:
     case CADRE_LAYER_POSITIONS:
+    case CADRE_LAYER_EMBEDDING:
         return 0;
     }
 

@@ -8,11 +8,12 @@
  *     layer_norm     scale<i>, shift<i>
  *     batch_norm     the same, and mean<i>, variance<i>: running averages, which are not trained
  *     positions      positions<i>
+ *     embedding      table<i>
  *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
  *                    scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
  *
  * Weights before a relu or gelu begin as He, others as Glorot; biases and shifts as zeros, scales
- * and variances as ones.
+ * and variances as ones; tables uniformly in -0.05 to 0.05, as Keras' Embedding does.
  *
  * Owner:   whoever builds the program.
  * Thread:  one at a time.
@@ -30,7 +31,7 @@ enum { CADRE_NETWORK_VARIABLES_MAX = 256, CADRE_NETWORK_NAME_SIZE = 24 };
 
 typedef enum {
     CADRE_ROLE_WEIGHT = 0, /* counts for the l2 penalty */
-    CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions */
+    CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions, tables */
     CADRE_ROLE_AVERAGE,    /* pushed as the difference to a batch's, with the optimizer sgd */
 } cadre_network_role_t;
 

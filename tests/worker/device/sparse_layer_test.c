@@ -2,6 +2,7 @@
  * Layers and losses over tables against their formulas, written as sums over pairs and examples.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
@@ -50,6 +51,56 @@ product(const cadre_tensor_t *left, int64_t row, const cadre_tensor_t *right, in
                (double)f32_at(right, other * left->shape[1] + k);
     }
     return sum;
+}
+
+/* ---- embedding ---- */
+
+/* Looks up one id, in place 1 of row 2 of [4,2], the others being 3. */
+static int
+look_up(float id, cadre_tensor_t *result)
+{
+    cadre_tensor_t tensors[2] = {matrix(ROWS, SIZE, 1), matrix(BATCH, 2, 2)};
+    for (int64_t i = 0; i < cadre_tensor_count(&tensors[1]); i++) {
+        ((float *)tensors[1].data)[i] = i == 5 ? id : 3;
+    }
+    cadre_program_t *p = cadre_program_new("embedding");
+    cadre_node_t table = arg_like(p, "table", &tensors[0]);
+    cadre_op_result(p, "rows", cadre_op_embedding(p, table, arg_like(p, "ids", &tensors[1])));
+    int status = try_once(p, tensors, result);
+    for (int64_t i = 0; status == 0 && i < cadre_tensor_count(result); i++) {
+        int64_t row = i / SIZE == 5 ? (int64_t)id : 3;
+        cr_assert_eq(f32_at(result, i), f32_at(&tensors[0], row * SIZE + i % SIZE));
+    }
+    end_tensors(tensors, 2);
+    return status;
+}
+
+Test(sparse_layer, embedding_takes_the_rows_of_ids_that_are_columns)
+{
+    for (int id = 0; id < ROWS; id++) {
+        cadre_tensor_t result = {0};
+        cr_assert_eq(look_up((float)id, &result), 0, "%s", cadre_error_text());
+        cr_assert(result.rank == 3 && result.shape[1] == 2 && result.shape[2] == SIZE);
+        cadre_tensor_fini(&result);
+    }
+}
+
+Test(sparse_layer, embedding_names_the_row_of_an_id_that_is_none)
+{
+    static const struct {
+        float id;
+        int32_t told;
+    } cases[] = {{ROWS, ROWS},   {-1, -1},        {-2, -2},          {0.5F, -1},
+                 {2.25F, -1},    {-0.25F, -1},    {NAN, -1},         {3e9F, -1},
+                 {INFINITY, -1}, {-INFINITY, -1}, {1 << 24, 1 << 24}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_tensor_t result = {0};
+        char text[128];
+        cr_expect_eq(look_up(cases[i].id, &result), CADRE_EDATA, "%g", (double)cases[i].id);
+        snprintf(text, sizeof(text), "embedding: take: index %d in row 2 at 1 is not in 0..5",
+                 (int)cases[i].told);
+        cr_expect_str_eq(cadre_error_text(), text);
+    }
 }
 
 /* ---- bags of one size ---- */

@@ -16,7 +16,9 @@ build_job(cadre_program_t *p)
         features *= job->input[i];
     }
     cadre_network_t network = {.program = p, .training = true, .wire = CADRE_F32};
-    network.x = batch(p, "x", CADRE_F32, features);
+    bool ids = job->layers[0].type == CADRE_LAYER_EMBEDDING;
+    network.x = ids ? cadre_op_cast(p, batch(p, "x", CADRE_I32, features), CADRE_F32)
+                    : batch(p, "x", CADRE_F32, features);
     cr_assert_eq(cadre_network_begin(&network, features, job->input, job->input_rank), 0);
     cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
     size_t count = cadre_model_layers(job, layers);
@@ -86,4 +88,16 @@ Test(named_model_gradient, of_a_list_of_layers)
     listed.layers[3] = cadre_layer_of(CADRE_LAYER_POSITIONS);
     listed.layers[4] = cadre_layer_of(CADRE_LAYER_MEAN);
     check_job("layers", &listed);
+}
+
+Test(named_model_gradient, of_an_embedding_before_a_transformer)
+{
+    cadre_job_t listed = {
+        .model = CADRE_MODEL_LAYERS, .input = {3}, .input_rank = 1, .layer_count = 3};
+    listed.layers[0] = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    listed.layers[0].ids = CLASSES;
+    listed.layers[0].units = 2;
+    listed.layers[1] = cadre_layer_of(CADRE_LAYER_TRANSFORMER);
+    listed.layers[2] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    check_job("embedding", &listed);
 }

@@ -134,6 +134,15 @@ build_even_bag(cadre_program_t *p)
     return cadre_op_embedding_bag(p, table, index, none, x, CADRE_BAG_SUM);
 }
 
+/* Ids that are numbers, as columns are. */
+static cadre_node_t
+build_embedding(cadre_program_t *p)
+{
+    cadre_node_t ids = cadre_op_cast(p, batch(p, "index", CADRE_I32, 3), CADRE_F32);
+    cadre_node_t vectors = cadre_op_embedding(p, matrix(p, "x", CLASSES, 2), ids);
+    return cadre_op_mul(p, vectors, cadre_op_square(p, vectors));
+}
+
 static cadre_node_t
 build_interaction(cadre_program_t *p)
 {
@@ -150,6 +159,7 @@ Test(sparse_gradient, of_layers)
     for (int i = 0; i < 2; i++) {
         weighted_of_test = i == 1;
         check_gradient("even bag", build_even_bag);
+        check_gradient("embedding", build_embedding);
     }
     check_gradient("dlrm interaction", build_interaction);
 }

@@ -1,6 +1,7 @@
 #include "worker/device/cuda/indexes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 
@@ -20,13 +21,22 @@ check_range(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_p
             int64_t least, int64_t end)
 {
     const int32_t *data = argument_data(plan, run, step, 1);
-    int64_t count = plan->values[step->inputs[1]].count;
-    for (int64_t i = 0; data && i < count; i++) {
-        if (data[i] < least || data[i] >= end) {
-            return cadre_fail(
-                CADRE_EDATA, "%s: index %" PRId32 " at %" PRId64 " is not in %" PRId64 "..%" PRId64,
-                cadre_op_text(step->op, 0), data[i], i, least, end - 1);
+    const cadre_plan_value_t *positions = &plan->values[step->inputs[1]];
+    for (int64_t i = 0; data && i < positions->count; i++) {
+        if (data[i] >= least && data[i] < end) {
+            continue;
         }
+
+        /* As on the CPU: of take's positions [B, ..] the row of the batch is named. */
+        char place[64];
+        int64_t width = positions->count / (positions->rank > 0 ? positions->shape[0] : 1);
+        if (step->op == CADRE_OP_TAKE && positions->rank > 1) {
+            snprintf(place, sizeof(place), "in row %" PRId64 " at %" PRId64, i / width, i % width);
+        } else {
+            snprintf(place, sizeof(place), "at %" PRId64, i);
+        }
+        return cadre_fail(CADRE_EDATA, "%s: index %" PRId32 " %s is not in %" PRId64 "..%" PRId64,
+                          cadre_op_text(step->op, 0), data[i], place, least, end - 1);
     }
     return 0;
 }

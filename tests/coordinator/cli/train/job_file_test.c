@@ -120,7 +120,7 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv\"}]}}",
      "j.json:2:49: model.layers[0].type: \"conv\" is none of "
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
-     "positions|transformer"},
+     "positions|transformer|embedding"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
      "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "
@@ -131,6 +131,12 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
      "\"units\": 0}]}}",
      "j.json:2:67: model.layers[0].units: 0 is not in 1 to 1048576"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", "
+     "\"units\": 2}]}}",
+     "j.json:2:40: \"ids\" is missing in model.layers[0] (embedding)"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", "
+     "\"units\": 2, \"ids\": 16777217}]}}",
+     "j.json:2:81: model.layers[0].ids: 16777217 is not in 1 to 16777216"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\"}, "
      "{\"type\": \"dropout\", \"rate\": 1}]}}",
      "j.json:2:89: model.layers[1].rate: 1 is not in 0 to 0.99"},

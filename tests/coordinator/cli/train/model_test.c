@@ -46,6 +46,9 @@ build(const char *label_kind, const char *model, bool training)
     "{\"type\": \"mean\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\", \"rate\": 0.5},"       \
     "{\"type\": \"positions\"}, {\"type\": \"layer_norm\"}, {\"type\": \"dense\", \"units\": 2}]"
 
+#define EMBEDDED                                                                                   \
+    "\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"ids\": 5, \"units\": 3}, "
+
 /* The variables of a model of layers that travel as bf16, one letter each in the order of layers:
  * n for those, w for the others. */
 static void
@@ -101,6 +104,8 @@ Test(model, is_a_sound_program_for_every_kind_of_label)
                   "{\"type\": \"activation\", \"activation\": \"tanh\"}, "
                   "{\"type\": \"dense\", \"units\": 3}]"},
         {"class", ANY},
+        {"class", EMBEDDED "{\"type\": \"transformer\"}, {\"type\": \"mean\"}]"},
+        {"value", EMBEDDED "{\"type\": \"flatten\"}]"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
         for (int training = 0; training < 2; training++) {
@@ -156,6 +161,9 @@ Test(model, names_the_layer_that_does_not_fit)
          "\"heads\": 4}]",
          "model.layers[0] (transformer): attention: 4 heads do not divide the last axis of "
          "[B,6,6]"},
+        {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"embedding\", "
+         "\"ids\": 5, \"units\": 2}]",
+         "model.layers[0] (embedding): take: rows of [5,2] at [B,6,6,1] have more than 4 axes"},
         {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": []",
          "model.layers: the last one gives [B,6,6], not rows of numbers: add {\"type\": "
          "\"flatten\"} or {\"type\": \"mean\"}"},

@@ -118,3 +118,17 @@ Test(network, pushes_the_running_averages_of_batch_norm_while_training_only)
         cr_expect_eq(cadre_program_push_count(network->program), training ? 2 : 0);
     }
 }
+
+Test(network, of_an_embedding_has_a_table_of_all_ids)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 2};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    job.layers[0].ids = 9;
+    job.layers[0].units = 2;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 4, true);
+    cr_assert_eq(network->variable_count, 3);
+    expect_variable(network, 0, "table1", "uniform", "[9,2]");
+    expect_variable(network, 1, "w2", "glorot_uniform", "[8,3]");
+    cr_expect_eq(network->variables[0].role, CADRE_ROLE_OTHER);
+}

@@ -1,0 +1,141 @@
+/* Models of job files that read ids and sequences, trained by `cadre run`. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(models, .timeout = 240);
+
+/* Trains the model, as JSON, of the job's rows, which `write_rows` writes as CSV; the accuracy on a
+ * tenth that is held out. One worker: how accurate two are depends on how evenly a busy machine
+ * runs them. */
+typedef struct {
+    void (*write_rows)(FILE *file);
+    const char *data; /* more keys of data.train */
+    const char *model;
+    const char *training;
+} training_t;
+
+/* Runs it; what was said, freed by the caller, and the accuracy where the run is to succeed. */
+static char *
+train(const training_t *training, int code, double *accuracy)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    FILE *file = fopen(rows, "we");
+    cr_assert(file);
+    training->write_rows(file);
+    fclose(file);
+    file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(file,
+            "{\"seed\": 5, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"%s},"
+            " \"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", %s},"
+            " \"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.003},"
+            " \"training\": {%s}, \"cluster\": {\"workers\": 1}}",
+            training->data, training->model, training->training);
+    fclose(file);
+
+    const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
+    command_expect_exit(&command, command_run(&command, arguments), code);
+    if (accuracy) {
+        json_t *result = command_result(&command);
+        cr_assert(result);
+        *accuracy = json_number_at(result, "accuracy");
+        json_decref(result);
+    }
+    char *errors = command_errors(&command);
+    command_close(&command);
+    return errors;
+}
+
+static void
+expect_accuracy(const training_t *training, double wanted)
+{
+    double accuracy = 0;
+    cadre_auto(cadre_free) char *errors = train(training, 0, &accuracy);
+    cr_expect_geq(accuracy, wanted, "%g: %s", accuracy, errors);
+}
+
+/* --- shipped examples --- */
+
+/* Each job has a target, below which it ends with 1. */
+static void
+expect_example(const char *example)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *name = cadre_asprintf("examples/%s.json", example);
+    cadre_auto(cadre_free) char *job = source_path(name);
+    const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "--workers", "1", NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    command_close(&command);
+}
+
+Test(models, digits_are_told_by_embedded_shades)
+{
+    expect_example("digits_embedding");
+}
+
+/* --- ids --- */
+
+enum { LETTERS = 8, ROWS = 30000 };
+
+/* Eight letters of the text and, as the class, the next; letters are numbered by their bytes. */
+static void
+write_text(FILE *rows)
+{
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/text/tinyshakespeare.txt", getenv("CADRE_TEST_DATA"));
+    FILE *text = fopen(path, "re");
+    cr_assert(text, "%s", path);
+    char letters[LETTERS + 1];
+    for (int row = 0; row < ROWS; row++) {
+        cr_assert_eq(fread(letters, 1, sizeof(letters), text), sizeof(letters));
+        for (int i = 0; i <= LETTERS; i++) {
+            fprintf(rows, "%d%c", letters[i], i < LETTERS ? ',' : '\n');
+        }
+    }
+    fclose(text);
+}
+
+#define LETTER_MODEL                                                                               \
+    "\"layers\": [{\"type\": \"embedding\", \"ids\": 128, \"units\": 8}, {\"type\": "              \
+    "\"flatten\"}, "                                                                               \
+    "{\"type\": \"dense\", \"units\": 64, \"activation\": \"relu\"}]"
+
+/* The commonest letter, the blank, is 15 %. */
+Test(models, embedded_letters_tell_the_next_one)
+{
+    if (!getenv("CADRE_TEST_DATA")) {
+        cr_skip_test("CADRE_TEST_DATA names no folder");
+    }
+    const training_t training = {write_text, ", \"classes\": 128", LETTER_MODEL,
+                                 "\"epochs\": 8, \"batch_size\": 64"};
+    expect_accuracy(&training, 0.36);
+}
+
+static void
+write_bad_id(FILE *rows)
+{
+    for (int i = 0; i < 60; i++) {
+        fprintf(rows, "%d,%d,%d\n", i % 7, i == 50 ? 7 : 3, i % 2);
+    }
+}
+
+Test(models, an_id_that_is_none_is_told_with_its_row)
+{
+    const training_t training = {
+        write_bad_id, "",
+        "\"layers\": [{\"type\": \"embedding\", \"ids\": 7, \"units\": 2}, {\"type\": \"mean\"}]",
+        "\"epochs\": 1, \"batch_size\": 60, \"shuffle\": false"};
+    cadre_auto(cadre_free) char *errors = train(&training, 65, NULL);
+    cr_expect(strstr(errors, "take: index 7 in row "), "%s", errors);
+    cr_expect(strstr(errors, " at 1 is not in 0..6"), "%s", errors);
+}
