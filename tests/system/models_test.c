@@ -83,6 +83,11 @@ Test(models, digits_are_told_by_embedded_shades)
     expect_example("digits_embedding");
 }
 
+Test(models, digits_are_told_by_branches_and_a_way_around)
+{
+    expect_example("digits_residual");
+}
+
 /* --- ids --- */
 
 enum { LETTERS = 8, ROWS = 30000 };

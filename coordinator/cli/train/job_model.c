@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
+#include "coordinator/cli/train/layer_links.h"
 
 enum { POINTER_SIZE = 64 };
 
@@ -134,6 +135,11 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
         if (status < 0) {
             return status;
         }
+    }
+
+    int status = cadre_layer_links_read(source, layers, job->layers, count);
+    if (status < 0) {
+        return status;
     }
 
     job->layer_count = count;

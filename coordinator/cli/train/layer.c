@@ -8,7 +8,7 @@
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
-enum { POINTER_SIZE = 96 };
+enum { POINTER_SIZE = 96, COMMON_KEYS = 4 /* that every type has */ };
 
 #define ROW(NAME, word) #word,
 static const char *const types[] = {CADRE_LAYER_LIST(ROW)};
@@ -16,7 +16,7 @@ static const char *const activations[] = {CADRE_ACTIVATION_LIST(ROW)};
 static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 #undef ROW
 
-typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE } kind_t;
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 
 #define TYPE(name) (1U << CADRE_LAYER_##name)
 #define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
@@ -54,6 +54,7 @@ static const struct {
     {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
      AT(activation)},
+    {"shape", TYPE(RESHAPE), SHAPE, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(shape)},
     {"wire", VARIABLES, WIRE, false, 0, 0, 0, AT(wire)},
 };
 
@@ -71,6 +72,7 @@ store(cadre_layer_t *layer, size_t number, double value)
     case INTEGER:
     case ACTIVATION:
     case WIRE:
+    case SHAPE: /* its first axis; 0 as a default */
         *(int64_t *)(void *)place = (int64_t)value;
         return;
     case NUMBER:
@@ -92,6 +94,16 @@ cadre_layer_of(cadre_layer_type_t type)
         }
     }
     return layer;
+}
+
+int64_t
+cadre_layer_shape_size(const cadre_layer_t *layer)
+{
+    int64_t size = 1;
+    for (size_t i = 0; i < CADRE_LAYER_AXES_MAX && layer->shape[i] > 0; i++) {
+        size *= layer->shape[i]; /* at most 2^60 */
+    }
+    return size;
 }
 
 /* The position of `value` in `words`, or a mistake with all of them and the nearest. */
@@ -134,6 +146,29 @@ has_type(const json_t *value, kind_t kind)
     }
 }
 
+/* Reads 1 to CADRE_LAYER_AXES_MAX sizes of axes. */
+static int
+read_shape(const cadre_json_source_t *source, const char *pointer, const json_t *array,
+           cadre_layer_t *layer)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    size_t count = json_array_size(array);
+    bool sound = count >= 1 && count <= CADRE_LAYER_AXES_MAX;
+    for (size_t i = 0; sound && i < count; i++) {
+        const json_t *size = json_array_get(array, i);
+        layer->shape[i] = json_integer_value(size);
+        sound = json_is_integer(size) && layer->shape[i] >= 1 &&
+                layer->shape[i] <= CADRE_LAYER_WIDTH_MAX;
+    }
+    if (!sound) {
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s must be an array of 1 to %d whole numbers in 1 to %d, "
+                                      "such as [8, 8, 1]",
+                                      field, CADRE_LAYER_AXES_MAX, CADRE_LAYER_WIDTH_MAX);
+    }
+    return 0;
+}
+
 /* Reads the value of the key with this number into the layer; fails, at its place in the file, if
  * the value is of the wrong type, no known word or out of range. */
 static int
@@ -158,6 +193,10 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
         }
         store(layer, number, (double)cadre_wire_dtype_at(word));
         return 0;
+    }
+
+    if (kind == SHAPE) {
+        return read_shape(source, pointer, value, layer);
     }
 
     if (!has_type(value, kind)) {
@@ -195,9 +234,9 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
         return type;
     }
 
-    const char *known[CADRE_COUNT_OF(keys) + 1] = {"type"};
+    const char *known[COMMON_KEYS + CADRE_COUNT_OF(keys)] = {"type", "name", "from", "columns"};
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
-        known[i + 1] = keys[i].types & (1U << type) ? keys[i].key : NULL;
+        known[COMMON_KEYS + i] = keys[i].types & (1U << type) ? keys[i].key : NULL;
     }
 
     int status =
@@ -209,8 +248,9 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     /* The layer is changed as a whole, once all of its keys are good. */
     cadre_layer_t read = cadre_layer_of((cadre_layer_type_t)type);
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
-        const json_t *value = known[i + 1] ? json_object_get(object, known[i + 1]) : NULL;
-        if (!value && known[i + 1] && keys[i].required) {
+        const char *key = known[COMMON_KEYS + i];
+        const json_t *value = key ? json_object_get(object, key) : NULL;
+        if (!value && key && keys[i].required) {
             return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                           "\"%s\" is missing in %s (%s)", keys[i].key, field,
                                           types[type]);

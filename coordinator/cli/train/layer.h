@@ -2,13 +2,14 @@
  * layer - one layer of a model as a job file says it: what it is, and its numbers.
  *
  * Plain data. Which keys a type of layer has, their ranges and defaults stand in one table
- * (layer.c); what a layer computes is in network.h.
+ * (layer.c); what it takes is read by layer_links.h; what it computes is in network.h.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_LAYER_H
 #define CADRE_COORDINATOR_CLI_TRAIN_LAYER_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "coordinator/cli/train/json_source.h"
@@ -17,6 +18,10 @@ enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
     CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* of an embedding: beyond it f32 is not exact */
+    CADRE_LAYER_AXES_MAX = 3,        /* of what a reshape makes of a row */
+    CADRE_LAYER_NAME_SIZE = 32,      /* of a name, with the zero that ends it */
+    CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
+    CADRE_LAYER_ROW = -1,            /* as an input: the row itself */
 };
 
 /* The words of a list with the rows X(NAME, word), in its order: "relu|tanh". */
@@ -54,7 +59,10 @@ typedef enum {
     X(BATCH_NORM, batch_norm)                                                                      \
     X(POSITIONS, positions)                                                                        \
     X(TRANSFORMER, transformer)                                                                    \
-    X(EMBEDDING, embedding)
+    X(EMBEDDING, embedding)                                                                        \
+    X(RESHAPE, reshape)                                                                            \
+    X(ADD, add)                                                                                    \
+    X(CONCAT, concat)
 
 typedef enum {
 #define X(NAME, word) CADRE_LAYER_##NAME,
@@ -75,6 +83,14 @@ typedef struct {
     double rate;        /* of dropout */
     int64_t activation; /* cadre_activation_t; the table's words end before NONE */
     int64_t wire;       /* cadre_dtype_t of its variables; 0: as the model has it */
+    int64_t shape[CADRE_LAYER_AXES_MAX]; /* of reshape, without the batch; 0 behind its last axis */
+
+    /* What it takes: nothing of this set, what the layer before it makes, the first one the row. */
+    char name[CADRE_LAYER_NAME_SIZE]; /* "": none */
+    int from[CADRE_LAYER_FROM_MAX];   /* numbers of earlier layers, or CADRE_LAYER_ROW */
+    size_t from_count;
+    int64_t first_column; /* of the row, before model.input shapes it */
+    int64_t column_count; /* 0: no columns */
 } cadre_layer_t;
 
 /* "conv2d". */
@@ -83,7 +99,10 @@ const char *cadre_layer_text(cadre_layer_type_t type);
 /* A layer of that type with its defaults; what has none is 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 
-/* Reads the object at `pointer`; CADRE_ECONFIG with its place. */
+/* Returns how many numbers a row has that a reshape makes. */
+int64_t cadre_layer_shape_size(const cadre_layer_t *layer);
+
+/* Reads the object at `pointer`, but for what the layer takes; CADRE_ECONFIG with its place. */
 int cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
                      cadre_layer_t *layer);
 

@@ -9,6 +9,8 @@
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/model_layers.h"
 
+_Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a model fits");
+
 /* Of the running averages of batch_norm: how far each closure moves them. */
 #define AVERAGE_RATE 0.1
 
@@ -119,12 +121,55 @@ cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, b
     return 0;
 }
 
+/* Whether the layer takes whole rows. */
+static bool
+takes_rows(const cadre_job_t *job, size_t number)
+{
+    const cadre_layer_t *layer = &job->layers[number];
+    for (size_t i = 0; i < layer->from_count; i++) {
+        if (layer->from[i] == CADRE_LAYER_ROW) {
+            return true;
+        }
+    }
+    return number == 0 && layer->from_count == 0 && layer->column_count == 0;
+}
+
+/* How many numbers a row has, as far as the model says. False where a sum of layers depends on what
+ * only the rows say; elsewhere any number is as good. */
+static bool
+features_known(const cadre_job_t *job, int64_t *features)
+{
+    *features = 1;
+    for (size_t i = 0; i < job->input_rank; i++) {
+        *features *= job->input[i];
+    }
+    if (job->input_rank > 0 || job->model != CADRE_MODEL_LAYERS) {
+        return true;
+    }
+
+    bool whole = false;
+    bool sums = false;
+    int64_t reshaped = 0;
+    for (size_t i = 0; i < job->layer_count; i++) {
+        const cadre_layer_t *layer = &job->layers[i];
+        int64_t end = layer->first_column + layer->column_count;
+        *features = end > *features ? end : *features;
+        whole = whole || takes_rows(job, i);
+        sums = sums || layer->type == CADRE_LAYER_ADD;
+        if (layer->type == CADRE_LAYER_RESHAPE && takes_rows(job, i)) {
+            reshaped = cadre_layer_shape_size(layer);
+        }
+    }
+    *features = reshaped > 0 ? reshaped : *features;
+    return reshaped > 0 || !whole || !sums;
+}
+
 int
 cadre_model_check(const cadre_job_t *job)
 {
-    int64_t features = 1; /* of rows whose shape nothing says: as good as any number */
-    for (size_t i = 0; i < job->input_rank; i++) {
-        features *= job->input[i];
+    int64_t features = 0;
+    if (!features_known(job, &features)) {
+        return 0;
     }
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
     return cadre_model_program(job, features, 2, true, &program);

@@ -1,8 +1,10 @@
 #include "coordinator/cli/train/network.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
 
@@ -12,9 +14,15 @@ static const cadre_node_t none = {0};
 /* ---- shapes ---- */
 
 static cadre_extents_t
+shape_at(const cadre_network_t *self, cadre_node_t node)
+{
+    return cadre_program_node(self->program, node.id - 1)->shape;
+}
+
+static cadre_extents_t
 shape_of(const cadre_network_t *self)
 {
-    return cadre_program_node(self->program, self->x.id - 1)->shape;
+    return shape_at(self, self->x);
 }
 
 /* The size of axis `axis`, from the end when negative; the axes of a row are numbers. */
@@ -33,6 +41,32 @@ row_size(const cadre_network_t *self)
         size *= size_of(self, i);
     }
     return size;
+}
+
+static const char *
+shape_text(const cadre_network_t *self, cadre_node_t node, char text[CADRE_EXTENTS_TEXT_SIZE])
+{
+    cadre_extents_t shape = shape_at(self, node);
+    return cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
+}
+
+/* ---- mistakes ---- */
+
+/* Notes why a layer cannot be where it is; the first mistake stays. Returns false. */
+static bool refuse(cadre_network_t *self, const char *format, ...) CADRE_PRINTF(2, 3);
+
+static bool
+refuse(cadre_network_t *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (self->status == 0) {
+        vsnprintf(self->text, sizeof(self->text), format, arguments);
+        self->status = CADRE_ECONFIG;
+    }
+    va_end(arguments);
+    self->x = none;
+    return false;
 }
 
 /* ---- variables ---- */
@@ -153,6 +187,18 @@ add_flatten(cadre_network_t *self)
     self->x = cadre_op_reshape(self->program, self->x, dims, 2);
 }
 
+static void
+add_reshape(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    cadre_dim_t dims[CADRE_LAYER_AXES_MAX + 1] = {cadre_dim_symbol("B")};
+    int rank = 1;
+    while (rank <= CADRE_LAYER_AXES_MAX && layer->shape[rank - 1] > 0) {
+        dims[rank] = cadre_dim(layer->shape[rank - 1]);
+        rank++;
+    }
+    self->x = cadre_op_reshape(self->program, self->x, dims, rank);
+}
+
 /* Over what lies between the batch and the last axis. */
 static void
 add_mean(cadre_network_t *self)
@@ -250,9 +296,35 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_add(p, self->x, cadre_op_dropout(p, y, rate, self->training));
 }
 
-/* Adds a layer of any type, whose output becomes `self->x`. */
+/* What a layer takes. */
+typedef struct {
+    cadre_network_value_t values[CADRE_LAYER_FROM_MAX];
+    size_t count;
+} inputs_t;
+
 static void
-add_any(cadre_network_t *self, const cadre_layer_t *layer)
+add_sum(cadre_network_t *self, const inputs_t *inputs)
+{
+    for (size_t i = 1; i < inputs->count; i++) {
+        self->x = cadre_op_add(self->program, self->x, inputs->values[i].node);
+    }
+}
+
+/* Along the last axis. */
+static void
+add_concat(cadre_network_t *self, const inputs_t *inputs)
+{
+    cadre_node_t nodes[CADRE_LAYER_FROM_MAX];
+    for (size_t i = 0; i < inputs->count; i++) {
+        nodes[i] = inputs->values[i].node;
+    }
+    self->x = cadre_op_concat(self->program, nodes, (int)inputs->count, -1);
+}
+
+/* Adds a layer of any type over `inputs`, of which `self->x` is the first; its output becomes
+ * `self->x`. */
+static void
+add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *inputs)
 {
     switch (layer->type) {
     case CADRE_LAYER_DENSE:
@@ -293,6 +365,15 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer)
     case CADRE_LAYER_EMBEDDING:
         add_embedding(self, layer);
         return;
+    case CADRE_LAYER_RESHAPE:
+        add_reshape(self, layer);
+        return;
+    case CADRE_LAYER_ADD:
+        add_sum(self, inputs);
+        return;
+    case CADRE_LAYER_CONCAT:
+        add_concat(self, inputs);
+        return;
     }
 }
 
@@ -316,6 +397,9 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_BATCH_NORM:
     case CADRE_LAYER_POSITIONS:
     case CADRE_LAYER_EMBEDDING:
+    case CADRE_LAYER_RESHAPE:
+    case CADRE_LAYER_ADD:
+    case CADRE_LAYER_CONCAT:
         return 0;
     }
 
@@ -334,53 +418,154 @@ remedy_for(int rank, int wanted)
                        : "the shape of a row is \"input\" in model, such as [8, 16]";
 }
 
-/* Whether the rows so far are what the layer is for; otherwise says what would make them so. */
+/* ---- what a layer takes ---- */
+
+/* Whether the axes of the rows are those that the layer is for; otherwise says what would make them
+ * so. */
 static bool
-can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
+has_axes(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 {
-    int rank = wanted_rank(type);
-    cadre_extents_t shape = shape_of(self);
-    if (rank == 0 || shape.rank == rank) {
+    int wanted = wanted_rank(type);
+    int rank = shape_of(self).rank;
+    if (wanted == 0 || rank == wanted) {
         return true;
     }
 
     char text[CADRE_EXTENTS_TEXT_SIZE] = "rows of numbers";
-    if (shape.rank > 2) {
-        cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
+    if (rank > 2) {
+        shape_text(self, self->x, text);
+    }
+    return refuse(self, "%s needs %s, but is given %s: %s", scope,
+                  wanted == 4 ? "images [B,height,width,channels]"
+                              : "sequences [B,positions,numbers]",
+                  text, remedy_for(rank, wanted));
+}
+
+/* Whether all inputs have the shape of the first, which broadcasting would not ask. */
+static bool
+are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
+{
+    cadre_extents_t first = shape_of(self);
+    for (size_t i = 1; i < inputs->count; i++) {
+        cadre_node_t node = inputs->values[i].node;
+        cadre_extents_t shape = shape_at(self, node);
+        if (!cadre_extents_equal(&first, &shape)) {
+            char left[CADRE_EXTENTS_TEXT_SIZE];
+            char right[CADRE_EXTENTS_TEXT_SIZE];
+            return refuse(self, "%s takes what has one shape, but from[0] is %s and from[%zu] %s",
+                          scope, shape_text(self, self->x, left), i, shape_text(self, node, right));
+        }
+    }
+    return true;
+}
+
+/* Whether the inputs are what the layer is for. */
+static bool
+can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, const inputs_t *inputs)
+{
+    if (type == CADRE_LAYER_EMBEDDING && !self->plain) {
+        return refuse(self,
+                      "%s needs ids, numbers of a row as they came, but is given what a layer "
+                      "computes: take them by \"columns\", or from \"input\"",
+                      scope);
+    }
+    if (type == CADRE_LAYER_ADD) {
+        return are_alike(self, scope, inputs);
+    }
+    return has_axes(self, scope, type);
+}
+
+/* Cuts the layer's columns out of the rows. */
+static bool
+cut_columns(cadre_network_t *self, const char *scope, const cadre_layer_t *layer,
+            cadre_network_value_t *out)
+{
+    int64_t features = shape_at(self, self->row).extents[1].factor;
+    int64_t end = layer->first_column + layer->column_count;
+    if (end > features) {
+        return refuse(self, "%s: columns %lld to %lld are not all in a row, which has %lld", scope,
+                      (long long)layer->first_column, (long long)end - 1, (long long)features);
+    }
+    out->node =
+        cadre_op_slice(self->program, self->row, 1, layer->first_column, layer->column_count);
+    out->plain = true;
+    return out->node.id != 0;
+}
+
+/* Finds what the layer takes; false after a mistake, also after one of an earlier layer. */
+static bool
+find_inputs(cadre_network_t *self, const char *scope, const cadre_layer_t *layer, inputs_t *inputs)
+{
+    inputs->count = layer->from_count > 0 ? layer->from_count : 1;
+    if (layer->column_count > 0) {
+        return self->row.id != 0 && cut_columns(self, scope, layer, &inputs->values[0]);
     }
 
-    snprintf(self->text, sizeof(self->text), "%s needs %s, but is given %s: %s", scope,
-             rank == 4 ? "images [B,height,width,channels]" : "sequences [B,positions,numbers]",
-             text, remedy_for(shape.rank, rank));
-    self->status = CADRE_ECONFIG;
-    self->x = none;
-    return false;
+    inputs->values[0] = (cadre_network_value_t){self->x, self->plain};
+    for (size_t i = 0; i < layer->from_count; i++) {
+        cadre_assert(layer->from[i] < self->layer_count);
+        inputs->values[i] =
+            layer->from[i] == CADRE_LAYER_ROW ? self->input : self->made[layer->from[i]];
+    }
+    for (size_t i = 0; i < inputs->count; i++) {
+        if (inputs->values[i].node.id == 0) {
+            return false;
+        }
+    }
+    return true;
 }
+
+/* Whether what the layer makes of numbers as they came are such numbers again. */
+static bool
+keeps_numbers(cadre_layer_type_t type)
+{
+    return type == CADRE_LAYER_FLATTEN || type == CADRE_LAYER_RESHAPE || type == CADRE_LAYER_CONCAT;
+}
+
+/* ---- the list ---- */
 
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    self->layer_wire = layer->wire == 0 ? self->wire : (cadre_dtype_t)layer->wire;
-    if (self->x.id == 0 || !can_follow(self, scope, layer->type)) {
+    inputs_t inputs;
+    if (self->status < 0 || !find_inputs(self, scope, layer, &inputs)) {
+        self->x = none;
         return;
     }
+
+    self->x = inputs.values[0].node;
+    self->plain = true;
+    for (size_t i = 0; i < inputs.count; i++) {
+        self->plain = self->plain && inputs.values[i].plain;
+    }
+    if (!can_take(self, scope, layer->type, &inputs)) {
+        return;
+    }
+
+    self->layer_wire = layer->wire == 0 ? self->wire : (cadre_dtype_t)layer->wire;
     cadre_program_scope_begin(self->program, scope);
-    add_any(self, layer);
+    add_any(self, layer, &inputs);
     cadre_program_scope_end(self->program);
+    self->plain = self->plain && keeps_numbers(layer->type);
 }
 
 void
 cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer)
 {
     char scope[64];
+    cadre_assert(self->layer_count < CADRE_NETWORK_LAYERS_MAX);
     snprintf(scope, sizeof(scope), "%s[%d] (%s)", self->list ? self->list : "layers",
-             self->layer_count++, cadre_layer_text(layer->type));
+             self->layer_count, cadre_layer_text(layer->type));
     add_within(self, layer, scope);
+    self->made[self->layer_count++] = (cadre_network_value_t){self->x, self->plain};
 }
 
 int
 cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank)
 {
+    self->row = self->x;
+    self->plain = true;
+    self->input = (cadre_network_value_t){self->x, true};
     if (rank == 0 || self->x.id == 0) {
         return 0;
     }
@@ -399,6 +584,7 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     }
 
     self->x = cadre_op_reshape(self->program, self->x, dims, (int)rank + 1);
+    self->input.node = self->x;
     return 0;
 }
 
@@ -410,13 +596,11 @@ cadre_network_end(cadre_network_t *self, int64_t width)
     }
 
     if (self->x.id != 0 && shape_of(self).rank != 2) {
-        cadre_extents_t shape = shape_of(self);
         char text[CADRE_EXTENTS_TEXT_SIZE];
-        cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
         return cadre_fail(CADRE_ECONFIG,
                           "model.layers: the last one gives %s, not rows of numbers: add "
                           "{\"type\": \"flatten\"} or {\"type\": \"mean\"}",
-                          text);
+                          shape_text(self, self->x, text));
     }
 
     cadre_layer_t last = cadre_layer_of(CADRE_LAYER_DENSE);

@@ -27,7 +27,11 @@
 #include "common/graph/extent.h"
 #include "coordinator/cli/train/layer.h"
 
-enum { CADRE_NETWORK_VARIABLES_MAX = 256, CADRE_NETWORK_NAME_SIZE = 24 };
+enum {
+    CADRE_NETWORK_VARIABLES_MAX = 256,
+    CADRE_NETWORK_NAME_SIZE = 24,
+    CADRE_NETWORK_LAYERS_MAX = 128,
+};
 
 typedef enum {
     CADRE_ROLE_WEIGHT = 0, /* counts for the l2 penalty */
@@ -46,14 +50,24 @@ typedef struct {
     cadre_node_t node;
 } cadre_network_variable_t;
 
+/* What a layer, or nobody, has made of the rows. */
+typedef struct {
+    cadre_node_t node; /* empty after a mistake */
+    bool plain;        /* numbers of the rows as they came, which ids must be */
+} cadre_network_value_t;
+
 typedef struct {
     cadre_program_t *program;
-    cadre_node_t x; /* what the layers so far make of the rows; empty after a mistake */
+    cadre_node_t x; /* what the last layer so far makes of the rows; empty after a mistake */
+    bool plain;     /* of x: numbers of the rows as they came, which ids must be */
     bool training;
-    cadre_dtype_t wire;       /* in which variables of layers that do not say travel */
-    cadre_dtype_t layer_wire; /* in which those of the layer being added do */
-    int layer_count;          /* added so far */
-    int number;               /* of the last one with variables */
+    cadre_dtype_t wire;          /* in which variables of layers that do not say travel */
+    cadre_dtype_t layer_wire;    /* in which those of the layer being added do */
+    int layer_count;             /* added so far */
+    cadre_node_t row;            /* all numbers of the rows, as they came */
+    cadre_network_value_t input; /* the same in the shape that the model gives them */
+    cadre_network_value_t made[CADRE_NETWORK_LAYERS_MAX]; /* by each layer */
+    int number;                                           /* of the last one with variables */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
     bool overfull; /* more were asked for */
@@ -63,10 +77,11 @@ typedef struct {
     char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* then */
 } cadre_network_t;
 
-/* Rows of `features` numbers become rows of the shape `input`, of which there may be none.
+/* Begins with the rows `x` of `features` numbers, in the shape `input`, of which there may be none.
  * CADRE_ECONFIG when that has another number of elements. */
 int cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank);
 
+/* Adds a layer of what it takes (layer_links.h). cadre_network_end tells of mistakes. */
 void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
 
 /* The last layer, dense, of `width` outputs. CADRE_ECONFIG when a row is not one row of numbers,

@@ -1,5 +1,7 @@
 /* The models of job files, built by their own code, in double; batch norm is with the other models.
  */
+#include <string.h>
+
 #include "coordinator/cli/train/model_layers.h"
 #include "coordinator/cli/train/network.h"
 #include "tests/worker/device_double/gradient_check.h"
@@ -100,4 +102,28 @@ Test(named_model_gradient, of_an_embedding_before_a_transformer)
     listed.layers[1] = cadre_layer_of(CADRE_LAYER_TRANSFORMER);
     listed.layers[2] = cadre_layer_of(CADRE_LAYER_FLATTEN);
     check_job("embedding", &listed);
+}
+
+/* Two branches over columns that overlap, with a way around each of two layers. */
+Test(named_model_gradient, of_branches_and_ways_around)
+{
+    cadre_job_t listed = {
+        .model = CADRE_MODEL_LAYERS, .input = {6}, .input_rank = 1, .layer_count = 7};
+    cadre_layer_t *layers = listed.layers;
+    for (int i = 0; i < 4; i++) {
+        layers[i] = cadre_layer_of(CADRE_LAYER_DENSE);
+        layers[i].units = 3;
+        layers[i].activation = CADRE_ACTIVATION_TANH;
+    }
+    layers[0].column_count = 4;
+    layers[2].first_column = 2;
+    layers[2].column_count = 4;
+    layers[4] = cadre_layer_of(CADRE_LAYER_ADD);
+    layers[4].from_count = 3;
+    memcpy(layers[4].from, (int[]){1, 0, 3}, 3 * sizeof(int));
+    layers[5] = cadre_layer_of(CADRE_LAYER_CONCAT);
+    layers[5].from_count = 4;
+    memcpy(layers[5].from, (int[]){4, 2, CADRE_LAYER_ROW, 4}, 4 * sizeof(int));
+    layers[6] = cadre_layer_of(CADRE_LAYER_LAYER_NORM);
+    check_job("branches", &listed);
 }

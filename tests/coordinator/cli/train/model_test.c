@@ -49,6 +49,10 @@ build(const char *label_kind, const char *model, bool training)
 #define EMBEDDED                                                                                   \
     "\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"ids\": 5, \"units\": 3}, "
 
+#define BRANCHES                                                                                   \
+    "\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 4, \"name\": \"a\"}, "    \
+    "{\"type\": \"dense\", \"units\": 4, \"name\": \"b\"}, "
+
 /* The variables of a model of layers that travel as bf16, one letter each in the order of layers:
  * n for those, w for the others. */
 static void
@@ -106,6 +110,18 @@ Test(model, is_a_sound_program_for_every_kind_of_label)
         {"class", ANY},
         {"class", EMBEDDED "{\"type\": \"transformer\"}, {\"type\": \"mean\"}]"},
         {"value", EMBEDDED "{\"type\": \"flatten\"}]"},
+        {"class", BRANCHES "{\"type\": \"add\", \"from\": [\"a\", \"b\"]}]"},
+        {"class", BRANCHES "{\"type\": \"concat\", \"from\": [\"a\", \"b\", \"input\"]}]"},
+        {"value", "\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"ids\": 5, "
+                  "\"units\": 3, \"columns\": [2, 4]}, {\"type\": \"mean\", \"name\": \"a\"}, "
+                  "{\"type\": \"reshape\", \"columns\": [6, 30], \"shape\": [5, 3, 2]}, "
+                  "{\"type\": \"conv2d\", \"filters\": 3}, {\"type\": \"mean\", \"name\": "
+                  "\"b\"}, {\"type\": \"add\", \"from\": [\"b\", \"a\"]}]"},
+        /* Ids may come through what leaves numbers as they are. */
+        {"value", "\"type\": \"layers\", \"layers\": [{\"type\": \"reshape\", \"shape\": [6, "
+                  "6], \"name\": \"r\"}, {\"type\": \"concat\", \"from\": [\"r\", \"r\"]}, "
+                  "{\"type\": \"flatten\"}, {\"type\": \"embedding\", \"ids\": 5, \"units\": 3}, "
+                  "{\"type\": \"mean\"}]"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
         for (int training = 0; training < 2; training++) {
@@ -164,6 +180,23 @@ Test(model, names_the_layer_that_does_not_fit)
         {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"embedding\", "
          "\"ids\": 5, \"units\": 2}]",
          "model.layers[0] (embedding): take: rows of [5,2] at [B,6,6,1] have more than 4 axes"},
+        {BRANCHES "{\"type\": \"add\", \"from\": [\"a\", \"b\", \"input\"]}]",
+         "model.layers[2] (add) takes what has one shape, but from[0] is [B,4] and from[2] "
+         "[B,36]"},
+        {BRANCHES "{\"type\": \"embedding\", \"ids\": 5, \"units\": 2, \"from\": \"a\"}, "
+                  "{\"type\": \"mean\", \"name\": \"c\"}, {\"type\": \"concat\", \"from\": "
+                  "[\"b\", \"c\"]}]",
+         "model.layers[2] (embedding) needs ids, numbers of a row as they came, but is given what "
+         "a "
+         "layer computes: take them by \"columns\", or from \"input\""},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\", \"columns\": [30, 7]}]",
+         "model.layers[0] (flatten): columns 30 to 36 are not all in a row, which has 36"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"reshape\", \"shape\": [5, 7]}]",
+         "model.layers[0] (reshape): reshape: [B,36] and [B,5,7] have different numbers of "
+         "elements"},
+        {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"mean\", \"name\": "
+         "\"a\"}, {\"type\": \"concat\", \"from\": [\"a\", \"input\"]}]",
+         "model.layers[1] (concat): concat: [B,6] and [B,6,6] do not join at axis 1"},
         {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": []",
          "model.layers: the last one gives [B,6,6], not rows of numbers: add {\"type\": "
          "\"flatten\"} or {\"type\": \"mean\"}"},
@@ -193,6 +226,19 @@ Test(model, is_checked_before_the_rows_are_known_when_it_says_their_shape)
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"max_pool2d\"}]", CADRE_ECONFIG},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"layer_norm\"}]", 0},
         {"\"type\": \"mlp\", \"hidden\": [1048576, 1048576]", 0},
+        /* Columns and a reshape say enough, a sum with a row of unknown size does not. */
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 3, \"columns\": "
+         "[40, 8]}]",
+         0},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"reshape\", \"shape\": [4, 5]}, "
+         "{\"type\": \"flatten\"}]",
+         0},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"reshape\", \"shape\": [4, 5]}]",
+         CADRE_ECONFIG},
+        {BRANCHES "{\"type\": \"add\", \"from\": [\"b\", \"input\"]}]", 0},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 64, \"name\": "
+         "\"a\"}, {\"type\": \"add\", \"from\": [\"a\", \"input\"]}]",
+         0},
         {"\"type\": \"logistic\"", 0},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {

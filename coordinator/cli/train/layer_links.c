@@ -1,0 +1,272 @@
+#include "coordinator/cli/train/layer_links.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/spec/data_spec.h"
+#include "coordinator/cli/train/suggest.h"
+
+enum { POINTER_SIZE = 96, LIST_MAX = 128 };
+
+static const char row_name[] = "input";
+
+/* The list up to the layer that is being read. */
+typedef struct {
+    const cadre_json_source_t *source;
+    cadre_layer_t *list;
+    size_t at;
+    char pointer[POINTER_SIZE]; /* of that layer */
+} links_t;
+
+/* The place of a key of the layer, or of entry `entry` of its array; -1: of the whole. */
+static const char *
+place_of(const links_t *self, const char *key, int entry, char place[POINTER_SIZE])
+{
+    if (entry < 0) {
+        snprintf(place, POINTER_SIZE, "%s/%s", self->pointer, key);
+    } else {
+        snprintf(place, POINTER_SIZE, "%s/%s/%d", self->pointer, key, entry);
+    }
+    return place;
+}
+
+/* Fails at `place` with its field and what is wrong. */
+static int
+refuse(const links_t *self, const char *place, const char *what)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(place);
+    return cadre_json_source_fail(self->source, place, CADRE_JSON_VALUE, "%s %s", field, what);
+}
+
+static bool
+is_joined(cadre_layer_type_t type)
+{
+    return type == CADRE_LAYER_ADD || type == CADRE_LAYER_CONCAT;
+}
+
+/* ---- names ---- */
+
+static bool
+is_name(const char *text)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    size_t length = strlen(text);
+    return length > 0 && length < CADRE_LAYER_NAME_SIZE && strspn(text, allowed) == length;
+}
+
+enum { NO_LAYER = -2 };
+
+/* Finds the layer of that name before this one: its number, CADRE_LAYER_ROW for the row, or
+ * NO_LAYER. */
+static int
+find(const links_t *self, const char *name)
+{
+    if (strcmp(name, row_name) == 0) {
+        return CADRE_LAYER_ROW;
+    }
+    for (size_t i = 0; i < self->at; i++) {
+        if (strcmp(self->list[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return NO_LAYER;
+}
+
+static int
+read_name(const links_t *self, const json_t *value)
+{
+    char place[POINTER_SIZE];
+    place_of(self, "name", -1, place);
+    const char *name = json_string_value(value);
+    if (!name || !is_name(name)) {
+        return refuse(self, place, "must be 1 to 31 letters, digits, \"_\", \"-\" or \".\"");
+    }
+    if (strcmp(name, row_name) == 0) {
+        return refuse(self, place, "is \"input\", which is the row itself");
+    }
+    if (find(self, name) >= 0) {
+        return refuse(self, place, "is the name of an earlier layer");
+    }
+    snprintf(self->list[self->at].name, CADRE_LAYER_NAME_SIZE, "%s", name);
+    return 0;
+}
+
+/* ---- from ---- */
+
+/* Fails because no earlier layer has that name, with the nearest that one has. */
+static int
+refuse_name(const links_t *self, const char *place, const char *name)
+{
+    const char *known[LIST_MAX + 1] = {row_name};
+    for (size_t i = 0; i < self->at; i++) {
+        known[i + 1] = self->list[i].name[0] ? self->list[i].name : NULL;
+    }
+    cadre_auto(cadre_free) char *hint = cadre_suggest_text(name, known, self->at + 1);
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(place);
+    return cadre_json_source_fail(self->source, place, CADRE_JSON_VALUE,
+                                  "%s: no layer before it has the name \"%.64s\"%s", field, name,
+                                  hint);
+}
+
+static int
+read_source(const links_t *self, const json_t *value, int entry)
+{
+    char place[POINTER_SIZE];
+    place_of(self, "from", entry, place);
+    const char *name = json_string_value(value);
+    if (!name) {
+        return refuse(self, place, "must be the name of a layer before it, or \"input\"");
+    }
+
+    int number = find(self, name);
+    if (number == NO_LAYER) {
+        return refuse_name(self, place, name);
+    }
+
+    cadre_layer_t *layer = &self->list[self->at];
+    layer->from[layer->from_count++] = number;
+    return 0;
+}
+
+static int
+read_from(const links_t *self, const json_t *value)
+{
+    char place[POINTER_SIZE];
+    place_of(self, "from", -1, place);
+    cadre_layer_type_t type = self->list[self->at].type;
+    size_t count = json_array_size(value);
+    if (is_joined(type) && (count < 2 || count > CADRE_LAYER_FROM_MAX)) {
+        return refuse(self, place, "must be an array of 2 to 32 names such as [\"a\", \"b\"]");
+    }
+    if (!is_joined(type) && json_is_array(value) && count != 1) {
+        return refuse(self, place, "must be one name: only add and concat take several");
+    }
+    if (!json_is_array(value)) {
+        return read_source(self, value, -1);
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        int status = read_source(self, json_array_get(value, i), (int)i);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* ---- columns ---- */
+
+static int
+read_columns(const links_t *self, const json_t *value)
+{
+    char place[POINTER_SIZE];
+    place_of(self, "columns", -1, place);
+    cadre_layer_t *layer = &self->list[self->at];
+    const json_t *first = json_array_get(value, 0);
+    const json_t *count = json_array_get(value, 1);
+    bool numbers = json_array_size(value) == 2 && json_is_integer(first) && json_is_integer(count);
+    json_int_t begin = json_integer_value(first);
+    json_int_t size = json_integer_value(count);
+    if (!numbers || begin < 0 || begin >= CADRE_DATA_FEATURES_MAX || size < 1 ||
+        size > CADRE_DATA_FEATURES_MAX - begin) {
+        return refuse(self, place,
+                      "must be [first, count], such as [0, 8] for the first eight of a row");
+    }
+    layer->first_column = begin;
+    layer->column_count = size;
+    return 0;
+}
+
+/* ---- a layer, and all ---- */
+
+/* Checks which of the keys are there together. */
+static int
+check_keys(const links_t *self, const json_t *object)
+{
+    char place[POINTER_SIZE];
+    cadre_layer_type_t type = self->list[self->at].type;
+    bool from = json_object_get(object, "from") != NULL;
+    bool columns = json_object_get(object, "columns") != NULL;
+    if (is_joined(type) && !from) {
+        cadre_auto(cadre_free) char *field = cadre_json_source_field(self->pointer);
+        return cadre_json_source_fail(self->source, self->pointer, CADRE_JSON_VALUE,
+                                      "\"from\" is missing in %s (%s): the names of what it takes",
+                                      field, cadre_layer_text(type));
+    }
+    if (from && columns) {
+        return refuse(self, place_of(self, "columns", -1, place),
+                      "and \"from\" do not go together: each says what the layer takes");
+    }
+    return 0;
+}
+
+static int
+read_layer(const links_t *self, const json_t *object)
+{
+    static const struct {
+        const char *key;
+        int (*read)(const links_t *self, const json_t *value);
+    } keys[] = {{"name", read_name}, {"from", read_from}, {"columns", read_columns}};
+    int status = check_keys(self, object);
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(keys); i++) {
+        const json_t *value = json_object_get(object, keys[i].key);
+        status = value ? keys[i].read(self, value) : 0;
+    }
+    return status;
+}
+
+/* Whether layer `taker` takes what layer `number` makes. */
+static bool
+takes(const cadre_layer_t *list, size_t taker, size_t number)
+{
+    const cadre_layer_t *layer = &list[taker];
+    for (size_t i = 0; i < layer->from_count; i++) {
+        if (layer->from[i] == (int)number) {
+            return true;
+        }
+    }
+    return layer->from_count == 0 && layer->column_count == 0 && taker == number + 1;
+}
+
+/* Refuses a layer that computes for nobody: a name in some "from" is probably another's. */
+static int
+check_taken(const cadre_json_source_t *source, const cadre_layer_t *list, size_t count)
+{
+    for (size_t number = 0; number + 1 < count; number++) {
+        size_t taker = number + 1;
+        while (taker < count && !takes(list, taker, number)) {
+            taker++;
+        }
+        if (taker < count) {
+            continue;
+        }
+
+        char place[POINTER_SIZE];
+        snprintf(place, sizeof(place), "/model/layers/%zu", number);
+        return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
+                                      "model.layers[%zu] (%s): no layer after it takes what it "
+                                      "makes: give it a \"name\", and name it in a \"from\"",
+                                      number, cadre_layer_text(list[number].type));
+    }
+    return 0;
+}
+
+int
+cadre_layer_links_read(const cadre_json_source_t *source, const json_t *layers, cadre_layer_t *list,
+                       size_t count)
+{
+    cadre_assert(count <= LIST_MAX);
+    links_t self = {.source = source, .list = list};
+    for (self.at = 0; self.at < count; self.at++) {
+        snprintf(self.pointer, sizeof(self.pointer), "/model/layers/%zu", self.at);
+        int status = read_layer(&self, json_array_get(layers, self.at));
+        if (status < 0) {
+            return status;
+        }
+    }
+    return check_taken(source, list, count);
+}
