@@ -16,6 +16,9 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/disk.h"
 
+static const char best_file[] = "best";            /* names the best checkpoint */
+static const char best_draft_file[] = ".tmp-best"; /* what it is renamed from */
+
 struct cadre_checkpoint_directory {
     char *path;
     int fd;
@@ -36,8 +39,8 @@ cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
 }
 
 /* Names are ours when printing the numbers in them gives the same name again. */
-static bool
-is_checkpoint(const char *name, uint64_t *id)
+bool
+cadre_checkpoint_name_parse(const char *name, uint64_t *id)
 {
     char again[CADRE_CHECKPOINT_NAME_SIZE];
     return sscanf(name, "ckpt-%" SCNu64, id) == 1 && *id <= INT64_MAX &&
@@ -316,15 +319,18 @@ cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
         name_count++;
     }
 
+    uint64_t best = 0;
+    bool has_best = cadre_checkpoint_directory_best(self, &best) == 0;
     cadre_checkpoint_entry_t *found = cadre_calloc(name_count, sizeof(*found));
     size_t found_count = 0;
     for (char **name = names; *name; name++) {
         cadre_checkpoint_entry_t *entry = &found[found_count];
-        if (!is_checkpoint(*name, &entry->id)) {
+        if (!cadre_checkpoint_name_parse(*name, &entry->id)) {
             continue;
         }
         entry->valid = look_at(self, entry) == 0;
         entry->reason = entry->valid ? NULL : cadre_strdup(cadre_error_text());
+        entry->is_best = has_best && entry->id == best;
         found_count++;
     }
 
@@ -480,7 +486,8 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Retires what is older than `oldest` and than the newest `keep` valid entries. Goes on after one
+/* Retires what is older than `oldest` and than the newest `keep` valid entries, and not the best of
+ * all. Goes on after one
  * that cannot be removed and answers the first failure. */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
@@ -497,7 +504,7 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
             continue;
         }
 
-        if (entries[i].id >= oldest) {
+        if (entries[i].id >= oldest || entries[i].is_best) {
             continue;
         }
 
@@ -543,6 +550,60 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     }
 
     return status;
+}
+
+int
+cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, best_file);
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size_bytes = 0;
+    int status =
+        cadre_disk_read(self->fd, best_file, path, CADRE_CHECKPOINT_NAME_SIZE, &text, &size_bytes);
+    if (status != 0) {
+        return status;
+    }
+
+    uint64_t best = 0;
+    text[strcspn(text, "\n")] = '\0';
+    if (!cadre_checkpoint_name_parse(text, &best)) {
+        return cadre_fail(CADRE_ECORRUPT, "%s names no checkpoint", path);
+    }
+
+    struct stat about;
+    if (fstatat(self->fd, text, &about, AT_SYMLINK_NOFOLLOW) != 0) {
+        return cadre_disk_fail(errno, "%s names %s", path, text);
+    }
+
+    *id = best;
+    return 0;
+}
+
+int
+cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_t id)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, best_file);
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_checkpoint_directory_enter(self, cadre_checkpoint_name(id, name), &fd);
+    if (status != 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_free) char *line = cadre_asprintf("%s\n", name);
+    unlinkat(self->fd, best_draft_file, 0); /* of a process that crashed here */
+    status = cadre_disk_create(self->fd, best_draft_file, path, line, strlen(line));
+    if (status != 0) {
+        return status;
+    }
+
+    if (renameat(self->fd, best_draft_file, self->fd, best_file) != 0) {
+        int error = errno;
+        unlinkat(self->fd, best_draft_file, 0);
+        return cadre_disk_fail(error, "cannot write %s", path);
+    }
+
+    return cadre_disk_sync_directory(self->fd, self->path);
 }
 
 int

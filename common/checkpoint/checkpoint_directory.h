@@ -10,6 +10,8 @@
  * first the rename to a temporary name, then the files. So whatever a crash leaves is either a
  * whole checkpoint or a temporary, and clean removes temporaries.
  *
+ * DIR/best names the checkpoint that whoever trains has marked as the best.
+ *
  * Only names of exactly these shapes are ever opened or removed, never through a symbolic link, and
  * a directory that holds anything else is left alone. DIR itself may be a link: the user named it.
  */
@@ -39,6 +41,7 @@ typedef struct {
     char *created;
     size_t shard_count;
     uint64_t size_bytes;
+    bool is_best; /* marked as the best; also one that is not valid */
 } cadre_checkpoint_entry_t;
 
 /* Opens DIR, creating it (not its parents) when `create`. CADRE_ENOTFOUND, CADRE_EIO. */
@@ -65,8 +68,9 @@ int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                                       const char *reason),
                                       void *context, uint64_t *id);
 
-/* Keeps the newest `keep` (at least 1) valid checkpoints, and `oldest` with all that are newer
- * (UINT64_MAX: none for that reason), and removes every other one, damaged or not. Valid is one
+/* Keeps the newest `keep` (at least 1) valid checkpoints, the one that is marked as the best, and
+ * `oldest` with all that are newer (UINT64_MAX: none for that reason), and removes every other one,
+ * damaged or not. Valid is one
  * whose manifest verifies and whose files have their sizes: what is in them was read again and
  * hashed by the ps that wrote them, before the commit. Damaged ones newer than the oldest kept stay
  * for somebody to look at. `removed` may be NULL. CADRE_EIO, CADRE_EREFUSED. */
@@ -77,8 +81,20 @@ int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t
  * NULL. */
 int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed);
 
+/* Marks checkpoint `id`, which is there, as the best in the place of the one that was: the file
+ * DIR/best has its name, and is replaced by a rename, so that a crash leaves the one or the other.
+ * CADRE_ENOTFOUND, CADRE_EIO. */
+int cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_t id);
+
+/* The checkpoint that is marked as the best. CADRE_ENOTFOUND when none is, or it is not there any
+ * more; CADRE_ECORRUPT when the mark names no checkpoint; CADRE_EIO. */
+int cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id);
+
 /* "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_name(uint64_t id, char *text);
+
+/* The id in such a name; false for any other text. */
+bool cadre_checkpoint_name_parse(const char *name, uint64_t *id);
 
 /* ---- for drafts ---- */
 

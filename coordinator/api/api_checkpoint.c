@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "coordinator/best_checkpoint.h"
 #include "coordinator/coordinator.h"
 
 enum { COMMIT_WAIT_MS = 10000 }; /* how long a commit under way is waited for */
@@ -138,6 +139,18 @@ uint64_t
 cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from)
 {
     return cadre_sequences_next(&self->resumed_sequences, from);
+}
+
+int
+cadre_checkpoint_mark_best(cadre_coordinator_t *self, uint64_t checkpoint)
+{
+    return cadre_best_checkpoint_mark(self, checkpoint);
+}
+
+char *
+cadre_checkpoint_best(cadre_coordinator_t *self)
+{
+    return cadre_best_checkpoint_path(self);
 }
 
 char *

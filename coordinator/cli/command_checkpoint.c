@@ -65,6 +65,9 @@ entry_object(const cadre_checkpoint_entry_t *entry)
                                                  "shards", (json_int_t)entry->shard_count,
                                                  "size_bytes", (json_int_t)entry->size_bytes));
     }
+    if (entry->is_best) {
+        json_object_set_new(object, "best", json_true());
+    }
     return object;
 }
 
@@ -73,12 +76,13 @@ print_entry(const cadre_checkpoint_entry_t *entry)
 {
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     cadre_checkpoint_name(entry->id, name);
+    const char *best = entry->is_best ? "  best" : "";
     if (entry->valid) {
-        printf("%-16s %s  cut %llu  %zu shards  %llu bytes\n", name, entry->created,
+        printf("%-16s %s  cut %llu  %zu shards  %llu bytes%s\n", name, entry->created,
                (unsigned long long)entry->cut, entry->shard_count,
-               (unsigned long long)entry->size_bytes);
+               (unsigned long long)entry->size_bytes, best);
     } else {
-        printf("%-16s damaged: %s\n", name, entry->reason);
+        printf("%-16s damaged: %s%s\n", name, entry->reason, best);
     }
 }
 
@@ -164,7 +168,9 @@ cadre_command_checkpoint(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "list DIR\nverify DIR",
-        .doc = "Lists the checkpoints in DIR, newest first, or reads every byte of them and checks "
+        .doc = "Lists the checkpoints in DIR, newest first, with the word \"best\" behind the one "
+               "that "
+               "a run has kept for being that, or reads every byte of them and checks "
                "each hash. Exit 65 when one is damaged, 66 when there is none.",
     };
     flags_t flags = {0};

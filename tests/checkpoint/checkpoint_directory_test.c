@@ -367,3 +367,50 @@ Test(checkpoint_directory, leaves_alone_whatever_is_not_ours)
     cr_assert(exists(&store, "ckpt-00000001/notes.txt") &&
               exists(&store, "ckpt-00000001/shard-0.mdb"));
 }
+
+Test(checkpoint_directory, keeps_the_one_that_is_marked_as_the_best)
+{
+    cadre_auto(store_fini) store_t store = store_open();
+    uint64_t best = 0;
+    cr_assert_eq(cadre_checkpoint_directory_best(store.directory, &best), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_checkpoint_directory_mark_best(store.directory, 2), CADRE_ENOTFOUND);
+    for (uint64_t id = 1; id <= 5; id++) {
+        sample_commit(store.directory, id, 1, 1);
+    }
+    ok(cadre_checkpoint_directory_mark_best(store.directory, 1));
+    ok(cadre_checkpoint_directory_mark_best(store.directory, 2)); /* in its place */
+    ok(cadre_checkpoint_directory_best(store.directory, &best));
+    cr_assert_eq(best, 2);
+    size_t removed = 0;
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, UINT64_MAX, &removed));
+    cr_assert_eq(removed, 2);
+    cr_assert(exists(&store, "ckpt-00000002") && exists(&store, "ckpt-00000004"));
+    cr_assert_not(exists(&store, "ckpt-00000001") || exists(&store, "ckpt-00000003"));
+
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    ok(cadre_checkpoint_directory_list(store.directory, &entries, &count));
+    cr_assert_eq(count, 3);
+    cr_assert(!entries[0].is_best && !entries[1].is_best && entries[2].is_best);
+    cadre_checkpoint_entries_free(&entries, count);
+
+    ok(cadre_checkpoint_directory_mark_best(store.directory, 5)); /* then 2 is one like any other */
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, UINT64_MAX, NULL));
+    cr_assert_not(exists(&store, "ckpt-00000002"));
+    ok(cadre_checkpoint_directory_remove(store.directory, "ckpt-00000005"));
+    cr_assert_eq(cadre_checkpoint_directory_best(store.directory, &best), CADRE_ENOTFOUND);
+}
+
+Test(checkpoint_directory, says_when_the_mark_of_the_best_is_no_name)
+{
+    cadre_auto(store_fini) store_t store = store_open();
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/best", store.path);
+    FILE *file = fopen(path, "we");
+    cr_assert(file && fputs("../ckpt-00000001\n", file) >= 0 && fclose(file) == 0);
+    uint64_t best = 0;
+    cr_assert_eq(cadre_checkpoint_directory_best(store.directory, &best), CADRE_ECORRUPT);
+    sample_commit(store.directory, 1, 1, 1);
+    ok(cadre_checkpoint_directory_mark_best(store.directory, 1)); /* and mends it */
+    ok(cadre_checkpoint_directory_best(store.directory, &best));
+    cr_assert_eq(best, 1);
+}

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "coordinator/coordinator.h"
@@ -35,6 +37,44 @@ Test(conformance_save, checkpoints_that_cannot_be_removed_are_counted)
     cadre_auto(cadre_free) char *text = NULL;
     OK(cadre_coordinator_status_json(stage.coordinator, &text));
     cr_expect(strstr(text, "\"retention_failed\":1"), "%s", text);
+    stage_close(&stage);
+}
+
+/* --- the best one --- */
+
+Test(conformance_save, the_one_that_is_marked_as_the_best_stays)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.checkpoint_keep = 2;
+    stage_open_with(&stage, &options);
+    cr_expect_null(cadre_checkpoint_best(stage.coordinator));
+    cr_expect_eq(cadre_checkpoint_mark_best(stage.coordinator, 1), CADRE_ENOTFOUND);
+    cr_expect_eq(cadre_checkpoint_mark_best(stage.coordinator, 0), CADRE_ESTATE, "none resumed");
+
+    uint64_t best = 0;
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, &best));
+    OK(cadre_checkpoint_mark_best(stage.coordinator, best));
+    for (int i = 0; i < 4; i++) {
+        OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    }
+    cadre_auto(cadre_free) char *second =
+        cadre_asprintf("%s/checkpoints/ckpt-00000002", stage.cluster.scratch.path);
+    EVENTUALLY(access(second, F_OK) != 0); /* retention has been here */
+    cadre_auto(cadre_free) char *path = cadre_checkpoint_best(stage.coordinator);
+    cr_assert(path && strstr(path, "/ckpt-00000001"), "%s", path);
+    cr_expect_eq(access(path, F_OK), 0);
+    stage_close(&stage);
+}
+
+Test(conformance_save, a_job_without_a_directory_has_no_best_one)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    stage_open_with(&stage, &options);
+    cr_expect_eq(cadre_checkpoint_mark_best(stage.coordinator, 1), CADRE_ESTATE);
+    cr_expect_null(cadre_checkpoint_best(stage.coordinator));
     stage_close(&stage);
 }
 

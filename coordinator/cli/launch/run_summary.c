@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/training_stop.h"
 
 int
 cadre_run_summary_code(const cadre_run_summary_t *self)
@@ -56,6 +57,14 @@ more_epochs(const cadre_run_summary_t *self)
     snprintf(epochs, sizeof(epochs), "%lld", (long long)(2 * self->job->epochs));
     const cadre_command_flag_t flags[] = {{"--epochs", epochs}, {"--resume", "auto"}};
     return cadre_command_text(self->command, flags, cadre_job_checkpoints(self->job) ? 2 : 1);
+}
+
+/* Whether the run has met a condition of training.stop: more epochs would change nothing. */
+static bool
+ended_early(const cadre_run_summary_t *self)
+{
+    const char *stopped = self->outcome ? self->outcome->result.stopped : NULL;
+    return stopped && strcmp(stopped, cadre_stop_word(CADRE_STOP_EPOCHS)) != 0;
 }
 
 /* A file is missing: the checkpoint that --resume names, or data. */
@@ -116,7 +125,7 @@ next_command(const cadre_run_summary_t *self, int code)
 
     switch (code) {
     case CADRE_EXIT_OK:
-        return more_epochs(self);
+        return ended_early(self) ? NULL : more_epochs(self);
     case CADRE_EXIT_FAILED:
         return self->outcome && self->outcome->target_missed ? more_epochs(self) : NULL;
     case CADRE_EXIT_NO_INPUT:
@@ -233,6 +242,11 @@ put_result(const cadre_run_summary_t *self, cadre_console_t *console)
     fflush(stdout);
     if (result->checkpoint) {
         cadre_console_say(console, "checkpoint: %s", result->checkpoint);
+    }
+    if (result->best_checkpoint) {
+        cadre_console_say(console, "best checkpoint: %s (%s %.4g after %lld steps)",
+                          result->best_checkpoint, result->best_metric, result->best,
+                          (long long)result->best_step);
     }
 }
 

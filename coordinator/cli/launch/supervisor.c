@@ -268,6 +268,7 @@ open_coordinator(supervisor_t *self)
     options.ps_count = self->launcher ? (int)job->ps : self->options->ps_count;
     options.seed = (uint64_t)job->seed;
     options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
+    options.queue_capacity = job->stop_seconds > 0 ? CADRE_TRAINER_TIMED_QUEUE : 0;
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
     options.closure_deadline_ms = (int64_t)ceil(job->closure_deadline_s * 1000);
     options.backup_attempts = (uint32_t)job->backup_attempts;

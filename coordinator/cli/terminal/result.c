@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/memory.h"
 
@@ -16,6 +17,7 @@ cadre_result_fini(cadre_result_t *self)
 {
     free(self->shards);
     free(self->checkpoint);
+    free(self->best_checkpoint);
     *self = (cadre_result_t){0};
 }
 
@@ -39,6 +41,18 @@ count(const cadre_result_shard_t *shard, uint64_t value)
     return shard->is_known ? json_integer((json_int_t)value) : json_null();
 }
 
+/* What is known of the best checkpoint; null where none is kept. */
+static json_t *
+best(const cadre_result_t *self)
+{
+    if (!self->best_metric) {
+        return json_null();
+    }
+    return json_pack("{s:s, s:o, s:I, s:s?}", "metric", self->best_metric, "value",
+                     number(self->best), "step", (json_int_t)self->best_step, "checkpoint",
+                     self->best_checkpoint);
+}
+
 json_t *
 cadre_result_object(const cadre_result_t *self)
 {
@@ -51,14 +65,16 @@ cadre_result_object(const cadre_result_t *self)
                                                  "refused", count(shard, shard->totals.refused)));
     }
 
-    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
+    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
+                     "s:s?, s:o}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
                      number(self->loss), "examples", (json_int_t)self->examples, "seconds",
                      number(self->seconds), "examples_per_s", number(rows_per_second(self)),
                      "closures", "scheduled", (json_int_t)self->scheduled, "finished",
                      (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates",
                      updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
-                     (json_int_t)self->ps_lost, "checkpoint", self->checkpoint);
+                     (json_int_t)self->ps_lost, "checkpoint", self->checkpoint, "stopped",
+                     self->stopped, "best", best(self));
 }
 
 char *
@@ -68,6 +84,13 @@ cadre_result_json(const cadre_result_t *self)
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
     return text;
+}
+
+/* Whether words say more than that all epochs are done, which is the usual end. */
+static bool
+tells_why(const cadre_result_t *self)
+{
+    return self->stopped_text[0] && self->stopped && strcmp(self->stopped, "epochs") != 0;
 }
 
 char *
@@ -86,12 +109,14 @@ cadre_result_text(const cadre_result_t *self)
         self->resumed_examples > 0
             ? cadre_asprintf(", %lld of them", (long long)(self->examples - self->resumed_examples))
             : cadre_strdup("");
+    cadre_auto(cadre_free) char *why =
+        tells_why(self) ? cadre_asprintf("; stopped: %s", self->stopped_text) : cadre_strdup("");
     double speed = self->seconds > 0 ? rows_per_second(self) : 0;
 
     return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
-                          "%llu attempts, %llu worker failures%s",
+                          "%llu attempts, %llu worker failures%s%s",
                           accuracy, self->loss, rows, (long long)self->examples, here,
                           self->seconds, speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
-                          (unsigned long long)self->workers_lost, ps);
+                          (unsigned long long)self->workers_lost, ps, why);
 }

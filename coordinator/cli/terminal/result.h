@@ -13,6 +13,8 @@
 
 #define CADRE_RESULT_SCHEMA "cadre.result/v1"
 
+enum { CADRE_RESULT_STOPPED_SIZE = 160 };
+
 typedef struct {
     bool is_known; /* its ps has answered */
     cadre_shard_totals_t totals;
@@ -32,7 +34,13 @@ typedef struct {
     cadre_result_shard_t *shards;
     uint64_t workers_lost;
     uint64_t ps_lost;
-    char *checkpoint; /* the newest one, or NULL */
+    char *checkpoint;    /* the newest one, or NULL */
+    const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
+    char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* in words, where they say more */
+    const char *best_metric; /* by which a best checkpoint is kept, a literal; NULL: none is */
+    double best;
+    int64_t best_step;     /* closures that had trained */
+    char *best_checkpoint; /* or NULL */
 } cadre_result_t;
 
 /* Nothing known yet. */

@@ -40,7 +40,8 @@ typedef struct {
     uint64_t id;
     char *path;
     uint64_t cut;
-    double epoch; /* epochs trained, with the part of the last; not a number when unknown */
+    double epoch;   /* epochs trained, with the part of the last; not a number when unknown */
+    bool has_ended; /* nothing of the job is left to train */
 } candidate_t;
 
 static void
@@ -181,18 +182,37 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
     return cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, CADRE_EVALUATOR_ASSIGN_MS);
 }
 
+/* Whether a job that has come to this place has ended, or does so by its conditions. */
+static bool
+has_ended(const cadre_job_t *job, const cadre_training_place_t *place, double epoch)
+{
+    if (epoch >= (double)job->epochs ||
+        (job->stop_steps > 0 && place->closures >= job->stop_steps)) {
+        return true;
+    }
+    double elapsed_s = (double)place->watch.elapsed_ms / 1000;
+    return (job->stop_seconds > 0 && elapsed_s >= job->stop_seconds) ||
+           cadre_training_watch_stop(&place->watch, &job->stop) != CADRE_STOP_NOT;
+}
+
 /* How far the job was at the cut, when it is one of a job file. */
 static void
-read_progress(const cadre_manifest_t *manifest, int64_t rows, candidate_t *candidate)
+read_progress(const cadre_manifest_t *manifest, const cadre_job_t *job, int64_t rows,
+              candidate_t *candidate)
 {
     const json_t *user = json_object_get(manifest->progress, "user"); /* the trainer's record */
     cadre_auto(cadre_free) char *text = user ? json_dumps(user, JSON_COMPACT) : NULL;
     cadre_training_place_t place;
     candidate->cut = manifest->cut;
     candidate->epoch = NAN;
-    if (text && cadre_training_place_decode(text, &place) == 0) {
-        candidate->epoch = (double)place.epoch + (double)place.position / (double)rows;
+    if (!text || cadre_training_place_decode(text, &place) < 0) {
+        return;
     }
+
+    double part = job->steps_per_epoch > 0 ? (double)place.begun / (double)job->steps_per_epoch
+                                           : (double)place.position / (double)rows;
+    candidate->epoch = (double)place.epoch + part;
+    candidate->has_ended = has_ended(job, &place, candidate->epoch);
 }
 
 static int
@@ -211,7 +231,7 @@ load(evaluator_t *self, candidate_t *candidate)
         }
     }
 
-    read_progress(cadre_checkpoint_reader_manifest(reader),
+    read_progress(cadre_checkpoint_reader_manifest(reader), self->options->trainer.job,
                   cadre_dataset_info(self->data.train).rows, candidate);
     return 0;
 }
@@ -281,7 +301,7 @@ test(evaluator_t *self, candidate_t *candidate)
     } while (cadre_coordinator_totals(self->coordinator).ps_lost != lost);
 
     self->evaluated = candidate->id;
-    self->complete = candidate->epoch >= (double)job->epochs;
+    self->complete = candidate->has_ended;
     return print(self, candidate, &evaluation);
 }
 

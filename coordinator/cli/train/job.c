@@ -51,6 +51,17 @@ static const cadre_setting_t settings[] = {
     {"training.evaluate_every", NULL, INTEGER, 0, 1000000, NULL, "0", AT(evaluate_every)},
     {"training.evaluation_batch_size", NULL, INTEGER, 1, 1 << 20, NULL, "500",
      AT(evaluation_batch_size)},
+    {"training.steps_per_epoch", NULL, INTEGER, 0, CADRE_JOB_STEPS_MAX, NULL, "0",
+     AT(steps_per_epoch)},
+    {"training.stop.steps", "CADRE_STOP_STEPS", INTEGER, 0, CADRE_JOB_STEPS_MAX, NULL, "0",
+     AT(stop_steps)},
+    {"training.stop.seconds", "CADRE_STOP_SECONDS", NUMBER, 0, CADRE_JOB_SECONDS_MAX, NULL, "0",
+     AT(stop_seconds)},
+    {"training.stop.metric", NULL, CHOICE, 0, 0, CADRE_METRIC_WORDS, "test_loss", AT(stop_metric)},
+    {"training.stop.at_least", NULL, NUMBER, -1e30, 1e30, NULL, NULL, AT(stop_at_least)},
+    {"training.stop.at_most", NULL, NUMBER, -1e30, 1e30, NULL, NULL, AT(stop_at_most)},
+    {"training.stop.patience", NULL, INTEGER, 0, 1000000, NULL, "0", AT(stop_patience)},
+    {"training.stop.min_delta", NULL, NUMBER, 0, 1e30, NULL, "0", AT(stop_min_delta)},
     {"cluster.ps", "CADRE_PS", INTEGER, 1, CADRE_SHARDS_MAX, NULL, "1", AT(ps)},
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
@@ -83,6 +94,8 @@ static const cadre_setting_t settings[] = {
     {"checkpoint.every_s", "CADRE_CHECKPOINT_EVERY_S", NUMBER, 0, 86400, NULL, "60",
      AT(checkpoint_every_s)},
     {"checkpoint.keep", NULL, INTEGER, 2, 10000, NULL, "3", AT(checkpoint_keep)},
+    {"checkpoint.keep_best", NULL, CHOICE, 0, 0, CADRE_METRIC_WORDS_OR_NONE, "none",
+     AT(checkpoint_keep_best)},
     {"checkpoint.resume", "CADRE_RESUME", TEXT, 1, 4095, NULL, "never", AT(resume)},
 };
 
@@ -381,6 +394,111 @@ check_name(const char *name)
     return 0;
 }
 
+/* Whether somebody has set it. */
+static bool
+is_given(const cadre_job_t *self, const char *name)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return self->origins[i] != CADRE_ORIGIN_DEFAULT;
+        }
+    }
+    return false;
+}
+
+/* Checks that evaluations give the metric that setting `name` looks at, on the way. */
+static int
+check_watched(const cadre_job_t *self, const char *name, cadre_metric_t metric)
+{
+    if (!self->test && self->test_fraction == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: %s needs held-out rows: data.test", self->file, name);
+    }
+    if (self->evaluate_every == 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: %s looks at evaluations on the way: say after how many epochs "
+                          "each, as \"evaluate_every\": 1 in training",
+                          self->file, name);
+    }
+    if (metric == CADRE_METRIC_ACCURACY && self->label == CADRE_JOB_VALUE) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: %s: test_accuracy needs classes, but label_kind is \"value\"",
+                          self->file, name);
+    }
+    return 0;
+}
+
+/* Sets the target from at_least or at_most, of which the metric's direction admits one. */
+static int
+take_target(cadre_job_t *self)
+{
+    cadre_stop_conditions_t *stop = &self->stop;
+    bool higher = cadre_metric_is_higher_better(stop->metric);
+    bool has_least = is_given(self, "training.stop.at_least");
+    bool has_most = is_given(self, "training.stop.at_most");
+    if ((has_least && !higher) || (has_most && higher)) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.stop.%s: of %s %s values are better: \"%s\" is meant",
+                          self->file, has_least && !higher ? "at_least" : "at_most",
+                          cadre_metric_text(stop->metric), higher ? "higher" : "lower",
+                          higher ? "at_least" : "at_most");
+    }
+
+    stop->has_target = has_least || has_most;
+    stop->target = has_least ? self->stop_at_least : self->stop_at_most;
+    return 0;
+}
+
+/* Sets the conditions from the settings of training.stop. */
+static int
+take_stop(cadre_job_t *self)
+{
+    self->stop = (cadre_stop_conditions_t){.metric = (cadre_metric_t)self->stop_metric,
+                                           .patience = self->stop_patience,
+                                           .min_delta = self->stop_min_delta};
+    int status = take_target(self);
+    if (status < 0) {
+        return status;
+    }
+
+    if (self->stop_min_delta > 0 && self->stop_patience == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: training.stop.min_delta goes with patience",
+                          self->file);
+    }
+
+    if (!self->stop.has_target && self->stop_patience == 0) {
+        return is_given(self, "training.stop.metric")
+                   ? cadre_fail(CADRE_ECONFIG,
+                                "%s: training.stop.metric: say when it stops training: "
+                                "\"at_least\", \"at_most\" or \"patience\"",
+                                self->file)
+                   : 0;
+    }
+
+    return check_watched(self, "training.stop", self->stop.metric);
+}
+
+static int
+check_keep_best(const cadre_job_t *self)
+{
+    if (self->checkpoint_keep_best == 0) {
+        return 0;
+    }
+    if (!cadre_job_checkpoints(self)) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: checkpoint.keep_best needs checkpoints, but checkpoint.dir is "
+                          "\"none\"",
+                          self->file);
+    }
+    return check_watched(self, "checkpoint.keep_best",
+                         (cadre_metric_t)(self->checkpoint_keep_best - 1));
+}
+
+bool
+cadre_job_watches(const cadre_job_t *self)
+{
+    return self->stop.has_target || self->stop.patience > 0 || self->checkpoint_keep_best > 0;
+}
+
 int
 cadre_job_finish(cadre_job_t *self)
 {
@@ -390,6 +508,16 @@ cadre_job_finish(cadre_job_t *self)
     }
     if (!self->checkpoint_dir) {
         self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
+    }
+
+    status = take_stop(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_keep_best(self);
+    if (status < 0) {
+        return status;
     }
 
     if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {

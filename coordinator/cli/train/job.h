@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "coordinator/cli/train/layer.h"
+#include "coordinator/cli/train/training_stop.h"
 
 enum {
     CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
@@ -25,8 +26,10 @@ enum {
     CADRE_JOB_BLOCKS_MAX = 16,         /* of a transformer */
     CADRE_JOB_LAYERS_MAX = 64,         /* of a list of layers */
     CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
-    CADRE_JOB_SETTINGS_MAX = 48,       /* rows of the table */
+    CADRE_JOB_SETTINGS_MAX = 96,       /* rows of the table */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
+    CADRE_JOB_STEPS_MAX = 1000000000,  /* of an epoch, and of a job that says when it stops */
+    CADRE_JOB_SECONDS_MAX = 31536000,  /* a year */
 };
 
 /* The types of models: name, word in job files. */
@@ -114,6 +117,15 @@ typedef struct {
     int64_t staleness_bound; /* in closures */
     int64_t evaluate_every;  /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
+    int64_t steps_per_epoch; /* closures; 0: those of a pass over the rows */
+    int64_t stop_steps;      /* closures that train, in the whole job; 0: any number */
+    double stop_seconds;     /* of training, in the whole job; 0: any time */
+    double stop_at_least;    /* of the metric; looked at through `stop` */
+    double stop_at_most;
+    int64_t stop_metric;          /* cadre_metric_t */
+    int64_t stop_patience;        /* evaluations; 0: any number */
+    double stop_min_delta;        /* of an improvement */
+    cadre_stop_conditions_t stop; /* what these come to, once the job is finished */
 
     int64_t ps;
     int64_t workers;
@@ -137,6 +149,7 @@ typedef struct {
     char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
     double checkpoint_every_s;
     int64_t checkpoint_keep;
+    int64_t checkpoint_keep_best; /* cadre_metric_t plus 1; 0: none is kept for being the best */
     char *resume;
 } cadre_job_t;
 
@@ -183,6 +196,9 @@ int cadre_job_set_environment(cadre_job_t *self);
 /* Fills in what follows from the rest (the checkpoint directory from the name) and checks what no
  * single setting can: call it when everything was set. CADRE_ECONFIG. */
 int cadre_job_finish(cadre_job_t *self);
+
+/* Whether what comes after an evaluation depends on what it finds. */
+bool cadre_job_watches(const cadre_job_t *self);
 
 /* Where checkpoints go, once the job is finished; NULL when none are taken. */
 const char *cadre_job_checkpoints(const cadre_job_t *self);

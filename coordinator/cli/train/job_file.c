@@ -11,11 +11,11 @@
 #include "coordinator/cli/train/json_source.h"
 #include "coordinator/cli/train/suggest.h"
 
-enum { KEYS_MAX = 64, POINTER_SIZE = 64 };
+enum { KEYS_MAX = CADRE_JOB_SETTINGS_MAX + 16, POINTER_SIZE = 64 };
 
 /* --- plain settings --- */
 
-/* Sections whose keys, besides plain settings, are read here. */
+/* Sections whose keys, besides plain settings, are read here; "training.stop" is one in another. */
 static const struct {
     const char *name;
     bool required;
@@ -25,7 +25,8 @@ static const struct {
     {"data", true, false, {"train", "test"}},
     {"model", true, false, {"hidden", "input", "filters", "layers"}},
     {"optimizer", false, true, {0}},
-    {"training", false, false, {0}},
+    {"training", false, false, {"stop"}},
+    {"training.stop", false, false, {0}},
     {"cluster", false, false, {0}},
     {"checkpoint", false, false, {0}},
 };
@@ -34,7 +35,7 @@ static const struct {
 static const char *
 key_in(const cadre_setting_t *setting, const char *section)
 {
-    const char *dot = strchr(setting->name, '.');
+    const char *dot = strrchr(setting->name, '.');
     if (!dot) {
         return *section ? NULL : setting->name;
     }
@@ -43,9 +44,26 @@ key_in(const cadre_setting_t *setting, const char *section)
     return same ? dot + 1 : NULL;
 }
 
+/* The section's object; NULL when the file has none. `pointer` gets its place, "/training/stop". */
+static const json_t *
+find_section(const cadre_json_source_t *source, const char *name, char pointer[POINTER_SIZE])
+{
+    const json_t *object = source->root;
+    pointer[0] = '\0';
+    for (const char *word = name; *word;) {
+        size_t length = strcspn(word, ".");
+        cadre_auto(cadre_free) char *key = cadre_strndup(word, length);
+        size_t used = strlen(pointer);
+        snprintf(pointer + used, POINTER_SIZE - used, "/%s", key);
+        object = json_object_get(object, key);
+        word += length + (word[length] == '.');
+    }
+    return object;
+}
+
 static int
 read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *section,
-              const json_t *object)
+              const char *place, const json_t *object)
 {
     size_t count;
     const cadre_setting_t *settings = cadre_job_settings(&count);
@@ -54,7 +72,7 @@ read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *s
         const json_t *value = key ? json_object_get(object, key) : NULL;
         if (value && cadre_job_set_json(job, &settings[i], value) < 0) {
             char pointer[POINTER_SIZE];
-            snprintf(pointer, sizeof(pointer), "%s%s/%s", *section ? "/" : "", section, key);
+            snprintf(pointer, sizeof(pointer), "%s/%s", place, key);
             cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
             return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s: %s",
                                           settings[i].name, text);
@@ -69,10 +87,8 @@ static int
 read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
 {
     const char *name = sections[number].name;
-    const json_t *object = json_object_get(source->root, name);
     char pointer[POINTER_SIZE];
-
-    snprintf(pointer, sizeof(pointer), "/%s", name);
+    const json_t *object = find_section(source, name, pointer);
     if (!object) {
         return sections[number].required
                    ? cadre_json_source_fail(source, "", CADRE_JSON_VALUE, "\"%s\" is missing", name)
@@ -105,7 +121,7 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
         return status;
     }
 
-    return read_settings(job, source, name, object);
+    return read_settings(job, source, name, pointer, object);
 }
 
 static int
@@ -120,7 +136,7 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
-        known[known_count++] = sections[i].name;
+        known[known_count++] = strchr(sections[i].name, '.') ? NULL : sections[i].name;
     }
 
     int status = cadre_json_source_check_keys(source, "", source->root, known, known_count);
@@ -128,7 +144,7 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
         return status;
     }
 
-    return read_settings(job, source, "", source->root);
+    return read_settings(job, source, "", "", source->root);
 }
 
 /* --- data --- */

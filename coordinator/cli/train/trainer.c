@@ -16,17 +16,28 @@
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
 
+/* What progress records are made of, on the coordinator's thread. It does not change while the
+ * coordinator has it. */
+typedef struct {
+    cadre_training_plan_t plan;
+    int64_t since_ms; /* when the plan's start was reached; 0: the time does not count */
+} record_t;
+
 typedef struct {
     const cadre_trainer_options_t *options;
     cadre_trainer_outcome_t *outcome;
     cadre_training_data_t data;
     cadre_model_t model;
-    cadre_training_plan_t plan;
+    cadre_training_plan_t plan; /* of this run, from where it began */
+    cadre_training_place_t place;
+    record_t records[2];     /* the coordinator has one of them: */
+    int record;              /* this one */
     bool planned;            /* `plan` and the model are there */
+    bool is_time_up;         /* no further closure trains */
     int64_t scheduled;       /* training closures by this run */
-    int64_t evaluations;     /* closures that evaluated, in the whole job */
     cadre_totals_t excluded; /* what is not training in the coordinator's totals */
-    uint64_t epoch_finished; /* the coordinator's count when the epoch began */
+    uint64_t epoch_finished; /* the coordinator's count when the epoch began, */
+    int64_t epoch_begun;     /* and closures of the epoch that had trained before */
     cadre_loss_sample_t losses;
     cadre_progress_t progress;
     int64_t start_ms;
@@ -42,12 +53,8 @@ static void
 update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 {
     cadre_progress_t *progress = &self->progress;
-    int64_t in_epoch = (int64_t)(totals->finished - self->epoch_finished);
-    int64_t batches = cadre_training_plan_batches(&self->plan, 0);
-    int64_t begun = batches - cadre_training_plan_batches(&self->plan, self->plan.start.position);
-    if (progress->epoch - 1 == self->plan.start.epoch) {
-        in_epoch += begun;
-    }
+    int64_t in_epoch = (int64_t)(totals->finished - self->epoch_finished) + self->epoch_begun;
+    int64_t batches = cadre_training_plan_epoch_closures(&self->plan);
 
     progress->steps = cadre_training_plan_total(&self->plan);
     progress->step = (int64_t)(totals->finished - self->excluded.finished);
@@ -125,11 +132,51 @@ wait_for_tasks(trainer_t *self)
     return status;
 }
 
-static char *
-progress_at_cut(void *plan, uint64_t cut)
+/* How long training took so far, all runs of the job together. */
+static int64_t
+elapsed_ms(const trainer_t *self)
 {
-    cadre_training_place_t place = cadre_training_plan_at(plan, cut);
+    int64_t here_ms = self->start_ms > 0 ? cadre_clock_now_ms() - self->start_ms : 0;
+    return self->plan.start.watch.elapsed_ms + here_ms;
+}
+
+static char *
+progress_at_cut(void *context, uint64_t cut)
+{
+    const record_t *record = context;
+    cadre_training_place_t place = cadre_training_plan_at(&record->plan, cut);
+    if (record->since_ms > 0) {
+        place.watch.elapsed_ms += cadre_clock_now_ms() - record->since_ms;
+    }
     return cadre_training_place_encode(&place);
+}
+
+/* Returns the place that was reached, with the time that it took where that counts. */
+static cadre_training_place_t
+timed_place(const trainer_t *self)
+{
+    cadre_training_place_t place = self->place;
+    if (self->options->job->stop_seconds > 0) {
+        place.watch.elapsed_ms = elapsed_ms(self);
+    }
+    return place;
+}
+
+/* Has checkpoints record what follows from the place that was reached. Everything that was
+ * scheduled has ended, so that no cut lies before it any more. */
+static void
+hand_over(trainer_t *self)
+{
+    const cadre_training_place_t *start = &self->plan.start;
+    int64_t done = self->place.closures - start->closures;
+    done += self->place.evaluations - start->evaluations;
+    self->record = 1 - self->record;
+    record_t *record = &self->records[self->record];
+    *record = (record_t){.plan = self->plan};
+    record->plan.start = timed_place(self);
+    record->plan.first_id = self->plan.first_id + (uint64_t)done;
+    record->since_ms = self->options->job->stop_seconds > 0 ? cadre_clock_now_ms() : 0;
+    cadre_checkpoint_on_progress(self->options->coordinator, progress_at_cut, record);
 }
 
 static int64_t
@@ -152,6 +199,9 @@ make_plan(trainer_t *self)
         .batch_size = job->batch_size,
         .drop_last = job->drop_last,
         .epochs = job->epochs,
+        .steps_per_epoch = job->steps_per_epoch,
+        .steps_max = job->stop_steps,
+        .watched = cadre_job_watches(job),
         .evaluate_every = job->evaluate_every,
         .evaluation_closures = evaluation_closures(self),
     };
@@ -180,11 +230,10 @@ make_plan(trainer_t *self)
 
     /* Training below the cut is counted by the plan; what else the totals hold is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
-    self->evaluations = self->plan.start.evaluations;
+    self->place = self->plan.start;
     self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
     self->excluded.attempts = self->excluded.finished;
     self->planned = true;
-    cadre_checkpoint_on_progress(self->options->coordinator, progress_at_cut, &self->plan);
     return 0;
 }
 
@@ -219,13 +268,23 @@ set_up(trainer_t *self)
                      "an epoch",
                      (long long)self->model.parameters, (long long)info.rows,
                      (long long)info.features,
-                     (long long)cadre_training_plan_batches(&self->plan, 0));
+                     (long long)cadre_training_plan_epoch_closures(&self->plan));
     return 0;
 }
 
 /* --- training --- */
 
-/* Schedules one closure, looking at how it goes while the queue is full. */
+/* Whether the time is over that the job may train; a first closure is always trained. */
+static bool
+is_time_up(const trainer_t *self)
+{
+    double limit_s = self->options->job->stop_seconds;
+    return limit_s > 0 && self->plan.start.closures + self->scheduled > 0 &&
+           (double)elapsed_ms(self) >= limit_s * 1000;
+}
+
+/* Schedules one closure, looking at how it goes while the queue is full. CADRE_ETIMEOUT: the time
+ * is over before there was room. */
 static int
 schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t *batch,
          cadre_future_t **future)
@@ -236,7 +295,7 @@ schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t 
         tick(self);
         status = cadre_coordinator_schedule(self->options->coordinator, function, &call,
                                             CADRE_TRAINER_TICK_MS, future);
-    } while (status == CADRE_ETIMEOUT);
+    } while (status == CADRE_ETIMEOUT && !is_time_up(self));
     return status;
 }
 
@@ -251,50 +310,109 @@ join(trainer_t *self)
     return status;
 }
 
+/* Schedules the next `batches` batches of a dataset that was begun, as long as there is time.
+ * `batches` becomes how many it were. */
 static int
-train_epoch(trainer_t *self, int64_t epoch, int64_t position)
+schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
 {
-    const cadre_job_t *job = self->options->job;
-    int64_t batches = cadre_training_plan_batches(&self->plan, position);
-    int64_t stride = 1 + batches / CADRE_TRAINER_SAMPLES_PER_EPOCH;
-
-    self->progress.epoch = epoch + 1;
-    self->progress.accuracy = NAN; /* of another epoch */
-    self->progress.evaluation_loss = NAN;
-    self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
-    if (batches == 0) {
-        return 0;
-    }
-
-    int status =
-        cadre_dataset_begin(self->data.train, (uint64_t)epoch, position, job->batch_size,
-                            job->shuffle ? CADRE_ORDER_SHUFFLED : CADRE_ORDER_OF_FILE,
-                            job->drop_last ? CADRE_LAST_BATCH_DROPPED : CADRE_LAST_BATCH_SMALLER);
-    if (status < 0) {
-        return status;
-    }
-
     /* Only a sample of the closures has a future: each costs the coordinator a kept result. */
     cadre_batch_t batch;
-    for (int64_t i = 0; cadre_dataset_next(self->data.train, &batch); i++) {
-        bool wanted = i % stride == 0 && cadre_loss_sample_has_room(&self->losses);
+    int64_t done = 0;
+    while (done < *batches && !self->is_time_up && cadre_dataset_next(self->data.train, &batch)) {
+        bool wanted = self->scheduled % stride == 0 && cadre_loss_sample_has_room(&self->losses);
         cadre_future_t *future = NULL;
-        status = schedule(self, self->model.train, &batch, wanted ? &future : NULL);
+        int status = schedule(self, self->model.train, &batch, wanted ? &future : NULL);
+        self->is_time_up = is_time_up(self);
+        if (status == CADRE_ETIMEOUT) {
+            break;
+        }
         if (status < 0) {
             return status;
         }
         self->scheduled++;
+        done++;
         if (future) {
             cadre_loss_sample_add(&self->losses, &future);
         }
     }
 
-    status = join(self);
+    *batches = done;
+    return 0;
+}
+
+/* Schedules what is left of the pass over the rows, or of `left` closures of the epoch. */
+static int
+train_pass(trainer_t *self, int64_t left, int64_t stride)
+{
+    const cadre_job_t *job = self->options->job;
+    int64_t batches = cadre_training_plan_batches(&self->plan, self->place.position);
+    bool is_new = batches == 0;
+    int status = cadre_dataset_begin(
+        self->data.train, (uint64_t)(self->place.pass + is_new), is_new ? 0 : self->place.position,
+        job->batch_size, job->shuffle ? CADRE_ORDER_SHUFFLED : CADRE_ORDER_OF_FILE,
+        job->drop_last ? CADRE_LAST_BATCH_DROPPED : CADRE_LAST_BATCH_SMALLER);
+    if (status < 0) {
+        return status;
+    }
+
+    batches = is_new ? cadre_training_plan_batches(&self->plan, 0) : batches;
+    batches = cadre_min_i64(batches, left);
+    status = schedule_batches(self, stride, &batches);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_training_plan_advance(&self->plan, &self->place, batches);
+    return 0;
+}
+
+/* Takes the figures of the progress line to the beginning of this epoch. */
+static void
+begin_epoch(trainer_t *self)
+{
+    self->progress.epoch = self->place.epoch + 1;
+    self->progress.accuracy = NAN; /* of another epoch */
+    self->progress.evaluation_loss = NAN;
+    self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
+    self->epoch_begun = self->place.begun;
+    if (self->plan.steps_per_epoch == 0) {
+        self->epoch_begun = cadre_training_plan_epoch_closures(&self->plan) -
+                            cadre_training_plan_batches(&self->plan, self->place.position);
+    }
+}
+
+static int
+train_epoch(trainer_t *self)
+{
+    int64_t left = cadre_training_plan_left(&self->plan, &self->place);
+    int64_t stride = 1 + left / CADRE_TRAINER_SAMPLES_PER_EPOCH;
+
+    begin_epoch(self);
+    if (left == 0) {
+        return 0;
+    }
+
+    while (left > 0 && !self->is_time_up) {
+        int64_t before = self->place.closures;
+        int status = train_pass(self, left, stride);
+        if (status < 0) {
+            return status;
+        }
+        left -= self->place.closures - before;
+    }
+
+    int status = join(self);
     if (status < 0) {
         return status; /* a look at other futures would replace the failure's text */
     }
 
     cadre_loss_sample_poll(&self->losses);
+    self->is_time_up = self->is_time_up || is_time_up(self);
+    if (self->is_time_up) {
+        self->plan.steps_max = self->place.closures;
+        hand_over(self);
+    }
+
     return 0;
 }
 
@@ -326,7 +444,7 @@ evaluate(trainer_t *self)
     int status = cadre_evaluation_run(&evaluation, self->options->coordinator);
 
     exclude(self, &before);
-    self->evaluations += self->plan.evaluation_closures;
+    self->place.evaluations += self->plan.evaluation_closures;
     if (status < 0) {
         return status;
     }
@@ -340,17 +458,29 @@ evaluate(trainer_t *self)
     return 0;
 }
 
+/* Where the cut of a checkpoint will lie that is asked for now. */
+typedef enum {
+    AT_PLACE, /* at the place that was reached: nothing is under way */
+    ANYWHERE, /* the plan says where */
+} cut_t;
+
+/* Takes a checkpoint; gives its number in `checkpoint` (may be NULL). */
 static int
-save(trainer_t *self, const cadre_training_place_t *place)
+save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
 {
     if (!cadre_job_checkpoints(self->options->job)) {
         return 0;
     }
 
-    cadre_auto(cadre_free) char *progress = place ? cadre_training_place_encode(place) : NULL;
+    cadre_auto(cadre_free) char *progress = NULL;
+    if (cut == AT_PLACE) {
+        cadre_training_place_t place = timed_place(self);
+        progress = cadre_training_place_encode(&place);
+    }
+
     cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
-    int status =
-        cadre_checkpoint_save(self->options->coordinator, progress, CADRE_TRAINER_SAVE_MS, NULL);
+    int status = cadre_checkpoint_save(self->options->coordinator, progress, CADRE_TRAINER_SAVE_MS,
+                                       checkpoint);
     cadre_notice_end_wait(self->options->notices);
     self->outcome->saved = status == 0;
     return status < 0 ? cadre_fail_within(status, "the checkpoint") : 0;
@@ -369,46 +499,230 @@ note_staleness(trainer_t *self)
     }
 }
 
-static int
-train(trainer_t *self)
+/* --- what evaluations decide --- */
+
+/* Returns why training ends at this place, or CADRE_STOP_NOT. */
+static cadre_stop_t
+find_stop(const trainer_t *self)
 {
-    cadre_training_place_t place = self->plan.start;
-    if (cadre_training_plan_total(&self->plan) == place.closures) {
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "warning: the run that this checkpoint is of has ended: all %lld epochs "
-                         "are done, it is only evaluated",
-                         (long long)self->plan.epochs);
-        return evaluate(self);
+    const cadre_job_t *job = self->options->job;
+    cadre_stop_t stop = cadre_training_watch_stop(&self->place.watch, &job->stop);
+    if (stop != CADRE_STOP_NOT) {
+        return stop;
+    }
+    if (self->place.epoch >= self->plan.epochs) {
+        return CADRE_STOP_EPOCHS;
+    }
+    if (job->stop_steps > 0 && self->place.closures >= job->stop_steps) {
+        return CADRE_STOP_STEPS;
+    }
+    if (self->is_time_up) {
+        return CADRE_STOP_SECONDS;
+    }
+    return cadre_training_plan_is_over(&self->plan, &self->place) ? CADRE_STOP_EPOCHS
+                                                                  : CADRE_STOP_NOT;
+}
+
+/* Keeps why training ended, in words. */
+static void
+note_stop(trainer_t *self, cadre_stop_t stop)
+{
+    const cadre_job_t *job = self->options->job;
+    const cadre_training_watch_t *watch = &self->place.watch;
+    const char *metric = cadre_metric_text(job->stop.metric);
+    cadre_result_t *result = &self->outcome->result;
+    char *text = result->stopped_text;
+    size_t size = sizeof(result->stopped_text);
+
+    result->stopped = cadre_stop_word(stop);
+    switch (stop) {
+    case CADRE_STOP_EPOCHS:
+        snprintf(text, size, "all %lld epochs are done", (long long)self->plan.epochs);
+        break;
+    case CADRE_STOP_STEPS:
+        snprintf(text, size, "%lld steps are done, as training.stop.steps has it",
+                 (long long)self->place.closures);
+        break;
+    case CADRE_STOP_SECONDS:
+        snprintf(text, size, "%.9g s are over, as training.stop.seconds has it", job->stop_seconds);
+        break;
+    case CADRE_STOP_TARGET:
+        snprintf(text, size, "%s %.4g has reached %.9g", metric, watch->latest, job->stop.target);
+        break;
+    case CADRE_STOP_PATIENCE:
+        snprintf(text, size, "%s was not better than %.4g in %lld evaluations", metric, watch->best,
+                 (long long)watch->without);
+        break;
+    case CADRE_STOP_NOT:
+    case CADRE_STOP_COMMAND:
+    case CADRE_STOP_FAILURE:
+        text[0] = '\0';
+        break;
+    }
+}
+
+static double
+metric_value(const trainer_t *self, cadre_metric_t metric)
+{
+    switch (metric) {
+    case CADRE_METRIC_LOSS:
+        return self->outcome->result.loss;
+    case CADRE_METRIC_ACCURACY:
+        return self->outcome->result.accuracy;
+    case CADRE_METRICS:
+        break;
+    }
+    return NAN;
+}
+
+/* Keeps the state that was just evaluated as a checkpoint, marked as the best. */
+static int
+keep_best(trainer_t *self, cadre_metric_t metric, double value)
+{
+    uint64_t checkpoint = 0;
+    int status = save(self, AT_PLACE, &checkpoint);
+    if (status < 0) {
+        return status;
     }
 
-    for (; place.epoch < self->plan.epochs; place.epoch++, place.position = 0) {
-        int status = train_epoch(self, place.epoch, place.position);
+    status = cadre_checkpoint_mark_best(self->options->coordinator, checkpoint);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                     "best so far: %s %.4g after %lld steps, kept as checkpoint %llu",
+                     cadre_metric_text(metric), value, (long long)self->place.closures,
+                     (unsigned long long)checkpoint);
+    return 0;
+}
+
+/* Notes what an evaluation at the end of an epoch found, and goes on to the next one. A checkpoint
+ * that is taken here holds exactly the values that were evaluated. */
+static int
+take_evaluation(trainer_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    cadre_training_watch_t *watch = &self->place.watch;
+    if (job->stop.has_target || job->stop.patience > 0) {
+        cadre_training_watch_note(watch, &job->stop, metric_value(self, job->stop.metric));
+    }
+    cadre_training_plan_next_epoch(&self->plan, &self->place);
+    if (job->checkpoint_keep_best == 0) {
+        return 0;
+    }
+
+    cadre_metric_t metric = (cadre_metric_t)(job->checkpoint_keep_best - 1);
+    double value = metric_value(self, metric);
+    return cadre_training_watch_keep(watch, metric, value, self->place.closures)
+               ? keep_best(self, metric, value)
+               : 0;
+}
+
+/* A checkpoint that holds the best state may have been committed, and its process have died before
+ * it was marked. */
+static int
+mark_resumed(trainer_t *self)
+{
+    const cadre_training_watch_t *watch = &self->place.watch;
+    bool is_best = watch->has_kept && watch->kept_closures == self->place.closures;
+    if (self->options->job->checkpoint_keep_best == 0 || !is_best) {
+        return 0;
+    }
+
+    int status = cadre_checkpoint_mark_best(self->options->coordinator, 0);
+    return status == CADRE_ESTATE ? 0 : status; /* it is in another directory, where it stays */
+}
+
+/* --- the loop --- */
+
+/* Evaluates where that is due, and moves to the next epoch. */
+static int
+end_epoch(trainer_t *self)
+{
+    bool evaluates = cadre_training_plan_evaluates(&self->plan, &self->place);
+    int status = evaluates ? evaluate(self) : 0;
+    if (status < 0) {
+        return status;
+    }
+
+    send_progress(self, CADRE_NOTICE_EPOCH);
+    self->is_time_up = self->is_time_up || (evaluates && is_time_up(self));
+    if (!evaluates || !self->data.test) {
+        cadre_training_plan_next_epoch(&self->plan, &self->place);
+        return 0;
+    }
+
+    return take_evaluation(self);
+}
+
+/* Trains and evaluates one epoch, and finds out whether another one follows. */
+static int
+run_epoch(trainer_t *self, cadre_stop_t *stop)
+{
+    int status = train_epoch(self);
+    if (status < 0) {
+        return status;
+    }
+
+    note_staleness(self);
+    bool is_last = cadre_training_plan_is_over(&self->plan, &self->place);
+    if (is_last) {
+        /* Before the last evaluation, which takes its time and changes nothing. */
+        status = save(self, AT_PLACE, NULL);
         if (status < 0) {
             return status;
         }
+    }
 
-        note_staleness(self);
-        bool last = place.epoch + 1 == self->plan.epochs;
-        if (last) {
-            /* Before the last evaluation, which takes its time and changes nothing. */
-            cadre_training_place_t end = {.epoch = place.epoch,
-                                          .position = self->plan.rows,
-                                          .closures = cadre_training_plan_total(&self->plan),
-                                          .evaluations = self->evaluations};
-            status = save(self, &end);
-            if (status < 0) {
-                return status;
-            }
+    status = end_epoch(self);
+    if (status < 0) {
+        return status;
+    }
+
+    *stop = find_stop(self);
+    if (*stop != CADRE_STOP_NOT && !is_last) {
+        status = save(self, AT_PLACE, NULL);
+    }
+    if (status == 0 && self->plan.watched) {
+        hand_over(self);
+    }
+
+    return status;
+}
+
+static int
+train(trainer_t *self)
+{
+    hand_over(self);
+    int status = mark_resumed(self);
+    if (status < 0) {
+        return status;
+    }
+
+    self->is_time_up = is_time_up(self);
+    cadre_stop_t stop = find_stop(self);
+    if (stop != CADRE_STOP_NOT) {
+        note_stop(self, stop);
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                         "warning: the run that this checkpoint is of has ended: %s, it is only "
+                         "evaluated",
+                         self->outcome->result.stopped_text);
+        status = evaluate(self);
+        return status < 0 || !self->data.test ? status : take_evaluation(self);
+    }
+
+    while (stop == CADRE_STOP_NOT) {
+        status = run_epoch(self, &stop);
+        if (status < 0) {
+            return status;
         }
+    }
 
-        if (cadre_training_plan_evaluates(&self->plan, place.epoch)) {
-            status = evaluate(self);
-            if (status < 0) {
-                return status;
-            }
-        }
-
-        send_progress(self, CADRE_NOTICE_EPOCH);
+    note_stop(self, stop);
+    if (stop != CADRE_STOP_EPOCHS) {
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO, "training ends: %s",
+                         self->outcome->result.stopped_text);
     }
 
     return 0;
@@ -440,7 +754,7 @@ stop(trainer_t *self)
         return CADRE_EINTERRUPTED;
     }
 
-    int status = save(self, NULL);
+    int status = save(self, ANYWHERE, NULL);
     if (status == CADRE_EINTERRUPTED && take_command(self) == CADRE_TRAINER_UNSAVED) {
         return cadre_fail(CADRE_EUNAVAILABLE, "the last checkpoint was not taken: no worker is "
                                               "heard, and what had begun must end before it");
@@ -476,6 +790,23 @@ count_updates(trainer_t *self)
     }
 }
 
+/* Names the best state and its checkpoint. */
+static void
+fill_best(trainer_t *self)
+{
+    const cadre_training_watch_t *watch = &self->place.watch;
+    int64_t keep_best = self->options->job->checkpoint_keep_best;
+    if (keep_best == 0 || !watch->has_kept) {
+        return;
+    }
+
+    cadre_result_t *result = &self->outcome->result;
+    result->best_metric = cadre_metric_text((cadre_metric_t)(keep_best - 1));
+    result->best = watch->kept;
+    result->best_step = watch->kept_closures;
+    result->best_checkpoint = cadre_checkpoint_best(self->options->coordinator);
+}
+
 static void
 fill_result(trainer_t *self)
 {
@@ -501,6 +832,7 @@ fill_result(trainer_t *self)
     }
 
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
+    fill_best(self);
     count_updates(self);
 }
 
@@ -528,6 +860,9 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     /* Filled in for a failed run too: people want to know how far it came. */
     outcome->status = status;
     snprintf(outcome->text, sizeof(outcome->text), "%s", status < 0 ? cadre_error_text() : "");
+    if (status < 0) {
+        note_stop(&self, status == CADRE_EINTERRUPTED ? CADRE_STOP_COMMAND : CADRE_STOP_FAILURE);
+    }
     double target = options->job->target_accuracy;
     outcome->target_missed = status == 0 && target > 0 && !(outcome->result.accuracy >= target);
     fill_result(&self);

@@ -26,6 +26,8 @@ enum {
     CADRE_TRAINER_COUNTERS_MS = 10000,    /* for the shards' counters; then they are not known */
     CADRE_TRAINER_REST_MS = 1000,         /* the same, after a run that a lost task has ended */
     CADRE_TRAINER_COUNTER_MS = 500,       /* for one shard's, then */
+    CADRE_TRAINER_TIMED_QUEUE = 128,      /* closures that wait where the time is limited: they are
+                                             trained when it is over */
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };
 

@@ -17,13 +17,90 @@ cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position)
                            : (remaining + self->batch_size - 1) / self->batch_size;
 }
 
-bool
-cadre_training_plan_evaluates(const cadre_training_plan_t *self, int64_t epoch)
+int64_t
+cadre_training_plan_epoch_closures(const cadre_training_plan_t *self)
 {
-    if (epoch >= self->epochs - 1) {
+    int64_t pass = cadre_training_plan_batches(self, 0);
+    return self->steps_per_epoch > 0 && pass > 0 ? self->steps_per_epoch : pass;
+}
+
+/* Returns the closures from `place` to the end of its epoch, whatever ends the training. */
+static int64_t
+left_in_epoch(const cadre_training_plan_t *self, const cadre_training_place_t *place)
+{
+    if (self->steps_per_epoch == 0) {
+        return cadre_training_plan_batches(self, place->position);
+    }
+    return cadre_max_i64(cadre_training_plan_epoch_closures(self) - place->begun, 0);
+}
+
+/* Whether as many closures have trained as the job is to have. */
+static bool
+has_all_steps(const cadre_training_plan_t *self, const cadre_training_place_t *place)
+{
+    return self->steps_max > 0 && place->closures >= self->steps_max;
+}
+
+int64_t
+cadre_training_plan_left(const cadre_training_plan_t *self, const cadre_training_place_t *place)
+{
+    if (place->epoch >= self->epochs || has_all_steps(self, place)) {
+        return 0;
+    }
+
+    int64_t left = left_in_epoch(self, place);
+    return self->steps_max > 0 ? cadre_min_i64(left, self->steps_max - place->closures) : left;
+}
+
+void
+cadre_training_plan_advance(const cadre_training_plan_t *self, cadre_training_place_t *place,
+                            int64_t closures)
+{
+    int64_t left = cadre_training_plan_batches(self, place->position);
+    int64_t whole = cadre_training_plan_batches(self, 0);
+
+    place->closures += closures;
+    place->begun += self->steps_per_epoch > 0 ? closures : 0;
+    if (closures > left && whole > 0) {
+        place->pass += 1 + (closures - left - 1) / whole;
+        place->position = 0;
+        closures = (closures - left - 1) % whole + 1;
+        left = whole;
+    }
+
+    /* The end of a pass is behind all rows, also those that were left out. */
+    place->position = closures < left ? place->position + closures * self->batch_size : self->rows;
+}
+
+bool
+cadre_training_plan_is_over(const cadre_training_plan_t *self, const cadre_training_place_t *place)
+{
+    return place->closures >= cadre_training_plan_total(self);
+}
+
+bool
+cadre_training_plan_evaluates(const cadre_training_plan_t *self,
+                              const cadre_training_place_t *place)
+{
+    if (place->epoch >= self->epochs - 1 || has_all_steps(self, place)) {
         return true;
     }
-    return self->evaluate_every > 0 && (epoch + 1) % self->evaluate_every == 0;
+    return self->evaluate_every > 0 && (place->epoch + 1) % self->evaluate_every == 0;
+}
+
+void
+cadre_training_plan_next_epoch(const cadre_training_plan_t *self, cadre_training_place_t *place)
+{
+    if (left_in_epoch(self, place) > 0) {
+        return;
+    }
+
+    place->epoch++;
+    place->begun = 0;
+    if (self->steps_per_epoch == 0) {
+        place->pass++;
+        place->position = 0;
+    }
 }
 
 int64_t
@@ -31,39 +108,26 @@ cadre_training_plan_total(const cadre_training_plan_t *self)
 {
     int64_t total = self->start.closures;
     if (self->start.epoch < self->epochs) {
-        total += cadre_training_plan_batches(self, self->start.position);
-        total += (self->epochs - self->start.epoch - 1) * cadre_training_plan_batches(self, 0);
+        total += left_in_epoch(self, &self->start);
+        total += (self->epochs - self->start.epoch - 1) * cadre_training_plan_epoch_closures(self);
     }
-    return total;
-}
 
-/* Rows that the first `closures` batches from row `position` on hold. */
-static int64_t
-rows_of(const cadre_training_plan_t *self, int64_t closures, int64_t position)
-{
-    int64_t rows = closures * self->batch_size;
-    return cadre_min_i64(rows, self->rows - position);
+    /* A job that was told to do less than it has done has done that. */
+    return self->steps_max > 0
+               ? cadre_max_i64(cadre_min_i64(total, self->steps_max), self->start.closures)
+               : total;
 }
 
 int64_t
 cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
 {
-    int64_t epoch_closures = cadre_training_plan_batches(self, 0);
-    int64_t epoch_rows = rows_of(self, epoch_closures, 0);
-    int64_t rows = self->start.epoch * epoch_rows;
-    int64_t position = self->start.position;
-
-    rows += cadre_min_i64(position, epoch_rows);
-    int64_t remaining = cadre_max_i64(closures - self->start.closures, 0);
-    int64_t batches = cadre_training_plan_batches(self, position);
-    if (remaining <= batches || epoch_closures == 0) {
-        return rows + rows_of(self, remaining, cadre_min_i64(position, epoch_rows));
+    cadre_training_place_t place = self->start;
+    int64_t pass_closures = cadre_training_plan_batches(self, 0);
+    int64_t pass_rows = cadre_min_i64(pass_closures * self->batch_size, self->rows);
+    if (closures > place.closures && pass_closures > 0) {
+        cadre_training_plan_advance(self, &place, closures - place.closures);
     }
-
-    rows += rows_of(self, batches, position);
-    remaining -= batches;
-    return rows + remaining / epoch_closures * epoch_rows +
-           rows_of(self, remaining % epoch_closures, 0);
+    return place.pass * pass_rows + cadre_min_i64(place.position, pass_rows);
 }
 
 cadre_training_place_t
@@ -72,27 +136,27 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
     cadre_training_place_t place = self->start;
     int64_t remaining = cut > self->first_id ? (int64_t)(cut - self->first_id) : 0;
     while (remaining > 0 && place.epoch < self->epochs) {
-        int64_t batches = cadre_training_plan_batches(self, place.position);
-        if (remaining < batches) {
-            place.position += remaining * self->batch_size;
-            place.closures += remaining;
+        int64_t closures = cadre_training_plan_left(self, &place);
+        cadre_training_plan_advance(self, &place, cadre_min_i64(closures, remaining));
+        if (remaining < closures) {
             return place;
         }
 
-        place.closures += batches;
-        remaining -= batches;
-        int64_t evaluations =
-            cadre_training_plan_evaluates(self, place.epoch) ? self->evaluation_closures : 0;
-        place.position = self->rows;
-        if (remaining < evaluations) {
+        remaining -= closures;
+        bool evaluates =
+            self->evaluation_closures > 0 && cadre_training_plan_evaluates(self, &place);
+        int64_t evaluations = evaluates ? self->evaluation_closures : 0;
+        if (remaining < evaluations || (evaluates && self->watched)) {
             place.evaluations += remaining;
             return place;
         }
 
         place.evaluations += evaluations;
         remaining -= evaluations;
-        place.epoch++;
-        place.position = 0;
+        if (has_all_steps(self, &place)) {
+            break;
+        }
+        cadre_training_plan_next_epoch(self, &place);
     }
 
     place.evaluations += remaining; /* of a finished job that was only evaluated again */
@@ -102,30 +166,61 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
 char *
 cadre_training_place_encode(const cadre_training_place_t *place)
 {
-    return cadre_asprintf(
-        "{\"epoch\": %lld, \"position\": %lld, \"closures\": %lld, \"evaluations\": %lld}",
-        (long long)place->epoch, (long long)place->position, (long long)place->closures,
-        (long long)place->evaluations);
+    json_t *object =
+        json_pack("{s:I, s:I, s:I, s:I}", "epoch", (json_int_t)place->epoch, "position",
+                  (json_int_t)place->position, "closures", (json_int_t)place->closures,
+                  "evaluations", (json_int_t)place->evaluations);
+    if (place->pass != place->epoch) {
+        json_object_set_new(object, "pass", json_integer((json_int_t)place->pass));
+    }
+    if (place->begun > 0) {
+        json_object_set_new(object, "begun", json_integer((json_int_t)place->begun));
+    }
+
+    json_t *watch = cadre_training_watch_encode(&place->watch);
+    if (watch) {
+        json_object_set_new(object, "watch", watch);
+    }
+
+    char *text = json_dumps(object, JSON_REAL_PRECISION(17));
+    json_decref(object);
+    return text;
+}
+
+static int
+decode(const json_t *root, cadre_training_place_t *place)
+{
+    json_int_t epoch = -1;
+    json_int_t position = -1;
+    json_int_t closures = -1;
+    json_int_t evaluations = -1;
+    json_int_t pass = -1;
+    json_int_t begun = 0;
+    json_t *watch = NULL;
+    int status = json_unpack((json_t *)root, "{s:I, s:I, s:I, s:I, s?I, s?I, s?o !}", "epoch",
+                             &epoch, "position", &position, "closures", &closures, "evaluations",
+                             &evaluations, "pass", &pass, "begun", &begun, "watch", &watch);
+    if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0 || begun < 0 ||
+        (json_object_get(root, "pass") && pass < 0)) {
+        return CADRE_EMALFORMED;
+    }
+
+    *place = (cadre_training_place_t){.epoch = epoch,
+                                      .position = position,
+                                      .closures = closures,
+                                      .evaluations = evaluations,
+                                      .pass = pass < 0 ? epoch : pass,
+                                      .begun = begun};
+    return watch ? cadre_training_watch_decode(watch, &place->watch) : 0;
 }
 
 int
 cadre_training_place_decode(const char *text, cadre_training_place_t *place)
 {
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    json_int_t epoch = -1;
-    json_int_t position = -1;
-    json_int_t closures = -1;
-    json_int_t evaluations = -1;
-    int status = json_unpack(root, "{s:I, s:I, s:I, s:I !}", "epoch", &epoch, "position", &position,
-                             "closures", &closures, "evaluations", &evaluations);
-
+    int status = decode(root, place);
     json_decref(root);
-    if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0) {
-        return cadre_fail(CADRE_EMALFORMED,
-                          "the checkpoint's progress is not that of a job file: %s", text);
-    }
-
-    *place = (cadre_training_place_t){
-        .epoch = epoch, .position = position, .closures = closures, .evaluations = evaluations};
-    return 0;
+    return status < 0 ? cadre_fail(CADRE_EMALFORMED,
+                                   "the checkpoint's progress is not that of a job file: %s", text)
+                      : 0;
 }

@@ -842,6 +842,20 @@ CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const c
  */
 CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from);
 
+/* Marks a checkpoint as the best of the job: it stays, beside the newest `checkpoint_keep`, until
+ * another is marked, in later sessions too. `checkpoint` is as cadre_checkpoint_save gives it; 0 is
+ * the one that was resumed.
+ *
+ * CADRE_ESTATE: there is no checkpoint directory; or the one that was resumed is not in it, or none
+ *   was.
+ * CADRE_ENOTFOUND: it is not there any more.
+ * CADRE_EIO: the mark could not be written. */
+CADRE_API int cadre_checkpoint_mark_best(cadre_coordinator_t *self, uint64_t checkpoint);
+
+/* Returns the path of the checkpoint that is marked as the best, by this session or one before, as
+ * a string the caller frees; NULL when there is none. */
+CADRE_API char *cadre_checkpoint_best(cadre_coordinator_t *self);
+
 /* Returns the path of the newest checkpoint that was committed or resumed, as a string the caller
  * frees; NULL when there is none. Waits up to 10 s for one that is just being committed. */
 CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);

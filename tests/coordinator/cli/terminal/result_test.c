@@ -1,6 +1,7 @@
 #include "coordinator/cli/terminal/result.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/memory.h"
@@ -26,6 +27,7 @@ Test(result, is_the_object_that_scripts_read)
     result.shards[1] = (cadre_result_shard_t){true, {.applied = 1350, .refused = 1}};
     result.workers_lost = 3;
     result.checkpoint = cadre_strdup("cadre-checkpoints/digits/ckpt-00000001");
+    result.stopped = "epochs";
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
     cr_assert_str_eq(text,
                      "{\"schema\":\"cadre.result/v1\",\"accuracy\":0.97265625,\"loss\":0.125,"
@@ -34,7 +36,29 @@ Test(result, is_the_object_that_scripts_read)
                      "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
                      "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
                      "\"failures\":{\"worker\":3,\"ps\":0},"
-                     "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\"}");
+                     "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\","
+                     "\"stopped\":\"epochs\",\"best\":null}");
+}
+
+Test(result, says_why_training_stopped_and_which_checkpoint_is_the_best)
+{
+    cadre_auto(cadre_result_fini) cadre_result_t result;
+    cadre_result_init(&result);
+    result.stopped = "patience";
+    snprintf(result.stopped_text, sizeof(result.stopped_text), "test_loss was not better");
+    result.best_metric = "test_loss";
+    result.best = 0.25;
+    result.best_step = 450;
+    result.best_checkpoint = cadre_strdup("d/ckpt-00000004");
+    cadre_auto(cadre_free) char *object = cadre_result_json(&result);
+    cr_assert(strstr(object, "\"stopped\":\"patience\",\"best\":{\"metric\":\"test_loss\","
+                             "\"value\":0.25,\"step\":450,\"checkpoint\":\"d/ckpt-00000004\"}"),
+              "%s", object);
+    cadre_auto(cadre_free) char *text = cadre_result_text(&result);
+    cr_assert(strstr(text, "; stopped: test_loss was not better"), "%s", text);
+    result.stopped = "epochs"; /* the usual end needs no words */
+    cadre_auto(cadre_free) char *usual = cadre_result_text(&result);
+    cr_assert_not(strstr(usual, "stopped"), "%s", usual);
 }
 
 Test(result, says_null_for_the_counters_of_a_shard_whose_ps_is_gone)
@@ -73,6 +97,6 @@ Test(result, says_null_for_what_is_not_known)
     cr_assert(strstr(text, "\"accuracy\":null,\"loss\":null"));
     cr_assert(strstr(text, "\"examples_per_s\":null"));
     cr_assert(strstr(text, "\"updates\":[]"));
-    cr_assert(strstr(text, "\"checkpoint\":null}"));
+    cr_assert(strstr(text, "\"checkpoint\":null,\"stopped\":null,\"best\":null}"));
     cr_assert_not(strchr(text, '\n'));
 }

@@ -338,3 +338,73 @@ Test(job_file, limits_layers_filters_and_axes)
                      "%zu: %s", i, cadre_error_text());
     }
 }
+
+/* Reads a job that holds rows out; `rest` is what it has besides. */
+static int
+finish_with(cadre_job_t *job, const char *rest)
+{
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}, \"test\": "
+        "{\"fraction\": 0.5}}, " MODEL ", %s}",
+        rest);
+    cadre_job_init(job);
+    int status = cadre_job_file_parse(job, "j.json", text);
+    return status < 0 ? status : cadre_job_finish(job);
+}
+
+Test(job_file, reads_when_training_stops)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    int status = finish_with(
+        &job, "\"training\": {\"evaluate_every\": 2, \"steps_per_epoch\": 7, \"stop\": "
+              "{\"steps\": 100, \"seconds\": 1.5, \"metric\": \"test_accuracy\", \"at_least\": "
+              "0.97, \"patience\": 3, \"min_delta\": 0.01}}, "
+              "\"checkpoint\": {\"keep_best\": \"test_loss\"}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert(job.steps_per_epoch == 7 && job.stop_steps == 100);
+    cr_assert_float_eq(job.stop_seconds, 1.5, 0);
+    cr_assert(job.stop.metric == CADRE_METRIC_ACCURACY && job.stop.has_target);
+    cr_assert_float_eq(job.stop.target, 0.97, 0);
+    cr_assert_eq(job.stop.patience, 3);
+    cr_assert_float_eq(job.stop.min_delta, 0.01, 0);
+    cr_assert_eq(job.checkpoint_keep_best, CADRE_METRIC_LOSS + 1);
+    cr_assert(cadre_job_watches(&job));
+}
+
+Test(job_file, refuses_conditions_that_cannot_stop_training)
+{
+    static const struct {
+        const char *rest;
+        const char *error;
+    } cases[] = {
+        {"\"training\": {\"stop\": {\"step\": 5}}",
+         "unknown key \"step\" in training.stop; did you mean \"steps\"?"},
+        {"\"training\": {\"stop\": 5}", "training.stop must be an object, not a whole number"},
+        {"\"training\": {\"stop\": {\"steps\": -1}}", "training.stop.steps: -1 is not in 0 to"},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_acuracy\"}}",
+         "did you mean \"test_accuracy\"?"},
+        {"\"training.stop\": {\"steps\": 5}", "unknown key \"training.stop\" in the job"},
+        {"\"training\": {\"stop\": {\"patience\": 5}}",
+         "training.stop looks at evaluations on the way: say after how many epochs"},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_loss\"}}",
+         "training.stop.metric: say when it stops training"},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"min_delta\": 1}}",
+         "training.stop.min_delta goes with patience"},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"at_least\": 1}}",
+         "training.stop.at_least: of test_loss lower values are better: \"at_most\" is meant"},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_accuracy\", "
+         "\"at_most\": 1}}",
+         "of test_accuracy higher values are better: \"at_least\" is meant"},
+        {"\"training\": {\"evaluate_every\": 1}, \"checkpoint\": {\"dir\": \"none\", "
+         "\"keep_best\": \"test_loss\"}",
+         "checkpoint.keep_best needs checkpoints"},
+        {"\"checkpoint\": {\"keep_best\": \"test_loss\"}",
+         "checkpoint.keep_best looks at evaluations on the way"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cr_expect_eq(finish_with(&job, cases[i].rest), CADRE_ECONFIG, "%s", cases[i].rest);
+        cr_expect(strstr(cadre_error_text(), cases[i].error), "%s: %s", cases[i].rest,
+                  cadre_error_text());
+    }
+}
