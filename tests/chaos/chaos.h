@@ -65,6 +65,7 @@ void chaos_stuck_ps(chaos_run_t *run);
 void chaos_captive(chaos_run_t *run);
 void chaos_deadline(chaos_run_t *run);
 void chaos_slow_worker(chaos_run_t *run);
+void chaos_sync_kill(chaos_run_t *run);
 void chaos_strangers(chaos_run_t *run);
 
 #endif

@@ -38,6 +38,8 @@ static const chaos_test_t tests[] = {
     {"captive", chaos_captive, 1, 10, 600, "a frozen coordinator, another one in its place"},
     {"deadline", chaos_deadline, 2, 40, 600, "closures that run past their deadline"},
     {"slow-worker", chaos_slow_worker, 16, 90, 300, "a worker that is stopped most of the time"},
+    {"sync-kill", chaos_sync_kill, 10, 300, 900,
+     "kill -9 of random ps and workers in synchronous steps"},
     {"strangers", chaos_strangers, 1, 4, 600, "a thousand who have no key and behave badly"},
     {"disk", chaos_disk, 1, 1000, 900, "ENOSPC, EIO, kill at calls of a checkpoint; a full disk"},
     {"ps-recovery-time", chaos_recovery_time, 2, 100, 600, "from kill -9 to the next push applied"},
