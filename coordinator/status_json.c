@@ -180,6 +180,21 @@ tasks_json(const cadre_core_t *core, uint64_t now_ms)
     return tasks;
 }
 
+/* How many closures were how stale: those of each bucket, and its largest staleness in versions. */
+static json_t *
+staleness_json(const cadre_staleness_histogram_t *staleness)
+{
+    json_t *buckets = json_array();
+    for (size_t i = 0; i <= CADRE_STALENESS_BOUND_COUNT; i++) {
+        json_t *bound = i < CADRE_STALENESS_BOUND_COUNT
+                            ? json_integer((json_int_t)cadre_staleness_bounds[i])
+                            : json_null();
+        json_array_append_new(buckets, json_pack("{s:o, s:I}", "at_most", bound, "closures",
+                                                 (json_int_t)staleness->counts[i]));
+    }
+    return buckets;
+}
+
 /* The checkpoint that is being taken. */
 static json_t *
 under_way_json(const cadre_checkpoint_t *checkpoint, uint64_t now_ms)
@@ -222,6 +237,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
                                   (json_int_t)core->attempts.backups_won));
     json_object_set_new(json_object_get(status, "closures"), "returned",
                         json_integer((json_int_t)core->reach.returned));
+    json_object_set_new(status, "staleness", staleness_json(&core->reports.staleness));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "messages",

@@ -270,6 +270,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                           .rights = &self->rights,
                                           .queue = &self->queue,
                                           .attempts = &self->attempts,
+                                          .reports = &self->reports,
                                           .reach = &self->reach,
                                           .replay = &self->replay,
                                           .recovery = &self->recovery,

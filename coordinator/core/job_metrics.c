@@ -56,6 +56,17 @@ add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 }
 
 static void
+add_staleness(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
+{
+    const cadre_staleness_histogram_t *staleness = &self->reports->staleness;
+    cadre_metrics_text_family(text, "cadre_coordinator_staleness_versions", CADRE_METRIC_HISTOGRAM,
+                              "Versions between the pull and the push of a closure, of the most "
+                              "stale part that it pushed to.");
+    cadre_metrics_text_histogram(text, cadre_staleness_bounds, staleness->counts,
+                                 CADRE_STALENESS_BOUND_COUNT, staleness->sum);
+}
+
+static void
 add_queue(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_queued",
@@ -294,6 +305,7 @@ cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
                         cadre_metrics_text_t *text)
 {
     add_closures(self, text);
+    add_staleness(self, text);
     add_queue(self, text);
     add_membership(self, text);
     add_tasks(self, now_ms, text);

@@ -14,6 +14,7 @@
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/reach.h"
+#include "coordinator/core/dispatch/reports.h"
 #include "coordinator/core/effects/core_options.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/members/rights.h"
@@ -28,6 +29,7 @@ typedef struct {
     const cadre_rights_t *rights;
     const cadre_closure_queue_t *queue;
     const cadre_attempts_t *attempts;
+    const cadre_reports_t *reports;
     const cadre_reach_t *reach;
     const cadre_replay_t *replay;
     const cadre_shard_recovery_t *recovery;

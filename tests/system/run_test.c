@@ -27,6 +27,15 @@ expect_exact(const json_t *result, double closures)
                   number, closures);
     }
     cr_expect_geq(json_number_at(result, "closures.attempts"), closures);
+
+    double pushed = 0;
+    size_t bucket = 0;
+    const json_t *counts = NULL;
+    json_array_foreach(json_object_get(result, "staleness"), bucket, counts)
+    {
+        pushed += json_number_value(json_object_get(counts, "closures"));
+    }
+    cr_expect_float_eq(pushed, closures, 0, "each closure in the histogram of staleness");
 }
 
 Test(run, digits_reaches_its_accuracy_and_the_result_has_every_field)

@@ -5,9 +5,6 @@
 
 #include "common/base/memory.h"
 
-static const uint64_t bounds[CADRE_STALENESS_BOUND_COUNT] = {0,  1,  2,   4,   8,   16,
-                                                             32, 64, 128, 256, 1024};
-
 void
 cadre_staleness_fini(cadre_staleness_t *self)
 {
@@ -15,18 +12,7 @@ cadre_staleness_fini(cadre_staleness_t *self)
         free(self->series[i]);
     }
     cadre_name_map_fini(&self->names);
-    *self = (cadre_staleness_t){.other = {.sum = 0}};
-}
-
-static void
-add(cadre_staleness_series_t *series, uint64_t versions)
-{
-    size_t bucket = 0;
-    while (bucket < CADRE_STALENESS_BOUND_COUNT && versions > bounds[bucket]) {
-        bucket++;
-    }
-    series->counts[bucket]++;
-    series->sum += versions;
+    *self = (cadre_staleness_t){.other = {.name = ""}};
 }
 
 void
@@ -39,13 +25,14 @@ cadre_staleness_note(cadre_staleness_t *self, const char *name, uint64_t version
         self->series[self->names.count] = series;
         cadre_name_map_put(&self->names, series->name, series);
     }
-    add(series ? series : &self->other, versions);
+    series = series ? series : &self->other;
+    cadre_staleness_histogram_add(&series->histogram, versions);
 }
 
 void
 cadre_staleness_note_other(cadre_staleness_t *self, uint64_t versions)
 {
-    add(&self->other, versions);
+    cadre_staleness_histogram_add(&self->other.histogram, versions);
 }
 
 static void
@@ -54,8 +41,8 @@ tell(const cadre_staleness_series_t *series, const char *worker, const char *nam
 {
     cadre_metrics_text_label(text, "worker", worker);
     cadre_metrics_text_label(text, "variable", name);
-    cadre_metrics_text_histogram(text, bounds, series->counts, CADRE_STALENESS_BOUND_COUNT,
-                                 series->sum);
+    cadre_metrics_text_histogram(text, cadre_staleness_bounds, series->histogram.counts,
+                                 CADRE_STALENESS_BOUND_COUNT, series->histogram.sum);
 }
 
 void

@@ -18,12 +18,10 @@
 #include "common/base/limits.h"
 #include "common/base/metrics_text.h"
 #include "common/base/name_map.h"
-
-enum { CADRE_STALENESS_BOUND_COUNT = 11 };
+#include "common/base/staleness_histogram.h"
 
 typedef struct {
-    uint64_t counts[CADRE_STALENESS_BOUND_COUNT + 1]; /* by bucket, the last for what is beyond */
-    uint64_t sum;
+    cadre_staleness_histogram_t histogram;
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
 } cadre_staleness_series_t;
 

@@ -16,6 +16,7 @@ void
 cadre_result_fini(cadre_result_t *self)
 {
     free(self->shards);
+    json_decref(self->staleness);
     free(self->checkpoint);
     free(self->best_checkpoint);
     *self = (cadre_result_t){0};
@@ -66,7 +67,7 @@ cadre_result_object(const cadre_result_t *self)
     }
 
     return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
-                     "s:s?, s:o}",
+                     "s:s?, s:o, s:o}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
                      number(self->loss), "examples", (json_int_t)self->examples, "seconds",
                      number(self->seconds), "examples_per_s", number(rows_per_second(self)),
@@ -74,7 +75,8 @@ cadre_result_object(const cadre_result_t *self)
                      (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates",
                      updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
                      (json_int_t)self->ps_lost, "checkpoint", self->checkpoint, "stopped",
-                     self->stopped, "best", best(self));
+                     self->stopped, "best", best(self), "staleness",
+                     self->staleness ? json_incref(self->staleness) : json_null());
 }
 
 char *

@@ -34,6 +34,7 @@ typedef struct {
     cadre_result_shard_t *shards;
     uint64_t workers_lost;
     uint64_t ps_lost;
+    json_t *staleness;   /* of this run's closures, as in the status of the job; NULL: not known */
     char *checkpoint;    /* the newest one, or NULL */
     const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
     char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* in words, where they say more */

@@ -790,6 +790,19 @@ count_updates(trainer_t *self)
     }
 }
 
+/* Takes over from the status of the job how stale its closures were. */
+static void
+note_histogram(trainer_t *self)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    if (cadre_coordinator_status_json(self->options->coordinator, &text) < 0) {
+        return;
+    }
+    json_t *status = json_loads(text, 0, NULL);
+    self->outcome->result.staleness = json_incref(json_object_get(status, "staleness"));
+    json_decref(status);
+}
+
 /* Names the best state and its checkpoint. */
 static void
 fill_best(trainer_t *self)
@@ -833,6 +846,7 @@ fill_result(trainer_t *self)
 
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
     fill_best(self);
+    note_histogram(self);
     count_updates(self);
 }
 

@@ -101,6 +101,9 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
         cadre_attempts_finish_again(self->links.attempts, closure, worker);
         return;
     }
+    if (done->updates > 0) {
+        cadre_staleness_histogram_add(&self->staleness, done->staleness);
+    }
     if (closure->in_step && has_updates) {
         cadre_steps_hold(self->links.steps, closure, worker, message);
         return;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/staleness_histogram.h"
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/dispatch/apart.h"
 #include "coordinator/core/dispatch/attempts.h"
@@ -44,6 +45,7 @@ typedef struct {
  * `rest_until_ms`). */
 typedef struct {
     cadre_reports_links_t links;
+    cadre_staleness_histogram_t staleness; /* of closures whose updates were applied */
 } cadre_reports_t;
 
 void cadre_reports_init(cadre_reports_t *self, const cadre_reports_links_t *links);

@@ -252,7 +252,8 @@ CADRE_API void cadre_coordinator_interrupt(cadre_coordinator_t *self, bool inter
 /* Gives the state of the job as one JSON object (schema cadre.status/v1), which the caller frees:
  * tasks, closures, shards with their counters, checkpoints; how many variables there are, are being
  * dropped, or were dropped and are kept for closures that may run again; resources, how many
- * workers are ready for their closures, and why a resource has failed; of each worker also what
+ * workers are ready for their closures, and why a resource has failed; how stale the closures that
+ * ended were, as a histogram; of each worker also what
  * `waits` there (closure, function, shard, ms), as it said last, and the shards that it cannot
  * reach. New counters come here; the totals below cannot grow. */
 CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **text);

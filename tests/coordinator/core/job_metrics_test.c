@@ -61,6 +61,27 @@ Test(job_metrics, tasks_are_told_with_what_their_heartbeats_say)
     fixture_destroy(&self);
 }
 
+Test(job_metrics, staleness_is_told_of_closures_that_pushed)
+{
+    fixture_t *self = cluster(1);
+    self->core.options.build = "1";
+    const cadre_task_t worker = fixture_worker(0);
+    for (uint64_t i = 0; i < 3; i++) {
+        cadre_closure_t *closure = fixture_schedule(self, 1);
+        fixture_turn(self);
+        cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_CLOSURE_DONE);
+        message.closure_done = (cadre_closure_done_message_t){
+            .id = closure->id, .attempt = 1, .updates = i > 0, .staleness = 3 * i};
+        fixture_say(self, &worker, &message);
+    }
+    expect_told(self, "\ncadre_coordinator_staleness_versions_bucket{le=\"2\"} 0\n");
+    expect_told(self, "\ncadre_coordinator_staleness_versions_bucket{le=\"4\"} 1\n");
+    expect_told(self, "\ncadre_coordinator_staleness_versions_bucket{le=\"8\"} 2\n");
+    expect_told(self, "\ncadre_coordinator_staleness_versions_sum 9\n");
+    expect_told(self, "\ncadre_coordinator_staleness_versions_count 2\n");
+    fixture_destroy(&self);
+}
+
 Test(job_metrics, tasks_beyond_the_limit_are_counted_and_not_told)
 {
     fixture_t *self = new_job(1);

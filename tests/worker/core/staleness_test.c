@@ -28,7 +28,7 @@ expect(const cadre_staleness_t *staleness, const char *line)
 
 Test(staleness, an_update_counts_in_the_first_bucket_that_is_not_below_it)
 {
-    cadre_staleness_t staleness = {.other = {.sum = 0}};
+    cadre_staleness_t staleness = {.other = {.name = ""}};
     static const uint64_t versions[] = {0, 1, 2, 3, 4, 5, 256, 257, 1024, 1025, UINT32_MAX};
     for (size_t i = 0; i < CADRE_COUNT_OF(versions); i++) {
         cadre_staleness_note(&staleness, "w", versions[i]);
@@ -48,7 +48,7 @@ Test(staleness, an_update_counts_in_the_first_bucket_that_is_not_below_it)
 
 Test(staleness, each_variable_has_its_own_up_to_the_limit)
 {
-    cadre_staleness_t staleness = {.other = {.sum = 0}};
+    cadre_staleness_t staleness = {.other = {.name = ""}};
     char name[32];
     for (uint64_t id = 1; id <= CADRE_STALENESS_VARIABLES_MAX + 10; id++) {
         snprintf(name, sizeof(name), "v%d", (int)id);
@@ -66,7 +66,7 @@ Test(staleness, each_variable_has_its_own_up_to_the_limit)
 
 Test(staleness, variables_of_one_name_share_a_histogram)
 {
-    cadre_staleness_t staleness = {.other = {.sum = 0}};
+    cadre_staleness_t staleness = {.other = {.name = ""}};
     char first[] = "w";
     char second[] = "w";
     cadre_staleness_note(&staleness, first, 1);
@@ -80,7 +80,7 @@ Test(staleness, variables_of_one_name_share_a_histogram)
 
 Test(staleness, updates_of_unknown_variables_count_for_others)
 {
-    cadre_staleness_t staleness = {.other = {.sum = 0}};
+    cadre_staleness_t staleness = {.other = {.name = ""}};
     cadre_staleness_note_other(&staleness, 7);
     expect(&staleness, "_count" SERIES("(other)") "} 1\n");
     expect(&staleness, "_sum" SERIES("(other)") "} 7\n");

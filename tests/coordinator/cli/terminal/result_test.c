@@ -37,7 +37,7 @@ Test(result, is_the_object_that_scripts_read)
                      "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
                      "\"failures\":{\"worker\":3,\"ps\":0},"
                      "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\","
-                     "\"stopped\":\"epochs\",\"best\":null}");
+                     "\"stopped\":\"epochs\",\"best\":null,\"staleness\":null}");
 }
 
 Test(result, says_why_training_stopped_and_which_checkpoint_is_the_best)
@@ -97,6 +97,7 @@ Test(result, says_null_for_what_is_not_known)
     cr_assert(strstr(text, "\"accuracy\":null,\"loss\":null"));
     cr_assert(strstr(text, "\"examples_per_s\":null"));
     cr_assert(strstr(text, "\"updates\":[]"));
-    cr_assert(strstr(text, "\"checkpoint\":null,\"stopped\":null,\"best\":null}"));
+    cr_assert(
+        strstr(text, "\"checkpoint\":null,\"stopped\":null,\"best\":null,\"staleness\":null}"));
     cr_assert_not(strchr(text, '\n'));
 }
