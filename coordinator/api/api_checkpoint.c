@@ -9,7 +9,7 @@
 #include "coordinator/best_checkpoint.h"
 #include "coordinator/coordinator.h"
 
-enum { COMMIT_WAIT_MS = 10000 }; /* how long a commit under way is waited for */
+enum { COMMIT_WAIT_MS = 10000 }; /* how long cadre_checkpoint_last waits for a commit under way */
 
 static int
 check_progress(const char *progress)
@@ -21,7 +21,8 @@ check_progress(const char *progress)
     return good ? 0 : cadre_fail(CADRE_EINVALID, "progress is no JSON object: %s", progress);
 }
 
-/* Under the lock: waits for a change of the checkpoint under way. */
+/* Under the lock: waits once for a change of the checkpoint under way; the log says what that waits
+ * for. */
 static int
 wait_for_it(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
 {
@@ -160,7 +161,8 @@ cadre_checkpoint_last(cadre_coordinator_t *self)
     int64_t since_ms = 0;
 
     cadre_gate_lock(self->gate);
-    /* It may be on disk by now: a caller that gets the one before would find a newer one there. */
+    /* The checkpoint that is being committed may be on disk by now: a caller that got the path of
+     * the one before would find a newer one there. */
     while (self->core.checkpoint.state == CADRE_CHECKPOINT_COMMITTING &&
            cadre_coordinator_wait(self, deadline_ms, "a checkpoint's commit", &since_ms) == 0) {
     }

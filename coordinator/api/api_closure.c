@@ -67,7 +67,7 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
     return status;
 }
 
-/* Whether an argument of that name could be a result of the resource. */
+/* Returns whether an argument of that name could be a result of the resource: "resource.result". */
 static bool
 is_result_of(const cadre_resource_t *resource, const char *name)
 {
@@ -75,7 +75,7 @@ is_result_of(const cadre_resource_t *resource, const char *name)
     return strncmp(name, resource->name, length) == 0 && name[length] == '.';
 }
 
-/* Of a tensor or, behind those, of a future. */
+/* Returns the name of argument `i` of the call; its tensors come first, then its futures. */
 static const char *
 argument_name(const cadre_call_t *call, size_t i)
 {
@@ -83,7 +83,8 @@ argument_name(const cadre_call_t *call, size_t i)
                                   : call->futures[i - call->tensor_count].name;
 }
 
-/* What a resource gives has names that begin with its own; which they are, only workers know. */
+/* Refuses arguments whose name could be that of a result of the resource: the names of its results
+ * begin with its own, and only workers know which there are. */
 static int
 check_result_names(const cadre_call_t *call, const cadre_resource_t *resource)
 {
@@ -128,7 +129,7 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
     return 0;
 }
 
-/* Under the lock: the results of other closures that are its arguments. */
+/* Under the lock: adds the call's futures as arguments of the closure. */
 static int
 add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -145,7 +146,8 @@ add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
     return 0;
 }
 
-/* Under the lock: 0 as long as every one of these arguments is there, or may come. */
+/* Under the lock: returns 0 if each argument that is a result of another closure is there, or may
+ * come. */
 static int
 check_futures(const cadre_closure_t *closure)
 {
@@ -180,6 +182,7 @@ check_array(const void *array, size_t count, const char *what)
     return array || count == 0 ? 0 : cadre_fail(CADRE_EINVALID, "%zu %s in NULL", count, what);
 }
 
+/* Refuses an array of the call that is NULL with a count above 0. */
 static int
 check_arrays(const cadre_call_t *call)
 {
@@ -236,7 +239,8 @@ check_counts(const cadre_call_t *call)
     return 0;
 }
 
-/* The batch of the call that has a column of that name; the number of batches when none has. */
+/* Returns the index of the call's batch that has a column of that name (x, y, x1, y1, ...); the
+ * number of batches when none has. */
 static size_t
 find_column(const cadre_call_t *call, const char *name)
 {
@@ -254,7 +258,7 @@ find_column(const cadre_call_t *call, const char *name)
     return batch;
 }
 
-/* An argument that is said twice would have one of both values. */
+/* Refuses an argument without a valid name, or with the name of another argument or of a column. */
 static int
 check_name(const cadre_call_t *call, size_t index)
 {
@@ -309,7 +313,8 @@ check_call(const cadre_call_t *call)
     return check_arguments(call);
 }
 
-/* Takes what the caller gave, which NULL may be for no arguments. */
+/* Copies and checks the call that the caller of the API gave; NULL stands for a call without
+ * arguments. */
 static int
 take_call(const cadre_call_t *given, cadre_call_t *call)
 {
@@ -321,6 +326,8 @@ take_call(const cadre_call_t *given, cadre_call_t *call)
     return check_call(call);
 }
 
+/* Copies the call's batches, tensors and resources into the closure. Futures are added under the
+ * lock. */
 static int
 copy_arguments(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -341,7 +348,8 @@ copy_arguments(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
     return call->resource_count > 0 ? copy_resources(self, closure, call) : 0;
 }
 
-/* How long an attempt may run; 0: as long as it takes. */
+/* Returns how long an attempt may run, in ms; 0: as long as it takes. A negative deadline of the
+ * call means none, 0 the job's. */
 static uint64_t
 deadline_of(const cadre_coordinator_t *self, const cadre_call_t *call)
 {
@@ -446,7 +454,7 @@ check_function(cadre_coordinator_t *self, const cadre_function_t *function)
                : cadre_fail(CADRE_EINVALID, "this is no function registered with this coordinator");
 }
 
-/* Under the lock: those that exist. */
+/* Under the lock: returns how many variables exist on all shards. */
 static uint32_t
 variables_now(const cadre_coordinator_t *self)
 {
@@ -518,7 +526,7 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     cadre_gate_lock(self->gate);
     status = add_resource(self, name, &closure, out);
     cadre_gate_unlock_and_wake(self->gate);
-    cadre_closure_destroy(&closure); /* NULL where the resource has taken it */
+    cadre_closure_destroy(&closure); /* NULL if the resource has taken it */
     return status;
 }
 
@@ -528,8 +536,8 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-/* Under the lock: puts a new closure into the queue, as one that may name the variables that exist
- * now and takes the results of futures. */
+/* Under the lock: puts a new closure into the queue; it may name the variables that exist now. Adds
+ * the futures that are its arguments. */
 static int
 put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
         int64_t deadline_ms)
@@ -581,7 +589,8 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     cadre_gate_lock(self->gate);
     status = put_new(self, closure, &call, cadre_gate_deadline_ms(timeout_ms));
     if (status < 0) {
-        cadre_closure_destroy(&closure); /* under the lock: it shares results with futures */
+        /* Under the lock: the closure shares results with futures. */
+        cadre_closure_destroy(&closure);
     } else if (future) {
         *future = cadre_future_new(self, closure);
     }
@@ -609,7 +618,7 @@ cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
     return schedule(self, worker, function, call, timeout_ms, future);
 }
 
-/* Under the lock: every closure has ended, and what they pushed is on its shards. */
+/* Under the lock: returns whether every closure has ended and the shards have all their updates. */
 static bool
 is_done(const cadre_coordinator_t *self)
 {
@@ -617,8 +626,9 @@ is_done(const cadre_coordinator_t *self)
            cadre_recovery_is_settled(&self->core.recovery);
 }
 
-/* Under the lock: waits until what was scheduled before has ended and is on its shards (I2), then
- * raises the pending error, once what it cancelled has ended too. */
+/* Under the lock: waits until all closures that were scheduled before have ended and the shards
+ * have their updates (I2). Then raises the pending error, once the closures that it cancelled have
+ * ended too. */
 static int
 join(cadre_coordinator_t *self, int64_t deadline_ms)
 {
@@ -685,7 +695,7 @@ cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done)
     return status;
 }
 
-/* Under the lock: cancels what is queued, and waits until what was handed out has ended. */
+/* Under the lock: cancels all queued closures, and waits until those in flight have ended. */
 static int
 cancel(cadre_coordinator_t *self, int64_t deadline_ms)
 {

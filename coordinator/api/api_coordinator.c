@@ -19,7 +19,8 @@ destroy(cadre_coordinator_t *self)
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->control, 0);
     cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
-    cadre_effects_fini(&self->core.effects); /* where there was no core yet: who had connected */
+    /* Frees log lines of early connections even if the core was never made. */
+    cadre_effects_fini(&self->core.effects);
     if (self->context) {
         cadre_context_close(&self->context);
     }
@@ -60,6 +61,7 @@ open_parts(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     return cadre_coordinator_set_up(self, options);
 }
 
+/* Starts the store, if there is a checkpoint directory, and then the coordinator's actor. */
 static int
 start_actors(cadre_coordinator_t *self)
 {
@@ -98,7 +100,8 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
     }
 
     status = start_actors(self);
-    if (status < 0) { /* the store may run, and the authenticator writes to the core's log */
+    /* These two may run already, and the authenticator writes to the core's log. */
+    if (status < 0) {
         cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
         cadre_core_fini(&self->core);
@@ -133,7 +136,7 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     if (cadre_actor_stop(&self->actor, CADRE_ACTOR_STOP_MS) < 0 ||
         cadre_actor_stop(&self->store, CADRE_STORE_STOP_MS) < 0 ||
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS) < 0) {
-        return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
+        return; /* a thread hangs, perhaps in a disk: the objects that it uses are not freed */
     }
 
     cadre_gate_lock(self->gate);
@@ -199,7 +202,8 @@ drain_worker(cadre_coordinator_t *self, uint32_t index, int64_t deadline_ms)
         return cadre_fail(CADRE_ENOTFOUND, "there is no worker %" PRIu32, index);
     }
 
-    uint64_t incarnation = worker->task.incarnation; /* its index may be another's by then */
+    /* By the end of the wait another worker may have its index. */
+    uint64_t incarnation = worker->task.incarnation;
     int64_t since_ms = 0;
 
     cadre_members_drain(&self->core.members, worker);

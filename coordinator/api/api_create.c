@@ -1,7 +1,7 @@
 /*
- * The public calls that create variables. What one call creates is asked of the shards many parts
- * at a time, because a round trip for each would be most of the time, but not all at once: a
- * request takes memory until it is answered, and dispatch waits while requests are made.
+ * The public calls that create variables. One call asks the shards to create many parts at a time,
+ * because a round trip for each would take most of the time; but not all at once, because a request
+ * takes memory until it is answered, and dispatch waits while requests are made.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +18,26 @@
 #include "coordinator/options.h"
 
 enum {
-    PARTS_AT_ONCE = 4096,     /* of variables that are asked for together; one may have more */
-    VARIABLES_AT_ONCE = 4096, /* announced to workers while the lock is held */
+    /* Parts that are requested together; more if a single variable has more. */
+    PARTS_AT_ONCE = 4096,
+    /* Variables that are announced to workers before the lock is released for a moment. */
+    VARIABLES_AT_ONCE = 4096,
 };
 
-/* What a call creates: the newest of the catalogue. */
+/* The variables that one call creates: the newest of the catalogue. */
 typedef struct {
     const cadre_variable_definition_t *definitions;
     size_t count;
     cadre_variable_t **variables; /* [added] */
     size_t added;
-    size_t asked;     /* of them, the shards */
-    uint64_t ps_lost; /* how many were when it began */
+    size_t asked;     /* how many of these the shards were asked to create */
+    uint64_t ps_lost; /* the job's count of lost ps when the call began */
     bool has_deadline;
-    int64_t deadline_ms; /* of the whole call, where it has one */
+    int64_t deadline_ms; /* deadline of the whole call, if has_deadline */
 } batch_t;
 
-/* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
- * checkpoint (slots are known by their names). */
+/* Returns whether the optimizer `before` has each slot (by name) of `optimizer`: only then a ps
+ * takes the slots from the checkpoint. */
 static bool
 has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *optimizer)
 {
@@ -89,7 +91,8 @@ await_ps(cadre_coordinator_t *self, int64_t deadline_ms)
     return 0;
 }
 
-/* Whether the resumed checkpoint holds it and it was not created yet. */
+/* Returns whether the resumed checkpoint holds a variable of this name that was not created again
+ * yet. */
 static bool
 is_resumed(const cadre_coordinator_t *self, const char *name)
 {
@@ -98,9 +101,9 @@ is_resumed(const cadre_coordinator_t *self, const char *name)
            !cadre_catalogue_was_dropped(&self->core.catalogue, name);
 }
 
-/* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,
- * which holds only what was created by then: a shard that is restored later would begin with
- * initial values while the others have the resumed ones. */
+/* Refuses to create a variable of the resumed checkpoint after the job's next checkpoint, which
+ * does not hold it: a shard that is restored later would begin with initial values while the others
+ * have the resumed ones. */
 static int
 check_late(const cadre_coordinator_t *self, const char *name)
 {
@@ -114,7 +117,8 @@ check_late(const cadre_coordinator_t *self, const char *name)
                       name, self->resumed_path);
 }
 
-/* Whether another variable of that name is being dropped. */
+/* Returns whether another variable of that name is being dropped, so that the name is not free
+ * yet. */
 static bool
 is_being_dropped(const cadre_coordinator_t *self, const char *name)
 {
@@ -123,9 +127,9 @@ is_being_dropped(const cadre_coordinator_t *self, const char *name)
     return variable && variable->dropped > 0;
 }
 
-/* Whether they are to be created later: ids are dense and in order of creation, the variables of
- * one call at a time; a name may not be free yet; and a checkpoint under way will tell whether a
- * resumed one is too late. */
+/* Returns whether the batch must wait: for another call that creates variables, as ids are dense
+ * and in order of creation; for a name that is not free yet; or, if it has variables that were
+ * resumed, for the checkpoint under way, which decides whether these come too late (check_late). */
 static bool
 must_wait(const cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -140,7 +144,7 @@ must_wait(const cadre_coordinator_t *self, const batch_t *batch)
     return self->core.catalogue.creating > 0;
 }
 
-/* Whether every ps is there, and heard. */
+/* Returns whether every ps is a member and not silent. */
 static bool
 are_heard(const cadre_membership_t *membership)
 {
@@ -152,7 +156,8 @@ are_heard(const cadre_membership_t *membership)
     return true;
 }
 
-/* Returns until when a ps may be away from now on. */
+/* Returns the deadline for a ps that is away from now on: the call's, else ps_timeout_ms from
+ * now. */
 static int64_t
 first_deadline(const cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -160,9 +165,9 @@ first_deadline(const cadre_coordinator_t *self, const batch_t *batch)
                                : cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
 }
 
-/* While every ps is heard the deadline moves, unless the caller set it: a shard that loads takes as
- * long as it takes, and one whose load stands still is lost (recovery.c). So do the closures that
- * run again for a shard, where a worker runs them. */
+/* Moves the deadline on while every ps is heard, unless the caller set it: a shard that loads a
+ * checkpoint takes as long as it takes, and one whose load stands still is lost (recovery.c).
+ * Closures that run again for a shard move it on, too, if there is a worker to run them. */
 static int64_t
 extend(const cadre_coordinator_t *self, const batch_t *batch, int64_t deadline_ms)
 {
@@ -171,6 +176,7 @@ extend(const cadre_coordinator_t *self, const batch_t *batch, int64_t deadline_m
     return are_heard(membership) && !is_idle ? first_deadline(self, batch) : deadline_ms;
 }
 
+/* Under the lock: waits until the batch may be created (must_wait). */
 static int
 await_turn(cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -180,7 +186,8 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
         int status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
         bool is_over = status == CADRE_ETIMEOUT;
-        if (self->core.catalogue.creating > 0) { /* it waits for ps, too: those have their time */
+        /* That other call waits for ps, too, which move the deadline on. */
+        if (self->core.catalogue.creating > 0) {
             deadline_ms = extend(self, batch, deadline_ms);
             is_over = is_over && cadre_clock_now_ms() >= deadline_ms;
         }
@@ -223,7 +230,7 @@ add(cadre_coordinator_t *self, batch_t *batch)
         like.shape[i] = definition->shape[i];
     }
 
-    /* A checkpoint that was taken without it (I5) has left its resumed values behind. */
+    /* A checkpoint that was taken without the variable (I5) does not hold its resumed values. */
     status = check_late(self, definition->name);
     if (status < 0) {
         return status;
@@ -240,7 +247,7 @@ add(cadre_coordinator_t *self, batch_t *batch)
     return 0;
 }
 
-/* Asks the shards for the next variables of the batch, as many as are asked for together. */
+/* Asks the shards to create the next variables of the batch, about PARTS_AT_ONCE parts. */
 static int
 ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation)
 {
@@ -259,7 +266,7 @@ ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation
     return 0;
 }
 
-/* What is still to come, and from whom. */
+/* Writes how many parts are not created yet, and which ps answers next, for the log. */
 static void
 describe(const cadre_coordinator_t *self, const cadre_operation_t *operation, char text[128])
 {
@@ -334,15 +341,15 @@ publish(cadre_coordinator_t *self, const batch_t *batch)
     }
 }
 
-/* Takes back what was begun of a batch, because a variable of it could not be created: none exists
- * then. */
+/* Takes back all variables of a batch, because one of them could not be created: then none is to
+ * exist. */
 static void
 abandon(cadre_coordinator_t *self, const batch_t *batch)
 {
     for (size_t i = 0; i < batch->added; i++) {
         cadre_catalogue_end_creation(&self->core.catalogue);
         bool may_be_there = i < batch->asked || self->core.totals.ps_lost != batch->ps_lost;
-        if (may_be_there) { /* asked for, or made by a shard that was restored meanwhile */
+        if (may_be_there) { /* requested, or created by a shard that was restored meanwhile */
             cadre_core_forget_variable(&self->core, batch->variables[i]);
         } else {
             cadre_core_unlist_variable(&self->core, batch->variables[i]);
@@ -350,11 +357,12 @@ abandon(cadre_coordinator_t *self, const batch_t *batch)
     }
 }
 
-/* Has the catalogue and then the shards take every variable of the batch. */
+/* Adds every variable of the batch to the catalogue, and then creates them on the shards. */
 static int
 create_all(cadre_coordinator_t *self, batch_t *batch)
 {
-    /* First all of them into the catalogue: what is wrong is known before anything is asked. */
+    /* All go into the catalogue first: errors in the options are known before any shard is
+     * asked. */
     while (batch->added < batch->count) {
         int status = add(self, batch);
         if (status < 0) {
@@ -386,7 +394,7 @@ create(cadre_coordinator_t *self, batch_t *batch)
 {
     int status = await_turn(self, batch);
     if (status < 0) {
-        return status; /* another creation may be under way: nothing of it is touched */
+        return status; /* another creation may be under way, which must not be disturbed */
     }
 
     cadre_recovery_begin_creation(&self->core.recovery);

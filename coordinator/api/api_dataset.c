@@ -10,7 +10,7 @@
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 
-enum { SUMMANDS_AHEAD = 256 }; /* futures of a sum that are waited for at a time */
+enum { SUMMANDS_AHEAD = 256 }; /* most futures of a sum that are under way at a time */
 
 /* Under the lock: waits until a worker has opened the data, or none can. */
 static int
@@ -27,7 +27,7 @@ await_opened(cadre_dataset_t *self, int64_t deadline_ms)
 
     if (self->status < 0) {
         int status = cadre_fail(self->status, "dataset %s: %s", self->name, self->text);
-        self->name[0] = '\0'; /* the name is free for another try */
+        self->name[0] = '\0'; /* frees the name for another try */
         return status;
     }
 
@@ -91,7 +91,7 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
         uint64_t key[] = {self->coordinator->core.options.seed, epoch};
         order_seed =
             XXH3_64bits_withSeed(self->name, strlen(self->name), XXH3_64bits(key, sizeof(key)));
-        order_seed = order_seed ? order_seed : 1; /* 0 says file order */
+        order_seed = order_seed ? order_seed : 1; /* 0 would mean the order of the file */
     }
 
     cadre_gate_lock(self->coordinator->gate);
@@ -120,7 +120,8 @@ cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
     return more;
 }
 
-/* What is left of a deadline, as the timeout of another call. */
+/* Returns the time that is left until a deadline, as the timeout of another call: -1 for no
+ * deadline. */
 static int64_t
 time_left(int64_t deadline_ms)
 {
@@ -179,7 +180,7 @@ typedef struct {
     size_t count;
 } sum_t;
 
-/* Adds the oldest future's result. */
+/* Waits for the oldest future and adds its result to the sum. */
 static int
 add_oldest(sum_t *self)
 {
@@ -194,6 +195,7 @@ add_oldest(sum_t *self)
     return status;
 }
 
+/* Schedules the closure of one batch, after taking the oldest result if too many are under way. */
 static int
 add_batch(sum_t *self, const cadre_function_t *function, const cadre_batch_t *batch)
 {

@@ -105,6 +105,7 @@ await_room(cadre_coordinator_t *self, int64_t deadline_ms)
     return 0;
 }
 
+/* Checks that a value can be assigned: mode, dtype and shape. */
 static int
 check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value)
 {
@@ -221,7 +222,8 @@ cadre_variable_partition(const cadre_variable_t *self, int partition, int64_t *f
 
 /* --- functions --- */
 
-/* Under the lock: every variable of the program exists as the program says. */
+/* Under the lock: checks that every variable of the program exists, with the dtype and shape that
+ * the program says. */
 static int
 check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
 {

@@ -1,10 +1,10 @@
 /*
- * future - what becomes of a closure, for whoever asked.
+ * future - how a closure has ended, and its results, for the program that scheduled it.
  *
- * A future has a share of the results of its closure (coordinator/core/closures/results.h), which
- * say that this has ended, and how; they know the future, so that its descriptor can be made
- * readable. Both are touched under the gate's lock only. Results stay encoded until they are
- * fetched.
+ * A future holds a reference to the results of its closure (coordinator/core/closures/results.h),
+ * which say whether and how the closure has ended. The results point back to the future, so that
+ * its descriptor can be made readable. Both are used only under the gate's lock. Tensors stay
+ * encoded until they are fetched.
  */
 #include "coordinator/api/future.h"
 
@@ -20,7 +20,8 @@
 #include "common/base/status.h"
 #include "coordinator/coordinator.h"
 
-enum { FD_RESERVE = 128 }; /* descriptors that futures leave to connections, of 512 or more */
+/* Descriptors that futures leave free for connections, if the limit is 512 or more. */
+enum { FD_RESERVE = 128 };
 
 cadre_future_t *
 cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
@@ -64,7 +65,7 @@ cadre_future_destroy(cadre_future_t **self_p)
     cadre_gate_lock(self->gate);
     cadre_results_set_future(self->results, NULL);
     if (!self->results->ended) {
-        /* Beside the closure's and this one: those of arguments. */
+        /* References beside the closure's and this one are those of arguments of other closures. */
         self->closure->wants_results = self->results->references > 2;
     }
 
@@ -73,9 +74,9 @@ cadre_future_destroy(cadre_future_t **self_p)
     destroy(self);
 }
 
-/* Under the lock: the caller is about to wait for the end, so that no step may wait for what it
- * would schedule after that. One that only looks (a timeout of 0) may do so at any time, and
- * changes no step. */
+/* Under the lock: notes that the caller is about to wait for the closure's end. It schedules
+ * nothing meanwhile, so the synchronous step that is being filled must not wait for more closures.
+ * A caller that only looks (a timeout of 0) may do so at any time, and changes no step. */
 static void
 expect_end(cadre_future_t *self, int64_t timeout_ms)
 {
@@ -84,7 +85,8 @@ expect_end(cadre_future_t *self, int64_t timeout_ms)
     }
 }
 
-/* Under the lock: waits for the end; 0, or how it failed. */
+/* Under the lock: waits until the closure has ended; returns 0 or the status with which it
+ * failed. */
 static int
 wait_locked(cadre_future_t *self, int64_t deadline_ms)
 {
@@ -205,8 +207,9 @@ cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t time
     return 0;
 }
 
-/* Opens a descriptor, but not one of the last: who accepts a connection without one left does not
- * survive it (libzmq asserts), so futures leave some to the coordinator. */
+/* Opens a descriptor, but none of the last ones: a process that accepts a connection without a
+ * descriptor left ends (libzmq asserts), so futures leave some for the coordinator's
+ * connections. */
 static int
 open_fd(int *fd)
 {
@@ -218,7 +221,8 @@ open_fd(int *fd)
         return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
 
-    if ((rlim_t)opened >= limit.rlim_cur - reserve) { /* the lowest that is free */
+    /* Open returns the lowest free descriptor: those below are in use. */
+    if ((rlim_t)opened >= limit.rlim_cur - reserve) {
         close(opened);
         return cadre_fail(CADRE_EIO,
                           "%d descriptors are open, and the last %llu of %llu are kept for "
@@ -230,7 +234,8 @@ open_fd(int *fd)
     return 0;
 }
 
-/* Under the lock: opens the future's descriptor at its first use, readable where it has ended. */
+/* Under the lock: opens the future's descriptor at its first use; it is readable if the closure has
+ * ended. */
 static int
 ensure_fd(cadre_future_t *self)
 {

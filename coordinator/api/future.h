@@ -1,4 +1,5 @@
-/* future - making the public cadre_future_t of a closure; the rest is in <cadre/coordinator.h>. */
+/* future - makes the public cadre_future_t of a closure; the calls on it are in
+ * <cadre/coordinator.h>. */
 #ifndef CADRE_COORDINATOR_API_FUTURE_H
 #define CADRE_COORDINATOR_API_FUTURE_H
 
@@ -6,11 +7,11 @@
 
 #include "coordinator/core/closures/closure.h"
 
-/* Under the lock: a future for a closure that has not ended. */
+/* Under the lock: returns a future for a closure that has not ended. */
 cadre_future_t *cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure);
 
-/* Under the lock: what its closure gives, borrowed; NULL for a future that is NULL or of another
- * coordinator. */
+/* Under the lock: returns the results of the future's closure, borrowed; NULL for a future that is
+ * NULL or of another coordinator. */
 cadre_results_t *cadre_future_results(const cadre_future_t *self,
                                       const cadre_coordinator_t *coordinator);
 
