@@ -11,7 +11,8 @@
 
 enum { WAITING_LOG_MS = 5000 };
 
-static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory of checkpoints */
+/* Name of the lock file in the checkpoint directory. */
+static const char LOCK_NAME[] = "coordinator.lock";
 
 int
 cadre_coordinator_usable(cadre_coordinator_t *self)
@@ -109,7 +110,7 @@ cadre_coordinator_signal_future(const cadre_future_t *future)
 {
     uint64_t one = 1;
     ssize_t written = future->fd >= 0 ? write(future->fd, &one, sizeof(one)) : 0;
-    (void)written; /* it is readable already when the count is full */
+    (void)written; /* fails only when the eventfd's counter is full: then it is readable already */
 }
 
 void

@@ -22,7 +22,7 @@
 
 enum {
     CADRE_STOP_WAIT_MS = 2000,   /* how long close waits for tasks to leave */
-    CADRE_STORE_STOP_MS = 60000, /* and for the store to end what it is writing */
+    CADRE_STORE_STOP_MS = 60000, /* how long close waits for the store to end what it is writing */
     CADRE_STORE_ORDER = 1,       /* on the store's pipe: a cadre_store_order_t */
 };
 
@@ -33,38 +33,45 @@ struct cadre_coordinator {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
     cadre_authenticator_t *authenticator; /* NULL without keys */
-    const char *transport; /* of its control socket: as cadre_security_transport says */
+    /* Protection of the control socket, as cadre_security_transport names it. */
+    const char *transport;
     cadre_lock_file_t address_lock;
-    char *own_directory; /* of the socket, where nobody said where it is to be; else NULL */
+    char *own_directory; /* directory of the ipc socket, if no address was given; else NULL */
     cadre_lock_file_t checkpoint_lock;
-    cadre_socket_t *control; /* bound; belongs to the actor once that runs */
+    cadre_socket_t *control; /* bound socket; belongs to the actor once that runs */
     cadre_monitor_t *monitor;
     cadre_actor_t *actor;
     cadre_actor_t *store;
     char *checkpoint_dir;
     int checkpoint_keep;
-    bool invited; /* somebody may know the address: the caller, or who described the cluster */
+    /* Other tasks may know the address: it was given by the caller or the cluster's description. */
+    bool invited;
     cadre_log_callback_t log;
     void *log_context;
-    cadre_http_server_t *http; /* the actor publishes to it; or NULL */
-    char *descriptors_why;     /* how many descriptors there are, for workers that are too many */
-    char *resumed_path;        /* NULL when nothing was resumed; fixed at open */
+    cadre_http_server_t *http; /* HTTP server that the actor publishes to; NULL: none */
+    /* Why no more workers fit, for the error: how many file descriptors there are. */
+    char *descriptors_why;
+    /* Path of the checkpoint that was resumed; NULL: none; fixed at open. */
+    char *resumed_path;
     uint64_t resumed_cut;
     char *resumed_progress;
     cadre_sequences_t resumed_sequences;
-    char **resumed_variables;  /* names of what the resumed checkpoint holds */
-    char **resumed_optimizers; /* and the kinds of their optimizers; NULL where it names none */
+    char **resumed_variables; /* names of the variables that the resumed checkpoint holds */
+    /* Kinds of their optimizers; an entry is NULL if the checkpoint names none. */
+    char **resumed_optimizers;
     size_t resumed_variable_count;
-    cadre_name_map_t resumed_names; /* to resumed_variables: the entry of each */
+    cadre_name_map_t resumed_names; /* name to its entry in resumed_variables */
 };
 
-/* A caller's handle of what a closure gives (coordinator/api/future.h). */
+/* A caller's handle of the results of a closure (coordinator/api/future.h). */
 struct cadre_future {
     cadre_gate_t *gate;
     cadre_coordinator_t *coordinator; /* only for waiting, and only while the gate is not closed */
-    cadre_closure_t *closure;         /* there until it has ended, as its results say */
-    cadre_results_t *results;         /* its, shared with closures that take them as arguments */
-    int fd;                           /* -1 until somebody asks */
+    cadre_closure_t *closure;         /* valid until `results` say that it has ended */
+    /* Results of the closure, shared with closures that take them as arguments. */
+    cadre_results_t *results;
+    /* Descriptor that becomes readable at the end; -1 before the caller asks for it. */
+    int fd;
 };
 
 /* The actor's loop (coordinator_actor.c). */
@@ -74,17 +81,17 @@ void cadre_coordinator_run(void *pipe, void *coordinator);
  * fail (setup.c). */
 int cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *options);
 
-/* Takes the lock of the checkpoint directory, or again where the directory has been replaced. Two
- * coordinators that write into one would remove each other's checkpoints, wherever they listen. Who
- * only reads takes no lock: a checkpoint is there as a whole or not at all. */
+/* Takes the lock of the checkpoint directory; takes it again if the directory has been replaced.
+ * Two coordinators that write into one directory would remove each other's checkpoints. Readers
+ * take no lock: a checkpoint is there as a whole or not at all. */
 int cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self);
 
 /* The store's thread (store_actor.c): takes cadre_store_order_t, gives answers to the core under
  * the lock. */
 void cadre_store_run(void *pipe, void *coordinator);
 
-/* Under the lock, before it is let go by whoever has called the core: makes the descriptors of
- * futures readable whose closures have ended. */
+/* Under the lock: makes the descriptors of futures readable whose closures have ended. Whoever has
+ * called the core calls this before it releases the lock. */
 void cadre_coordinator_tell_ended(cadre_coordinator_t *self);
 
 /* Makes the descriptor of a future readable. */
@@ -93,8 +100,8 @@ void cadre_coordinator_signal_future(const cadre_future_t *future);
 /* Under the lock: 0, or the reason why no call can succeed any more. */
 int cadre_coordinator_usable(cadre_coordinator_t *self);
 
-/* Under the lock: waits until *pending is 0; on failure the operation is forgotten. `what` is for
- * the log. */
+/* Under the lock: waits until the operation has no requests pending; on failure it is given up.
+ * `what` says in the log what the call waits for. */
 int cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
                             int64_t deadline_ms, const char *what);
 
@@ -108,11 +115,12 @@ int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const
 int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_ms,
                                         const char *what, int64_t *since_ms);
 
-/* Under the lock: CADRE_ETIMEOUT with a text that says who is missing. */
+/* Under the lock: returns CADRE_ETIMEOUT with a text that says which tasks are missing. */
 int cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers);
 
-/* Under the lock, which it lets go for a moment: the caller waits for closures, so the synchronous
- * step that is being filled ends with those that it has. */
+/* Under the lock, which is released for a moment: lets the synchronous step that is being filled
+ * end with the closures that it has, because the caller waits for closures and schedules no
+ * more. */
 void cadre_coordinator_cut_step_short(cadre_coordinator_t *self);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The coordinator's actor: the one thread that owns its sockets. A turn receives a batch of
- * messages, gives them to the core under the lock, and sends what comes out after it has let the
- * lock go.
+ * messages, gives them to the core under the lock, and sends the core's messages after it has
+ * released the lock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,12 +26,15 @@
 #include "coordinator/status_json.h"
 
 enum {
-    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent; */
-    TURN_DATA_ROOM = 64,     /* of them, that control leaves to data */
-    POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
-    /* After a disconnect, which libzmq does not say of whom, the core sends each peer a message
-     * to see whom the ROUTER still knows. It forgets a peer only after the event, so the first
-     * messages may still seem to be sent: this many times, this far apart. */
+    /* Most messages that are received before the core's answers are sent. */
+    TURN_MESSAGES_MAX = 256,
+    TURN_DATA_ROOM = 64, /* how many of these the control socket leaves to data sockets */
+    /* Poll items before those of data sockets: pipe, wake_fd, control, monitor. */
+    POLL_FIXED = 4,
+    /* libzmq does not say which peer has disconnected, so the core sends each peer a message to
+     * learn which one the ROUTER cannot reach any more. That is done LOOKS times, LOOK_AGAIN_MS
+     * apart: the ROUTER forgets the peer only after the event, so the first messages may still seem
+     * to be sent. */
     LOOKS = 4,
     LOOK_AGAIN_MS = 30,
 };
@@ -56,25 +59,25 @@ typedef struct {
     void *pipe;
     data_link_t *links; /* [ps_count] */
     uint32_t link_count;
-    uint32_t connections; /* made to shards so far */
+    uint32_t connections; /* how many connections to shards were made so far */
     cadre_frames_t frames;
     received_t received[TURN_MESSAGES_MAX];
     size_t received_count;
     uint64_t malformed;            /* messages that could not be read since the last turn */
-    cadre_sender_t malformed_from; /* of the last one, */
-    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* and why */
+    cadre_sender_t malformed_from; /* sender of the last of these */
+    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why it could not be read */
     cadre_send_queues_t queues;
-    gone_t *gone; /* peers that could not be sent to since the last turn */
+    gone_t *gone; /* peers that messages could not be sent to since the last turn */
     size_t gone_count;
     uint64_t full_ms; /* when the log may tell again that descriptors have run out */
     cadre_refusals_t refusals;
-    uint64_t status_ms;        /* when a client may be answered again */
-    uint64_t withdrawals;      /* of keys, as far as they were looked at, */
-    uint64_t told_withdrawals; /* and as far as the core was told of them */
-    bool is_guarded;           /* the control socket, by keys */
-    bool disconnected;         /* a connection closed: find out whose */
-    int looks;                 /* still to be sent */
-    uint64_t look_ms;          /* when the next one is due */
+    uint64_t status_ms;        /* when the next client may be answered */
+    uint64_t withdrawals;      /* withdrawals of keys that watch_keys has seen */
+    uint64_t told_withdrawals; /* withdrawals of keys that the core knows of */
+    bool is_guarded;           /* the control socket is guarded by keys */
+    bool disconnected;         /* a connection has closed: find out whose it was */
+    int looks;                 /* how many more times the core sends each peer a message (LOOKS) */
+    uint64_t look_ms;          /* when it does so next */
     bool stopped;
 } actor_t;
 
@@ -88,7 +91,8 @@ decode(cadre_frames_t *frames, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* A HELLO that cannot be read whole may be of another protocol: the core refuses it in words. */
+/* Decodes the first fields of a HELLO that could not be decoded whole: it may be of another
+ * protocol version, and the core then refuses it with a reason. */
 static int
 decode_greeting(cadre_frames_t *frames, cadre_message_t *message)
 {
@@ -99,7 +103,7 @@ decode_greeting(cadre_frames_t *frames, cadre_message_t *message)
     return status < 0 ? cadre_fail(CADRE_EMALFORMED, "%s", why) : 0;
 }
 
-/* Of the frames that were just received. */
+/* Returns the sender of the frames that were just received, by its connection. */
 static cadre_sender_t
 sender_of(const actor_t *self, const data_link_t *link, uint32_t shard)
 {
@@ -112,7 +116,7 @@ sender_of(const actor_t *self, const data_link_t *link, uint32_t shard)
     return sender;
 }
 
-/* Decodes the frames that were received into `slot`, and says whose message it is. */
+/* Decodes the frames that were just received into `slot`, with their sender. */
 static int
 understand(actor_t *self, const data_link_t *link, const cadre_sender_t *sender, received_t *slot)
 {
@@ -133,8 +137,8 @@ understand(actor_t *self, const data_link_t *link, const cadre_sender_t *sender,
     return link ? 0 : cadre_peer_key_check(&self->frames.key, &slot->from);
 }
 
-/* Receives what is there from one socket, a bounded number of messages, good or bad, until the turn
- * has `room` left; `link` is NULL for control. */
+/* Receives messages from one socket, good or bad, until it is empty or only `room` places of the
+ * turn are left; `link` is NULL for the control socket. */
 static void
 receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard, size_t room)
 {
@@ -158,14 +162,15 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
             self->malformed_from = sender;
             snprintf(self->malformed_text, sizeof(self->malformed_text), "%.200s",
                      cadre_error_text());
-            continue; /* the sender asks again or is fenced */
+            continue; /* the sender repeats it, or is fenced off */
         }
 
         self->received_count++;
     }
 }
 
-/* A connection was closed for want of descriptors, or not even accepted (common/net/accept.c). */
+/* Logs that a connection was closed for want of descriptors, or not even accepted
+ * (common/net/accept.c). */
 static void
 tell_full(actor_t *self)
 {
@@ -193,7 +198,7 @@ tell_refused(actor_t *self)
     }
 }
 
-/* A connection to a ps whose key is withdrawn ends. */
+/* Closes connections to ps whose key was withdrawn. */
 static void
 watch_keys(actor_t *self)
 {
@@ -236,6 +241,8 @@ note_gone(void *context, const cadre_task_t *task, int status)
     self->gone[self->gone_count++] = (gone_t){*task, status};
 }
 
+/* Sends one message over the socket of its plane: a data message to a ps that has gone is
+ * dropped. */
 static int
 send_entry(void *context, const cadre_outbox_entry_t *entry)
 {
@@ -245,7 +252,7 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
         cadre_assert(to->index < self->link_count); /* the shard's, see shard_requests.c */
         const data_link_t *link = &self->links[to->index];
         if (!link->socket || link->incarnation != to->incarnation) {
-            return 0; /* for a ps that is gone: retransmitted to the next one */
+            return 0; /* the ps is gone: the core sends the request to the next one */
         }
         return cadre_socket_send(link->socket, NULL, entry->header, entry->chunks,
                                  entry->chunk_count);
@@ -260,7 +267,8 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
                              entry->chunk_count);
 }
 
-/* What waited first, and what is new behind it. Returns when to be back at the latest. */
+/* Sends queued messages first, then the new ones of the outbox. Returns when to be back at the
+ * latest. */
 static uint64_t
 send_turn(actor_t *self, cadre_outbox_t *outbox, uint64_t due_ms)
 {
@@ -279,8 +287,8 @@ static int
 open_link(actor_t *self, data_link_t *link, const char *address)
 {
     char id[CADRE_TASK_TEXT_SIZE];
-    /* A ROUTER that still holds a connection of the same name ignores a new one for good, and this
-     * ps may be the process it was before. So each connection has a name of its own. */
+    /* Each connection has a routing id of its own: a ROUTER that still holds a connection of the
+     * same id ignores a new one for good, and this may be the same ps as before. */
     cadre_task_t me = {CADRE_ROLE_COORDINATOR, ++self->connections,
                        self->coordinator->core.options.incarnation};
     cadre_endpoint_t endpoint;
@@ -339,7 +347,8 @@ handle_events(actor_t *self, cadre_effect_t *events, size_t count)
 
 /* --- the turn --- */
 
-/* Under the lock: has the core send each peer a message after a disconnect: see LOOKS. */
+/* Under the lock: makes the core send each peer a message after a disconnect, several times
+ * (LOOKS). */
 static void
 look_who_is_gone(actor_t *self, uint64_t now_ms)
 {
@@ -356,9 +365,9 @@ look_who_is_gone(actor_t *self, uint64_t now_ms)
     }
 }
 
-/* A client asks how the job stands. Not more often than CADRE_STATUS_MS allows, all clients
- * together: the text of a large job takes its time, during which nobody else is heard. Who is not
- * answered asks again. */
+/* Answers a client that asks for the status of the job; all clients together at most every
+ * CADRE_STATUS_MS, as the text of a large job takes time during which no message is handled. A
+ * client that gets no answer asks again. */
 static void
 answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
 {
@@ -387,7 +396,8 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
     cadre_effects_send(&core->effects, &received->from, &answer);
 }
 
-/* Whoever has joined may send results. */
+/* Gives one message to the core. A task that has joined by it may from now on send messages as
+ * large as results. */
 static void
 receive_one(actor_t *self, received_t *received, uint64_t now_ms)
 {
@@ -405,7 +415,7 @@ receive_one(actor_t *self, received_t *received, uint64_t now_ms)
     }
 }
 
-/* Under the lock: tells over HTTP how the job stands, when that is due. */
+/* Under the lock: publishes metrics and status over HTTP, when that is due. */
 static void
 publish(const actor_t *self, uint64_t now_ms)
 {
@@ -426,8 +436,8 @@ publish(const actor_t *self, uint64_t now_ms)
     }
 }
 
-/* Under the lock, and before the core hears of closed connections: a withdrawal is counted before
- * it ends them. */
+/* Under the lock: tells the core of withdrawn keys. Must come before the core hears of closed
+ * connections, which a withdrawal causes. */
 static void
 tell_keys(actor_t *self, uint64_t now_ms)
 {
@@ -442,7 +452,8 @@ tell_keys(actor_t *self, uint64_t now_ms)
     }
 }
 
-/* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
+/* Under the lock: gives all received messages and events to the core, runs its tick, and takes its
+ * messages and effects. Returns when the core must be called again. */
 static uint64_t
 turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *event_count)
 {
@@ -450,7 +461,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
 
-    /* Before the messages that holders of withdrawn keys have sent. */
+    /* Before the messages: those of holders of withdrawn keys must not count. */
     tell_keys(self, now_ms);
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
@@ -462,7 +473,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
         self->malformed = 0;
     }
 
-    /* After what they have sent: who said GOODBYE is not lost. */
+    /* After the messages: a peer that has said GOODBYE is not lost. */
     for (size_t i = 0; i < self->gone_count; i++) {
         if (self->gone[i].status == CADRE_EFULL) {
             cadre_core_overrun(core, &self->gone[i].task, now_ms);
@@ -502,7 +513,7 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     if (items[1].revents & ZMQ_POLLIN) {
         uint64_t count = 0;
         ssize_t size = read(self->coordinator->gate->wake_fd, &count, sizeof(count));
-        (void)size; /* nothing to do: another caller's wake-up was taken along */
+        (void)size; /* the count does not matter: the actor is awake now */
     }
 
     if (items[0].revents & ZMQ_POLLIN) {
@@ -578,7 +589,7 @@ cadre_coordinator_run(void *pipe, void *argument)
         bool busy = self->received_count > 0;
         uint64_t due_ms = turn(self, &outbox, &events, &event_count);
         coordinator->gate->asleep =
-            !busy; /* after more input it looks at once, without a wake-up */
+            !busy; /* a busy actor does not sleep in poll, and needs no wake-up */
         cadre_gate_unlock(coordinator->gate);
         handle_events(self, events, event_count);
         free(events);

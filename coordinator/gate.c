@@ -12,8 +12,8 @@
 #include "common/base/status.h"
 #include "common/system/clock.h"
 
-/* A wait looks up this often even without news: an interruption must not get lost between check and
- * wait. */
+/* A wait returns this often even without a broadcast: an interruption must not get lost between
+ * check and wait. */
 enum { LOOK_MS = 200 };
 
 int

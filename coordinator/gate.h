@@ -1,10 +1,10 @@
 /*
- * gate - the one lock of libcadre, and how calls wait behind it.
+ * gate - the one lock of libcadre, and the condition on which calls of the API wait.
  *
- * It protects the coordinator core: the actor holds it while it handles a batch of messages, a call
- * of the API while it reads or changes the core. Both are short; whoever must wait for something to
- * happen waits on the condition, which the actor broadcasts when a turn has changed anything.
- * Futures outlive their coordinator, so the gate is counted and the last holder frees it.
+ * The lock protects the coordinator core: the actor holds it while it handles a batch of messages,
+ * a call of the API while it reads or changes the core. Both are short; a call that must wait for
+ * something waits on the condition, which the actor broadcasts when a turn has changed anything.
+ * Futures outlive their coordinator, so the gate is reference-counted and the last holder frees it.
  *
  * Thread: any. `interrupted` is atomic because a signal handler may set it.
  */
@@ -27,7 +27,7 @@ typedef struct {
     atomic_uint references;
 } cadre_gate_t;
 
-/* A gate with one reference. CADRE_EIO when the system has no descriptor left. */
+/* Makes a gate with one reference. CADRE_EIO when the system has no descriptor left. */
 int cadre_gate_open(cadre_gate_t **gate);
 cadre_gate_t *cadre_gate_ref(cadre_gate_t *self);
 void cadre_gate_unref(cadre_gate_t **self_p);
@@ -38,10 +38,11 @@ void cadre_gate_lock(cadre_gate_t *self);
 void cadre_gate_unlock_and_wake(cadre_gate_t *self);
 void cadre_gate_unlock(cadre_gate_t *self);
 
-/* Under the lock: tells everyone who waits to look again. */
+/* Under the lock: wakes all calls that wait, so that they look again. */
 void cadre_gate_broadcast(cadre_gate_t *self);
 
-/* When a wait of `timeout_ms` from now ends, on the monotonic clock; INT64_MAX for -1. */
+/* Returns when a wait of `timeout_ms` from now ends, on the monotonic clock; INT64_MAX (never) for
+ * -1. */
 int64_t cadre_gate_deadline_ms(int64_t timeout_ms);
 
 /* Under the lock: waits for a broadcast until `deadline_ms` at the latest, waking the actor first.

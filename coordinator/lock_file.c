@@ -15,9 +15,10 @@
 #include "common/net/endpoint.h"
 
 enum {
-    TRIES_MAX = 16, /* each lost to a coordinator that began and ended meanwhile */
+    /* Tries to lock; each fails only if another coordinator began and ended meanwhile. */
+    TRIES_MAX = 16,
     MODE = 0600,
-    TEXT_SIZE = CADRE_NAME_SIZE_MAX + CADRE_HOST_SIZE_MAX + 96, /* of what stands in the file */
+    TEXT_SIZE = CADRE_NAME_SIZE_MAX + CADRE_HOST_SIZE_MAX + 96, /* bytes of the text in the file */
 };
 
 static int
@@ -52,7 +53,8 @@ write_holder(int fd, const char *path, const char *job)
     return 0;
 }
 
-/* Whether the path still leads to the open file: its last holder may have removed it meanwhile. */
+/* Returns whether the path still leads to the open file: its last holder may have removed it
+ * meanwhile. */
 static bool
 is_there(int fd, const char *path)
 {
@@ -62,8 +64,8 @@ is_there(int fd, const char *path)
            opened.st_dev == found.st_dev;
 }
 
-/* Only a file of this user's, under one name, is locked, read and written: of anything else neither
- * the place nor what stands in it is ours. */
+/* Checks that the file is a regular one of this user's, with one name. Any other file is not ours
+ * to lock, read or write. */
 static int
 check_own(int fd, const char *path)
 {
@@ -171,7 +173,8 @@ cadre_lock_file_close(cadre_lock_file_t *self)
 {
     if (self->path) {
         if (is_there(self->fd, self->path)) {
-            unlink(self->path); /* otherwise it is another coordinator's */
+            /* A file at the path that is not ours belongs to another coordinator. */
+            unlink(self->path);
         }
         close(self->fd);
         cadre_free(&self->path);

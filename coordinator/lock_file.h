@@ -1,25 +1,27 @@
 /*
- * lock_file - a file that one coordinator holds as long as it lives, and that says who it is.
+ * lock_file - a file that one coordinator keeps locked as long as it lives, and whose text names
+ * the coordinator.
  *
  * Owner:   a coordinator; one for its address, one for its directory of checkpoints.
  * Thread:  any; the functions keep no state.
  *
- * The lock is an open file description's (F_OFD_SETLK): the kernel lets go of it when the process
- * ends, however that goes, it works on network file systems, and it holds against another
- * coordinator in the same process. A clean close removes the file; one that was locked and is no
- * longer what the path leads to is not taken for the lock. What stands in a file that nobody holds
+ * The lock belongs to the open file description (F_OFD_SETLK): the kernel releases it when the
+ * process ends, for whatever reason; it works on network file systems, and it keeps out another
+ * coordinator in the same process. A clean close removes the file. A file that was locked but that
+ * the path no longer leads to does not count as the lock. The text of a file that nobody has locked
  * means nothing.
  *
- * A coordinator that is killed leaves its file: one line, one file per address and directory. The
- * next holder of the same path takes it over. Nobody tidies up other paths: whoever locks a dead
- * file to remove it would for that moment refuse the coordinator that is just opening it, in the
- * name of a process that is gone. By hand it may be removed while no coordinator uses the path.
+ * A coordinator that is killed leaves its file behind: one line, one file per address and
+ * directory. The next holder of the same path takes it over. No coordinator removes files of other
+ * paths: it would have to lock such a file first, and a coordinator that opens it at that moment
+ * would be refused, in the name of a process that is gone. A user may remove the file while no
+ * coordinator uses the path.
  */
 #ifndef CADRE_COORDINATOR_LOCK_FILE_H
 #define CADRE_COORDINATOR_LOCK_FILE_H
 
 typedef struct {
-    char *path; /* NULL: nothing is held */
+    char *path; /* path of the locked file; NULL: none is locked */
     int fd;
 } cadre_lock_file_t;
 
@@ -31,8 +33,9 @@ typedef struct {
 int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what,
                          const char *job);
 
-/* Takes it again where the path no longer leads to what is held: its directory was removed and made
- * again, or mounted. As cadre_lock_file_open; on failure what was held is held still. */
+/* Takes the lock again if the path no longer leads to the locked file, because its directory was
+ * removed and made again, or mounted. Fails as cadre_lock_file_open; the old file then stays
+ * locked. */
 int cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job);
 
 /* Releases the lock. Harmless on a zeroed struct. */

@@ -19,7 +19,7 @@ cadre_options_take(const void *given, void *own, size_t own_size_bytes, const ch
                           size_bytes, type, own_size_bytes);
     }
 
-    memmove(own, given, size_bytes); /* they may be one */
+    memmove(own, given, size_bytes); /* `own` and `given` may be the same struct */
     memset((char *)own + size_bytes, 0, own_size_bytes - size_bytes);
     memcpy(own, &own_size_bytes, sizeof(own_size_bytes));
     return 0;

@@ -1,4 +1,4 @@
-/* options - taking an options struct of a caller that may have been built with an older header. */
+/* options - copies the options struct of a caller that may have been built with an older header. */
 #ifndef CADRE_COORDINATOR_OPTIONS_H
 #define CADRE_COORDINATOR_OPTIONS_H
 

@@ -15,7 +15,8 @@ is_private(const char *path, uid_t user)
            (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
-/* HOME/.cache/cadre; false where it cannot be this user's alone. */
+/* Makes HOME/.cache/cadre and gives its path; false if it cannot be made, or other users may enter
+ * it. */
 static bool
 make_in_home(const char *home, uid_t user, char **out)
 {

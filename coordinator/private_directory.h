@@ -1,5 +1,6 @@
 /*
- * private_directory - a directory of this user's own, for what one coordinator says to the next.
+ * private_directory - a directory that only this user may enter, for the lock files of
+ * coordinators.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -8,10 +9,10 @@
 
 #include <sys/types.h>
 
-/* The first that is this user's and that nobody else may enter, freed by the caller: `runtime`
- * (XDG_RUNTIME_DIR as the caller read it; NULL: none), /run/user/UID; else HOME/.cache/cadre, which
- * is made with mode 0700 (`home` as the caller read it; NULL: none). Never in a folder that users
- * share. CADRE_ENOTFOUND when there is none. */
+/* Gives the path, which the caller frees, of the first directory that belongs to this user and that
+ * no other user may enter: `runtime` (XDG_RUNTIME_DIR as the caller read it; NULL: none),
+ * /run/user/UID, or HOME/.cache/cadre, which is made with mode 0700 (`home` as the caller read it;
+ * NULL: none). Never one in a folder that users share. CADRE_ENOTFOUND when there is none. */
 int cadre_private_directory(const char *runtime, const char *home, uid_t user, char **out);
 
 #endif

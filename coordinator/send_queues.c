@@ -39,7 +39,8 @@ cadre_send_queues_fini(cadre_send_queues_t *self)
     cadre_u64_map_fini(&self->queues);
 }
 
-/* Incarnations are random: the plane goes into a bit of them. */
+/* Returns the key of a peer's queue: its incarnation, which is random, with the plane in the
+ * highest bit. */
 static uint64_t
 key_of(const cadre_task_t *task, cadre_plane_t plane)
 {
@@ -57,7 +58,8 @@ size_of(const cadre_outbox_entry_t *entry)
     return size_bytes;
 }
 
-/* Drops the queue, whose peer is gone or does not read. */
+/* Drops a queue with its messages, because its peer is gone or does not read, and reports the peer
+ * as lost. */
 static void
 lose(cadre_send_queues_t *self, uint64_t key, int status)
 {
@@ -66,8 +68,8 @@ lose(cadre_send_queues_t *self, uint64_t key, int status)
     destroy(queue);
 }
 
-/* Puts the entry, which it takes, behind what waits for its peer. A stranger is answered when it
- * asks again. */
+/* Appends the entry, which is taken, to its peer's queue; a peer whose queue is too long is lost.
+ * An UNKNOWN_PEER is dropped instead: its task asks again, and is answered then. */
 static void
 queue_up(cadre_send_queues_t *self, queue_t *queue, cadre_outbox_entry_t *entry, uint64_t now_ms)
 {
@@ -119,8 +121,8 @@ cadre_send_queues_put(cadre_send_queues_t *self, cadre_outbox_t *outbox, uint64_
     }
 }
 
-/* Sends from the front until the peer is full: 0 when nothing waits any more, CADRE_EAGAIN, or
- * CADRE_EUNAVAILABLE. */
+/* Sends a queue's messages from the front. Returns 0 when the queue is empty, CADRE_EAGAIN when the
+ * peer is full, CADRE_EUNAVAILABLE when it is gone. */
 static int
 drain(cadre_send_queues_t *self, queue_t *queue, uint64_t now_ms)
 {
@@ -150,7 +152,8 @@ drain(cadre_send_queues_t *self, queue_t *queue, uint64_t now_ms)
     return 0;
 }
 
-/* The keys of all queues, which change the map when they end; freed by the caller. */
+/* Returns the keys of all queues, freed by the caller: a copy, since the map changes when queues
+ * end. */
 static uint64_t *
 all_keys(const cadre_send_queues_t *self)
 {

@@ -29,14 +29,16 @@
 #include "coordinator/private_directory.h"
 
 enum {
-    DESCRIPTORS_OWN = 32,   /* that a coordinator opens: sockets, threads, files of a checkpoint */
-    DESCRIPTORS_PER_PS = 4, /* its connection, and ours to it */
+    /* Descriptors that a coordinator opens itself: sockets, threads, files of a checkpoint. */
+    DESCRIPTORS_OWN = 32,
+    DESCRIPTORS_PER_PS = 4, /* descriptors for each ps: of its connection, and of ours to it */
     CHECKPOINT_PATH_MAX = 200
-}; /* bytes of the directory's path, which messages carry with a name */
+}; /* most bytes of the checkpoint directory's path, which messages carry with a file name */
 
-/* --- where --- */
+/* --- the address --- */
 
-/* A socket that only this user can reach: a loopback port is everybody's on this machine. */
+/* Chooses an ipc socket that only this user can reach: any user of this machine could reach a
+ * loopback port. */
 static int
 choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
 {
@@ -47,8 +49,8 @@ choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
     return cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
 }
 
-/* Finds address and number of ps, from the options or the environment, which is not read where the
- * options have both: it may describe another cluster. */
+/* Finds the address and the number of ps, in the options or in the environment. The environment is
+ * not read if the options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
            cadre_endpoint_t *endpoint, uint32_t *ps_count)
@@ -93,9 +95,9 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
 
 /* --- one coordinator per address --- */
 
-/* The lock file of a bound endpoint: beside an ipc socket, in a directory of the user's for a tcp
- * port. NULL where the user has none: the system refuses a second one on a port, which is then not
- * told who the first is. */
+/* Returns the path of a bound endpoint's lock file: beside an ipc socket; for a tcp port in a
+ * private directory of the user. NULL if the user has none: the system refuses a second coordinator
+ * on a port anyway, whose error then cannot name the first. */
 static char *
 lock_path(const cadre_endpoint_t *endpoint)
 {
@@ -108,8 +110,8 @@ lock_path(const cadre_endpoint_t *endpoint)
     return status == 0 ? cadre_asprintf("%s/cadre-port-%u.lock", directory, endpoint->port) : NULL;
 }
 
-/* ZeroMQ replaces an ipc socket that is in use without a word; the lock is what refuses a second
- * coordinator, and tells it who the first is. */
+/* Locks the coordinator's address. ZeroMQ would silently replace an ipc socket that is in use; the
+ * lock refuses a second coordinator, with the name of the first. */
 static int
 lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -120,7 +122,8 @@ lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
                 : 0;
 }
 
-/* On the authenticator's thread: into the core's log, which the actor hands on. */
+/* Called on the authenticator's thread: puts a log line into the core's effects, which the actor
+ * takes to the log. */
 static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
@@ -130,6 +133,8 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
     cadre_gate_unlock_and_wake(self->gate);
 }
 
+/* Reads the keys that options and environment name, guards the context with them, and opens the
+ * authenticator. */
 static int
 guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
 {
@@ -150,8 +155,9 @@ guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *opti
     return status;
 }
 
-/* Binds the one control socket, and locks its address: before, where it is known, so that a second
- * coordinator does not take an ipc socket from the first. */
+/* Binds the control socket and locks its address. An address that is known beforehand (no wildcard
+ * port) is locked before the bind, so that a second coordinator cannot take an ipc socket from the
+ * first. */
 static int
 bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -200,9 +206,9 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
     return 0;
 }
 
-/* How many workers there are descriptors for: what is open, what the process will open for itself
- * and for its ps, and what connections leave is not theirs; nor is a half of that again, for those
- * that connect to be told that there is no room. */
+/* Counts how many workers there are file descriptors for. Subtracts those that are open, those that
+ * the process will need for itself and its ps, and one and a half times the reserve that
+ * connections must leave free (accept.c): the half is for tasks that connect only to be refused. */
 static int
 count_room(cadre_coordinator_t *self, uint32_t ps_count, uint32_t *workers_max)
 {
@@ -226,7 +232,7 @@ count_room(cadre_coordinator_t *self, uint32_t ps_count, uint32_t *workers_max)
 
 /* --- resuming --- */
 
-/* To the log of a coordinator whose core is not there yet. */
+/* Logs by the caller's callback, while the coordinator has no core yet. */
 static void CADRE_PRINTF(4, 5)
     tell(const cadre_coordinator_t *self, char level, const char *event, const char *format, ...)
 {
@@ -254,8 +260,9 @@ note_damaged(void *context, uint64_t id, const char *reason)
          "checkpoint=%" PRIu64 " why=\"%.300s\" next=\"an older one\"", id, reason);
 }
 
-/* Finds the newest valid checkpoint of the directory, 0 when it holds none. Where there are some
- * and none of them loads, the job does not start from scratch as if there had never been any. */
+/* Finds the id of the newest valid checkpoint of the directory, 0 when it holds none. Fails if
+ * there are checkpoints and none of them can be read: the job must not silently start from
+ * scratch. */
 static int
 newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
 {
@@ -282,7 +289,7 @@ newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
         self->checkpoint_dir, search.damaged);
 }
 
-/* The checkpoint to resume as a path, NULL for none. */
+/* Gives the path of the checkpoint to resume, NULL for none. */
 static int
 find_checkpoint(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, char **path)
 {
@@ -339,6 +346,8 @@ tell_other_job(const cadre_coordinator_t *self, const char *path, const char *jo
     }
 }
 
+/* Keeps the names of the manifest's variables and the kinds of their optimizers, for when the
+ * program creates them again. */
 static void
 keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
 {
@@ -357,7 +366,8 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
     }
 }
 
-/* Takes what the job goes on with from a checkpoint's manifest. */
+/* Takes from a checkpoint's manifest all that the job resumes with: cut, totals, sequence numbers,
+ * variables. */
 static int
 take_manifest(cadre_coordinator_t *self, const char *path, const cadre_manifest_t *manifest,
               resumed_t *resumed)
@@ -376,8 +386,8 @@ take_manifest(cadre_coordinator_t *self, const char *path, const cadre_manifest_
     return cadre_checkpoint_sequences(manifest, &self->resumed_sequences);
 }
 
-/* Reads the checkpoint that the job goes on from. The files of one that the caller named are read
- * and hashed first; of the newest one that was found that was done to find it. */
+/* Reads the checkpoint that the job resumes from. If the caller named it, its files are read and
+ * hashed first; the newest valid one has been checked already, when it was looked for. */
 static int
 read_checkpoint(cadre_coordinator_t *self, const char *path, checkpoint_source_t source,
                 resumed_t *resumed)
@@ -397,9 +407,9 @@ read_checkpoint(cadre_coordinator_t *self, const char *path, checkpoint_source_t
     return take_manifest(self, path, cadre_checkpoint_reader_manifest(reader), resumed);
 }
 
-/* --- the whole --- */
+/* --- setting up, step by step --- */
 
-/* Makes the directory and those above it. */
+/* Makes the directory and its missing parents. */
 static int
 make_directories(const char *path)
 {
@@ -419,6 +429,8 @@ make_directories(const char *path)
     return status < 0 ? cadre_fail_within(CADRE_EIO, "checkpoint directory") : 0;
 }
 
+/* Makes and locks the checkpoint directory, and removes drafts that an earlier coordinator has
+ * left. */
 static int
 set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
 {
@@ -457,7 +469,8 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     }
 
     if (cadre_checkpoint_directory_clean(directory, NULL) < 0) {
-        /* A ps of the last coordinator may still be writing there; nobody reads it. */
+        /* A ps of the last coordinator may still be writing into such a draft; nobody reads
+         * drafts. */
         tell(self, 'W', "cleanup_failed", "why=\"%.300s\" next=\"it is left there\"",
              cadre_error_text());
     }
@@ -494,7 +507,8 @@ open_http(cadre_coordinator_t *self, const char *address)
     return 0;
 }
 
-/* Checks what C cannot: signs, and enums that a program of another language may fill in. */
+/* Checks options that C types do not check: signs, and enums that a program in another language may
+ * have filled in. */
 static int
 check_options(const cadre_coordinator_options_t *options)
 {
@@ -555,11 +569,14 @@ check_options(const cadre_coordinator_options_t *options)
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
 
+/* Makes the core, resumes it, and logs how it begins. The authenticator's thread may log into the
+ * core's effects meanwhile, under the gate's lock. */
 static void
 make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
           uint32_t workers_max, const resumed_t *resumed)
 {
-    bool local = strncmp(self->address, "ipc://", 6) == 0; /* as the launcher has it */
+    /* A local job, as the launcher starts it. */
+    bool local = strncmp(self->address, "ipc://", 6) == 0;
     uint64_t lease_ms = local ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
 
     lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : lease_ms;
@@ -592,7 +609,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     }
 
     cadre_gate_lock(self->gate);
-    cadre_effects_t before = self->core.effects; /* of who connected meanwhile */
+    /* Log lines of connections made before this, which cadre_core_init would drop. */
+    cadre_effects_t before = self->core.effects;
     cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
     cadre_effect_t effect;
     while (cadre_effects_take(&before, &effect)) {
@@ -651,7 +669,8 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         return status;
     }
 
-    /* Keys before the first socket: one that is bound without them would let anybody in. */
+    /* Keys come before the first socket: a socket that is bound without keys would let anybody
+     * in. */
     status = guard_context(self, options);
     if (status < 0) {
         return status;

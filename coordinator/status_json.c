@@ -13,7 +13,7 @@ static const char *const worker_counters[] = {
 #undef C
 };
 
-/* What runs on a worker and waits for a shard. */
+/* Returns which closures that run on a worker wait for which shard, and for how long. */
 static json_t *
 waits_json(const cadre_core_t *core, const cadre_member_t *member)
 {
@@ -46,7 +46,7 @@ unreachable_json(const cadre_core_t *core, const cadre_member_t *member)
     return shards;
 }
 
-/* What it is not admitted to. */
+/* Returns which functions and datasets a worker lacks, and why. */
 static json_t *
 lacks_json(const cadre_core_t *core, const cadre_member_t *member)
 {
@@ -78,8 +78,8 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
         member->suspect ? "suspect" : "healthy", "silent_ms", (json_int_t)silent_ms, "in_flight",
         (int)member->in_flight.count, "counters", counters);
 
-    const cadre_closure_t *oldest =
-        member->in_flight.first; /* what the worker runs, not waits for */
+    /* The oldest closure is one that the worker runs, not one that waits for a slot. */
+    const cadre_closure_t *oldest = member->in_flight.first;
     if (oldest && oldest->is_running) {
         json_object_set_new(
             object, "runs",
@@ -117,9 +117,8 @@ shards_json(const cadre_core_t *core)
     return shards;
 }
 
-/* `dropping`: that closures may use still; `kept`: dropped, but kept for closures that may run
- * again.
- */
+/* Returns how many variables there are. `dropping`: their drop was called, and earlier closures may
+ * still use them; `kept`: dropped, but held by shards for closures that may run again. */
 static json_t *
 variables_json(const cadre_core_t *core)
 {
@@ -134,7 +133,8 @@ variables_json(const cadre_core_t *core)
                      (json_int_t)(drops->retired - drops->done));
 }
 
-/* Where their closures can run: a worker that has failed to build one fails those. */
+/* Returns for each resource how many workers have built it: where the closures that name it can
+ * run. */
 static json_t *
 resources_json(const cadre_core_t *core)
 {
@@ -195,7 +195,7 @@ staleness_json(const cadre_staleness_histogram_t *staleness)
     return buckets;
 }
 
-/* The checkpoint that is being taken. */
+/* Returns the state of the checkpoint that is being taken. */
 static json_t *
 under_way_json(const cadre_checkpoint_t *checkpoint, uint64_t now_ms)
 {
@@ -228,7 +228,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
 
-    /* Members that the object gained later; what has a place in it keeps its name. */
+    /* Members that were added in later releases; older members keep their names. */
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
     json_object_set_new(json_object_get(status, "closures"), "backup_attempts",

@@ -5,7 +5,7 @@
 
 #include "coordinator/core/coordinator_core.h"
 
-/* Text that the caller frees. */
+/* Returns the status as text, which the caller frees. */
 char *cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The store: the thread that does the coordinator's file work, so that a slow disk never holds up a
- * heartbeat. It begins and ends drafts, commits, and lets old checkpoints go.
+ * heartbeat. It begins and aborts drafts, commits them, and deletes old checkpoints.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct {
     cadre_coordinator_t *coordinator;
     cadre_checkpoint_directory_t *directory;
     cadre_checkpoint_draft_t *draft;
-    uint64_t id; /* of the draft, or the last one */
+    uint64_t id; /* id of the draft, or of the last one */
 } store_t;
 
 static void
@@ -74,13 +74,15 @@ static void
 open_draft(store_t *self)
 {
     cadre_checkpoint_draft_abort(&self->draft);
-    /* By its name each time: it may have been replaced, or mounted again, since the last one. */
+    /* The directory is opened by its name each time: it may have been replaced, or mounted again,
+     * since the last checkpoint. */
     cadre_checkpoint_directory_destroy(&self->directory);
     int status = begin_draft(self);
     answer(self, CADRE_STORE_OPEN, status,
            status < 0 ? cadre_error_text() : cadre_checkpoint_draft_path(self->draft));
 }
 
+/* Commits the draft with this manifest, and answers with the checkpoint's path. */
 static void
 commit(store_t *self, cadre_manifest_t *manifest)
 {
@@ -101,6 +103,7 @@ commit(store_t *self, cadre_manifest_t *manifest)
     free(path);
 }
 
+/* Deletes checkpoints beyond the number that is kept, but none from id `oldest` on. */
 static void
 retain(store_t *self, uint64_t oldest)
 {
