@@ -1,19 +1,20 @@
 /*
- * accept - what our programs do with a connection that would take one of the last descriptors, with
- * one too many of its address, and with one that brings more of a message than may come.
+ * accept - refuses a connection that would take one of the last descriptors or is one too many of
+ * its address, and ends one that brings more of a message than may come.
  *
- * Owner:   the programs that listen, cadre and cadre-ps. It is no part of a library: what somebody
- *          else's program does with its connections is not ours to say.
+ * Owner:   the programs that listen, cadre and cadre-ps. It is no part of a library: a library must
+ *          not decide about the connections of the program that uses it.
  * Thread:  any; ZeroMQ's I/O threads. close is called by all, also in a process that was just
  *          forked: it takes no lock.
  *
- * libzmq 4.3.4 ends the process when it accepts on an ipc address without a descriptor left, and on
- * tcp tries again without end; nothing can be said to it before. Its listener cannot be stopped
- * either: zmq_unbind closes the connections that came by it. So accept4 is ours: the loader finds
- * a program's own functions before those of the C library. It closes what is of the reserve
- * (descriptors.h), or too much of one address (greetings.h), and says ENFILE or ECONNABORTED, which
- * libzmq bears on both, and tells its monitor. And recv is ours: it follows what accepted
- * connections bring (receiving.h), and says ECONNRESET to end one. close counts them out.
+ * When no descriptor is left, libzmq 4.3.4 ends the process on an ipc address, and on tcp tries to
+ * accept again without end; no option changes that. Its listener cannot be stopped either:
+ * zmq_unbind closes the connections that it has accepted. So this file defines accept4, recv and
+ * close: the loader finds a program's own functions before those of the C library. accept4 closes a
+ * connection whose descriptor belongs to the reserve (descriptors.h), or that is too many of one
+ * address (greetings.h), and fails with ENFILE or ECONNABORTED, which libzmq handles on both
+ * transports and reports to its monitor. recv follows the bytes of accepted connections
+ * (receiving.h), and fails with ECONNRESET to end one. close counts connections out.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -31,17 +32,17 @@ int cadre_accept4(int listener, void *address, void *size, int flags) __asm__("a
     __attribute__((visibility("default")));
 
 static cadre_greetings_t greetings = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static atomic_int
-    places[CADRE_RECEIVING_DESCRIPTORS_MAX]; /* by descriptor, as greetings gave them */
+/* By descriptor: the place that greetings gave its connection. */
+static atomic_int places[CADRE_RECEIVING_DESCRIPTORS_MAX];
 
-/* Counts a connection in; false when its address has too many. */
+/* Counts an accepted connection by its address; false when the address has too many. */
 static bool
 enter(int accepted)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof(address);
     if (getpeername(accepted, (struct sockaddr *)&address, &size) < 0) {
-        return true; /* it has gone already */
+        return true; /* the peer has gone already */
     }
 
     int place =

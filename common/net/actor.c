@@ -14,8 +14,9 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* libzmq orders the two threads, but ThreadSanitizer cannot see into it: these hints say so. Nor
- * does gcc 12's know pthread_clockjoin_np; it knows the one that waits by the wall clock. */
+/* libzmq orders the two threads, but ThreadSanitizer cannot see into libzmq: these hints tell it.
+ * Nor does ThreadSanitizer of gcc 12 know pthread_clockjoin_np; it knows pthread_timedjoin_np,
+ * which waits by the wall clock. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #define announce(pointer)  __tsan_release(pointer)
@@ -29,11 +30,12 @@ static const clockid_t JOIN_CLOCK = CLOCK_MONOTONIC;
 #define join_until(thread, deadline) pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, deadline)
 #endif
 
-enum { THREAD_NAME_SIZE = 16 }; /* the kernel's, with the 0 */
+/* Bytes that the kernel has for a thread's name, the NUL included. */
+enum { THREAD_NAME_SIZE = 16 };
 
 struct cadre_actor {
     pthread_t thread;
-    void *outside; /* the owner's end */
+    void *outside; /* the owner's end of the pipe */
     void *inside;
     cadre_actor_run_t run;
     void *argument;
@@ -63,7 +65,7 @@ cadre_pipe_open(cadre_context_t *context, void **left, void **right)
     void *connected = new_end(context);
     char name[64];
 
-    /* Sockets that are alive have different addresses. */
+    /* The name is unique: sockets that are alive have different addresses in memory. */
     snprintf(name, sizeof(name), "inproc://cadre-pipe-%p", bound);
     if (!bound || !connected || zmq_bind(bound, name) < 0 || zmq_connect(connected, name) < 0) {
         int status = cadre_fail(CADRE_EIO, "a pipe cannot be made: %s", zmq_strerror(errno));
@@ -103,7 +105,8 @@ cadre_pipe_send(void *end, uint32_t kind, void *pointer)
         return 0;
     }
 
-    cadre_assert(errno == ETERM); /* without a high-water mark a connected pair is never full */
+    /* EAGAIN cannot come: without a high-water mark a connected pair is never full. */
+    cadre_assert(errno == ETERM);
     return cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
@@ -175,7 +178,7 @@ cadre_actor_open(cadre_context_t *context, const char *name, cadre_actor_run_t r
 
     char short_name[THREAD_NAME_SIZE];
     snprintf(short_name, sizeof(short_name), "%s", name);
-    pthread_setname_np(self->thread, short_name); /* for people only */
+    pthread_setname_np(self->thread, short_name); /* seen in debuggers and ps only */
     *out = self;
     return 0;
 }

@@ -23,11 +23,11 @@ static const char ZAP_ENDPOINT[] = "inproc://zeromq.zap.01";
 enum {
     KEY_SIZE = 32,
     ADDRESS_SIZE = 64,
-    FIELD_SIZE = 256, /* of a request; libzmq's own are shorter */
+    FIELD_SIZE = 256, /* most bytes of a field of a ZAP request; libzmq's are shorter */
     PAIRS_SIZE = 640,
 };
 
-/* Of one event in the log. */
+/* Log lines of one event in the present window. */
 typedef struct {
     int count;
     uint64_t unsaid;
@@ -37,14 +37,16 @@ struct cadre_authenticator {
     cadre_keyring_t *keyring;
     cadre_audit_t audit;
     void *audit_context;
-    void *handler; /* a REP socket: libzmq asks, one connection after the other */
+    void *handler; /* a REP socket, over which libzmq asks about each connection (ZAP) */
     cadre_actor_t *actor;
-    int64_t window_ms;       /* when the log may have lines of connections again */
-    lines_t accepted;        /* since then; each has its own, so that strangers who are refused */
-    lines_t refused;         /* do not hide who is let in */
-    bool must_end;           /* connections, since a key was withdrawn */
-    int64_t must_end_log_ms; /* when the log may tell again that this failed */
-    cadre_certificate_t stranger; /* our own, of the check; fixed when the actor starts */
+    int64_t window_ms; /* when the next window of log lines begins */
+    lines_t accepted;  /* lines of accepted connections in this window */
+    /* Lines of refused ones: counted apart, so that refused strangers hide no accepted peer. */
+    lines_t refused;
+    bool must_end;           /* all connections must still be closed, as a key was withdrawn */
+    int64_t must_end_log_ms; /* when the log may say again that closing them failed */
+    /* Key with which cadre_authenticator_check connects; never changed while the actor runs. */
+    cadre_certificate_t stranger;
 };
 
 const char *
@@ -53,7 +55,7 @@ cadre_zap_domain(cadre_plane_t plane)
     return plane == CADRE_PLANE_CONTROL ? "cadre.control" : "cadre.data";
 }
 
-/* --- telling --- */
+/* --- logging --- */
 
 static void CADRE_PRINTF(4, 5)
     tell(cadre_authenticator_t *self, char level, const char *event, const char *format, ...)
@@ -66,7 +68,8 @@ static void CADRE_PRINTF(4, 5)
     self->audit(self->audit_context, level, event, pairs);
 }
 
-/* Whether another line of who connects may be written: strangers must not fill the disk. */
+/* Returns whether another line about a connection may be logged; counts it if not. Strangers must
+ * not fill the disk. */
 static bool
 may_tell(lines_t *lines)
 {
@@ -102,7 +105,8 @@ open_window(cadre_authenticator_t *self, int64_t now_ms)
 
 /* --- who may connect --- */
 
-/* Who has something to say on a plane. Which messages, is for the table of rights. */
+/* Returns whether a role may connect to a socket of this plane (`domain`) at all. Which messages it
+ * may send there is decided by the table of rights. */
 static bool
 has_business(cadre_key_role_t role, const char *domain)
 {
@@ -132,7 +136,7 @@ typedef struct {
     char key[CADRE_KEY_TEXT_SIZE]; /* "": none */
 } request_t;
 
-/* One frame as text, of which as much as fits; false when there is none. */
+/* Receives one frame as text, truncated to `size`; false when there is none. */
 static bool
 take_text(void *handler, char *text, size_t size)
 {
@@ -154,7 +158,7 @@ has_more(void *handler)
     return zmq_getsockopt(handler, ZMQ_RCVMORE, &more, &size) == 0 && more;
 }
 
-/* Reads one request as a whole; false when there is none. */
+/* Receives one whole ZAP request; false when there is none. */
 static bool
 take_request(void *handler, request_t *out)
 {
@@ -229,6 +233,8 @@ decide(cadre_authenticator_t *self, const request_t *request)
 
 /* --- the actor --- */
 
+/* Reads the files of keys again, and closes all connections if a key was withdrawn; tries that
+ * again if it fails. */
 static void
 look(cadre_authenticator_t *self, int64_t now_ms)
 {
@@ -247,6 +253,8 @@ look(cadre_authenticator_t *self, int64_t now_ms)
     }
 }
 
+/* The authenticator's thread: answers ZAP requests, and looks at the keys every
+ * CADRE_KEYS_LOOK_MS. */
 static void
 run(void *pipe, void *argument)
 {
@@ -271,7 +279,8 @@ run(void *pipe, void *argument)
         }
 
         cadre_pipe_message_t message;
-        stopped = cadre_pipe_receive(pipe, &message) != CADRE_EAGAIN; /* nothing else comes */
+        /* The only other message is CADRE_PIPE_STOP. */
+        stopped = cadre_pipe_receive(pipe, &message) != CADRE_EAGAIN;
     }
 
     zmq_close(self->handler);

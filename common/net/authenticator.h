@@ -6,9 +6,9 @@
  *          that none is ever open without it, and closed after the last.
  * Thread:  an actor of its own.
  *
- * libzmq knows a connection's key and does not say which connection is whose. So when a key is
- * withdrawn, all connections to the bound ports end, and whoever is still allowed is back at once:
- * whatever was under way is asked for again, as after every break.
+ * libzmq knows the key of each connection but does not tell it. So when a key is withdrawn, all
+ * connections to the bound ports are closed, and peers whose key is still allowed reconnect at
+ * once: messages that were under way are sent again, as after every break.
  */
 #ifndef CADRE_COMMON_NET_AUTHENTICATOR_H
 #define CADRE_COMMON_NET_AUTHENTICATOR_H
@@ -18,27 +18,32 @@
 #include "common/wire/plane.h"
 
 enum {
-    CADRE_AUDIT_WINDOW_MS = 1000, /* in which the log gets so many lines of who connects, */
-    CADRE_AUDIT_LINES_MAX = 20,   /* accepted, and as many refused, and then a count */
-    CADRE_SELF_CHECK_MS = 30000,  /* for one's own socket to refuse a stranger */
+    CADRE_AUDIT_WINDOW_MS = 1000, /* window for which the log lines about connections are limited */
+    /* Most lines of accepted and of refused connections in a window; the rest is counted. */
+    CADRE_AUDIT_LINES_MAX = 20,
+    /* How long cadre_authenticator_check waits for the own socket to refuse a stranger. */
+    CADRE_SELF_CHECK_MS = 30000,
 };
 
 typedef struct cadre_authenticator cadre_authenticator_t;
 
-/* For the keyring of the context, which has one. `audit` is called on the authenticator's thread:
- * key_accepted, key_refused, audit_suppressed, and what cadre_keyring_look tells. CADRE_EIO. */
+/* Starts the ZAP handler of a context that has a keyring. `audit` is called on the authenticator's
+ * thread with the log events key_accepted, key_refused, audit_suppressed and those of
+ * cadre_keyring_look. CADRE_EIO when no socket or thread can be had. */
 int cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *audit_context,
                              cadre_authenticator_t **out);
 
-/* CADRE_ETIMEOUT when its thread has not ended. NULL inside is fine. */
+/* Ends the thread and frees the authenticator. CADRE_ETIMEOUT when the thread has not ended.
+ * *self_p may be NULL. */
 int cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms);
 
 /* Connects to a bound address as two strangers, one without keys and one with a new pair. Returns 0
  * when both are refused. CADRE_EREFUSED when one is let in: the task must not go on. CADRE_ETIMEOUT
- * when that could not be seen, CADRE_EIO. Takes up to CADRE_SELF_CHECK_MS, mostly milliseconds. */
+ * when neither was seen in time, CADRE_EIO when no socket can be had. Takes up to
+ * CADRE_SELF_CHECK_MS, mostly milliseconds. */
 int cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *bound);
 
-/* What ZAP calls the sockets of a plane. */
+/* Returns the ZAP domain of the sockets of a plane. */
 const char *cadre_zap_domain(cadre_plane_t plane);
 
 #endif

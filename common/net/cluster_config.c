@@ -12,12 +12,12 @@
 
 /* The description that is being read, and what the flags leave open. */
 typedef struct {
-    const char *source; /* its name, for messages */
+    const char *source; /* name of the source, for error texts */
     json_t *root;
     cadre_cluster_config_t config;
     size_t coordinators;
     bool has_role;
-    bool chief_is_worker; /* none is listed: it is worker 0 */
+    bool chief_is_worker; /* no chief is listed, so worker 0 is the coordinator */
 } reader_t;
 
 static bool
@@ -60,7 +60,7 @@ parse_role(const char *text, cadre_role_t *role)
                       text);
 }
 
-/* An address that a peer can connect to. */
+/* Reads an address that a peer can connect to; CADRE_ECONFIG for any other. */
 static int
 parse_address(const char *text, cadre_endpoint_t *endpoint)
 {
@@ -169,7 +169,7 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
     case CADRE_ROLE_EVALUATOR:
         return read_endpoints(reader, key, list, &reader->config.evaluators);
     case CADRE_ROLE_CLIENT:
-        break; /* parse_role knows none */
+        break; /* parse_role never gives this role */
     }
 
     return 0;
@@ -227,7 +227,7 @@ read_cluster(reader_t *reader)
         return status;
     }
 
-    /* As in TensorFlow: without a chief, worker 0 is it. */
+    /* As in TensorFlow: without a chief, worker 0 is the coordinator. */
     if (reader->coordinators == 0 && reader->config.workers.count > 0) {
         reader->config.coordinator = reader->config.workers.items[0];
         reader->coordinators = 1;
@@ -305,9 +305,10 @@ read_description(reader_t *reader, const char *text)
     return read_task(reader);
 }
 
-/* --- flags, and what must fit together --- */
+/* --- flags, and checks of the whole description --- */
 
-/* Whether worker 0 of a cluster that lists no chief runs as the coordinator. */
+/* Returns whether this task is worker 0 of a cluster that lists no chief, and runs as the
+ * coordinator. */
 static bool
 is_first_worker(const reader_t *reader, cadre_role_t role)
 {
@@ -375,7 +376,7 @@ apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
     return 0;
 }
 
-/* Tasks of the role that the description lists; 0 when it leaves them open. */
+/* Returns how many tasks of this task's role the description lists; 0 when it leaves them open. */
 static size_t
 listed(const reader_t *reader)
 {
@@ -395,6 +396,8 @@ listed(const reader_t *reader)
     return 0;
 }
 
+/* Checks that the description names a coordinator and this task, and that the task is in its
+ * list. */
 static int
 check_task(reader_t *reader)
 {

@@ -1,5 +1,5 @@
 /*
- * cluster_config - who this task is, and where the others are.
+ * cluster_config - which task of the job this process is, and the addresses of the others.
  *
  * Owner:   main, or the call that opens a coordinator.
  * Thread:  any; the functions keep no state.
@@ -10,14 +10,15 @@
  *      "task": {"type": "worker", "index": 1}}
  *
  * CADRE_CLUSTER holds the same JSON and wins over TF_CONFIG as a whole; a flag wins over both.
- * "chief" and "coordinator" are one role. Only the coordinator's address is needed, because
- * everyone dials in: a description that lists neither ps nor workers is complete. One that lists
- * either is taken for a fixed list and must have both. An evaluator is accepted anywhere and never
- * waited for.
+ * "chief" and "coordinator" are one role. Only the coordinator's address is needed, because all
+ * tasks connect to it: a description that lists neither ps nor workers is complete. One that lists
+ * either is taken for a fixed list and must have both. An evaluator may be listed, and the job
+ * never waits for one.
  *
- * Where no chief is listed, worker 0 is it, as in TensorFlow: the coordinator is at the address of
- * worker 0, which no worker needs for itself. The program that opens the coordinator may then say
- * that it is worker 0, or nothing of itself; beside it a worker process may be worker 0 too.
+ * If no chief is listed, worker 0 is the coordinator, as in TensorFlow: the coordinator is at the
+ * address of worker 0, which no worker needs for itself. The program that opens the coordinator may
+ * then say that it is worker 0, or nothing of itself; beside it a worker process may be worker 0
+ * too.
  */
 #ifndef CADRE_COMMON_NET_CLUSTER_CONFIG_H
 #define CADRE_COMMON_NET_CLUSTER_CONFIG_H
@@ -28,7 +29,7 @@
 #include "common/net/endpoint.h"
 #include "common/wire/message.h"
 
-/* Texts as the user gave them; NULL or "" where there is none. */
+/* Texts as the user gave them; NULL or "" for those that are not given. */
 typedef struct {
     const char *cadre_cluster; /* the variable CADRE_CLUSTER */
     const char *tf_config;     /* the variable TF_CONFIG */
@@ -44,7 +45,8 @@ typedef struct {
 
 typedef struct {
     cadre_role_t role;
-    uint32_t index;               /* of that role; CADRE_INDEX_ANY: the coordinator chooses */
+    /* Index within the role; CADRE_INDEX_ANY: the coordinator chooses it. */
+    uint32_t index;
     cadre_endpoint_t coordinator; /* host and port, or an ipc path */
     cadre_endpoints_t ps;         /* empty, or the fixed list */
     cadre_endpoints_t workers;

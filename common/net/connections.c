@@ -13,7 +13,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* The local port of a tcp connection; 0 for everything else. */
+/* Returns the local port of a tcp connection; 0 for any other descriptor. */
 static uint16_t
 local_port(int descriptor)
 {
@@ -23,7 +23,7 @@ local_port(int descriptor)
     socklen_t other_size = sizeof(other);
     if (getsockname(descriptor, (struct sockaddr *)&own, &own_size) < 0 ||
         getpeername(descriptor, (struct sockaddr *)&other, &other_size) < 0) {
-        return 0; /* no socket, or one that listens */
+        return 0; /* no socket, or a listening one */
     }
 
     switch (own.ss_family) {
@@ -63,14 +63,15 @@ close_folder(DIR **folder)
     }
 }
 
-/* Ends the connection with the number `descriptor` if it leads to one of the ports. */
+/* Shuts the connection of a descriptor down if its local port is one of `ports`. */
 static int
 end_one(int descriptor, const uint16_t *ports, size_t count)
 {
-    /* A copy: the number may be another connection's by the time that this one is ended. */
+    /* Works on a copy of the descriptor: its owner may close it meanwhile, and the number may then
+     * be another connection's. */
     int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
-        return errno == EBADF ? 0 : fail_system(errno); /* EBADF: closed by now */
+        return errno == EBADF ? 0 : fail_system(errno); /* EBADF: the owner has closed it */
     }
     if (has_port(local_port(copy), ports, count)) {
         shutdown(copy, SHUT_RDWR);
@@ -80,6 +81,7 @@ end_one(int descriptor, const uint16_t *ports, size_t count)
     return 0;
 }
 
+/* The descriptors belong to libzmq, which does not name them: so all of the process are checked. */
 int
 cadre_connections_end(const uint16_t *ports, size_t count)
 {

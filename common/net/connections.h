@@ -1,5 +1,6 @@
 /*
- * connections - this process's accepted tcp connections, as the system knows them.
+ * connections - shuts down accepted tcp connections of this process, found by the system's list of
+ * its descriptors.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -9,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends every tcp connection that was accepted on one of `count` local ports: whoever reads it finds
- * it closed. CADRE_EIO when it could not look at all of them, for want of descriptors: try again.
- */
+/* Shuts down every tcp connection that was accepted on one of `count` local ports: both ends see it
+ * closed. CADRE_EIO when not all could be looked at, for want of descriptors: the caller tries
+ * again. */
 int cadre_connections_end(const uint16_t *ports, size_t count);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct cadre_context {
     void *handle;
-    cadre_keyring_t *keyring; /* or NULL */
+    cadre_keyring_t *keyring; /* NULL: no keys */
     bool permits_plain;
 };
 

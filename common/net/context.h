@@ -25,19 +25,19 @@ int cadre_context_open(cadre_context_t **out);
  * broke at the wrong moment forever (its issues 2586, 3915), and a program must be able to exit. */
 void cadre_context_close(cadre_context_t **self_p);
 
-/* Guards every tcp socket that is opened from now on with CURVE and these keys, which are the
- * context's from now on. */
+/* Guards every tcp socket that is opened from now on with CURVE and these keys; the context owns
+ * the keyring from now on. */
 void cadre_context_guard(cadre_context_t *self, cadre_keyring_t *keyring);
 
 /* Permits tcp connections beyond this machine without keys: anyone who reaches the port may then
  * take part, and read what is sent. Not permitted at the start. */
 void cadre_context_permit_plain(cadre_context_t *self);
 
-/* The keys, NULL where there are none; valid as long as the context. */
+/* Returns the keys, NULL when there are none; valid as long as the context. */
 cadre_keyring_t *cadre_context_keyring(const cadre_context_t *self);
 bool cadre_context_permits_plain(const cadre_context_t *self);
 
-/* The ZeroMQ context, for sockets of other kinds (inproc pairs between actors). */
+/* Returns the ZeroMQ context, for sockets of other kinds (inproc pairs between actors). */
 void *cadre_context_handle(cadre_context_t *self);
 
 #endif

@@ -14,8 +14,8 @@
 #include "common/wire/codec.h"
 
 enum {
-    WAITING_FIRST_MS = 5000,  /* without a coordinator: then the log says so, */
-    WAITING_LAST_MS = 300000, /* ever more seldom up to this */
+    WAITING_FIRST_MS = 5000,  /* time without a coordinator after which the log says so */
+    WAITING_LAST_MS = 300000, /* longest time between such log lines, which come ever more seldom */
 };
 
 struct cadre_control_link {
@@ -26,15 +26,16 @@ struct cadre_control_link {
     cadre_frames_t frames;
 
     bool is_up;
-    bool was_up; /* at any time */
+    bool was_up; /* there was a connection before */
     uint64_t down_since_ms;
-    uint64_t waiting_due_ms; /* when the log says again that the coordinator is away, */
-    uint64_t waiting_ms;     /* and how long after that time before */
-    uint64_t redial_ms;      /* when to try again after a failed handshake; UINT64_MAX: none was */
-    uint64_t failed_log_ms;  /* when the log may tell again that a handshake failed */
+    uint64_t waiting_due_ms; /* when the log says again that there is no coordinator */
+    uint64_t waiting_ms;     /* time between the last such log line and the next */
+    /* When to connect again after a failed handshake; UINT64_MAX: none has failed. */
+    uint64_t redial_ms;
+    uint64_t failed_log_ms; /* when the log may say again that a handshake failed */
 };
 
-/* --- dialling --- */
+/* --- connecting --- */
 
 static int
 try_dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
@@ -52,8 +53,8 @@ try_dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monito
     return cadre_socket_connect(*socket, &self->options.coordinator);
 }
 
-/* Puts another socket, which connects in the background under the same name, in the place of the
- * present one; that stays when there is none to be had. */
+/* Replaces the socket by another one, which connects in the background under the same name. On
+ * failure the present socket stays. */
 static int
 dial(cadre_control_link_t *self)
 {
@@ -149,9 +150,9 @@ cadre_control_link_monitor_handle(cadre_control_link_t *self)
 
 /* --- the connection --- */
 
-/* Each try to connect ends so: the log has one line now and then. libzmq gives an address up whose
- * handshake has failed; but keys are added, and others may have had the port of a coordinator that
- * is to come. */
+/* Takes a failed handshake: logs it, at most every CADRE_DROPPED_LOG_MS, and connects again later.
+ * libzmq would give the address up; but the key may be added, or another program may have had the
+ * port before the coordinator starts. */
 static void
 on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_ms)
 {
@@ -174,7 +175,7 @@ cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
         if (event.kind == CADRE_EVENT_READY) {
             self->is_up = true;
             self->was_up = true;
-            self->redial_ms = UINT64_MAX; /* libzmq had tried again by itself */
+            self->redial_ms = UINT64_MAX; /* libzmq has connected again by itself */
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->peer.address);
             return CADRE_LINK_UP;
         }

@@ -1,12 +1,14 @@
 /*
- * control_link - a task's connection to its coordinator: dialled for ever, watched, and replaced.
+ * control_link - a task's connection to its coordinator: connects until it succeeds, watches the
+ * connection, and replaces it.
  *
  * Owner:   the actor that holds the core of a ps or worker.
  * Thread:  opened on the thread that starts the actor, used on the actor's, as a ZeroMQ socket.
  *
- * The session (common/session/session.h) decides when to dial again, and the owner passes that on.
- * The link knows whether there is a connection, and logs it. Messages that are sent without a
- * connection are dropped: all that matters is repeated, and HELLO comes first on a new connection.
+ * The session (common/session/session.h) decides when to replace the connection, and the owner
+ * passes that on. The link knows whether there is a connection, and logs it. Messages that are sent
+ * without a connection are dropped: those that matter are repeated, and HELLO comes first on a new
+ * connection.
  */
 #ifndef CADRE_COMMON_NET_CONTROL_LINK_H
 #define CADRE_COMMON_NET_CONTROL_LINK_H
@@ -23,22 +25,22 @@ typedef struct cadre_control_link cadre_control_link_t;
 typedef struct {
     cadre_endpoint_t coordinator;
     cadre_task_t task;
-    uint64_t away_ms; /* for the log: how long its owner waits for a coordinator that was there */
+    uint64_t away_ms; /* for the log: how long the owner waits for a coordinator that it has lost */
 } cadre_control_link_options_t;
 
 typedef enum {
     CADRE_LINK_SAME, /* nothing has happened to the connection */
     CADRE_LINK_UP,   /* there is a connection; this class has logged it */
-    CADRE_LINK_DOWN, /* it broke, and is being connected again; the owner logs it */
+    CADRE_LINK_DOWN, /* the connection broke, and is being re-established; the owner logs it */
 } cadre_control_link_event_t;
 
-/* Dials in the background. CADRE_EIO, CADRE_EINVALID, CADRE_EREFUSED, CADRE_ECONFIG as
- * cadre_socket_open_dealer and cadre_socket_connect. */
+/* Opens a link, which connects in the background. Fails with CADRE_EIO, CADRE_EINVALID,
+ * CADRE_EREFUSED or CADRE_ECONFIG, as cadre_socket_open_dealer and cadre_socket_connect do. */
 int cadre_control_link_open(cadre_context_t *context, const cadre_control_link_options_t *options,
                             cadre_control_link_t **out);
 
-/* Closes; what waits is dropped, and what was sent gets CADRE_CLEAN_STOP_LINGER_MS to leave where
- * there is a connection. NULL inside is fine. */
+/* Closes the link. Messages that wait are dropped; those that were given to the socket get
+ * CADRE_CLEAN_STOP_LINGER_MS to leave, if there is a connection. *self_p may be NULL. */
 void cadre_control_link_close(cadre_control_link_t **self_p);
 
 bool cadre_control_link_is_up(const cadre_control_link_t *self);
@@ -59,7 +61,7 @@ void *cadre_control_link_monitor_handle(cadre_control_link_t *self);
 /* Returns whether messages wait until the socket can take more. */
 bool cadre_control_link_is_full(const cadre_control_link_t *self);
 
-/* Runs the timers: dials again after a handshake that failed, and logs, ever more seldom, that
+/* Runs the timers: connects again after a handshake that failed, and logs, ever more seldom, that
  * there is no coordinator. Returns when it must be called again at the latest. */
 uint64_t cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms);
 
@@ -68,20 +70,20 @@ uint64_t cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms);
 /* Returns the next event of the connection. */
 cadre_control_link_event_t cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms);
 
-/* Makes another connection, on another socket: where no answer comes, the coordinator's ROUTER may
- * still hold this name for an older connection. True when it is being made; else the present one
- * stays. */
+/* Replaces the connection by another, on another socket: if no answer comes, the coordinator's
+ * ROUTER may still hold this name for an older connection. Returns whether the new connection is
+ * being made; otherwise the present one stays. */
 bool cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms);
 
-/* Takes the next message, which the caller ends. CADRE_EAGAIN when there is none, CADRE_EMALFORMED
- * and the like for a message that was dropped. */
+/* Takes the next message, which the caller ends with cadre_message_fini. CADRE_EAGAIN when there is
+ * none, CADRE_EMALFORMED and the like for a message that was dropped. */
 int cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message);
 
-/* Sends the entry, keeps it while the socket is full, as common/net/peer.h, or drops it where there
- * is no connection; takes it. */
+/* Sends the entry, which is taken; keeps it while the socket is full, as common/net/peer.h does;
+ * drops it when there is no connection. */
 void cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry);
 
-/* Sends what waits, as far as the socket takes it. */
+/* Sends messages that wait, until the socket is full. */
 void cadre_control_link_flush(cadre_control_link_t *self);
 
 #endif

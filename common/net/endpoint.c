@@ -21,7 +21,8 @@ is_ipv6(const char *host)
     return inet_pton(AF_INET6, host, &address) == 1;
 }
 
-/* A name or an IPv4 address by its characters; the resolver says whether it exists. */
+/* Returns whether the text has the characters of a host name or an IPv4 address; the resolver finds
+ * out whether it exists. */
 static bool
 is_host(const char *host)
 {
@@ -190,7 +191,8 @@ cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint)
     return !any && endpoint->port != 0;
 }
 
-/* Leaves 40 characters for the names of the sockets in it. */
+/* Makes a private directory under `parent` whose path leaves 40 characters for the names of sockets
+ * in it. NULL, with errno, on failure. */
 static char *
 make_directory(const char *parent)
 {

@@ -60,7 +60,8 @@ int cadre_ipc_directory_new(const char *parent, char **path);
 /* Removes the sockets in the directory, then the directory; frees and nulls the path. */
 void cadre_ipc_directory_remove(char **path_p);
 
-/* "ipc://<directory>/<name>" as an endpoint; CADRE_ETOOLARGE when it does not fit. */
+/* Gives the endpoint "ipc://<directory>/<name>"; CADRE_ETOOLARGE when the path is too long for a
+ * socket. */
 int cadre_ipc_endpoint(const char *directory, const char *name, cadre_endpoint_t *endpoint);
 
 #endif

@@ -6,16 +6,16 @@
 #include "common/base/bounds.h"
 
 enum {
-    PROBES = 8, /* places that an address may have */
-    SHARED = 0, /* of connections that find none free, and of no others */
-    COST_US = 1000000 / CADRE_GREETINGS_RATE,
-    EMPTY_US = COST_US * CADRE_GREETINGS_BURST, /* until an empty bucket is full */
+    PROBES = 8, /* how many places are tried for an address (open addressing) */
+    SHARED = 0, /* place that is shared by all addresses that find no other */
+    COST_US = 1000000 / CADRE_GREETINGS_RATE, /* time in which a bucket gets back one connection */
+    EMPTY_US = COST_US * CADRE_GREETINGS_BURST, /* time in which an empty bucket fills up */
 };
 
 static atomic_uint_fast64_t refused;
 
-/* FNV-1a. Who chooses its address so that it shares the bucket of another one must have 2^32 to
- * choose from, and gains that both are slow. */
+/* FNV-1a. A peer that wants to share the bucket of another address must have about 2^32 addresses
+ * to choose from, and only gains that both are slow. */
 static uint64_t
 hash(const void *bytes, size_t size)
 {
@@ -45,8 +45,8 @@ cadre_greetings_hash(const struct sockaddr *address)
     }
 }
 
-/* Under the lock: the place of an address, a free one, or that of somebody who has not been here
- * for a while. */
+/* Under the lock: returns the place of an address; a new address gets a place whose address has no
+ * connections and a full bucket, else SHARED. */
 static int
 find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
 {
@@ -71,12 +71,14 @@ find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
     return idle;
 }
 
+/* A token bucket for each address, kept as the time at which it will be full: a connection moves
+ * that time on by COST_US, and fits unless it would come to lie more than EMPTY_US ahead. */
 int
 cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us)
 {
     uint64_t name = cadre_greetings_hash(address);
     if (name == 0) {
-        return 0;
+        return 0; /* a local socket: not limited */
     }
 
     pthread_mutex_lock(&self->lock);
@@ -95,6 +97,7 @@ cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, i
         return -1;
     }
 
+    /* SHARED is 0, which means no place to the caller: it gets a number of its own. */
     return place == SHARED ? CADRE_GREETINGS_ADDRESSES : place;
 }
 

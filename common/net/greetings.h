@@ -2,13 +2,13 @@
  * greetings - how many connections one address may have, and how fast it may begin them.
  *
  * Owner:   the programs that listen, cadre and cadre-ps (accept.c); it does nothing in others.
- * Thread:  cadre_greetings_enter takes a lock and is called by ZeroMQ's I/O threads. The others
- * take none, so that a process that was just forked may close what it inherited.
+ * Thread:  cadre_greetings_enter takes a lock and is called by ZeroMQ's I/O threads. The other
+ * functions take none, so that a process that was just forked may close inherited connections.
  *
- * A handshake costs some tenths of a millisecond of CPU and a connection some kilobytes, before
- * anybody knows who it is. Each address has a bucket of CADRE_GREETINGS_BURST that fills with
- * CADRE_GREETINGS_RATE a second. All workers of a machine, or behind one translated address, come
- * from one address: who is refused tries again within two seconds.
+ * A handshake costs some tenths of a millisecond of CPU and a connection some kilobytes, before it
+ * is known whose it is. So each address has a token bucket for CADRE_GREETINGS_BURST connections
+ * that fills with CADRE_GREETINGS_RATE a second. All workers of a machine, or behind one translated
+ * address, come from one address: a worker that is refused tries again within two seconds.
  */
 #ifndef CADRE_COMMON_NET_GREETINGS_H
 #define CADRE_COMMON_NET_GREETINGS_H
@@ -20,24 +20,26 @@
 #include <sys/socket.h>
 
 enum {
-    CADRE_GREETINGS_RATE = 256,   /* connections a second of one address, */
-    CADRE_GREETINGS_BURST = 1024, /* after a pause so many at once */
+    /* Connections a second that one address may begin in the long run. */
+    CADRE_GREETINGS_RATE = 256,
+    CADRE_GREETINGS_BURST = 1024, /* connections that one address may begin at once after a pause */
     CADRE_CONNECTIONS_PER_ADDRESS_MAX = 4096,
-    CADRE_GREETINGS_ADDRESSES = 1024, /* with a bucket of their own; others share one */
+    /* How many addresses have a bucket of their own; all others share one. */
+    CADRE_GREETINGS_ADDRESSES = 1024,
 };
 
-/* Zeroed memory, but for the lock, is empty. */
+/* Zeroed memory with an initialised lock holds no connections. */
 typedef struct {
     pthread_mutex_t lock;
     struct {
-        uint64_t address; /* a hash; 0: free */
+        uint64_t address; /* hash of the address; 0: the place is free */
         int64_t full_us;  /* when its bucket will be full */
         atomic_int connections;
     } places[CADRE_GREETINGS_ADDRESSES];
 } cadre_greetings_t;
 
-/* Tells addresses apart: a hash, of IPv6 of the network, since one machine has all addresses of its
- * own; 0 for a local socket's. */
+/* Returns a hash of an address that is never 0; for IPv6 of the network's part, since one machine
+ * may have all addresses of its network. 0 for the address of a local socket. */
 uint64_t cadre_greetings_hash(const struct sockaddr *address);
 
 /* Counts a connection from `address`. Returns the place to hand to cadre_greetings_leave, 0 for a

@@ -21,8 +21,8 @@ struct cadre_monitor {
     cadre_socket_t *socket;
 };
 
-/* The name in the context's inproc space: one monitor per socket, and sockets that are alive have
- * different addresses. */
+/* Writes the inproc name of a socket's monitor. It is unique: a socket has one monitor, and sockets
+ * that are alive have different addresses in memory. */
 static void
 name_of(const cadre_socket_t *socket, char *name, size_t size)
 {
@@ -56,7 +56,8 @@ events_of(unsigned kinds)
     return events;
 }
 
-/* Has libzmq report these events of a socket, over a pair of sockets. */
+/* Makes libzmq report these events of a socket over a pair of sockets, and opens the reading
+ * end. */
 static int
 open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre_monitor_t **out)
 {
@@ -119,7 +120,7 @@ cadre_monitor_handle(cadre_monitor_t *self)
     return self->pair;
 }
 
-/* Numbers are libzmq's, and later versions may add some. */
+/* Returns the kind of a libzmq event; CADRE_EVENT_OTHER for events that later versions may add. */
 static cadre_event_kind_t
 kind_of(int event)
 {

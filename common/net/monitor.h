@@ -1,5 +1,5 @@
 /*
- * monitor - what happens to the connections of one socket.
+ * monitor - reports what happens to the connections of one socket.
  *
  * Owner:   the actor that owns the socket.
  * Thread:  the socket's.
@@ -19,7 +19,7 @@ typedef enum {
     CADRE_EVENT_CONNECTED, /* a connection exists; the handshake follows */
     CADRE_EVENT_ACCEPTED,
     CADRE_EVENT_READY,        /* handshake done: messages can flow */
-    CADRE_EVENT_NOT_ACCEPTED, /* somebody wanted to connect; `value` is the errno */
+    CADRE_EVENT_NOT_ACCEPTED, /* a connection could not be accepted; `value` is the errno */
     CADRE_EVENT_HANDSHAKE_FAILED,
     CADRE_EVENT_DISCONNECTED, /* an established or half-made connection ended */
     CADRE_EVENT_RETRYING,     /* the next try comes in `value` ms */
@@ -28,42 +28,45 @@ typedef enum {
 
 typedef struct {
     cadre_event_kind_t kind;
-    uint32_t value;                          /* ZeroMQ's: a descriptor, errno or delay */
-    char endpoint[CADRE_ENDPOINT_TEXT_SIZE]; /* which of the socket's own endpoints */
+    /* ZeroMQ's value: a descriptor, an errno or a delay in ms. */
+    uint32_t value;
+    char endpoint[CADRE_ENDPOINT_TEXT_SIZE]; /* which of the socket's own endpoints it concerns */
 } cadre_event_t;
 
-/* Reports the socket's connection events from now on: open it before bind or connect, on the
- * socket's thread, at most one per socket. The events do not say which peer: after a DISCONNECTED a
- * ROUTER's owner receives what is left, then probes its peers by sending, and CADRE_EUNAVAILABLE
- * names the one that is gone. READY may come before its CONNECTED or ACCEPTED: different I/O
- * threads report them. The reader must keep up: past some ten thousand unread events ZeroMQ's I/O
- * thread waits. */
+/* Opens a monitor, which reports the socket's connection events from now on. Called before bind or
+ * connect, on the socket's thread, at most once per socket. The events do not say which peer: after
+ * a DISCONNECTED a ROUTER's owner receives what is left, then probes its peers by sending, and
+ * CADRE_EUNAVAILABLE names the one that is gone. READY may come before its CONNECTED or ACCEPTED:
+ * different I/O threads report them. The reader must keep up: past some ten thousand unread events
+ * ZeroMQ's I/O thread waits. */
 int cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monitor_t **out);
 
-/* Reports only the kinds in the set (bit 1 << kind). For a socket that strangers may connect to:
- * three events for each of them, which its owner does not use, would add up to those ten thousand
- * in one long turn; and closing a monitor waits for an I/O thread that waits. */
+/* Opens a monitor that reports only the kinds in the set (bit 1 << kind). Meant for a socket that
+ * strangers may connect to: three events for each stranger, which the owner does not use, could add
+ * up to ten thousand unread ones in one long turn; and closing a monitor waits for an I/O thread
+ * that waits for room. */
 int cadre_monitor_open_for(cadre_context_t *context, cadre_socket_t *socket, unsigned kinds,
                            cadre_monitor_t **out);
 
-/* Close it before its socket. NULL inside is fine. */
+/* Closes the monitor; called before its socket is closed. *self_p may be NULL. */
 void cadre_monitor_close(cadre_monitor_t **self_p);
 
-/* The ZeroMQ socket, for zmq_poll only. */
+/* Returns the ZeroMQ socket, for zmq_poll only. */
 void *cadre_monitor_handle(cadre_monitor_t *self);
 
-/* Whether a connection was not accepted, or closed, because no descriptor was left for it. */
+/* Returns whether the event says that a connection was not accepted, or closed, because no
+ * descriptor was left for it. */
 bool cadre_event_wants_descriptors(const cadre_event_t *self);
 
-/* Whether a handshake failed and the ZAP handler, which tells of those it refuses, was not asked:
- * somebody has no key, or speaks something else. */
+/* Returns whether the event says that a handshake failed before the ZAP handler was asked (which
+ * logs the peers that it refuses itself): the peer has no key, or does not speak ZMTP. */
 bool cadre_event_is_strange(const cadre_event_t *self);
 
-/* Why a handshake with a coordinator failed, as the end that connects sees it, and what to do;
+/* Returns why a handshake with a coordinator failed, as the connecting end sees it, and what to do;
  * `guarded`: this end has keys. */
 const char *cadre_event_why_failed(const cadre_event_t *self, bool guarded);
 
-/* The next event. Never blocks: CADRE_EAGAIN when there is none. */
+/* Takes the next event. Never blocks: CADRE_EAGAIN when there is none. */
 int cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event);
 
 #endif

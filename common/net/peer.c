@@ -33,7 +33,8 @@ cadre_peer_is_full(const cadre_peer_t *self)
     return cadre_outbox_count(&self->waiting) > 0;
 }
 
-/* False when the socket is full; any other failure loses the message, as a connection may. */
+/* Sends an entry and frees it; false when the socket is full, and the entry stays. Any other
+ * failure loses the message, as a broken connection may. */
 static bool
 try_send(cadre_peer_t *self, cadre_outbox_entry_t *entry)
 {

@@ -12,15 +12,17 @@ enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
 enum { PROBES = 8, VERSION_AT = 10, VERSION = 3, MECHANISM_AT = 12 };
 
-/* What CURVE adds to a frame (RFC 26): a name of 8 bytes, a nonce of 8, a code of 16, flags. */
+/* Bytes that CURVE adds to a frame (RFC 26): a name of 8, a nonce of 8, an authentication code of
+ * 16, and flags. */
 enum { HIDDEN_SIZE = 33 };
 
-/* --- who is admitted --- */
+/* --- admitted processes --- */
 
 static atomic_uint_fast64_t admitted[CADRE_RECEIVING_ADMITTED_MAX];
 static atomic_uint_fast64_t admitted_size_max;
 
-/* Incarnations are random numbers: no hash is needed. */
+/* Returns a place of an incarnation in the table: open addressing, without a hash, as incarnations
+ * are random numbers. */
 static atomic_uint_fast64_t *
 admitted_at(uint64_t incarnation, size_t probe)
 {
@@ -62,7 +64,7 @@ cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes)
 
 /* --- one connection --- */
 
-/* Takes of the greeting what is there; false when it is no greeting of ZMTP 3. */
+/* Takes the bytes of the greeting that have come; false when it is no greeting of ZMTP 3. */
 static bool
 take_greeting(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
 {
@@ -77,8 +79,8 @@ take_greeting(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
     return true;
 }
 
-/* Finds who the peer says it is: READY has properties of a name, with its length before it in a
- * byte, and a value with its length in four. */
+/* Reads the peer's incarnation from its READY, which is a list of properties: length of the name
+ * (one byte), name, length of the value (four bytes), value. */
 static void
 read_ready(cadre_receiving_t *self)
 {
@@ -112,8 +114,8 @@ read_ready(cadre_receiving_t *self)
     }
 }
 
-/* Begins a frame, whose head is whole; false when there may not be so much of its message. A
- * command ends no message: one could come between the frames. */
+/* Begins a frame whose head has come whole; false when its message is larger than may come. A
+ * command does not end the message: it may come between two frames of one. */
 static bool
 begin_frame(cadre_receiving_t *self)
 {
@@ -134,7 +136,8 @@ begin_frame(cadre_receiving_t *self)
 
     self->frames++;
     self->size_bytes += self->body_left;
-    return self->frames <= CADRE_RECEIVING_FRAMES_MAX + 1 && /* READY, before the first one */
+    /* One more: READY comes before the first message. */
+    return self->frames <= CADRE_RECEIVING_FRAMES_MAX + 1 &&
            (self->size_bytes <= CADRE_RECEIVING_STRANGER_MAX ||
             (self->size_bytes <= atomic_load(&admitted_size_max) &&
              is_admitted(self->incarnation)));
@@ -199,31 +202,34 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
     return true;
 }
 
-/* --- those of the process --- */
+/* --- all connections of the process --- */
 
-/* An encrypted connection. The I/O thread writes `brought`, the thread that reads the socket all
- * else. A message of the descriptor's previous connection that was taken late is credited to the
- * present one. */
+/* An encrypted connection. The I/O thread writes `brought`, the thread that reads the socket writes
+ * the other fields. A message of the descriptor's previous connection that is taken late is
+ * credited to the present one. */
 typedef struct {
     atomic_uint_fast64_t brought;
     atomic_uint_fast64_t taken;
-    atomic_uint_fast64_t incarnation; /* of its peer; 0: no message of it was taken */
-    atomic_bool is_over;              /* it holds too much */
-    atomic_uint connection;           /* counts those that have had this descriptor */
-    uint64_t seen;                    /* `brought` at the look, */
-    unsigned seen_of;                 /* and `connection` */
+    /* Incarnation of its peer; 0: none of its messages was taken yet. */
+    atomic_uint_fast64_t incarnation;
+    atomic_bool is_over;    /* its incomplete message is too large */
+    atomic_uint connection; /* counts the connections that have had this descriptor */
+    uint64_t seen;          /* value of `brought` at the last look */
+    unsigned seen_of;       /* value of `connection` at the last look */
 } hidden_t;
 
 static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static hidden_t hidden[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static atomic_int hidden_max; /* one more than the highest descriptor that was accepted */
-static int64_t look_ms;       /* when to look next, and */
-static bool is_looking;       /* whether `seen` is filled in: who reads the socket has both */
+static int64_t look_ms;       /* when to look next */
+/* `seen` is filled in; belongs, like look_ms, to the thread that reads the socket. */
+static bool is_looking;
 static atomic_uint_fast64_t refused;
 static atomic_int passed = -1; /* the listener whose connections are not followed */
 
-/* Tells sockets apart that had the same descriptor one after the other. It is asked only when one
- * is to be ended: a system call for each read would cost more than all else here. */
+/* Returns the inode of a socket, which tells apart sockets that have had the same descriptor.
+ * Called only when a connection is to be ended: a system call for each read would cost more than
+ * all the rest. */
 static uint64_t
 inode_of(int descriptor)
 {
@@ -338,8 +344,8 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
         return true;
     }
 
-    /* The descriptor may have been closed and given to another connection since it was accepted:
-     * that one is not ours to refuse. */
+    /* The descriptor may have been closed and given to another connection since: that one must not
+     * be refused. */
     bool is_another = self->inode != inode_of(descriptor);
     self->inode = 0;
     if (!is_another) {

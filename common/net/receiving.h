@@ -2,19 +2,19 @@
  * receiving - how much of one message a connection may bring before the message is whole.
  *
  * Owner:   the programs that listen, cadre and cadre-ps (accept.c); it does nothing in others.
- * Thread:  a connection's is the I/O thread that reads it. Who is admitted, and what was refused,
- *          is atomic: actors write and read them.
+ * Thread:  a connection belongs to the I/O thread that reads it. The admitted processes and the
+ *          count of refused connections are atomic: actors write and read them.
  *
- * libzmq keeps the frames of a message until its last one is there. It bounds the size of each and
- * not their number, and no option or event tells of them. So the bytes are followed as they are
- * read: ZMTP 3 (RFC 23) is a greeting of 64 bytes, and then frames of flags, size and body, which
- * say whether another one of the same message follows. Nothing is measured against time or against
- * a reader, so no peer is refused because its reader stands still: what is whole is bounded by the
- * high-water mark, and then by TCP.
+ * libzmq keeps the frames of a message until the last one has come. It bounds the size of each
+ * frame and not their number, and no option or event tells of them. So this class follows the bytes
+ * as they are read: ZMTP 3 (RFC 23) is a greeting of 64 bytes, and then frames of flags, size and
+ * body; the flags say whether another frame of the same message follows. Neither time nor the
+ * reader's progress counts, so no peer is refused because our reader stands still: whole messages
+ * are bounded by the high-water mark, and then by TCP.
  *
- * Under CURVE a frame's size can be seen, and not whether another frame follows. But the reader of
- * the socket tells which messages it has taken, by connection, and when there were no more: bytes
- * that had come by then and were not taken belong to a message that is not whole.
+ * Under CURVE the size of a frame can be seen, but not whether another frame follows. But the
+ * reader of the socket reports which messages it has taken, by connection, and when there were no
+ * more: bytes that had come by then and were not taken belong to an incomplete message.
  */
 #ifndef CADRE_COMMON_NET_RECEIVING_H
 #define CADRE_COMMON_NET_RECEIVING_H
@@ -26,7 +26,8 @@
 #include "common/base/limits.h"
 
 enum {
-    CADRE_RECEIVING_FRAMES_MAX = CADRE_MESSAGE_CHUNKS_MAX + 1, /* with the header */
+    /* Most frames of a message, the header included. */
+    CADRE_RECEIVING_FRAMES_MAX = CADRE_MESSAGE_CHUNKS_MAX + 1,
     CADRE_RECEIVING_STRANGER_MAX =
         CADRE_PUSH_PART_SIZE + CADRE_CHUNK_SIZE_MAX, /* the most bytes of a message from a peer that
                                                         was not admitted: the largest message that a
@@ -35,7 +36,8 @@ enum {
     CADRE_RECEIVING_CONTROL_MAX = CADRE_RESULT_SIZE_MAX + CADRE_CHUNK_SIZE_MAX,
     CADRE_RECEIVING_DESCRIPTORS_MAX = 65536, /* a connection with a higher descriptor is not
                                                 accepted */
-    CADRE_RECEIVING_ADMITTED_MAX = 16384,    /* of more peers some count as strangers again */
+    /* Most admitted processes; beyond it some count as strangers again. */
+    CADRE_RECEIVING_ADMITTED_MAX = 16384,
     CADRE_GREETING_SIZE = 64,
     CADRE_READY_SIZE_MAX = 255, /* the READY of a peer that names itself; a peer with a longer one
                                    is a stranger */
@@ -52,9 +54,9 @@ typedef struct {
     uint64_t inode;       /* inode of its socket; 0: not accepted by this process */
     uint64_t incarnation; /* incarnation of the peer, as its READY says; 0: it names none */
     uint64_t body_left;   /* bytes of the present frame that are still to come */
-    uint64_t size_bytes;  /* bytes of the message so far, */
-    uint32_t frames;      /* and how many frames of it have begun */
-    uint8_t greeted;      /* bytes of the greeting */
+    uint64_t size_bytes;  /* bytes of the present message so far */
+    uint32_t frames;      /* frames of the present message that have begun */
+    uint8_t greeted;      /* how many bytes of the greeting have come */
     uint8_t head_size;
     uint8_t head[9];
     uint8_t ready_size;

@@ -13,21 +13,23 @@
 
 enum { CADRE_REFUSALS_TEXT_SIZE = 192 };
 
-/* Zeroed at the start, but for `checked`. */
+/* Zeroed at the start, except `checked`. */
 typedef struct {
-    uint64_t large;   /* connections that brought too much of one message, */
-    uint64_t many;    /* those of which there were too many, */
-    uint64_t strange; /* and those whose handshake failed; since the log was told */
+    /* Connections that brought too much of one message, since the last log line. */
+    uint64_t large;
+    uint64_t many;    /* connections that were too many of one address, since the last log line */
+    uint64_t strange; /* connections whose handshake failed, since the last log line */
     int64_t due_ms;
-    bool checked; /* the one stranger without keys of one's own check has come (authenticator.h), or
-                     there is none to come */
+    /* The stranger without keys of the own check (authenticator.h) has come and is not to be
+     * counted, or none will come. */
+    bool checked;
 } cadre_refusals_t;
 
 /* Counts a connection whose handshake failed. */
 void cadre_refusals_add_strange(cadre_refusals_t *self);
 
-/* Writes the pairs of an event connections_refused into `pairs` of CADRE_REFUSALS_TEXT_SIZE bytes;
- * false when there is nothing to tell, or not yet again. */
+/* Writes the fields of a log event connections_refused into `pairs` of CADRE_REFUSALS_TEXT_SIZE
+ * bytes; false when there is nothing to log, or the last line is not long enough ago. */
 bool cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs);
 
 #endif

@@ -45,7 +45,7 @@ cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role, cadre_
     cadre_keyring_t *keyring = NULL;
     int status = self->keys ? cadre_keyring_open(self->keys, role, &keyring) : 0;
     if (status < 0) {
-        /* What is wrong with the files is for their user to mend, as any other configuration. */
+        /* Faults in the files of keys are configuration errors, which the user can mend. */
         return cadre_fail_within(status == CADRE_EIO ? status : CADRE_ECONFIG, "keys");
     }
 

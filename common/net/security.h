@@ -1,6 +1,6 @@
 /*
- * security - how a task's connections beyond this machine are guarded, as its user says: by keys,
- * not at all, or there are none.
+ * security - how a task's connections beyond this machine are protected, as its user chooses: by
+ * keys; in the clear; or there are none.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -12,7 +12,7 @@
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
 
-/* Zeroed: what the environment says. */
+/* What flags or options say about keys. Zeroed: they say nothing, and the environment counts. */
 typedef struct {
     const char *keys; /* the directory; NULL: CADRE_KEYS, if that is set and not empty */
     bool insecure;    /* plain tcp is permitted; or CADRE_INSECURE_TRANSPORT is 1 */
@@ -27,18 +27,19 @@ typedef struct {
     "and "                                                                                         \
     "reads along (default: CADRE_INSECURE_TRANSPORT, 1 or 0)"
 
-/* Adds what the environment says to what flags or options said. CADRE_ECONFIG for another value
+/* Fills in from the environment what flags or options leave open. CADRE_ECONFIG for another value
  * than 0 and 1, and for keys together with insecure transport, unless one is a flag and the other
  * from the environment: the flag then counts. */
 int cadre_security_read(cadre_security_t *self);
 
 /* Reads the keys of a task of that role and guards the context with them, or permits plain
- * connections. CADRE_EIO as cadre_keyring_open, CADRE_ECONFIG for all else that it says. */
+ * connections. CADRE_EIO when the files cannot be read, CADRE_ECONFIG for all other errors of
+ * cadre_keyring_open. */
 int cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role,
                          cadre_context_t *context);
 
-/* Whether a connection to or at `endpoint` goes beyond this machine in the clear: worth a warning
- * wherever somebody looks. */
+/* Returns whether a connection to or at `endpoint` goes beyond this machine in the clear, of which
+ * logs and status warn. */
 bool cadre_security_is_insecure(const cadre_context_t *context, const cadre_endpoint_t *endpoint);
 
 /* Returns the name for logs of a connection's protection, to or at `endpoint`: "curve", "insecure"

@@ -23,16 +23,17 @@ struct cadre_socket {
     cadre_context_t *context;
     cadre_plane_t plane;
     bool is_router;
-    bool is_guarded;             /* by keys */
-    cadre_certificate_t trusted; /* guarded DEALER: whose key the other end must have, */
-    cadre_peer_key_t key;        /* and that as messages tell it */
+    bool is_guarded;             /* guarded by keys */
+    cadre_certificate_t trusted; /* guarded DEALER: the only key that the other end may have */
+    cadre_peer_key_t key;        /* that key as received messages carry it */
     cadre_endpoint_t endpoint;   /* kind 0 until bound */
 };
 
-/* option, on the control plane, on the data plane (docs/protocol.md#socket-settings). Two that
- * look wrong are not: ZMTP heartbeats abort libzmq 4.3.4 when a receive queue is full, and with
- * ZMQ_IMMEDIATE a connection that breaks while a message is being queued leaks the frames queued so
- * far, with the chunks they refer to. */
+/* Socket options: name, value on the control plane, value on the data plane
+ * (docs/protocol.md#socket-settings). Two values look wrong but are not: ZMTP heartbeats stay off,
+ * as they abort libzmq 4.3.4 when a receive queue is full; ZMQ_IMMEDIATE stays off, as with it a
+ * connection that breaks while a message is being queued leaks the frames queued so far, with their
+ * chunks. */
 #define OPTION_LIST(X)                                                                             \
     X(ZMQ_SNDHWM, CADRE_CONTROL_HWM, CADRE_DATA_HWM)                                               \
     X(ZMQ_RCVHWM, CADRE_CONTROL_HWM, CADRE_DATA_HWM)                                               \
@@ -151,13 +152,13 @@ cadre_socket_close(cadre_socket_t **self_p, int linger_ms)
 
 /* --- keys --- */
 
-/* libzmq's header tells of it among its drafts only; the library has had it since 4.3.0. */
+/* libzmq's header defines this option among its drafts only; the library has had it since 4.3.0. */
 #ifndef ZMQ_ZAP_ENFORCE_DOMAIN
 #define ZMQ_ZAP_ENFORCE_DOMAIN 93
 #endif
 
-/* A ROUTER is the server of CURVE: the ZAP handler says who may connect to it (authenticator.c),
- * and without one that answers nobody may. */
+/* Makes a ROUTER the server of CURVE. The ZAP handler (authenticator.c) decides who may connect to
+ * it; without a handler that answers nobody may. */
 static bool
 guard_router(cadre_socket_t *self, cadre_keyring_t *keyring)
 {
@@ -182,7 +183,8 @@ guard_dealer(cadre_socket_t *self, const cadre_certificate_t *own)
                           CADRE_KEY_TEXT_SIZE) == 0;
 }
 
-/* Before the socket is bound or connected: with keys every tcp address is guarded by them. */
+/* Guards a socket by the context's keys, if there are any and the address is tcp. Must come before
+ * it is bound or connected. */
 static int
 guard(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -244,8 +246,8 @@ check_bind(const cadre_endpoint_t *endpoint)
     return 0;
 }
 
-/* Must come before zmq_bind or zmq_connect. Only for literal addresses: with it, names would be
- * looked up as IPv6 first. */
+/* Switches IPv6 on for a literal IPv6 address only: with it, names would be looked up as IPv6
+ * first. Must come before zmq_bind or zmq_connect. */
 static bool
 set_address_family(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -279,7 +281,8 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
         return cadre_fail(CADRE_EIO, "%s cannot be bound: %s", text, zmq_strerror(errno));
     }
 
-    /* It was made under the umask, which is the whole process's: not ours to change. */
+    /* The socket file was made under the umask, which belongs to the whole process and must not be
+     * changed here. */
     if (wanted.kind == CADRE_ENDPOINT_IPC && chmod(wanted.path, S_IRUSR | S_IWUSR) < 0) {
         return cadre_fail(CADRE_EIO, "%s cannot be made private: %s", text, strerror(errno));
     }
@@ -334,7 +337,7 @@ cadre_socket_handle(cadre_socket_t *self)
 
 /* --- sending --- */
 
-/* A frame that is counted. */
+/* A frame whose bytes are counted in `sending` until they have left. */
 typedef struct {
     cadre_chunk_t *chunk;
     cadre_sending_t *sending;
@@ -392,7 +395,7 @@ frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk, cadre_sending_t *sendin
     cadre_assert(rc == 0); /* fails on out of memory only */
 }
 
-/* Returns 0 or errno; the frame is gone either way. */
+/* Sends a frame, which is freed in any case. Returns 0 or errno. */
 static int
 send_frame(cadre_socket_t *self, zmq_msg_t *frame, bool more)
 {
@@ -411,7 +414,8 @@ send_frame(cadre_socket_t *self, zmq_msg_t *frame, bool more)
     return error;
 }
 
-/* Why the first frame was not taken, in which case libzmq has kept nothing. */
+/* Returns the status for an errno with which libzmq refused the first frame of a message; it has
+ * then kept nothing of it. */
 static int
 refused(const cadre_routing_id_t *to, int error)
 {
@@ -485,8 +489,8 @@ close_frame(void *owner)
     free(frame);
 }
 
-/* The frame's bytes as a chunk; leaves `frame` empty. Frames that ZeroMQ decoded in place lie at
- * any address of its receive buffer and keep all of that alive: they are copied. */
+/* Returns the frame's bytes as a chunk; leaves `frame` empty. A frame that ZeroMQ decoded in place
+ * may be misaligned in its receive buffer, and would keep the whole buffer alive: it is copied. */
 static cadre_chunk_t *
 chunk_from_frame(zmq_msg_t *frame)
 {
@@ -575,9 +579,9 @@ receive_frame(cadre_socket_t *self, zmq_msg_t *frame)
     return errno == EAGAIN ? CADRE_EAGAIN : cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
-/* A whole message of a guarded ROUTER, good or bad: receiving.h counts what it cost. */
+/* What a whole message of a guarded ROUTER, good or bad, has cost, for receiving.h. */
 typedef struct {
-    int descriptor; /* of the connection that it came by; negative: not known */
+    int descriptor; /* descriptor of the connection that it came by; negative: not known */
     uint64_t cost;
 } taken_t;
 

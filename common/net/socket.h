@@ -9,9 +9,9 @@
  * context and signal handlers have no place in a library inside somebody else's program. Nothing
  * here blocks, prints, or keeps state outside its objects.
  *
- * A message is: [routing id (ROUTER only)] header chunk*. A send that succeeded is only queued; it
- * may still be lost with the connection. Whoever must know asks again
- * (docs/protocol.md#retransmission).
+ * A message is: [routing id (ROUTER only)] header chunk*. A message that was sent with success is
+ * only queued; it may still be lost with the connection. A sender that must know whether it arrived
+ * asks the receiver (docs/protocol.md#retransmission).
  */
 #ifndef CADRE_COMMON_NET_SOCKET_H
 #define CADRE_COMMON_NET_SOCKET_H
@@ -38,7 +38,7 @@ enum {
     CADRE_CONTROL_FRAME_MAX = 1 << 20, /* bytes; a longer frame closes the connection */
     CADRE_DATA_FRAME_MAX = (1 << 20) + (64 << 10),
     CADRE_LINGER_MIN_MS = 2000,        /* see cadre_socket_close */
-    CADRE_CLEAN_STOP_LINGER_MS = 2000, /* control only, after STOP or GOODBYE */
+    CADRE_CLEAN_STOP_LINGER_MS = 2000, /* linger time of a control socket after STOP or GOODBYE */
 };
 
 typedef struct cadre_socket cadre_socket_t;
@@ -49,7 +49,7 @@ typedef struct cadre_socket cadre_socket_t;
  * and badly aligned ones are copied. */
 typedef struct {
     cadre_routing_id_t from; /* ROUTER: the peer; DEALER: size 0 */
-    cadre_peer_key_t key;    /* that the peer has shown */
+    cadre_peer_key_t key;    /* the key that the peer has shown */
     cadre_chunk_t *header;
     cadre_chunk_t **chunks;
     size_t count;
@@ -58,14 +58,15 @@ typedef struct {
 
 /* --- life of a socket --- */
 
-/* A ROUTER: ROUTER_MANDATORY on, HANDOVER off. CADRE_EIO when the system has no socket left. */
+/* Opens a ROUTER with ROUTER_MANDATORY on and HANDOVER off. CADRE_EIO when the system has no socket
+ * left. */
 int cadre_socket_open_router(cadre_context_t *context, cadre_plane_t plane, cadre_socket_t **out);
 
-/* A DEALER that calls itself `routing_id`, text of 1 to CADRE_ROUTING_ID_SIZE_MAX characters.
- * CADRE_EINVALID for a bad id, CADRE_EIO. A connection that arrives while the ROUTER still holds an
- * older one under the same id is half-open for good: nothing is answered, and its sends succeed all
- * the same (measured). So an id is new per process start, and a task that is not answered closes
- * its DEALER and opens another one. */
+/* Opens a DEALER that calls itself `routing_id`, a text of 1 to CADRE_ROUTING_ID_SIZE_MAX
+ * characters. CADRE_EINVALID for a bad id, CADRE_EIO when the system has no socket left. A
+ * connection that arrives while the ROUTER still holds an older one under the same id is half-open
+ * for good: nothing is answered, but its sends succeed (measured). So each process start has a new
+ * id, and a task that gets no answer closes its DEALER and opens another one. */
 int cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const char *routing_id,
                              cadre_socket_t **out);
 
@@ -92,15 +93,15 @@ int cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
  * CADRE_EIO with endpoint and reason. */
 int cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
 
-/* What a bound socket really got, with the port filled in, and the host as it was given when that
- * was a name; valid as long as the socket. Before a bind its kind is 0. */
+/* Returns the endpoint that a bound socket has got, with the port filled in, and the host as it was
+ * given if that was a name; valid as long as the socket. Before a bind its kind is 0. */
 const cadre_endpoint_t *cadre_socket_endpoint(const cadre_socket_t *self);
 
-/* Whether the key that a connected socket trusts is still allowed; true for one without keys. Whose
- * is not, the owner closes. */
+/* Returns whether the key that a connected socket trusts is still allowed; true for a socket
+ * without keys. The owner closes a socket whose key is not. */
 bool cadre_socket_trusted(const cadre_socket_t *self);
 
-/* The ZeroMQ socket, for zmq_poll only. */
+/* Returns the ZeroMQ socket, for zmq_poll only. */
 void *cadre_socket_handle(cadre_socket_t *self);
 
 /* --- messages --- */
@@ -118,7 +119,8 @@ void *cadre_socket_handle(cadre_socket_t *self);
 int cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chunk_t *header,
                       cadre_chunk_t *const *chunks, size_t count);
 
-/* As cadre_socket_send, and counts the frames that are not copied in `sending`, if there is one. */
+/* Sends as cadre_socket_send does, and counts the frames that are not copied in `sending` (may be
+ * NULL). */
 int cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to,
                               cadre_chunk_t *header, cadre_chunk_t *const *chunks, size_t count,
                               cadre_sending_t *sending);

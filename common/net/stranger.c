@@ -16,7 +16,7 @@ enum {
     WATCHED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL,
     ZAP_REFUSED = 400,
-    PAUSE_MS = 20, /* before the next try */
+    PAUSE_MS = 20, /* pause before the next try */
 };
 
 typedef struct {
@@ -24,8 +24,8 @@ typedef struct {
     uint32_t value;
 } event_t;
 
-/* Where a process reaches itself at an address that it has bound: a name stands for all
- * interfaces (socket.h). */
+/* Writes the address at which a process reaches its own bound socket: the loopback address if it is
+ * bound to all interfaces, for which a host name stands, too (socket.h). */
 static void
 address_text(const cadre_endpoint_t *bound, char *text)
 {
@@ -36,7 +36,7 @@ address_text(const cadre_endpoint_t *bound, char *text)
     cadre_endpoint_text(&at, text);
 }
 
-/* The next event of a monitor within `left_ms`; of kind 0 when there is none. */
+/* Returns the next event of a monitor within `left_ms`; of kind 0 when none comes. */
 static event_t
 next_event(void *monitor, long left_ms)
 {
@@ -57,9 +57,10 @@ next_event(void *monitor, long left_ms)
     return result;
 }
 
-/* Whether that is what a socket with keys says to a stranger: to one without keys that it speaks
- * CURVE, to one with a pair that the ZAP handler refuses it. A connection that just closes says
- * nothing: both sides see a mismatch, and whoever is first ends it. */
+/* Returns whether the event is the answer of a socket with keys to a stranger: a stranger without
+ * keys learns that the socket speaks CURVE, one with a key pair that the ZAP handler refuses it. A
+ * connection that just closes proves nothing: both ends see a mismatch, and the first to see it
+ * closes. */
 static bool
 is_refusal(const event_t *event, bool has_pair)
 {
@@ -68,8 +69,8 @@ is_refusal(const event_t *event, bool has_pair)
                           event->value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
 }
 
-/* Returns 0 when a stranger is refused, CADRE_EAGAIN when its connection ended without a reason,
- * CADRE_EREFUSED when it is let in. */
+/* Watches a stranger's connection. Returns 0 when it is refused, CADRE_EAGAIN when it ended without
+ * a reason, CADRE_EREFUSED when it is let in. */
 static int
 watch(void *monitor, const char *address, bool has_pair, int64_t deadline_ms)
 {
