@@ -12,30 +12,33 @@
 #include "common/wire/codec.h"
 
 struct cadre_session {
-    cadre_session_options_t options; /* .task.index: the one that was chosen, once there is one */
+    /* Options; .task.index becomes the index that the coordinator has chosen. */
+    cadre_session_options_t options;
     cadre_outbox_t *outbox;
     cadre_session_state_t state;
-    unsigned effects; /* bits 1 << kind; each is due once, whatever asked for it */
+    unsigned effects; /* effects that are due, bits 1 << kind: each at most once */
 
     cadre_task_t coordinator;
     uint64_t epoch;
-    uint64_t heartbeat_ms; /* from WELCOME, as the lease */
+    uint64_t heartbeat_ms; /* interval of heartbeats, from WELCOME */
     uint64_t lease_ms;
     cadre_contact_t contact;
     uint64_t hello_first; /* number of the first HELLO of this joining */
     uint64_t rounds;
     uint64_t heartbeat_sequence;
     bool disowned;
-    int status; /* of the end */
+    int status; /* status with which the session ended */
     char reason[CADRE_TEXT_SIZE_MAX + 1];
 
     bool connected;
-    bool was_connected; /* at any time */
+    bool was_connected; /* there was a connection before */
     uint64_t away_since_ms;
     uint64_t hello_due_ms;
-    uint64_t mute_due_ms; /* while in HELLO and nothing comes */
+    /* In HELLO: when the connection is replaced because nothing comes over it. */
+    uint64_t mute_due_ms;
     uint64_t heartbeat_due_ms;
-    uint64_t promised_ms; /* when the shell was to come again */
+    /* When the shell promised to call again (cadre_session_rest); UINT64_MAX: no promise yet. */
+    uint64_t promised_ms;
 };
 
 cadre_session_t *
@@ -81,7 +84,7 @@ cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect)
     return true;
 }
 
-/* --- what is known --- */
+/* --- queries --- */
 
 static bool
 is_joined(const cadre_session_t *self)
@@ -164,7 +167,7 @@ cadre_session_asked(const cadre_session_t *self)
     return self->contact.asked;
 }
 
-/* --- what is said --- */
+/* --- messages to the coordinator --- */
 
 cadre_message_t
 cadre_session_message(const cadre_session_t *self, cadre_message_type_t type)
@@ -205,7 +208,7 @@ cadre_session_heartbeat(cadre_session_t *self, uint64_t now_ms)
     return message;
 }
 
-/* Asks for a HELLO; the owner says it before anything else happens. */
+/* Emits the effect HELLO, if there is a connection, and sets the time of the next one. */
 static void
 say_hello(cadre_session_t *self, uint64_t now_ms)
 {
@@ -288,10 +291,10 @@ end(cadre_session_t *self, cadre_session_effect_kind_t effect, int status, const
 {
     self->state = CADRE_SESSION_LEFT;
     self->status = status;
-    if (reason != self->reason) { /* it may be why it drained */
+    if (reason != self->reason) { /* `reason` may be self->reason, the one for draining */
         snprintf(self->reason, sizeof(self->reason), "%s", reason);
     }
-    self->effects = 0; /* nothing is said after that */
+    self->effects = 0; /* no message is sent after the end */
     emit(self, effect);
 }
 
@@ -320,7 +323,8 @@ cadre_session_drain(cadre_session_t *self, const char *reason)
     }
 }
 
-/* Ends the session as one that was refused. Sends no GOODBYE: this task has not joined. */
+/* Ends the session because the coordinator refuses this task, or this task cannot work in its job.
+ * Sends no GOODBYE: the task has not joined. */
 void
 cadre_session_refuse(cadre_session_t *self, int status, const char *text)
 {
@@ -357,7 +361,7 @@ on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_m
     bool is_other = message->welcome.index != self->options.task.index;
     if (self->state == CADRE_SESSION_MEMBER &&
         message->incarnation == self->coordinator.incarnation && is_other) {
-        cadre_session_doubt(self, now_ms); /* which of the two is it? */
+        cadre_session_doubt(self, now_ms); /* asks which of the two indexes counts */
         return CADRE_NEWS_NONE;
     }
 
@@ -387,8 +391,8 @@ on_refused(cadre_session_t *self, const cadre_refused_message_t *refused)
     }
 }
 
-/* Of another session: late, or this one is over and a WELCOME that came late has misled this task.
- */
+/* Takes a message of another session of a coordinator. It may just be late; or this task has joined
+ * the wrong session by a late WELCOME: so it asks. */
 static void
 on_stranger(cadre_session_t *self, uint64_t now_ms)
 {
@@ -421,7 +425,8 @@ cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uin
         return CADRE_NEWS_NONE;
     }
     if (message->type == CADRE_MESSAGE_STOP && (is_ours || self->state == CADRE_SESSION_HELLO)) {
-        cadre_session_leave(self, message->stop.reason); /* before WELCOME too: the job may end */
+        /* Even before WELCOME: the job may be ending. */
+        cadre_session_leave(self, message->stop.reason);
         return CADRE_NEWS_NONE;
     }
     if (!is_ours) {
@@ -434,7 +439,7 @@ cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uin
     return CADRE_NEWS_MESSAGE;
 }
 
-/* --- time --- */
+/* --- every turn --- */
 
 uint64_t
 cadre_session_wake(cadre_session_t *self, uint64_t now_ms)
@@ -453,7 +458,7 @@ cadre_session_rest(cadre_session_t *self, uint64_t due_ms)
     self->promised_ms = due_ms;
 }
 
-/* When a coordinator that stays away has been waited for long enough. */
+/* Returns when the task gives up a coordinator that it has lost; UINT64_MAX for never. */
 static uint64_t
 away_due_ms(const cadre_session_t *self)
 {
@@ -461,14 +466,16 @@ away_due_ms(const cadre_session_t *self)
     return waits ? UINT64_MAX : self->away_since_ms + self->options.away_ms;
 }
 
-/* The coordinator gives what this task has to others soon, or has. One that drains lets it. */
+/* Acts on lost contact: the coordinator gives this task's work to others soon, or has done so. A
+ * task that drains accepts that; another asks with HELLO whether it is still a member. */
 static void
 lose_touch(cadre_session_t *self, uint64_t now_ms)
 {
     if (self->state == CADRE_SESSION_DRAINING) {
         disown(self);
     } else {
-        self->mute_due_ms = now_ms + CADRE_MUTE_MS; /* it may be frozen, or another one is there */
+        /* Time for an answer: the coordinator may be frozen, or another one has taken its place. */
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         cadre_session_doubt(self, now_ms);
     }
 }
@@ -482,6 +489,7 @@ tick_hello(cadre_session_t *self, uint64_t now_ms)
     } else if (now_ms >= self->hello_due_ms) {
         say_hello(self, now_ms);
     }
+    /* May lie in the past after a REDIAL: then the owner calls again at once. */
     return cadre_min_u64(self->hello_due_ms, self->mute_due_ms);
 }
 

@@ -1,5 +1,5 @@
 /*
- * session - the member's half of membership: joining, being heard, leaving.
+ * session - a task's side of its membership in a job: joining, sending heartbeats, leaving.
  *
  * Owner:   the core of a worker or ps. Thread: its owner's.
  *
@@ -12,13 +12,13 @@
  * carries out: it adds to HELLO and HEARTBEAT what only its role knows. The rules are the same for
  * every role (docs/protocol.md#membership):
  *
- * 1. Nothing is said without a connection; each new one begins with HELLO.
- * 2. HELLOs and HEARTBEATs are numbered, and an answer counts from when its question was sent. A
- *    WELCOME that answers a HELLO of an earlier joining says nothing of now.
- * 3. A member asks with HELLO whenever it may be none any more: the coordinator does not know it,
- *    names another index, has not answered for CADRE_LEASE_TRUST_PERCENT of the lease, or another
- *    coordinator speaks. A task that drains does not ask: it is disowned, and ends without the
- *    coordinator.
+ * 1. No message is sent without a connection; each new connection begins with HELLO.
+ * 2. HELLOs and HEARTBEATs are numbered, and an answer counts as of the time at which its question
+ *    was sent. A WELCOME that answers a HELLO of an earlier joining is ignored.
+ * 3. A task asks with HELLO whenever it may be no member any more: the coordinator does not know
+ *    it, names another index, has not answered for CADRE_LEASE_TRUST_PERCENT of the lease, or
+ *    another coordinator speaks. A task that drains does not ask: it is disowned, and ends without
+ *    the coordinator.
  * 4. REFUSED answers HELLO: it ends a task that joins, and means nothing to a member. STOP ends
  *    both.
  */
@@ -31,25 +31,25 @@
 #include "common/wire/outbox.h"
 
 enum {
-    CADRE_HELLO_RETRY_MS = 1000, /* until WELCOME */
+    CADRE_HELLO_RETRY_MS = 1000, /* time between HELLOs until a WELCOME comes */
 };
 
 typedef struct cadre_session cadre_session_t;
 
 typedef struct {
-    cadre_task_t task; /* the index that it asks for, or CADRE_INDEX_ANY */
-    const char *build; /* `build` and `host` are borrowed for the life of the session */
+    cadre_task_t task; /* this task, with the index that it asks for, or CADRE_INDEX_ANY */
+    const char *build; /* name of this release; borrowed for the life of the session, like `host` */
     const char *host;
     uint32_t process;
-    uint64_t away_ms; /* leaves once a coordinator that it had joined is away for so long; 0:
-                         never */
+    /* The task leaves when a coordinator that it had joined is away for so long; 0: never. */
+    uint64_t away_ms;
 } cadre_session_options_t;
 
 typedef enum {
-    CADRE_SESSION_HELLO,    /* no WELCOME yet, or not any more */
-    CADRE_SESSION_MEMBER,   /* welcomed */
-    CADRE_SESSION_DRAINING, /* welcomed, and finishes what it has */
-    CADRE_SESSION_LEFT,     /* over */
+    CADRE_SESSION_HELLO,    /* not a member: no WELCOME yet, or membership was lost */
+    CADRE_SESSION_MEMBER,   /* a member */
+    CADRE_SESSION_DRAINING, /* a member that finishes its work and takes no new */
+    CADRE_SESSION_LEFT,     /* the session is over */
 } cadre_session_state_t;
 
 typedef enum {
@@ -79,14 +79,14 @@ typedef enum {
                              owner that cannot begin yet drops it, and is welcomed again */
     CADRE_NEWS_MESSAGE,   /* the message is the owner's to act on. The session has counted an ACK
                              already */
-    CADRE_NEWS_MALFORMED, /* no coordinator would say that */
+    CADRE_NEWS_MALFORMED, /* a message that a coordinator never sends */
 } cadre_session_news_t;
 
 /* What this task knows of its contact with the coordinator. */
 typedef struct {
     bool is_connected;
     bool is_member;
-    uint64_t lease_ms; /* 0: the coordinator has told none yet */
+    uint64_t lease_ms; /* 0: not known before the first WELCOME */
     uint64_t heard_ms; /* when the newest question that was answered was sent; 0: never */
 } cadre_session_contact_t;
 
@@ -97,7 +97,7 @@ void cadre_session_destroy(cadre_session_t **self_p);
 /* Takes out the next effect for the owner to carry out; false when there is none. */
 bool cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect);
 
-/* --- what is known --- */
+/* --- queries --- */
 
 cadre_session_state_t cadre_session_state(const cadre_session_t *self);
 bool cadre_session_is_connected(const cadre_session_t *self);
@@ -128,7 +128,7 @@ uint64_t cadre_session_rounds(const cadre_session_t *self);
 /* Returns the number of the last HELLO or HEARTBEAT that was sent. */
 uint64_t cadre_session_asked(const cadre_session_t *self);
 
-/* --- what is said --- */
+/* --- messages to the coordinator --- */
 
 /* Returns an empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_session_message(const cadre_session_t *self, cadre_message_type_t type);
@@ -140,10 +140,10 @@ void cadre_session_say(cadre_session_t *self, cadre_message_t *message);
 cadre_message_t cadre_session_hello(cadre_session_t *self, uint64_t now_ms);
 cadre_message_t cadre_session_heartbeat(cadre_session_t *self, uint64_t now_ms);
 
-/* Has the next tick ask for a HEARTBEAT, because the coordinator waits for what that tells. */
+/* Makes the next tick send a HEARTBEAT, because the coordinator waits for news that it carries. */
 void cadre_session_hurry(cadre_session_t *self, uint64_t now_ms);
 
-/* --- what happens --- */
+/* --- events --- */
 
 /* Notes that the control connection came up, again or for the first time. */
 void cadre_session_connected(cadre_session_t *self, uint64_t now_ms);
@@ -164,26 +164,28 @@ void cadre_session_doubt(cadre_session_t *self, uint64_t now_ms);
 
 /* --- leaving --- */
 
-/* Begins to drain: the owner finishes its work, the task stays heard and joins no other session,
- * until cadre_session_leave. A task that is no member leaves at once. The newest reason counts. */
+/* Begins to drain: until cadre_session_leave the owner finishes its work, and the task sends
+ * heartbeats but joins no other session. A task that is no member leaves at once. The newest reason
+ * counts. */
 void cadre_session_drain(cadre_session_t *self, const char *reason);
 
-/* Leaves, with GOODBYE where there is a connection; does nothing after LEFT. */
+/* Leaves, with GOODBYE if there is a connection; does nothing after LEFT. */
 void cadre_session_leave(cadre_session_t *self, const char *reason);
 
 /* Ends a session that never joined, as if the coordinator had answered HELLO with REFUSED: the
  * coordinator did, or this task cannot work in its job. Sends nothing. */
 void cadre_session_refuse(cadre_session_t *self, int status, const char *text);
 
-/* Waits for another session after LEFT, of whichever coordinator. */
+/* Begins to wait for another session after LEFT, of any coordinator. */
 void cadre_session_return(cadre_session_t *self, uint64_t now_ms);
 
-/* --- time --- */
+/* --- every turn --- */
 
 /* Begins a turn: returns how long this process itself stood still before it (own stall), 0 for less
- * than CADRE_OWN_STALL_MS. The shell keeps its promise of cadre_session_rest; a process that comes
- * later could hear nobody, so nobody was unresponsive meanwhile. Contact with the coordinator is
- * not excused: the coordinator may have counted this task's silence. */
+ * than CADRE_OWN_STALL_MS. A shell that calls later than it promised by cadre_session_rest has
+ * stood still: it could hear nobody meanwhile, so no peer counts as silent in that time. Only
+ * contact with the coordinator is not excused: the coordinator may have counted this task's
+ * silence. */
 uint64_t cadre_session_wake(cadre_session_t *self, uint64_t now_ms);
 
 /* Ends a turn: the shell promises to come again at `due_ms` at the latest. */
