@@ -29,14 +29,14 @@ typedef struct {
     size_t capacity;
 } items_t;
 
-enum { TRIES = 3 }; /* to read a directory that changes meanwhile */
+enum { TRIES = 3 }; /* how often a directory that changes while it is read is read again */
 
 struct cadre_allowed_keys {
     char *directory;
     items_t keys;
-    uint64_t fingerprint; /* of the directory when it was last read */
-    bool has_failed;      /* to read it: what there is to read is not known */
-    bool is_missing;      /* the directory was not there then */
+    uint64_t fingerprint; /* fingerprint of the directory when it was last read */
+    bool has_failed;      /* the last read failed, so the files' contents are not known */
+    bool is_missing;      /* the directory did not exist at the last read */
 };
 
 static void
@@ -57,7 +57,8 @@ close_directory(DIR **directory_p)
     }
 }
 
-/* CADRE_EIO: it may be there all the same. */
+/* Fails with the status of an errno. CADRE_EIO means that the file may exist and be good all the
+ * same. */
 static int
 fail_system(const char *path, int error)
 {
@@ -71,7 +72,8 @@ fail_system(const char *path, int error)
     return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
-/* The next name that does not begin with "."; NULL at the end, and then errno is 0 or says why. */
+/* Returns the next name that does not begin with "."; NULL at the end (errno is 0) or on failure
+ * (errno says why). */
 static const char *
 next_name(DIR *directory)
 {
@@ -83,7 +85,7 @@ next_name(DIR *directory)
     return entry ? entry->d_name : NULL;
 }
 
-/* What a hash of one file is made of, without padding. */
+/* The properties of a file that its fingerprint is a hash of; without padding. */
 typedef struct {
     uint64_t device, inode, size, mode, user;
     uint64_t modified_s, modified_ns, changed_s, changed_ns;
@@ -111,7 +113,8 @@ file_fingerprint(DIR *directory, const char *name)
     return XXH3_64bits_withSeed(&facts, sizeof(facts), XXH3_64bits(name, strlen(name)));
 }
 
-/* Of who may write to it: its times change with names that are skipped. */
+/* Returns the fingerprint of a folder's owner and mode. Not of its times, which change with names
+ * that are skipped. */
 static uint64_t
 folder_fingerprint(DIR *directory)
 {
@@ -123,8 +126,8 @@ folder_fingerprint(DIR *directory)
     return XXH3_64bits(&facts, sizeof(facts));
 }
 
-/* Of the directory, of the names and of what stat says of them, in any order; 0 for one that is not
- * there. */
+/* Returns the fingerprint of the directory, of the names in it and of their stat, whatever their
+ * order; 0 if there is no directory. */
 static uint64_t
 fingerprint(const char *path)
 {
@@ -137,7 +140,7 @@ fingerprint(const char *path)
     return sum;
 }
 
-/* Whether names in a folder are for root and this user to say. */
+/* Refuses a folder in which others than root and this user may add or replace names. */
 static int
 check_folder(const char *path, const struct stat *about)
 {
@@ -169,7 +172,8 @@ check_link(const char *path)
                             path, (unsigned)about.st_uid);
 }
 
-/* The folder itself, and the one that it is in: who may replace a name there replaces all keys. */
+/* Checks the folder and its parent folder: whoever may replace the folder's name in the parent
+ * replaces all keys. */
 static int
 check_folders(const char *path, DIR *directory)
 {
@@ -193,7 +197,8 @@ check_folders(const char *path, DIR *directory)
         return fail_system(path, errno);
     }
 
-    /* Who may add names allows keys: kubelet's folders are sticky, and root says who can. */
+    /* Whoever may add names to the folder allows keys. A sticky bit counts only for root's folders,
+     * as kubelet's are: in those root has decided who may. */
     about.st_mode &= about.st_uid == 0 ? ~(mode_t)0 : ~(mode_t)S_ISVTX;
     return check_folder(path, &about);
 }
@@ -229,6 +234,7 @@ items_read(items_t *self, const char *path, DIR *directory)
             return status;
         }
 
+        /* false: a public certificate, without a secret. */
         status = cadre_certificate_file_read(file, false, &certificate);
         if (status < 0) {
             return status;
@@ -240,7 +246,8 @@ items_read(items_t *self, const char *path, DIR *directory)
     return errno == 0 ? 0 : fail_system(path, errno);
 }
 
-/* Sorts, and refuses a key that is there twice: which role it has would be a matter of luck. */
+/* Sorts the keys, and refuses a key that is in two files: which of the two roles counts would be a
+ * matter of luck. */
 static int
 items_sort(items_t *self)
 {
@@ -281,7 +288,8 @@ read_directory(const char *path, DIR *directory, items_t *out)
     return 0;
 }
 
-/* Whether a key's own file still holds it. One that cannot be read just now may. */
+/* Returns whether a key's own file still holds it. A file that the system cannot read just now
+ * counts as holding it. */
 static bool
 is_held(const item_t *item)
 {
@@ -311,7 +319,8 @@ items_retain(const items_t *self, bool all, items_t *out)
     }
 }
 
-/* Which keys count by now, into an empty `out`, whatever the status is. */
+/* Reads the directory and fills the empty `out` with the keys that are allowed from now on,
+ * whatever status it returns: after a failure those of the old keys that stay. */
 static int
 look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
 {
@@ -374,7 +383,8 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
 
     for (int i = 0; i < TRIES && !is_settled; i++) {
         items_fini(&keys);
-        /* Before the files: what changes after the last try is found the next time. */
+        /* Taken before the files are read: a change during the last try is found by the next
+         * look. */
         self->fingerprint = fingerprint(self->directory);
         status = look(self, was_missing, &keys);
         is_settled = fingerprint(self->directory) == self->fingerprint;

@@ -10,7 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* What a file says, each field once. */
+/* The fields of a certificate; a file has each at most once. */
 typedef enum { FIELD_ROLE, FIELD_NAME, FIELD_PUBLIC_KEY, FIELD_SECRET_KEY, FIELDS } field_t;
 
 typedef enum { SECTION_OTHER, SECTION_METADATA, SECTION_CURVE } section_t;
@@ -30,16 +30,16 @@ typedef struct {
     cadre_certificate_t *certificate;
     section_t section;
     size_t line_number;
-    size_t seen[FIELDS]; /* the line; 0: none */
+    size_t seen[FIELDS]; /* the line in which each field stands; 0: not yet */
 } parser_t;
 
-/* A piece of the text that is read. */
+/* A piece of the text that is parsed; not NUL-terminated. */
 typedef struct {
     const char *bytes;
     size_t size;
 } span_t;
 
-/* A value as a string, which goes when its scope ends: it may be a secret. */
+/* A value as a string, which is wiped when its scope ends: it may be a secret. */
 typedef struct {
     char bytes[CADRE_CERTIFICATE_SIZE_MAX + 1];
 } value_t;
@@ -70,7 +70,7 @@ cadre_key_role_text(cadre_key_role_t role)
     return "";
 }
 
-/* Whether `text` is the 40 characters of a key in Z85. */
+/* Returns whether `text` is a key: 40 characters of Z85. */
 static bool
 is_key(const char *text)
 {
@@ -118,7 +118,7 @@ cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificat
     *out = (cadre_certificate_t){.role = role};
     snprintf(out->name, sizeof(out->name), "%s", name);
     int made = zmq_curve_keypair(out->public_key, out->secret_key);
-    cadre_assert(made == 0); /* it fails without CURVE only */
+    cadre_assert(made == 0); /* it fails only without CURVE, which was checked */
     return 0;
 }
 
@@ -152,7 +152,7 @@ cadre_certificate_text(const cadre_certificate_t *self, bool secret, char *text)
     return text;
 }
 
-/* Whether `span` is `text`. */
+/* Returns whether the span holds exactly `text`. */
 static bool
 span_is(span_t span, const char *text)
 {
@@ -175,7 +175,7 @@ count_spaces(span_t span)
     return count;
 }
 
-/* Takes the name that `line` begins with off it. */
+/* Takes the name at the beginning of `line` off it, and returns the name. */
 static span_t
 take_name(span_t *line)
 {
@@ -195,7 +195,8 @@ take_name(span_t *line)
     return name;
 }
 
-/* Takes the value after "=" off `line`: between quotes of a kind, or bare up to a comment. */
+/* Takes the value after "=" off `line`: between two quotes of one kind, or without quotes up to a
+ * comment. */
 static int
 take_value(parser_t *self, span_t *line, span_t *out)
 {
@@ -274,7 +275,7 @@ set_field(parser_t *self, field_t field, span_t value)
 
     self->seen[field] = self->line_number;
     cadre_auto(value_wipe) value_t text = {{0}};
-    memcpy(text.bytes, value.bytes, value.size); /* smaller than the whole text */
+    memcpy(text.bytes, value.bytes, value.size); /* fits: a value is shorter than the whole text */
     switch (field) {
     case FIELD_ROLE:
         return set_role(self, text.bytes);
@@ -300,7 +301,7 @@ section_of(span_t name)
     return span_is(name, "curve") ? SECTION_CURVE : SECTION_OTHER;
 }
 
-/* Takes in one name at `level`, with or without a value. */
+/* Takes one name at an indentation of `level`, with or without a value: a section or a field. */
 static int
 take_item(parser_t *self, size_t level, span_t name, const span_t *value)
 {
@@ -327,6 +328,7 @@ take_item(parser_t *self, size_t level, span_t name, const span_t *value)
                : 0;
 }
 
+/* Parses one line: a section, a field, a comment or nothing. */
 static int
 parse_line(parser_t *self, span_t line)
 {
@@ -385,7 +387,7 @@ parse_lines(parser_t *self, span_t text)
     return status;
 }
 
-/* What no single line shows: fields that are missing, keys that do not belong together. */
+/* Checks what no single line shows: no field is missing, and the two keys are a pair. */
 static int
 check_whole(const parser_t *self)
 {

@@ -1,5 +1,6 @@
 /*
- * certificate - one CURVE key, whose it is and in which role: made, written as text, read back.
+ * certificate - one CURVE key with the name and role of its owner: made, written as text, read
+ * back.
  *
  * Owner:   whoever made or read it; cadre_certificate_fini wipes the secret from memory.
  * Thread:  any; the functions keep no state.
@@ -16,7 +17,7 @@
  * zcert itself is not used: its writer changes the umask of the process, and its reader checks
  * neither keys nor permissions. Sections and metadata of other names are skipped, because tools
  * write more than we read; a key that `curve` does not have is refused, because it is a typing
- * error. What is read is bounded by CADRE_CERTIFICATE_SIZE_MAX.
+ * error. A text is at most CADRE_CERTIFICATE_SIZE_MAX bytes.
  */
 #ifndef CADRE_COMMON_KEYS_CERTIFICATE_H
 #define CADRE_COMMON_KEYS_CERTIFICATE_H
@@ -31,7 +32,7 @@ enum {
     CADRE_KEY_TEXT_SIZE = CADRE_KEY_TEXT_LENGTH + 1,
 };
 
-/* Which tasks have a key of that role. A client looks at a job and works for none. */
+/* The role of the tasks that have the key. A client only looks at a job's status. */
 typedef enum {
     CADRE_KEY_COORDINATOR = 0,
     CADRE_KEY_PS = 1,
@@ -47,26 +48,26 @@ typedef struct {
     char secret_key[CADRE_KEY_TEXT_SIZE]; /* "" in a public certificate */
 } cadre_certificate_t;
 
-/* "coordinator", "ps", "worker", "client". */
+/* Returns "coordinator", "ps", "worker" or "client". */
 const char *cadre_key_role_text(cadre_key_role_t role);
 
-/* A new pair of keys. `name` is what the struct says of names. CADRE_EINVALID when it is not;
- * CADRE_ECONFIG when this machine's libzmq was built without CURVE. */
+/* Makes a new pair of keys. CADRE_EINVALID when `name` is not as the struct says; CADRE_ECONFIG
+ * when this machine's libzmq was built without CURVE. */
 int cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificate_t *out);
 
-/* Wipes the secret. Zeroed memory is an empty certificate. */
+/* Wipes the secret from memory; frees nothing. Zeroed memory is an empty certificate. */
 void cadre_certificate_fini(cadre_certificate_t *self);
 
-/* The certificate as the text of a file into `text` of CADRE_CERTIFICATE_SIZE_MAX bytes, with its
- * secret when `secret` (it has one then); returns `text`. The caller wipes it where it has one. */
+/* Writes the certificate as the text of a file into `text` of CADRE_CERTIFICATE_SIZE_MAX bytes,
+ * with its secret if `secret` (it must have one then); returns `text`. The caller wipes a text with
+ * a secret. */
 const char *cadre_certificate_text(const cadre_certificate_t *self, bool secret, char *text);
 
-/* Reads such a text of unknown origin, without NUL at the end.
+/* Parses such a text, of unknown origin and without a NUL at the end.
  *
- * CADRE_EDATA  not ZPL, a value missing, twice or wrong, keys that do not belong together: the
- *              error text begins with the line, "line 4: ...", where one is at fault. It has
- *              nothing of a key.
- * CADRE_ECONFIG  no CURVE, as above. */
+ * CADRE_EDATA not ZPL, a value missing, twice or wrong, keys that do not belong together: the error
+ * text begins with the line, "line 4: ...", where one is at fault. It has nothing of a key.
+ * CADRE_ECONFIG libzmq has no CURVE, as above. */
 int cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_t *out);
 
 #endif

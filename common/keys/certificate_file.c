@@ -48,7 +48,7 @@ fail_system(const char *path, int error)
     return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
-/* What the open file is, and whose: the rules of the header. */
+/* Checks that the open file is a regular one of this user or root, by the rules of the header. */
 static int
 check_owner(const char *path, const struct stat *about)
 {
@@ -66,7 +66,7 @@ check_owner(const char *path, const struct stat *about)
     return 0;
 }
 
-/* Who may open it: the rules of the header. */
+/* Checks who may read and write the open file, by the rules of the header. */
 static int
 check_mode(const char *path, const struct stat *about, bool secret)
 {
@@ -111,7 +111,7 @@ read_bytes(const char *path, int fd, secret_text_t *text, size_t *size_bytes)
 static int
 open_owned(const char *path, int *fd, struct stat *about)
 {
-    /* O_NONBLOCK: a pipe under this name must not hold us up before fstat finds it out. */
+    /* O_NONBLOCK: opening a pipe under this name must not block; fstat then shows what it is. */
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (*fd < 0 || fstat(*fd, about) < 0) {
         return fail_system(path, errno);
@@ -182,7 +182,8 @@ write_bytes(const char *path, int fd, const char *text)
     return fsync(fd) == 0 ? 0 : fail_system(path, errno);
 }
 
-/* The folder of `path`, so that the name is on the disk too. Some file systems cannot. */
+/* Syncs the folder of `path`, so that the file's name is on disk, too; skipped on file systems that
+ * cannot sync folders. */
 static int
 sync_folder(const char *path)
 {
@@ -205,7 +206,7 @@ cadre_certificate_file_write(const cadre_certificate_t *self, const char *path, 
     int status = write_bytes(path, fd, text.bytes);
     status = status < 0 ? status : sync_folder(path);
     if (status < 0) {
-        unlink(path); /* a key that may not be there after a crash is none */
+        unlink(path); /* a key that may be lost in a crash must not be used */
     }
 
     return status;

@@ -1,16 +1,16 @@
 /*
- * certificate_file - a certificate in a file, and who may open that.
+ * certificate_file - reads and writes certificate files, and checks who may read and change them.
  *
  * Thread:  any; the functions keep no state.
  *
  * Whoever can change a public certificate decides who takes part, and whoever can read a secret one
- * takes part as its owner. So every file is a regular one of this user or root. Others cannot write
- * to it, and cannot read it where it has a secret.
+ * takes part as its owner. So a file is accepted only if it is a regular one of this user or root,
+ * nobody else can write to it, and nobody else can read it if it has a secret.
  *
  * Symbolic links are followed, and a group may read a secret that root owns: Kubernetes mounts a
- * Secret as links to files of root that the fsGroup of a pod may read (mode 0440). Who runs the
- * cluster has chosen that group. A file of one's own is mostly open to a group by oversight, so it
- * is refused, as ssh refuses it.
+ * Secret as links to files of root that the fsGroup of a pod may read (mode 0440). The
+ * administrator has chosen that group. A file of the user's own that a group can read is mostly an
+ * oversight, so it is refused, as ssh does.
  */
 #ifndef CADRE_COMMON_KEYS_CERTIFICATE_FILE_H
 #define CADRE_COMMON_KEYS_CERTIFICATE_FILE_H
@@ -19,12 +19,12 @@
 
 #include "common/keys/certificate.h"
 
-/* Reads the file at `path`: one's own, which must have a secret, or another's public one, which
- * must have none. Every error text begins with the path.
+/* Reads the file at `path`: the process's own, which must have a secret (`secret`), or another's
+ * public one, which must have none. Every error text begins with the path.
  *
- * CADRE_ENOTFOUND  there is none, or the path leads nowhere.
- * CADRE_EREFUSED   it is not a regular file, or whose it is or who may open it is wrong: the text
- *                  ends with what mends it, such as `chmod 600 FILE`.
+ * CADRE_ENOTFOUND there is no such file, or the path leads nowhere. CADRE_EREFUSED it is not a
+ * regular file, or whose it is or who may open it is wrong: the text
+ *                  ends with the remedy, such as `chmod 600 FILE`.
  * CADRE_EDATA, CADRE_ECONFIG  as cadre_certificate_parse; too long; with or without a secret.
  * CADRE_EIO        the system's reason, such as no descriptor left: the file may be a good one. */
 int cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *out);

@@ -22,8 +22,9 @@ struct cadre_keyring {
     cadre_certificate_t own;
     atomic_uint_fast64_t withdrawals;
     atomic_bool unreadable;
-    cadre_allowed_keys_t *allowed; /* under the lock, and so is all that follows */
-    int64_t unreadable_log_ms;     /* when the log may tell again that it cannot be read */
+    cadre_allowed_keys_t *allowed; /* under the lock, like all fields that follow */
+    /* When the log may say again that the allowed keys cannot be read. */
+    int64_t unreadable_log_ms;
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
     size_t port_count;
 };
@@ -61,7 +62,8 @@ read_own(cadre_keyring_t *self, cadre_key_role_t role)
     return 0;
 }
 
-/* Under the lock, or before there is anybody else. */
+/* Finds the only allowed key of a role. Called under the lock, or before other threads know the
+ * keyring. */
 static int
 find_server(const cadre_keyring_t *self, cadre_key_role_t role, char *public_key)
 {
@@ -80,7 +82,8 @@ find_server(const cadre_keyring_t *self, cadre_key_role_t role, char *public_key
                                    self->directory, count, cadre_key_role_text(role));
 }
 
-/* Whether it has the keys of all whom a task of that role connects to. */
+/* Checks that there is exactly one allowed key of each role that a task of this role connects
+ * to. */
 static int
 check_servers(const cadre_keyring_t *self, cadre_key_role_t role)
 {
@@ -170,7 +173,7 @@ cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *public_
 }
 
 typedef struct {
-    cadre_certificate_t *items; /* in the order of their public keys */
+    cadre_certificate_t *items; /* ordered by public key */
     size_t count;
 } keys_t;
 
@@ -180,7 +183,7 @@ keys_fini(keys_t *self)
     free(self->items);
 }
 
-/* The allowed keys as they are, for comparing. */
+/* Returns a copy of the allowed keys, to compare with them after a reload. */
 static keys_t
 copy_allowed(const cadre_keyring_t *self)
 {
@@ -202,8 +205,8 @@ tell(const cadre_certificate_t *key, bool allowed, cadre_audit_t audit, void *co
     audit(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_revoked", pairs);
 }
 
-/* Tells what is in `left` and not in `right`; how many. A key whose role has changed is another
- * one. */
+/* Logs the keys that are in `left` and not in `right`; returns how many. A key whose role has
+ * changed counts as another key. */
 static size_t
 tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_audit_t audit,
                 void *context)
@@ -226,7 +229,7 @@ tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_aud
     return count;
 }
 
-/* What came of reading the directory again. */
+/* Notes and logs whether the directory could be read again. */
 static void
 note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t audit, void *context)
 {

@@ -1,8 +1,8 @@
 /*
- * keyring - the keys of one process: its own pair, and which others may take part.
+ * keyring - the keys of one process: its own pair, and the public keys of all that may take part.
  *
  * Owner:   the context that it is given to (cadre_context_guard), which closes it.
- * Thread:  any; a lock. The ZAP handler asks it on its own thread, sockets on theirs.
+ * Thread:  any; it has a lock. The ZAP handler uses it on its own thread, sockets on theirs.
  *
  * A directory as `cadre keygen` makes it: ROLE.key, the pair of this process, and allowed/, the
  * public keys of all who may take part (docs/keys.md).
@@ -17,10 +17,10 @@
 #include "common/keys/certificate.h"
 
 enum {
-    CADRE_KEYRING_PORTS_MAX = 8,          /* ports that one context binds */
-    CADRE_KEYS_LOOK_MS = 1000,            /* between two looks at the allowed keys */
-    CADRE_KEYS_UNREADABLE_LOG_MS = 30000, /* the log says no more often that the allowed keys are
-                                             unreadable */
+    CADRE_KEYRING_PORTS_MAX = 8, /* ports that one context binds */
+    CADRE_KEYS_LOOK_MS = 1000,   /* between two looks at the allowed keys */
+    /* Shortest time between two log lines that the allowed keys are unreadable. */
+    CADRE_KEYS_UNREADABLE_LOG_MS = 30000,
 };
 
 typedef struct cadre_keyring cadre_keyring_t;
@@ -42,7 +42,7 @@ const cadre_certificate_t *cadre_keyring_own(const cadre_keyring_t *self);
 bool cadre_keyring_find(cadre_keyring_t *self, const char *public_key, cadre_certificate_t *out);
 
 /* Writes the only allowed key of a role into `public_key` of CADRE_KEY_TEXT_SIZE bytes.
- * CADRE_ECONFIG when by now there is none, or are several. */
+ * CADRE_ECONFIG when there is none now, or several. */
 int cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *public_key);
 
 /* Takes a line for the log about a key that may or may not connect. */
