@@ -9,7 +9,8 @@
 #include "common/base/memory.h"
 #include "common/checkpoint/disk.h"
 
-/* The format of mdb.c: byte offsets in a page, a meta page, a description of a tree and a node. */
+/* LMDB's format (mdb.c): byte offsets in a page, in a meta page, in the description of a tree, and
+ * in a node. */
 enum {
     AT_PAGE_NUMBER = 0,
     AT_FLAGS = 10,
@@ -40,17 +41,18 @@ enum {
     PAGE_SIZE_MIN = 4096,
     PAGE_SIZE_MAX = 32768,
     DEPTH_MAX = 32, /* CURSOR_STACK */
-    FIRST_PAGE = 2, /* after the meta pages */
+    FIRST_PAGE = 2, /* the first page after the two meta pages */
     VERSION = 1,
 
     PAGE_BRANCH = 0x01,
     PAGE_LEAF = 0x02,
     PAGE_OVERFLOW = 0x04,
     PAGE_META = 0x08,
-    PAGE_KINDS = 0x6f, /* with those of duplicates, which are not ours */
+    /* All kinds of pages, with those for duplicate keys, which our files do not have. */
+    PAGE_KINDS = 0x6f,
 
     FILE_NOSUBDIR = 0x4000,
-    FILE_INTEGER_KEYS = 0x08, /* of the tree of free pages */
+    FILE_INTEGER_KEYS = 0x08, /* flag of the tree of free pages */
 
     NODE_BIG = 0x01, /* the value is in overflow pages */
 };
@@ -63,9 +65,9 @@ typedef struct {
     const char *path;
     uint64_t size_bytes;
     uint64_t page_size;
-    uint64_t page_count; /* in the file and in the tree's transaction */
-    unsigned depth;      /* of every leaf */
-    uint8_t *seen;       /* bit by page */
+    uint64_t page_count; /* pages that lie in the file and belong to the tree's transaction */
+    unsigned depth;      /* depth at which every leaf must lie */
+    uint8_t *seen;       /* one bit for each page: it was reached */
 } check_t;
 
 static uint64_t
@@ -98,8 +100,8 @@ read_bytes(const check_t *self, uint64_t page, uint64_t offset, uint8_t *bytes, 
 
 /* --- meta pages --- */
 
-/* Where LMDB looks for it: the second one lies a page after the first, by the page size of the
- * newer. */
+/* Reads meta page 0 or 1 where LMDB looks for it: the second lies one page after the first, by the
+ * page size in the newer one. */
 static int
 read_meta(const check_t *self, unsigned index, uint8_t *meta)
 {
@@ -120,7 +122,8 @@ page_size_valid(uint64_t size)
     return size >= PAGE_SIZE_MIN && size <= PAGE_SIZE_MAX && (size & (size - 1)) == 0;
 }
 
-/* Reads the meta page of the newest transaction, as LMDB picks it, once both can be trusted. */
+/* Reads both meta pages, checks them, and gives that of the newest transaction, as LMDB picks
+ * it. */
 static int
 read_newest(check_t *self, uint8_t *newest)
 {
@@ -166,7 +169,7 @@ check_meta(check_t *self, uint64_t *root)
 
     uint64_t last = number(meta + AT_LAST_PAGE, 8);
     uint64_t in_file = self->size_bytes / self->page_size;
-    /* Pages that a transaction took and gave back again may be missing at the end of a file. */
+    /* The file may end earlier: pages that a transaction took and gave back need not be in it. */
     self->page_count = last < in_file ? last + 1 : in_file;
     self->depth = (unsigned)number(meta + AT_MAIN_TREE + AT_TREE_DEPTH, 2);
     *root = number(meta + AT_MAIN_TREE + AT_TREE_ROOT, 8);
@@ -179,7 +182,7 @@ check_meta(check_t *self, uint64_t *root)
 
 /* --- the tree --- */
 
-/* Marks a run of pages as reached; each is in the file, and reached for the first time. */
+/* Marks a run of pages as reached; refuses pages outside the file, or reached before. */
 static int
 take(check_t *self, uint64_t first, uint64_t count)
 {
@@ -198,7 +201,7 @@ take(check_t *self, uint64_t first, uint64_t count)
     return 0;
 }
 
-/* The run of pages at `first` that holds a value of `size_bytes` bytes. */
+/* Checks the run of overflow pages at `first` that holds a value of `size_bytes` bytes. */
 static int
 check_overflow(check_t *self, uint64_t first, uint64_t size_bytes)
 {
@@ -224,7 +227,8 @@ check_overflow(check_t *self, uint64_t first, uint64_t size_bytes)
 
 static int check_page(check_t *self, uint64_t page, unsigned level);
 
-/* Node `at` of a page: a child's number, or a key with its value. */
+/* Checks the node at offset `at` of a page: in a branch page the number of a child, in a leaf a key
+ * with its value. */
 static int
 check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsigned level)
 {
@@ -235,7 +239,7 @@ check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsign
     if (key_size > room) {
         return refuse(self, page, "has a key that leaves it");
     }
-    if (level < self->depth) { /* the flags are the child's upper digits */
+    if (level < self->depth) { /* a branch node's flags hold the upper bits of the child's number */
         return check_page(self, number(node, 4) | flags << 32, level + 1);
     }
 
@@ -273,7 +277,7 @@ check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
     return 0;
 }
 
-/* A page and what lies below it; no deeper than `depth`. */
+/* Checks a page and the pages below it; leaves must lie at `depth`. */
 static int
 check_page(check_t *self, uint64_t page, unsigned level)
 {

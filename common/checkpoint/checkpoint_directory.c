@@ -38,7 +38,7 @@ cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
     return text;
 }
 
-/* Names are ours when printing the numbers in them gives the same name again. */
+/* A name is ours if printing the number in it gives the same name again. */
 bool
 cadre_checkpoint_name_parse(const char *name, uint64_t *id)
 {
@@ -134,11 +134,12 @@ free_names(char ***names_p)
     *names_p = NULL;
 }
 
-/* The names in an open directory but "." and "..", ended by NULL. */
+/* Gives the names in an open directory except "." and "..", ended by NULL. */
 static int
 read_names(int fd, const char *path, char ***out)
 {
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    /* Another descriptor, as closedir closes it. */
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = again >= 0 ? fdopendir(again) : NULL;
     if (!stream) {
         int error = errno;
@@ -178,7 +179,8 @@ read_names(int fd, const char *path, char ***out)
     return 0;
 }
 
-/* Whether everything in a subdirectory is a file of ours. */
+/* Checks that a subdirectory holds only files that belong to a checkpoint; CADRE_EREFUSED
+ * otherwise. */
 static int
 check_ours(int fd, const char *path, char **names)
 {
@@ -230,7 +232,7 @@ cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char
     return 0;
 }
 
-/* The sizes of the files against the manifest. */
+/* Compares the sizes of the shards' files with the manifest. */
 static int
 check_sizes(int fd, const char *path, const cadre_manifest_t *manifest)
 {
@@ -257,7 +259,7 @@ check_id(const char *path, uint64_t id, const cadre_manifest_t *manifest)
                                            (unsigned long long)manifest->id);
 }
 
-/* Fills an entry from the checkpoint's manifest; the status says what is wrong with it. */
+/* Fills an entry from the checkpoint's manifest; fails if the checkpoint is not valid. */
 static int
 look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entry)
 {
@@ -427,9 +429,9 @@ cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                        : cadre_fail(CADRE_ENOTFOUND, "%s holds no valid checkpoint", self->path);
 }
 
-/* Makes an empty temporary directory, for a checkpoint to be renamed over: a rename that replaces
- * nothing (RENAME_NOREPLACE) is EINVAL on NFS and others, and a plain one could replace what
- * somebody else has just made. */
+/* Makes an empty temporary directory, which a checkpoint is renamed over. A rename that refuses to
+ * replace anything (RENAME_NOREPLACE) is EINVAL on NFS and other file systems, and a plain rename
+ * could replace a directory that another process has just made. */
 static int
 make_room(const cadre_checkpoint_directory_t *self, uint64_t id, char *temporary)
 {
@@ -446,7 +448,7 @@ make_room(const cadre_checkpoint_directory_t *self, uint64_t id, char *temporary
     return cadre_fail(CADRE_EEXISTS, "%s/%s: too many temporaries", self->path, temporary);
 }
 
-/* One rename takes the checkpoint away as a whole; removing its files may then take its time. */
+/* Deletes a checkpoint: one rename takes it away as a whole, then its files are removed. */
 static int
 retire(cadre_checkpoint_directory_t *self, uint64_t id)
 {
@@ -486,9 +488,9 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Retires what is older than `oldest` and than the newest `keep` valid entries, and not the best of
- * all. Goes on after one
- * that cannot be removed and answers the first failure. */
+/* Retires the entries that are older than `oldest` and older than the newest `keep` valid
+ * ones, but not the best one.
+ * Goes on after an entry that cannot be removed, and returns the first failure. */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
              size_t count, size_t keep, uint64_t oldest, size_t *removed)
@@ -499,7 +501,7 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
 
     for (size_t i = 0; i < count; i++) {
         if (kept < keep) {
-            /* A damaged one takes no valid one's place. */
+            /* A damaged checkpoint does not count among those that are kept. */
             kept += entries[i].valid ? 1 : 0;
             continue;
         }
@@ -538,7 +540,7 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     }
 
     size_t removed_count = 0;
-    /* What is kept has names on disk before what they replace goes. */
+    /* The names of the checkpoints that are kept must be on disk before older ones are deleted. */
     status = count > keep ? cadre_disk_sync_directory(self->fd, self->path) : 0;
     if (status == 0) {
         status = retire_older(self, entries, count, keep, oldest, &removed_count);

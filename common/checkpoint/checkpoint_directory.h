@@ -1,7 +1,7 @@
 /*
  * checkpoint_directory - the checkpoints of one job: DIR/ckpt-<id>/{manifest.json,shard-<k>.mdb}.
  *
- * Owner:   the coordinator; `cadre checkpoint` for looking.
+ * Owner:   the coordinator; `cadre checkpoint`, which only reads.
  * Thread:  one thread at a time; one writing process per directory at a time.
  *
  * A checkpoint is built in DIR/.tmp-ckpt-<id>-<n>/ by a draft (checkpoint_draft.h). The one rename
@@ -24,10 +24,10 @@
 
 enum {
     CADRE_CHECKPOINT_ENTRIES_MAX =
-        65536, /* checkpoints in one directory; a listing beyond is refused */
+        65536, /* most checkpoints in one directory; with more, a listing fails */
     CADRE_CHECKPOINT_TEMPORARY_SIZE = 64, /* bytes for ".tmp-ckpt-<id>-<n>" */
     CADRE_CHECKPOINT_TEMPORARIES_MAX =
-        1000, /* of one id; then CADRE_EEXISTS: clean was never called */
+        1000, /* most temporaries of one id; with more, CADRE_EEXISTS: clean was never called */
 };
 
 typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
@@ -35,22 +35,25 @@ typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
 /* One checkpoint in a listing. */
 typedef struct {
     uint64_t id;
-    bool valid; /* the manifest is sound and every file is there with its size; files not hashed */
-    char *reason; /* why not valid, else NULL */
-    uint64_t cut; /* this and the rest only when valid */
+    /* The manifest is sound and every file exists with its size; files are not hashed. */
+    bool valid;
+    char *reason; /* why it is not valid; NULL if it is */
+    uint64_t cut; /* this field and those below are set only when valid */
     char *created;
     size_t shard_count;
     uint64_t size_bytes;
     bool is_best; /* marked as the best; also one that is not valid */
 } cadre_checkpoint_entry_t;
 
-/* Opens DIR, creating it (not its parents) when `create`. CADRE_ENOTFOUND, CADRE_EIO. */
+/* Opens DIR; creates it (not its parents) if `create`. CADRE_ENOTFOUND when it does not exist,
+ * CADRE_EIO. */
 int cadre_checkpoint_directory_open(const char *path, bool create,
                                     cadre_checkpoint_directory_t **out);
 void cadre_checkpoint_directory_destroy(cadre_checkpoint_directory_t **self_p);
 
-/* Every ckpt-<id> in DIR, damaged ones included, newest first. Free with
- * cadre_checkpoint_entries_free. CADRE_EIO, CADRE_ETOOLARGE. */
+/* Lists every ckpt-<id> in DIR, damaged ones included, newest first. Freed with
+ * cadre_checkpoint_entries_free. CADRE_EIO, CADRE_ETOOLARGE for more than
+ * CADRE_CHECKPOINT_ENTRIES_MAX. */
 int cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
                                     cadre_checkpoint_entry_t **entries, size_t *count);
 void cadre_checkpoint_entries_free(cadre_checkpoint_entry_t **entries_p, size_t count);
@@ -60,20 +63,20 @@ void cadre_checkpoint_entries_free(cadre_checkpoint_entry_t **entries_p, size_t 
  * CADRE_ECORRUPT or CADRE_EMALFORMED with what is wrong and where. */
 int cadre_checkpoint_directory_verify(cadre_checkpoint_directory_t *self, uint64_t id);
 
-/* The newest checkpoint whose manifest, sizes and file hashes verify. `damaged` (may be NULL) is
- * called for each newer one that does not: the caller raises the alarm. CADRE_ENOTFOUND when there
- * is none. */
+/* Gives the id of the newest checkpoint whose manifest, sizes and file hashes verify. `damaged`
+ * (may be NULL) is called for each newer one that does not verify, so that the caller can report
+ * it. CADRE_ENOTFOUND when there is none. */
 int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                       void (*damaged)(void *context, uint64_t id,
                                                       const char *reason),
                                       void *context, uint64_t *id);
 
-/* Keeps the newest `keep` (at least 1) valid checkpoints, the one that is marked as the best, and
- * `oldest` with all that are newer (UINT64_MAX: none for that reason), and removes every other one,
- * damaged or not. Valid is one
- * whose manifest verifies and whose files have their sizes: what is in them was read again and
- * hashed by the ps that wrote them, before the commit. Damaged ones newer than the oldest kept stay
- * for somebody to look at. `removed` may be NULL. CADRE_EIO, CADRE_EREFUSED. */
+/* Keeps the newest `keep` (at least 1) valid checkpoints, the one that is marked as
+ * the best, and all with ids from `oldest` on (UINT64_MAX: none for that reason), and removes every other one, damaged or not. A checkpoint is
+ * valid if its manifest verifies and its files have their sizes: their contents were read again and
+ * hashed by the ps that wrote them, before the commit. Damaged ones newer than the oldest that is
+ * kept stay, for somebody to look at. `removed` may be NULL. CADRE_EIO; CADRE_EREFUSED for a
+ * directory with other files. */
 int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
                                       uint64_t oldest, size_t *removed);
 
@@ -90,7 +93,7 @@ int cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uin
  * more; CADRE_ECORRUPT when the mark names no checkpoint; CADRE_EIO. */
 int cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id);
 
-/* "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
+/* Writes "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_name(uint64_t id, char *text);
 
 /* The id in such a name; false for any other text. */
@@ -98,11 +101,13 @@ bool cadre_checkpoint_name_parse(const char *name, uint64_t *id);
 
 /* ---- for drafts ---- */
 
-/* DIR as it was given, for messages, and its descriptor; valid while the directory is open. */
+/* Return DIR as it was given, for error texts; its descriptor. Valid while the directory is
+ * open. */
 const char *cadre_checkpoint_directory_path(const cadre_checkpoint_directory_t *self);
 int cadre_checkpoint_directory_fd(const cadre_checkpoint_directory_t *self);
 
-/* ".tmp-ckpt-<id>-<n>" into `text` of CADRE_CHECKPOINT_TEMPORARY_SIZE bytes; returns `text`. */
+/* Writes ".tmp-ckpt-<id>-<n>" into `text` of CADRE_CHECKPOINT_TEMPORARY_SIZE bytes; returns
+ * `text`. */
 const char *cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text);
 
 /* Opens a subdirectory of DIR, not through a symbolic link. CADRE_ENOTFOUND, CADRE_EIO (also for
@@ -110,8 +115,8 @@ const char *cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
 int cadre_checkpoint_directory_enter(const cadre_checkpoint_directory_t *self, const char *name,
                                      int *out);
 
-/* Removes a subdirectory and the files in it when all of them are ours; otherwise removes nothing.
- * CADRE_EREFUSED, CADRE_EIO. */
+/* Removes a subdirectory and its files if all of them belong to a checkpoint; otherwise removes
+ * nothing and fails with CADRE_EREFUSED. CADRE_EIO. */
 int cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char *name);
 
 #endif

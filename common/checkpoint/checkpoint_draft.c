@@ -16,7 +16,8 @@
 struct cadre_checkpoint_draft {
     cadre_checkpoint_directory_t *directory; /* borrowed */
     uint64_t id;
-    char name[CADRE_CHECKPOINT_TEMPORARY_SIZE]; /* "" once it is in place */
+    /* Name of the temporary directory; "" once it is renamed into place. */
+    char name[CADRE_CHECKPOINT_TEMPORARY_SIZE];
     char *path;
 };
 
@@ -35,15 +36,16 @@ refuse_existing(const cadre_checkpoint_directory_t *directory, uint64_t id)
                                              cadre_checkpoint_directory_path(directory), name);
 }
 
-/* Makes a temporary directory of a name that was never used: a ps of a coordinator before this one
- * may still be writing into, and removing from, its draft of the same checkpoint. */
+/* Makes a temporary directory with a random name that was never used: a ps of an earlier
+ * coordinator may still be writing into, and removing files from, its draft of the same
+ * checkpoint. */
 static int
 make_temporary(cadre_checkpoint_draft_t *self)
 {
     for (unsigned i = 0; i < CADRE_CHECKPOINT_TEMPORARIES_MAX; i++) {
         uint32_t n = i;
         if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != (ssize_t)sizeof(n)) {
-            n = i; /* so early after the machine's start there is no such ps */
+            n = i; /* no random numbers: so early after the machine's start there is no such ps */
         }
         cadre_checkpoint_temporary_name(self->id, n, self->name);
         if (mkdirat(cadre_checkpoint_directory_fd(self->directory), self->name, 0777) == 0) {
@@ -101,7 +103,8 @@ cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
 
     *self_p = NULL;
     if (self->name[0]) {
-        /* What cannot be removed now, clean removes later; the caller's own error text stays. */
+        /* Files that cannot be removed now are removed by clean later. The caller's own error text
+         * stays. */
         cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
         cadre_checkpoint_directory_remove(self->directory, self->name);
         cadre_fail(CADRE_ECANCELLED, "%s", text);
@@ -111,7 +114,7 @@ cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
     free(self);
 }
 
-/* One file of a shard: there, of the size it was reported with, and on disk. */
+/* Checks that the file of a shard exists with the reported size, and syncs it. */
 static int
 check_file(const cadre_checkpoint_draft_t *self, int fd, const cadre_manifest_shard_t *shard)
 {
@@ -156,7 +159,7 @@ check_manifest(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *man
     return 0;
 }
 
-/* Everything but the rename. */
+/* Does all of a commit except the rename: checks, writes the manifest, syncs. */
 static int
 finish(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
 {
@@ -199,7 +202,8 @@ cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_man
     }
 
     status = cadre_disk_sync_directory(fd, cadre_checkpoint_directory_path(self->directory));
-    /* A name that may not be on disk must not count among those that are kept. */
+    /* If the last sync failed, the rename is taken back: a checkpoint whose name may not be on disk
+     * must not count. */
     if (status == 0 || renameat(fd, name, fd, self->name) != 0) {
         self->name[0] = '\0';
     }

@@ -1,8 +1,8 @@
 /*
  * checkpoint_draft - a checkpoint that is being built, in a temporary directory until its commit.
  *
- * Owner:   the coordinator, of one checkpoint at a time.
- * Thread:  as checkpoint_directory.h, which says what the commit is.
+ * Owner:   the coordinator, which has one draft at a time.
+ * Thread:  as for checkpoint_directory.h, which describes the commit.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_CHECKPOINT_DRAFT_H
 #define CADRE_COMMON_CHECKPOINT_CHECKPOINT_DRAFT_H
@@ -16,8 +16,8 @@ typedef struct cadre_checkpoint_draft cadre_checkpoint_draft_t;
 int cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t id,
                                  cadre_checkpoint_draft_t **out);
 
-/* The temporary directory, as DIR was given plus its name: where shards write. Valid while the
- * draft is. */
+/* Returns the path of the temporary directory, into which shards write: DIR as it was given, and
+ * its name. Valid as long as the draft. */
 const char *cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self);
 
 /* Checks that `manifest` is for this id and that every file is there with its size, writes the
@@ -28,7 +28,7 @@ const char *cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self);
 int cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p,
                                   const cadre_manifest_t *manifest);
 
-/* Removes the temporary. NULL inside is fine. */
+/* Removes the temporary directory and frees the draft. *self_p may be NULL. */
 void cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p);
 
 #endif

@@ -16,7 +16,8 @@ struct cadre_checkpoint_reader {
     int directory_fd;
     char *path; /* for messages */
     cadre_manifest_t manifest;
-    cadre_shard_reader_t **shards;             /* NULL until first needed */
+    /* [shard_count]; an entry is NULL until its shard is first needed. */
+    cadre_shard_reader_t **shards;
     const cadre_manifest_variable_t **by_name; /* the manifest's variables, sorted */
 };
 
@@ -92,7 +93,7 @@ cadre_checkpoint_reader_manifest(const cadre_checkpoint_reader_t *self)
     return &self->manifest;
 }
 
-/* Gives the reader of shard k, verified and opened now if it was not before. */
+/* Gives the reader of shard k; verifies and opens its file if that was not done before. */
 static int
 open_shard(cadre_checkpoint_reader_t *self, size_t k, const cadre_give_up_t *give_up,
            cadre_shard_reader_t **out)
@@ -147,7 +148,8 @@ partition_at(const cadre_manifest_variable_t *variable, int64_t element)
     return low;
 }
 
-/* The variable and the range's limits: what a caller may get wrong. */
+/* Checks the caller's arguments, and finds the variable: it must exist, and the range lie inside
+ * it. */
 static int
 check_range(const cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *range,
             const cadre_manifest_variable_t **variable)
@@ -175,7 +177,7 @@ check_range(const cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_
     return 0;
 }
 
-/* The part of `range` that lies in `partition`. */
+/* Returns the part of `range` that lies in `partition`. */
 static cadre_checkpoint_range_t
 part_of(const cadre_checkpoint_range_t *range, const cadre_manifest_partition_t *partition)
 {
@@ -198,7 +200,8 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
     int status = open_shard(self, shard_index, NULL, &shard);
     uint64_t part_version = 0;
 
-    if (status == CADRE_ENOTFOUND) { /* the file; below, the same status speaks of the kind */
+    /* A file is missing; further down the same status means a missing kind. */
+    if (status == CADRE_ENOTFOUND) {
         return CADRE_ECORRUPT;
     }
     if (status < 0) {
@@ -278,7 +281,8 @@ cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
         status = open_shard(self, partition->shard, give_up, &shard);
     }
 
-    return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status; /* a file is missing */
+    /* CADRE_ENOTFOUND means that a file is missing. */
+    return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status;
 }
 
 int
@@ -301,7 +305,8 @@ cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
  * variable exactly when the counts add up.
  */
 
-/* The elements of one kind (values, or a slot) of a variable, while the shards are read. */
+/* The elements of one kind (values, or a slot) of a variable, summed up while the shards are
+ * read. */
 typedef struct {
     cadre_checkpoint_content_t content;
     size_t before; /* index of the variable's kind found before this one, NONE for the first */
@@ -312,11 +317,11 @@ static const size_t NONE = SIZE_MAX;
 typedef struct {
     const cadre_checkpoint_reader_t *reader;
     uint32_t shard;
-    size_t *newest; /* per variable: index of the kind found last, NONE at the start */
+    size_t *newest; /* for each variable the index of its kind found last; NONE at the start */
     kind_t *kinds;
     size_t kind_count;
     size_t kind_capacity;
-    size_t last; /* the kind of the chunk before, NONE at the start of a shard */
+    size_t last; /* index of the kind of the previous chunk; NONE at the start of a shard */
     int64_t last_end;
     size_t last_partition;
     uint64_t last_version;
@@ -332,7 +337,8 @@ new_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_sh
     kind_t *kind = &self->kinds[self->kind_count];
     *kind = (kind_t){.before = *newest};
     kind->content.variable = variable->name;
-    memcpy(kind->content.kind, chunk->kind, strlen(chunk->kind) + 1); /* its size was checked */
+    /* Fits: its size was checked. */
+    memcpy(kind->content.kind, chunk->kind, strlen(chunk->kind) + 1);
     kind->content.dtype = chunk->dtype;
     kind->content.rank = chunk->rank;
     memcpy(kind->content.shape, chunk->shape, sizeof(kind->content.shape));
@@ -340,7 +346,7 @@ new_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_sh
     return *newest;
 }
 
-/* The index of the chunk's kind, which is new when this is its first chunk. */
+/* Returns the index of the chunk's kind, which is added with its first chunk. */
 static size_t
 find_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_shard_chunk_t *chunk)
 {
@@ -359,7 +365,7 @@ fail_chunk(const walk_t *self, const cadre_shard_chunk_t *chunk, const char *why
                       (long long)chunk->first_element, why);
 }
 
-/* Shape and dtype against the manifest and against the kind's other chunks. */
+/* Compares a chunk's shape and dtype with the manifest and with the kind's other chunks. */
 static int
 check_type(const walk_t *self, const cadre_manifest_variable_t *variable,
            const cadre_checkpoint_content_t *content, const cadre_shard_chunk_t *chunk)
@@ -374,7 +380,7 @@ check_type(const walk_t *self, const cadre_manifest_variable_t *variable,
     return 0;
 }
 
-/* Place and version against the partition and the chunk before. */
+/* Compares a chunk's elements and version with its partition and with the previous chunk. */
 static int
 check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind,
             const cadre_shard_chunk_t *chunk)
@@ -391,7 +397,7 @@ check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind
         }
     }
 
-    /* Chunks come in the order of their elements: each is compared with the one before alone. */
+    /* Chunks come in the order of their elements, so comparing with the previous one is enough. */
     if (kind == self->last && chunk->first_element < self->last_end) {
         return fail_chunk(self, chunk, "overlaps the chunk before");
     }
@@ -408,6 +414,7 @@ check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind
     return 0;
 }
 
+/* Checks one chunk of a shard and adds its elements to its kind. */
 static int
 visit(void *context, const cadre_shard_chunk_t *chunk)
 {
@@ -435,6 +442,7 @@ visit(void *context, const cadre_shard_chunk_t *chunk)
     return 0;
 }
 
+/* Compares a shard's state record with the manifest. */
 static int
 check_state(const walk_t *self, cadre_shard_reader_t *shard)
 {
@@ -483,7 +491,8 @@ read_shards(walk_t *self, cadre_checkpoint_reader_t *reader)
     return 0;
 }
 
-/* Every kind complete, and values among them unless there is nothing to hold. */
+/* Checks that every kind of a variable covers all its elements, and that values are among the kinds
+ * unless the variable has no elements. */
 static int
 check_complete(const walk_t *self, const cadre_manifest_variable_t *variable)
 {
@@ -512,8 +521,8 @@ check_complete(const walk_t *self, const cadre_manifest_variable_t *variable)
                                    self->reader->path, variable->name);
 }
 
-/* The kinds in the manifest's order of variables; within one, in the order they were found, which
- * is that of the keys. */
+/* Returns the kinds in the manifest's order of variables; the kinds of a variable in the order in
+ * which they were found, which is that of the keys. */
 static cadre_checkpoint_content_t *
 in_order(const walk_t *self)
 {

@@ -8,7 +8,7 @@
  * Values are found by variable, kind and element range, so the reader's shards and partitions need
  * not be those of the writer. A shard file is verified and opened when a range first needs it: a ps
  * of a cluster of the same size reads only its own. All are opened in the directory that the
- * manifest was read in, whatever has its name by then.
+ * manifest was read in, even if another directory has its name by then.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
 #define CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
@@ -22,25 +22,25 @@ typedef struct cadre_checkpoint_reader cadre_checkpoint_reader_t;
 typedef struct {
     const char *variable;
     char kind[CADRE_CHECKPOINT_KIND_SIZE_MAX + 1];
-    cadre_dtype_t dtype; /* of this kind */
+    cadre_dtype_t dtype; /* type of this kind's elements */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t count;    /* elements stored */
-    uint64_t version; /* the largest */
+    uint64_t version; /* the highest version of its chunks */
 } cadre_checkpoint_content_t;
 
 /* Opens the checkpoint in the directory `path` (DIR/ckpt-<id>, not a symbolic link) and its
  * manifest; no shard file yet. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT or CADRE_EMALFORMED. */
 int cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out);
 
-/* Opens the checkpoint in an open directory, which becomes the reader's even where this fails;
- * `path` is for messages. Errors as above. */
+/* Opens the checkpoint in an open directory, which the reader owns from now on, even if this fails;
+ * `path` is for error texts. Fails as cadre_checkpoint_reader_open. */
 int cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
                                     cadre_checkpoint_reader_t **out);
 
 void cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p);
 
-/* The manifest, owned by the reader. */
+/* Returns the manifest, owned by the reader. */
 const cadre_manifest_t *cadre_checkpoint_reader_manifest(const cadre_checkpoint_reader_t *self);
 
 /* Opens, and so verifies, the shard files that hold values of the range, which may take long.
@@ -58,8 +58,8 @@ int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
                                  uint64_t *version);
 
-/* Opens, and so verifies size and hash of, every shard file. The first failure in the order of the
- * files. */
+/* Opens every shard file, and so verifies its size and hash. Returns the first failure in the order
+ * of the files. */
 int cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self);
 
 /* Reads and verifies every record of every file, checks that each kind covers each element exactly

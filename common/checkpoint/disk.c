@@ -54,7 +54,7 @@ cadre_disk_fail(int error, const char *format, ...)
 int
 cadre_disk_open(int directory_fd, const char *name, const char *path, int *out)
 {
-    /* O_NONBLOCK: a pipe under this name must not hold us up before fstat finds it out. */
+    /* O_NONBLOCK: opening a pipe under this name must not block; fstat then shows what it is. */
     int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         return cadre_disk_fail(errno, "cannot open %s", path);
@@ -92,7 +92,8 @@ cadre_disk_close(int *fd_p)
     }
 }
 
-/* Up to `size_bytes` at `offset`; the count, 0 at the end, or -1 with errno. */
+/* Reads up to `size_bytes` at `offset`. Returns the count, 0 at the end of the file, -1 with errno
+ * on failure. */
 static ssize_t
 read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
 {
@@ -115,16 +116,17 @@ free_state(XXH3_state_t **state_p)
     XXH3_freeState(*state_p);
 }
 
-/* The spans of one file that are hashed at once. */
+/* The spans of one file that are hashed in parallel in one round. */
 typedef struct {
     int fd;
-    uint64_t size_bytes; /* of the file */
-    size_t first;        /* of them */
+    uint64_t size_bytes; /* size of the file */
+    size_t first;        /* index of the first span of this round */
     uint64_t *hashes;    /* [spans of the file] */
-    int *errors;         /* [spans at once]: errno, or 0 */
+    int *errors;         /* [spans of a round]: errno, or 0 */
 } hashing_t;
 
-/* A file that has become shorter is read as far as it goes: its hash is another one then. */
+/* Hashes one span. A file that has become shorter is hashed as far as it goes: its hash then
+ * differs. */
 static void
 hash_span(void *context, size_t index)
 {
@@ -228,7 +230,7 @@ cadre_disk_read(int directory_fd, const char *name, const char *path, size_t siz
             return cadre_disk_fail(errno, "cannot read %s", path);
         }
         if (count == 0) {
-            break; /* it shrank; the reader of its contents will notice */
+            break; /* the file shrank meanwhile; whoever parses its contents will notice */
         }
         at += (size_t)count;
     }

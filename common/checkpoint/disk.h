@@ -1,11 +1,10 @@
 /*
- * disk - the few POSIX file calls of this folder, with a status and a text for whatever they
- * answer.
+ * disk - the few POSIX file calls of this folder, with a status and an error text for each failure.
  *
  * Thread: functions of their arguments only.
  *
  * Files are named by an open directory and a name without slashes and are never opened through a
- * symbolic link. `path` is for messages.
+ * symbolic link. `path` is for error texts.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_DISK_H
 #define CADRE_COMMON_CHECKPOINT_DISK_H
@@ -31,16 +30,17 @@ int cadre_disk_open(int directory_fd, const char *name, const char *path, int *o
 
 enum { CADRE_DISK_FD_PATH_SIZE = 32 };
 
-/* Writes a path of the open file `fd` itself, wherever its name leads by now, into `text` of
- * CADRE_DISK_FD_PATH_SIZE bytes and returns `text`: for LMDB, which knows no descriptors. It is
- * good as long as the descriptor is open; what was opened by it stays. */
+/* Writes a path (in /proc) that leads to the open file `fd` itself, whatever its name leads to by
+ * now, into `text` of CADRE_DISK_FD_PATH_SIZE bytes and returns `text`: for LMDB, which takes paths
+ * only. The path works as long as the descriptor is open; files that were opened by it stay
+ * open. */
 const char *cadre_disk_fd_path(int fd, char *text);
 
-/* close(2) in the shape of a destructor; -1 is fine. */
+/* Closes *fd_p, unless it is -1; a destructor for cadre_auto. */
 void cadre_disk_close(int *fd_p);
 
-/* Asked now and then by what may take long: true gives it up, as CADRE_ECANCELLED.
- * NULL in its place: never. */
+/* Called now and then by functions that may take long: if it returns true, they give up with
+ * CADRE_ECANCELLED. NULL instead of a pointer to it: never give up. */
 typedef struct {
     bool (*ask)(void *context);
     void *context;
@@ -51,9 +51,9 @@ bool cadre_give_up(const cadre_give_up_t *self);
 enum { CADRE_DISK_SPAN_SIZE = 16 << 20 };
 
 /* Reads the file from its start for its size and its hash: the XXH3-64 of the XXH3-64s
- * (little-endian) of its spans of CADRE_DISK_SPAN_SIZE bytes. With `parallel` several at
- * once where there are CPUs for it, else on the caller's thread alone, which leaves the CPUs to
- * whatever else runs. CADRE_EIO. */
+ * (little-endian) of its spans of CADRE_DISK_SPAN_SIZE bytes. With `parallel` several spans are
+ * read at once, as many as there are CPUs; without, all on the caller's thread, which leaves the
+ * other CPUs free. CADRE_EIO. */
 int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
                     uint64_t *size_bytes, uint64_t *hash);
 
@@ -62,22 +62,23 @@ int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up
 int cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max,
                     char **bytes, size_t *size_bytes);
 
-/* Creates the file, which must not exist, writes and fsyncs it; removed again on failure. The
- * directory is the caller's to fsync. */
+/* Creates the file, which must not exist, writes and fsyncs it; removes it on failure. The caller
+ * fsyncs the directory. */
 int cadre_disk_create(int directory_fd, const char *name, const char *path, const void *bytes,
                       size_t size_bytes);
 
-/* Makes the directory unless it is there, and syncs the one above it: a name that is not on disk
- * takes everything below it along in a crash, and whoever made it may have crashed before this. One
- * above that cannot be opened, or knows no sync, is skipped. CADRE_EIO, CADRE_ENOTFOUND. */
+/* Makes the directory unless it exists, and syncs its parent in any case: a name that is not on
+ * disk takes everything below it along in a crash, and whoever made the directory may have crashed
+ * before syncing. A parent that cannot be opened or synced is skipped. CADRE_EIO; CADRE_ENOTFOUND
+ * when the parent does not exist. */
 int cadre_disk_make_directory(const char *path);
 
-/* CADRE_EIO. Never to be repeated after a failure. */
+/* Fsyncs the file. CADRE_EIO on failure, after which it must not be tried again: the kernel may
+ * have dropped the pages. */
 int cadre_disk_sync(int fd, const char *path);
 
 /* Syncs the names in a directory. Some file systems (network and FUSE ones) know no sync of a
- * directory and say EINVAL or EROFS: there names are as durable as they get, and the sync is
- * skipped. */
+ * directory and say EINVAL or EROFS: on those the sync is skipped. */
 int cadre_disk_sync_directory(int fd, const char *path);
 
 #endif

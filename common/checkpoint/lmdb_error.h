@@ -8,10 +8,10 @@
 
 #include "common/base/status.h"
 
-/* Keeps "<path>: cannot <action>: <text>" as the error text. `code` is what an LMDB call answered,
- * an MDB_... or errno number other than 0. CADRE_ENOTFOUND, CADRE_EEXISTS, CADRE_EFULL (the map),
- * CADRE_ECORRUPT, and CADRE_EIO for everything the disk or the kernel refused: with LMDB a full
- * disk is EIO too. */
+/* Keeps "<path>: cannot <action>: <text>" as the error text. `code` is the result of an LMDB call,
+ * an MDB_... or errno number other than 0. Returns CADRE_ENOTFOUND, CADRE_EEXISTS, CADRE_EFULL (the
+ * map is full), CADRE_ECORRUPT, or CADRE_EIO for every failure of the disk or the kernel: with LMDB
+ * a full disk is EIO, too. */
 int cadre_lmdb_fail(int code, const char *path, const char *action);
 
 #ifdef __clang_analyzer__

@@ -1,8 +1,8 @@
 /*
- * Reading a manifest: text that anybody may have written.
+ * Decodes a manifest, a text of unknown origin.
  *
- * The decoder remembers its first failure, and every getter after it answers nothing, so that the
- * functions below read like the format itself.
+ * The decoder keeps its first failure, after which every getter returns nothing: so the functions
+ * below need not check each field, and read like the format itself.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@
 typedef struct {
     const char *file;
     int status;
-    bool has_wire;     /* by its schema, variables may */
-    const char *lines; /* of the variables, where the file has a line for each; else NULL */
+    bool has_wire;     /* by the manifest's schema, variables may have the field `wire` */
+    const char *lines; /* begin of the variables' lines, if the file has one for each; else NULL */
     const char *lines_end;
     char place[96]; /* the object that is being read, "" or such as "shards[3]." */
 } decoder_t;
@@ -78,7 +78,7 @@ type_text(json_type type)
     return "something else";
 }
 
-/* The field, borrowed, or NULL. */
+/* Returns the field, borrowed; NULL, as a failure, when it is missing or of another type. */
 static json_t *
 get(decoder_t *self, const json_t *object, const char *key, json_type type)
 {
@@ -91,7 +91,7 @@ get(decoder_t *self, const json_t *object, const char *key, json_type type)
     return self->status == 0 ? field : NULL;
 }
 
-/* Refuses every field that is not among `keys`. */
+/* Fails on every field that is not among `keys`. */
 static void
 only(decoder_t *self, json_t *object, const char *const *keys, size_t key_count)
 {
@@ -123,8 +123,8 @@ get_number(decoder_t *self, const json_t *object, const char *key, uint64_t max)
     return (uint64_t)number;
 }
 
-/* A number of 64 bits as text, printed as `format` (PRIu64 or 016 PRIx64) prints it and no other
- * way. */
+/* Returns a 64-bit number that is stored as text; only the text that PRIu64 (016 PRIx64 if
+ * `hexadecimal`) prints for it is accepted. */
 static uint64_t
 get_wide(decoder_t *self, const json_t *object, const char *key, bool hexadecimal)
 {
@@ -144,7 +144,7 @@ get_wide(decoder_t *self, const json_t *object, const char *key, bool hexadecima
     return number;
 }
 
-/* A text without control characters, for people. */
+/* Returns a copy of a text without control characters. */
 static char *
 get_text(decoder_t *self, const json_t *object, const char *key)
 {
@@ -168,14 +168,14 @@ get_text(decoder_t *self, const json_t *object, const char *key)
     return self->status == 0 ? cadre_strdup((const char *)text) : NULL;
 }
 
-/* An object of somebody else's: kept as it is. */
+/* Returns a reference to an object whose fields are not checked here. */
 static json_t *
 get_opaque(decoder_t *self, const json_t *object, const char *key)
 {
     return json_incref(get(self, object, key, JSON_OBJECT));
 }
 
-/* An array of at most `max` items, each an object. */
+/* Returns an array of at most `max` items, each of which must be an object. */
 static json_t *
 get_list(decoder_t *self, const json_t *object, const char *key, size_t max)
 {
@@ -213,14 +213,15 @@ decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *va
 
     const json_t *field = get(self, object, "wire", JSON_STRING);
     cadre_dtype_t wire = cadre_dtype_of_text(field ? json_string_value(field) : "");
-    bool is_known = cadre_dtype_valid((uint64_t)wire); /* 0 would mean the variable's own */
+    /* Refuses 0, which would mean the variable's own type. */
+    bool is_known = cadre_dtype_valid((uint64_t)wire);
     if (self->status == 0 && (!is_known || cadre_wire_dtype_decode((uint64_t)wire, variable->dtype,
                                                                    &variable->wire) < 0)) {
         fail(self, "wire", "no such type on the wire of %s", cadre_dtype_text(variable->dtype));
     }
 }
 
-/* Returns the elements of the variable. */
+/* Decodes the shape; returns how many elements the variable has. */
 static int64_t
 decode_shape(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
 {
@@ -250,7 +251,8 @@ decode_shape(decoder_t *self, const json_t *object, cadre_manifest_variable_t *v
     return count;
 }
 
-/* The partitions must be the variable's elements, in order, without gap or overlap. */
+/* Decodes the partitions, which must cover the variable's elements in order, without gap or
+ * overlap. */
 static void
 decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable,
                   int64_t count, size_t shard_count)
@@ -302,7 +304,7 @@ decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *vari
     decode_partitions(self, object, variable, count, shard_count);
 }
 
-/* So that the variable is found by its name, which must be no other's. */
+/* Adds the variable to the names; fails if another variable has the same name. */
 static void
 note_name(decoder_t *self, cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
 {
@@ -317,7 +319,8 @@ note_name(decoder_t *self, cadre_manifest_t *manifest, cadre_manifest_variable_t
     cadre_name_map_put(&manifest->variable_names, variable->name, variable);
 }
 
-/* Most variables have the optimizer of the one before: they share it. */
+/* Lets a variable share the optimizer object of the previous one if both are equal, as they mostly
+ * are: saves memory. */
 static void
 share_optimizer(cadre_manifest_t *manifest, size_t index)
 {
@@ -491,7 +494,7 @@ decode_root(decoder_t *self, json_t *root, cadre_manifest_t *manifest)
     manifest->progress = get_opaque(self, root, "progress");
 }
 
-/* Whether the text begins with its own hash, and the rest has it. */
+/* Checks that the text begins with a hash, and that the rest of it has this hash. */
 static int
 check_hash(const char *file, const char *text, size_t size_bytes)
 {
@@ -517,8 +520,8 @@ release(json_t **json_p)
     json_decref(*json_p);
 }
 
-/* Where the text is laid out as it is written here, and has its hash: the lines of its variables.
- * Before them no line begins like the list does, unless it is the list. */
+/* Finds the lines of the variables in a text with the layout that the encoder writes; false for any
+ * other layout. The text has its hash, and no line before the list begins as the list does. */
 static bool
 find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
 {
@@ -541,13 +544,13 @@ find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
     return true;
 }
 
-/* Everything but the variables. */
+/* Parses all of the manifest except the variables. */
 static json_t *
 load_head(const char *text, const char *lines, json_error_t *error)
 {
     size_t size_bytes = (size_t)(lines - text);
     cadre_auto(cadre_free) char *head =
-        cadre_asprintf("%.*s]}", (int)size_bytes, text); /* the list without what is in it */
+        cadre_asprintf("%.*s]}", (int)size_bytes, text); /* with an empty list of variables */
     return json_loads(head, JSON_REJECT_DUPLICATES, error);
 }
 

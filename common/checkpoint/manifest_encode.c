@@ -74,7 +74,7 @@ encode_shard(const cadre_manifest_shard_t *shard, json_error_t *error)
                         (json_int_t)shard->state.generation, "counters", counters);
 }
 
-/* Text in the making. */
+/* A text that is being built. */
 typedef struct {
     char *bytes;
     size_t size_bytes;
@@ -105,7 +105,7 @@ fail_utf8(void)
     return cadre_fail(CADRE_EINVALID, "manifest: a text is not UTF-8");
 }
 
-/* A line for each variable, which is built and let go of alone: many of them as one tree of JSON
+/* Appends one line per variable, whose JSON tree is built and freed by itself: as one tree they
  * took 9 KB each. */
 static int
 add_variables(text_t *self, const cadre_manifest_t *manifest)
@@ -119,7 +119,7 @@ add_variables(text_t *self, const cadre_manifest_t *manifest)
         }
 
         cadre_auto(cadre_free) char *line =
-            json_dumps(variable, JSON_REAL_PRECISION(17)); /* without line breaks */
+            json_dumps(variable, JSON_REAL_PRECISION(17)); /* json_dumps writes no line breaks */
         if (!line) {
             return fail_utf8();
         }
@@ -132,14 +132,14 @@ add_variables(text_t *self, const cadre_manifest_t *manifest)
     return 0;
 }
 
-/* Appends `item`; false when there is none. */
+/* Appends `item` to the array; false when `item` is NULL. */
 static bool
 append(json_t *array, json_t *item)
 {
     return item && json_array_append_new(array, item) == 0;
 }
 
-/* Everything but the variables. */
+/* Returns the manifest as JSON without the variables. */
 static json_t *
 encode_root(const cadre_manifest_t *self, json_error_t *error)
 {
@@ -155,7 +155,8 @@ encode_root(const cadre_manifest_t *self, json_error_t *error)
         }
     }
 
-    /* Numbers that use all 64 bits travel as text: JSON readers keep 53 of them, jansson 63. */
+    /* Numbers that use all 64 bits are stored as text: many JSON readers keep only 53 bits, jansson
+     * 63. */
     char epoch[24], seed[24];
     snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
     snprintf(seed, sizeof(seed), "%" PRIu64, self->seed);
@@ -171,7 +172,7 @@ fini_text(text_t *self)
     free(self->bytes);
 }
 
-/* The line that the hash goes into, of what comes after it. */
+/* The first lines of the file; the hash, of all bytes after them, is filled in by write_hash. */
 static const char HASH_LINE[] = "{\n  \"hash\": \"0000000000000000\",\n";
 
 static void
@@ -203,7 +204,8 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     cadre_assert(strncmp(plain, "{\n", 2) == 0 && strcmp(plain + plain_size - 2, "\n}") == 0);
     cadre_auto(fini_text) text_t whole = {.bytes = NULL};
     add_text(&whole, HASH_LINE);
-    add_bytes(&whole, plain + 2, plain_size - 4); /* its first and last lines are ours */
+    /* Without its first and last lines, which are written here. */
+    add_bytes(&whole, plain + 2, plain_size - 4);
     int status = add_variables(&whole, self);
     if (status != 0) {
         return status;

@@ -128,7 +128,7 @@ cadre_shard_chunk_count(const cadre_shard_chunk_t *chunk)
     return (int64_t)(chunk->size_bytes / cadre_dtype_size(chunk->dtype));
 }
 
-/* variable, 0, kind, 0, first element with its highest byte first, so that keys sort by it. */
+/* The key is: variable, 0, kind, 0, first element (big-endian, so that keys sort by it). */
 size_t
 cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_element, uint8_t *key)
 {
@@ -154,7 +154,8 @@ cadre_shard_state_key_encode(uint8_t *key)
     return sizeof(NAME);
 }
 
-/* Chained through the seed, so that a change in any of the three changes the result. */
+/* Returns the hash of key, header and bytes, chained through the seed, so that a change in any of
+ * the three changes it. */
 static uint64_t
 record_hash(const void *key, size_t key_size, const uint8_t *header, const void *bytes,
             size_t size_bytes)
@@ -184,7 +185,7 @@ cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, siz
     put(header + AT_HASH, record_hash(key, key_size, header, chunk->bytes, chunk->size_bytes), 8);
 }
 
-/* Points the chunk's names into the key. */
+/* Decodes a key; the chunk's names point into it. CADRE_ECORRUPT for a malformed key. */
 static int
 decode_key(const uint8_t *key, size_t key_size, cadre_shard_chunk_t *chunk)
 {
@@ -208,7 +209,8 @@ decode_key(const uint8_t *key, size_t key_size, cadre_shard_chunk_t *chunk)
     return 0;
 }
 
-/* Into the range of an int, so that a damaged number is refused and not folded into a good one. */
+/* Returns the number as an int; -1, which is refused later, if it does not fit, so that a damaged
+ * number is not truncated to a good one. */
 static int
 small(uint64_t number)
 {

@@ -1,16 +1,16 @@
 /*
- * shard_file - what stands in the LMDB file of one shard: keys, record headers, limits.
+ * shard_file - the format of a shard's LMDB file: keys, record headers, limits.
  *
  * Thread: functions of their arguments only.
  *
  * A shard file holds one record per chunk and one record with the shard's state. Chunk keys sort by
  * variable, kind and first element, so that one cursor finds every chunk of a range. Each value is
- * a fixed little-endian header and then the bytes; the header's hash covers key, header and bytes,
- * so that a record cannot be damaged, nor stand under another key, without being noticed: LMDB
- * itself notices neither.
+ * a fixed little-endian header and then the bytes; the header's hash covers key, header and bytes.
+ * So a record that is damaged, or stored under another key, is noticed; LMDB itself notices
+ * neither.
  *
- * Elements are counted over the whole variable, row-major, never over a partition: the partitions
- * of the time of reading need not be those of the time of writing.
+ * Elements are counted over the whole variable, row-major, never within a partition: the partitions
+ * may be others when the file is read than when it was written.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_FILE_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_FILE_H
@@ -27,8 +27,10 @@
 #define CADRE_CHECKPOINT_KIND_VALUE "value"
 
 enum {
-    CADRE_CHECKPOINT_KIND_SIZE_MAX = 64,       /* characters; a put beyond it is refused */
-    CADRE_CHECKPOINT_CHUNK_SIZE_MAX = 4 << 20, /* bytes of one record; a put beyond it is refused */
+    /* Most characters of a kind; a longer one is refused. */
+    CADRE_CHECKPOINT_KIND_SIZE_MAX = 64,
+    /* Most bytes of one record; a larger one is refused. */
+    CADRE_CHECKPOINT_CHUNK_SIZE_MAX = 4 << 20,
     CADRE_SHARD_KEY_SIZE_MAX = CADRE_NAME_SIZE_MAX + CADRE_CHECKPOINT_KIND_SIZE_MAX + 2 + 8,
     CADRE_SHARD_HEADER_SIZE = 128,
     CADRE_SHARD_STATE_SIZE = 64,
@@ -42,21 +44,22 @@ typedef struct {
     const char *kind;     /* CADRE_CHECKPOINT_KIND_VALUE or a slot; the same alphabet */
     cadre_dtype_t dtype;
     int rank;
-    int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
+    int64_t shape[CADRE_RANK_MAX]; /* shape of the whole variable */
     int64_t first_element;
-    uint64_t version;  /* of the partition: for values its version, for slots its optimizer steps */
+    /* For values the partition's version, for slots the number of its optimizer steps. */
+    uint64_t version;
     const void *bytes; /* little-endian elements, any alignment */
     size_t size_bytes;
 } cadre_shard_chunk_t;
 
-/* What a shard's counters say at the cut: name in the struct and in the manifest. */
+/* The counters of a shard at the cut, by their name in the struct and in the manifest. */
 #define CADRE_SHARD_COUNTER_LIST(X)                                                                \
     X(applied)                                                                                     \
     X(duplicate)                                                                                   \
     X(refused)
 
 typedef struct {
-    uint64_t window_base; /* every update id below it is settled */
+    uint64_t window_base; /* base of the applied window: every update id below it is settled */
     uint64_t generation;
 #define CADRE_SHARD_COUNTER_FIELD(name) uint64_t name;
     CADRE_SHARD_COUNTER_LIST(CADRE_SHARD_COUNTER_FIELD)
@@ -72,33 +75,35 @@ bool cadre_checkpoint_name_valid(const char *name, size_t size_max);
  * elements. */
 int cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk);
 
-/* Elements of a checked chunk. */
+/* Returns how many elements a checked chunk has. */
 int64_t cadre_shard_chunk_count(const cadre_shard_chunk_t *chunk);
 
-/* The key of (variable, kind, first element) into `key` of CADRE_SHARD_KEY_SIZE_MAX bytes; returns
- * its size. Both names are valid. */
+/* Writes the key of (variable, kind, first element) into `key` of CADRE_SHARD_KEY_SIZE_MAX bytes;
+ * returns its size. Both names must be valid. */
 size_t cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_element,
                               uint8_t *key);
 
-/* The key of the shard's state, before every chunk key. */
+/* Writes the key of the shard's state record, which sorts before every chunk's; returns its
+ * size. */
 size_t cadre_shard_state_key_encode(uint8_t *key);
 
-/* The header of a checked chunk under `key`, hash included. */
+/* Writes the header of a checked chunk that is stored under `key`, with its hash. */
 void cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, size_t key_size,
                                uint8_t *header);
 
-/* Reads what stands under `key`, checks its hash and everything in it. `chunk` then points into the
- * key and the value and is valid as long as they are. CADRE_ECORRUPT. */
+/* Decodes the record under `key`; checks its hash and all its fields. `chunk` then points into the
+ * key and the value, and is valid as long as these. CADRE_ECORRUPT when anything is wrong. */
 int cadre_shard_record_decode(const void *key, size_t key_size, const void *value,
                               size_t value_size, cadre_shard_chunk_t *chunk);
 
-/* The same without hashing the bytes: for finding a range. Whoever then uses the bytes decodes. */
+/* Decodes a record without hashing its bytes, to find a range. Before the bytes are used,
+ * cadre_shard_record_decode must be called. */
 int cadre_shard_record_peek(const void *key, size_t key_size, const void *value, size_t value_size,
                             cadre_shard_chunk_t *chunk);
 
 void cadre_shard_state_encode(const cadre_shard_state_t *state, uint8_t *value);
 
-/* CADRE_ECORRUPT. */
+/* Decodes a shard's state record. CADRE_ECORRUPT when it is damaged. */
 int cadre_shard_state_decode(const void *value, size_t value_size, cadre_shard_state_t *state);
 
 #endif

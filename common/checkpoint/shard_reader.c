@@ -22,10 +22,10 @@ struct cadre_shard_reader {
     MDB_txn *transaction; /* read-only, for the reader's whole life */
     MDB_dbi dbi;
     MDB_cursor *cursor;
-    pthread_mutex_t lock; /* of transaction and cursor, while several threads read */
+    pthread_mutex_t lock; /* guards transaction and cursor while several threads read */
 };
 
-/* Checks what is read by the descriptor, before anything is mapped by it. */
+/* Reads the file through `fd` and checks its size, hash and pages, before any of it is mapped. */
 static int
 verify_file(int fd, const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up)
 {
@@ -34,7 +34,8 @@ verify_file(int fd, const cadre_shard_reader_file_t *file, const cadre_give_up_t
         return cadre_disk_fail(errno, "cannot look at %s", file->path);
     }
 
-    uint64_t found_size = (uint64_t)about.st_size; /* before a read of what may be far larger */
+    /* Compared before the file is read, which may be far larger. */
+    uint64_t found_size = (uint64_t)about.st_size;
     uint64_t found_hash = 0;
     if (found_size == file->size_bytes) {
         int status = cadre_disk_hash(fd, file->path, true, give_up, &found_size, &found_hash);
@@ -55,7 +56,8 @@ verify_file(int fd, const cadre_shard_reader_file_t *file, const cadre_give_up_t
     return cadre_btree_check(fd, file->path, file->size_bytes);
 }
 
-/* Maps the file that was verified, by its descriptor: its name may have another one by now. */
+/* Maps the file that was verified, through its descriptor: another file may have its name by
+ * now. */
 static int
 open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
 {
@@ -182,7 +184,8 @@ is_state(const place_t *place)
     return place->key.mv_size == size && memcmp(place->key.mv_data, key, size) == 0;
 }
 
-/* The record at `place` when it belongs to the range's variable and kind; sets *mine. */
+/* Decodes the record at `place` without hashing it; *mine says whether it belongs to the range's
+ * variable and kind. */
 static int
 peek(const cadre_shard_reader_t *self, const place_t *place, const cadre_checkpoint_range_t *range,
      cadre_shard_chunk_t *chunk, bool *mine)
@@ -241,8 +244,8 @@ seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t 
     return before.end ? move(self, MDB_FIRST, place) : move(self, MDB_NEXT, place);
 }
 
-/* Copies what the record at `place` holds of the range's elements from *next on, and moves *next.
- */
+/* Copies the range's elements from *next on that the record at `place` holds, and moves *next
+ * behind them. */
 static int
 copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next, void *out,
      uint64_t *version)
@@ -273,7 +276,7 @@ copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next,
     return 0;
 }
 
-/* Why elements from `next` on were not found. */
+/* Fails because elements from `next` on were not found, with the status of the cause. */
 static int
 fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_t next)
 {
@@ -302,8 +305,8 @@ fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, 
                       range->variable, range->kind, (long long)next);
 }
 
-/* Finds the record that holds the range's element `next`. What is found stays where it is: the file
- * is mapped for reading, and the transaction lasts as long as the reader. */
+/* Finds the record that holds the range's element `next`. The record stays valid: the file is
+ * mapped for reading, and the transaction lasts as long as the reader. */
 static int
 locate(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_t next,
        place_t *place)

@@ -3,15 +3,16 @@
  *
  * Owner:   a checkpoint reader, or whoever opened it.
  * Thread:  one thread at a time; but cadre_shard_reader_read, and nothing else meanwhile, may be
- *          called on several. Only finding a record is done by one of them at a time, under a lock:
- *          LMDB has one place in the file per transaction. Hashing and copying what was found is
- *          not: the map does not change.
+ *          called on several. Records are found by one thread at a time, under a lock, as an LMDB
+ *          transaction has one cursor here; they are hashed and copied without the lock, as the map
+ *          does not change.
  *
- * The whole file is read and hashed before LMDB maps it, and its tree is checked (btree_check.h): a
- * truncated file would be SIGBUS, a damaged tree an out-of-bounds read. The hash guards against
- * accidents, the check against a file that was made to harm. Neither holds against somebody who
- * writes or truncates the file while it is mapped: that is SIGBUS, or a read outside the map,
- * still. Records are hashed again when they are used, since the file may rot after it was opened.
+ * The whole file is read and hashed before LMDB maps it, and its tree is checked (btree_check.h):
+ * reading a truncated file would raise SIGBUS, a damaged tree cause an out-of-bounds read. The hash
+ * protects against accidents, the check of the tree against a malicious file. Neither protects
+ * against a process that writes or truncates the file while it is mapped: that still causes SIGBUS
+ * or an out-of-bounds read. Records are hashed again when they are used, since the file may be
+ * damaged after it was opened.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_READER_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_READER_H
@@ -33,21 +34,22 @@ typedef struct {
 /* A shard's file, and the size and hash that it must have. */
 typedef struct {
     int directory_fd; /* open while the file is being opened */
-    const char *name; /* of the file in the folder; a symbolic link is refused */
+    const char *name; /* name of the file in that directory; a symbolic link is refused */
     const char *path; /* for messages */
     uint64_t size_bytes;
-    uint64_t hash; /* of its content, as cadre_disk_hash has it */
+    uint64_t hash; /* hash of its content, by cadre_disk_hash */
 } cadre_shard_reader_file_t;
 
-/* Opens the file when its size and hash are as given, which is read on as many threads as there are
- * CPUs. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT, CADRE_ECANCELLED. */
+/* Opens the file if its size, hash and tree are right; it is hashed on as many threads as there are
+ * CPUs. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT when it is damaged, CADRE_ECANCELLED by
+ * `give_up`. */
 int cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up,
                             cadre_shard_reader_t **out);
 
 /* NULL inside is fine. */
 void cadre_shard_reader_destroy(cadre_shard_reader_t **self_p);
 
-/* CADRE_ECORRUPT when the record is missing or damaged. */
+/* Reads the shard's state. CADRE_ECORRUPT when its record is missing or damaged. */
 int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out);
 
 /* Copies the range to `out` (count elements) and the largest version among the chunks it came from

@@ -13,32 +13,34 @@
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/lmdb_error.h"
 
-/* What one transaction may add to the file beyond what is charged for its values: a put can copy
- * the pages from the root to its leaf and split them, which for small values is more than the
+/* Most bytes that one transaction may add to the file. That is more than its values take: a put can
+ * copy the pages from the root to its leaf and split them, which for small values is more than the
  * value. */
 static const size_t TRANSACTION_MAP_SIZE =
     2 * (size_t)(CADRE_SHARD_TRANSACTION_SIZE_MAX + CADRE_CHECKPOINT_CHUNK_SIZE_MAX) + (16 << 20);
 
-/* The expected size is a hint from outside; beyond this the map grows as it goes. */
+/* Largest initial size of the map: the expected size is only a hint of the caller, and the map
+ * grows when needed. */
 static const uint64_t EXPECTED_SIZE_MAX = (uint64_t)1 << 40;
 
 struct cadre_shard_writer {
     int directory_fd; /* borrowed */
-    char *name;       /* in it; NULL once the file is finished */
+    char *name;       /* name in that directory; NULL once the file is finished */
     char *path;       /* for messages */
     int fd;
     MDB_env *env; /* NULL once the file is finished or dropped */
     MDB_dbi dbi;
     MDB_txn *transaction;
-    size_t transaction_size; /* bytes charged to it */
+    size_t transaction_size; /* bytes that the transaction has written, roughly */
     size_t page_size;
     size_t map_size;
     bool has_state;
-    int status;       /* of the failure that ended the file, 0 while it is good */
+    int status;       /* status of the failure that ended the file; 0 while there was none */
     char *error_text; /* its text */
 };
 
-/* Closes everything and removes the file; from here on every call answers this failure. */
+/* Closes everything and removes the file; from now on every call fails with this status and
+ * text. */
 static int
 drop(cadre_shard_writer_t *self, int status)
 {
@@ -64,7 +66,8 @@ drop_lmdb(cadre_shard_writer_t *self, int code, const char *action)
     return drop(self, cadre_lmdb_fail(code, self->path, action));
 }
 
-/* Makes room in the map for whatever the next transaction can write. Only between transactions. */
+/* Grows the map so that the next transaction has room for all it can write. Only between
+ * transactions. */
 static int
 reserve_map(cadre_shard_writer_t *self)
 {
@@ -107,7 +110,7 @@ static int
 commit(cadre_shard_writer_t *self)
 {
     MDB_txn *transaction = self->transaction;
-    self->transaction = NULL; /* a failed commit frees it too */
+    self->transaction = NULL; /* mdb_txn_commit frees it even when it fails */
     int code = mdb_txn_commit(transaction);
     return code == 0 ? 0 : drop_lmdb(self, code, "commit");
 }
@@ -146,7 +149,7 @@ int
 cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
                         uint64_t expected_size_bytes, cadre_shard_writer_t **out)
 {
-    /* Ourselves, because LMDB would open one that exists, or follow a link. */
+    /* The file is created here, because LMDB would open an existing one, or follow a link. */
     int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     (mode_t)0666);
     if (fd < 0) {
@@ -177,7 +180,8 @@ cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
     return 0;
 }
 
-/* Opens room for `value_size` bytes under `key`, in this transaction or the next. */
+/* Reserves `value_size` bytes under `key`, in this transaction or the next; the caller fills
+ * *value. */
 static int
 reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t value_size,
         void **value)
@@ -201,14 +205,14 @@ reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t val
     MDB_val lmdb_value = {.mv_size = value_size};
     int code = mdb_put(self->transaction, self->dbi, &lmdb_key, &lmdb_value,
                        MDB_RESERVE | MDB_NOOVERWRITE);
-    if (code == MDB_KEYEXIST) { /* the transaction is as it was */
+    if (code == MDB_KEYEXIST) { /* nothing was changed in the transaction */
         return cadre_lmdb_fail(code, self->path, "put a record twice");
     }
     if (code != 0) {
         return drop_lmdb(self, code, "put a record");
     }
 
-    /* A page for the key and what it splits, and the value in whole pages. */
+    /* Roughly: a page for the key, one for a split, and the value. */
     self->transaction_size += 2 * self->page_size + value_size;
     *value = lmdb_value.mv_data;
     return 0;
@@ -255,7 +259,7 @@ cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state
     return 0;
 }
 
-/* LMDB has closed the file; what counts from here on is what read(2) finds in it. */
+/* Syncs the file, which LMDB has closed, and reads it again for its size and hash. */
 static int
 sync_and_hash(const cadre_shard_writer_t *self, const cadre_give_up_t *give_up,
               uint64_t *size_bytes, uint64_t *hash)

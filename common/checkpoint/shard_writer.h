@@ -8,13 +8,13 @@
  * are committed in transactions of CADRE_SHARD_TRANSACTION_SIZE_MAX, because fewer, larger ones are
  * faster and one for everything would hold the whole shard in memory twice. No WRITEMAP (SIGBUS on
  * a full disk), no lock file (nobody else knows the file yet). The map grows between transactions,
- * always by more than the next one can use, so that MDB_MAP_FULL does not happen in one and nothing
- * has to be put again. LMDB opens by path: it gets that of the descriptor which created the file
- * (disk.h), and the same descriptor is synced and hashed at the end.
+ * always by more than the next one can use, so that no transaction fails with MDB_MAP_FULL and no
+ * record has to be put again. LMDB opens by path: it gets that of the descriptor which created the
+ * file (disk.h), and the same descriptor is synced and hashed at the end.
  *
- * After the first failure of the disk the file is finished: it is closed and removed at once, and
- * every further call answers the status and the text of that failure. A failed fsync is never tried
- * again: the kernel may have dropped the pages.
+ * After the first failure of the disk the file is closed and removed at once, and every further
+ * call fails with the status and the text of that failure. A failed fsync is never tried again: the
+ * kernel may have dropped the pages.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
@@ -28,8 +28,7 @@ typedef struct cadre_shard_writer cadre_shard_writer_t;
 
 /* Creates the file `name`, which must not exist, in the open directory, on a local disk; the
  * directory stays open as long as the writer is, `path` is for messages. `expected_size_bytes` is
- * what the values and slots add up to; a wrong one costs nothing but a few calls. CADRE_EEXISTS,
- * CADRE_EIO. */
+ * the sum of all values and slots; a wrong one only costs a few calls. CADRE_EEXISTS, CADRE_EIO. */
 int cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
                             uint64_t expected_size_bytes, cadre_shard_writer_t **out);
 
@@ -38,7 +37,7 @@ int cadre_shard_writer_open(int directory_fd, const char *name, const char *path
  * ends the file. Any order of chunks is fine. */
 int cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk_t *chunk);
 
-/* Adds the shard's state; once per file. Errors as above. */
+/* Adds the shard's state; once per file. Fails as cadre_shard_writer_put_chunk. */
 int cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state);
 
 /* Commits, closes, fsyncs, then reads the finished file again with read(2) for its size and hash
@@ -47,7 +46,7 @@ int cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_s
 int cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *give_up,
                              uint64_t *size_bytes, uint64_t *hash);
 
-/* Gives up: removes the file. NULL inside is fine, as after a close. */
+/* Gives the file up and removes it. *self_p may be NULL, as after a close. */
 void cadre_shard_writer_destroy(cadre_shard_writer_t **self_p);
 
 #endif
