@@ -1,4 +1,5 @@
-/* What http_server is in a build without libmicrohttpd (CADRE_HTTP=OFF): there never is one. */
+/* Stands in for http_server.c in a build without libmicrohttpd (CADRE_HTTP=OFF): opening a server
+ * fails, and no other function is ever called with one. */
 #include "common/base/assert.h"
 #include "common/base/status.h"
 #include "common/http/http_server.h"

@@ -1,5 +1,6 @@
 /*
- * http_address - where a process answers about itself over HTTP, as flags and options say it.
+ * http_address - the address at which a process serves its status over HTTP, as flags and options
+ * name it.
  *
  * Thread:  any; the function keeps no state.
  */
@@ -10,14 +11,14 @@
 
 enum { CADRE_HTTP_ADDRESS_SIZE = CADRE_HOST_SIZE_MAX + 16 }; /* "[host]:65535", with the 0 */
 
-/* Reads "PORT", "HOST:PORT", "*:PORT" or "[IPV6]:PORT" as an endpoint on tcp. A port alone is of
- * 127.0.0.1, port 0 any free one, host "*" every address of the machine. CADRE_EINVALID, quoting
- * the text. */
+/* Reads "PORT", "HOST:PORT", "*:PORT" or "[IPV6]:PORT" as a tcp endpoint. A port alone means
+ * 127.0.0.1, port 0 any free one, host "*" every address of the machine. CADRE_EINVALID, with a
+ * text that quotes the address, for anything else. */
 int cadre_http_address_parse(const char *text, cadre_endpoint_t *address);
 
-/* What was said of it: `flag`, the text of --http, or where that is NULL what CADRE_HTTP of the
- * environment says; NULL into `out` where neither says anything. CADRE_EINVALID, naming the one of
- * the two that is no address. */
+/* Gives the address that the user chose: `flag`, the text of --http, or if that is NULL the
+ * environment variable CADRE_HTTP; NULL if neither is given. CADRE_EINVALID, with a text that names
+ * the one of the two that is no address. */
 int cadre_http_address_choose(const char *flag, const char **out);
 
 #endif

@@ -24,7 +24,7 @@
 
 enum { LINE_SIZE = CADRE_HTTP_WORDS_SIZE + 64 };
 
-/* What /metrics and /readyz answer; nobody changes it once it is published. */
+/* The answers of /metrics and /readyz; never changed once published, freed by its last holder. */
 typedef struct {
     atomic_uint holders;
     char *metrics;
@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     int descriptor; /* 0: none */
     int64_t since_ms;
-    uint64_t address; /* cadre_greetings_hash */
+    uint64_t address; /* hash of its address (cadre_greetings_hash) */
     bool is_ended;
 } client_t;
 
@@ -46,10 +46,10 @@ struct cadre_http_server {
     const char *actors[CADRE_HTTP_ACTORS_MAX];
     size_t actor_count;
     atomic_int_fast64_t turned_ms[CADRE_HTTP_ACTORS_MAX];
-    pthread_mutex_t lock; /* of the next two */
+    pthread_mutex_t lock; /* guards the next two fields */
     page_t *page;
     client_t clients[CADRE_HTTP_CONNECTIONS_MAX];
-    int64_t published_ms; /* the publisher's, like the next one */
+    int64_t published_ms; /* used by the publishing thread only, like `unready` */
     char unready[CADRE_HTTP_WORDS_SIZE];
 };
 
@@ -99,7 +99,8 @@ new_page(cadre_metrics_text_t *metrics, const char *unready)
 
 /* --- connections --- */
 
-/* Under the lock: libmicrohttpd finds it closed and says so before it closes the descriptor. */
+/* Under the lock: shuts a client's connection down. libmicrohttpd then finds it closed, and calls
+ * on_connection before it closes the descriptor. */
 static void
 end_client(client_t *client)
 {
@@ -107,7 +108,7 @@ end_client(client_t *client)
     shutdown(client->descriptor, SHUT_RDWR);
 }
 
-/* How many the address of `of` has that are not ended. */
+/* Returns how many connections that were not ended the address of `of` has. */
 static size_t
 count_of(const cadre_http_server_t *self, const client_t *of)
 {
@@ -119,7 +120,8 @@ count_of(const cadre_http_server_t *self, const client_t *of)
     return count;
 }
 
-/* Under the lock: when there are too many, ends the oldest of the address that has the most. */
+/* Under the lock: if there are too many connections, ends the oldest one of the address that has
+ * the most. */
 static void
 thin_out(cadre_http_server_t *self)
 {
@@ -146,7 +148,7 @@ thin_out(cadre_http_server_t *self)
     }
 }
 
-/* Keeps `clients`. */
+/* Called by libmicrohttpd when a connection begins or ends: keeps `clients` up to date. */
 static void
 on_connection(void *context, struct MHD_Connection *connection, void **kept,
               enum MHD_ConnectionNotificationCode code)
@@ -184,7 +186,8 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Ends connections that take too long: their timeout knows those only that bring nothing. */
+/* Ends connections that take too long: libmicrohttpd's timeout ends only those that bring no bytes
+ * at all. */
 static void
 end_long_ones(cadre_http_server_t *self, int64_t now_ms)
 {
@@ -245,7 +248,7 @@ answer_with(struct MHD_Connection *connection, unsigned code, struct MHD_Respons
     return result;
 }
 
-/* One line of text. */
+/* Answers with one line of text. */
 static enum MHD_Result
 answer(struct MHD_Connection *connection, unsigned code, const char *words)
 {
@@ -260,6 +263,7 @@ answer(struct MHD_Connection *connection, unsigned code, const char *words)
     return answer_with(connection, code, response);
 }
 
+/* Answers /livez: whether each actor has taken a turn lately. */
 static enum MHD_Result
 answer_live(cadre_http_server_t *self, struct MHD_Connection *connection)
 {
@@ -304,8 +308,8 @@ answer_metrics(cadre_http_server_t *self, struct MHD_Connection *connection)
     return answer_with(connection, MHD_HTTP_OK, response);
 }
 
-/* A body that a request brings is not read: the answer is there before it, and the connection ends.
- */
+/* Answers a request. Its body is not read: the answer is queued before it comes, and the connection
+ * ends. */
 static enum MHD_Result
 handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
        const char *version, const char *body, size_t *body_size, void **request)
@@ -333,7 +337,7 @@ handle(void *context, struct MHD_Connection *connection, const char *path, const
 
 /* --- opening --- */
 
-/* What the host and port mean here; freed with freeaddrinfo. */
+/* Resolves host and port to addresses of this machine; freed with freeaddrinfo. */
 static int
 resolve(const cadre_endpoint_t *endpoint, struct addrinfo **out)
 {
@@ -348,7 +352,7 @@ resolve(const cadre_endpoint_t *endpoint, struct addrinfo **out)
                  : 0;
 }
 
-/* A listener on this address; negative, with errno, when there is none to be had. */
+/* Returns a listener on this address; negative, with errno, on failure. */
 static int
 listen_on(const struct addrinfo *at)
 {
@@ -398,7 +402,8 @@ name_address(cadre_http_server_t *self)
              port);
 }
 
-/* "*" is IPv6 and IPv4 together where the machine has both, else what it has. */
+/* Binds the listener. "*" means IPv6 and IPv4 together if the machine has both, else the one that
+ * it has. */
 static int
 bind_address(cadre_http_server_t *self, const char *text)
 {
@@ -435,7 +440,7 @@ bind_address(cadre_http_server_t *self, const char *text)
     return 0;
 }
 
-/* Its thread sees no signals: they are for the thread of main. */
+/* Starts libmicrohttpd's thread, with all signals blocked: these are for the thread of main. */
 static int
 start(cadre_http_server_t *self)
 {
@@ -502,7 +507,7 @@ cadre_http_server_close(cadre_http_server_t **self_p)
     }
 
     if (self->daemon) {
-        MHD_stop_daemon(self->daemon); /* closes the listener */
+        MHD_stop_daemon(self->daemon); /* MHD_stop_daemon closes the listener, too */
     } else if (self->listener >= 0) {
         close(self->listener);
     }
