@@ -65,9 +65,10 @@ const char *cadre_certificate_text(const cadre_certificate_t *self, bool secret,
 
 /* Parses such a text, of unknown origin and without a NUL at the end.
  *
- * CADRE_EDATA not ZPL, a value missing, twice or wrong, keys that do not belong together: the error
- * text begins with the line, "line 4: ...", where one is at fault. It has nothing of a key.
- * CADRE_ECONFIG libzmq has no CURVE, as above. */
+ * CADRE_EDATA    not ZPL, a value missing, twice or wrong, keys that do not belong together: the
+ *                error text begins with the line, "line 4: ...", where one is at fault. It has
+ *                nothing of a key.
+ * CADRE_ECONFIG  libzmq has no CURVE, as above. */
 int cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_t *out);
 
 #endif

@@ -22,9 +22,9 @@
 /* Reads the file at `path`: the process's own, which must have a secret (`secret`), or another's
  * public one, which must have none. Every error text begins with the path.
  *
- * CADRE_ENOTFOUND there is no such file, or the path leads nowhere. CADRE_EREFUSED it is not a
- * regular file, or whose it is or who may open it is wrong: the text
- *                  ends with the remedy, such as `chmod 600 FILE`.
+ * CADRE_ENOTFOUND  there is no such file, or the path leads nowhere.
+ * CADRE_EREFUSED   it is not a regular file, or its owner or mode is refused: the text ends with
+ *                  the remedy, such as `chmod 600 FILE`.
  * CADRE_EDATA, CADRE_ECONFIG  as cadre_certificate_parse; too long; with or without a secret.
  * CADRE_EIO        the system's reason, such as no descriptor left: the file may be a good one. */
 int cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *out);
