@@ -25,7 +25,7 @@ cadre_data_folder(const cadre_job_t *job)
     return absolute(job->data_dir ? job->data_dir : job->folder);
 }
 
-/* The path after `base`, which may be NULL: nothing. */
+/* Returns `path` in the folder `base`; `path` itself if it is absolute or `base` is NULL. */
 static char *
 join(const char *base, const char *path)
 {
@@ -45,9 +45,9 @@ check_file(const char *path)
     return 0;
 }
 
-/* Gives the path of a data file for a task: ${DATA} at its beginning, or else a relative path, is
- * in the folder of --data; on this machine (`local`) also beside the job file, and the file must be
- * there. */
+/* Gives the path of a data file as a task opens it. ${DATA} at its beginning, and a relative path,
+ * mean the folder of --data; on this machine (`local`) a relative path may also lie beside the job
+ * file, and the file must exist. */
 static int
 resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolved)
 {

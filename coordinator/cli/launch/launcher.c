@@ -18,24 +18,25 @@
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/train/job.h"
 
-/* As shells have it. */
+/* Exit codes of shells for a command that cannot be executed, or is not found. */
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 
 struct cadre_launcher {
     const cadre_launcher_options_t *options;
     cadre_launcher_core_t core;
     cadre_session_t session;
-    int *pids;                 /* by task; 0 when it does not run */
-    int64_t *log_from;         /* by task: size of its log when it was started */
-    cadre_process_end_t *ends; /* by task: of the last process that has ended */
+    int *pids;                 /* [tasks]: process id; 0 when the task does not run */
+    int64_t *log_from;         /* [tasks]: size of the task's log when its process was started */
+    cadre_process_end_t *ends; /* [tasks]: how the last process that has ended did so */
     char *ps_path;
     char *worker_path;
     char *address;
-    char **environment;         /* of tasks: without a cluster description */
-    char **program_environment; /* with ours */
+    char **environment; /* environment of tasks: without the description of any cluster */
+    /* Environment of the user's program: with the description of this cluster. */
+    char **program_environment;
 };
 
-/* --- what a task is started with --- */
+/* --- command lines and environment of tasks --- */
 
 typedef struct {
     const char *file;
@@ -88,6 +89,7 @@ add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
     }
 }
 
+/* Returns the command line of a task. */
 static command_t
 command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
 {
@@ -146,8 +148,9 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
     return command;
 }
 
-/* A copy of our environment without any description of a cluster, plus `extra`. Without that it is
- * the tasks': where the coordinator answers over HTTP is no place for them. */
+/* Returns a copy of our environment without any description of a cluster, plus `extra`. With NULL
+ * it is the tasks' environment, which has no CADRE_HTTP either: that address is the
+ * coordinator's. */
 static char **
 environment_with(const char *extra)
 {
@@ -185,13 +188,14 @@ free_environment(char **environment)
 
 /* --- starting --- */
 
-/* What the child does; only async-signal-safe calls. */
+/* What the child process needs to start a task; it may only make async-signal-safe calls. */
 typedef struct {
     const command_t *command;
     char *const *environment;
     pid_t parent;
     int input;
-    int output; /* negative: keeps the launcher's terminal and group */
+    /* Descriptor of the log; negative: keeps the launcher's terminal and process group. */
+    int output;
 } start_t;
 
 static void
@@ -204,6 +208,8 @@ say_cannot_execute(const char *file, int error)
     }
 }
 
+/* Runs in the child process after the fork: sets up its files and signals, and executes the
+ * command. */
 static _Noreturn void
 run_child(const start_t *start)
 {
@@ -218,7 +224,7 @@ run_child(const start_t *start)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->parent) {
-        _exit(EXIT_CANNOT_EXECUTE); /* the launcher died before the line above */
+        _exit(EXIT_CANNOT_EXECUTE); /* the launcher died before prctl took effect */
     }
 
     signal(SIGPIPE, SIG_DFL);
@@ -238,6 +244,8 @@ close_descriptor(int *descriptor)
     }
 }
 
+/* Starts a process for task `number`: its output goes to its log, unless it is the user's
+ * program. */
 static int
 start_task(cadre_launcher_t *self, size_t number)
 {
@@ -343,7 +351,7 @@ cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_
         .role = known->role,
         .index = known->index,
         .pid = self->pids[number],
-        .has_ended = known->starts > running, /* an earlier process of this task has */
+        .has_ended = known->starts > running, /* an earlier process of this task has ended */
         .end = self->ends[number],
         .log_from = self->log_from[number],
     };
@@ -483,7 +491,8 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     self->options = options;
     cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
                              options->restarts_max);
-    /* A silent ps is replaced while there is still time to restore its shard. */
+    /* A silent ps is replaced early enough that its shard can be restored before the job gives it
+     * up. */
     if (options->ps_timeout_ms / 2 < self->core.ps_silent_max_ms) {
         self->core.ps_silent_max_ms = options->ps_timeout_ms / 2;
     }

@@ -70,7 +70,7 @@ cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms)
     return wait_ms;
 }
 
-/* Whether there is a worker beside `ended`. */
+/* Returns whether another worker than `ended` is left, which runs or will be started. */
 static bool
 worker_left(const cadre_launcher_core_t *self, const cadre_launch_task_t *ended)
 {
@@ -84,7 +84,7 @@ worker_left(const cadre_launcher_core_t *self, const cadre_launch_task_t *ended)
     return false;
 }
 
-/* Exit codes that the next start would give again. */
+/* Returns whether the process ended with an exit code that the next start would give again. */
 static bool
 is_permanent(cadre_process_end_t end)
 {
@@ -93,6 +93,8 @@ is_permanent(cadre_process_end_t end)
             end.number == CADRE_EXIT_PROTOCOL || end.number == CADRE_EXIT_REFUSED);
 }
 
+/* Returns the delay before a task is started again: none after a steady run, else doubling with
+ * each quick end. */
 static int64_t
 restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
 {
@@ -110,9 +112,9 @@ restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
     return cadre_min_i64(delay_ms, CADRE_LAUNCHER_DELAY_MAX_MS);
 }
 
-/* A ps or worker whose coordinator did not tell it to end. A shard has no substitute: a ps is
- * started again also when somebody asked it to leave, and the job ends when it may not be; nor has
- * the last worker one. */
+/* Decides about a ps or worker that ended although its coordinator did not tell it to. No other ps
+ * has its shard: so a ps is started again even if somebody asked it to leave, and the job ends if
+ * it may not be started again. The same holds for the last worker. */
 static cadre_launch_decision_t
 task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
            int64_t now_ms)
@@ -120,7 +122,8 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     bool is_ps = task->role == CADRE_LAUNCH_PS;
     bool last = !is_ps && !worker_left(self, task);
     bool asked = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
-    bool drained = asked && !last; /* the last worker starts again: without one the job stalls */
+    /* The last worker is started again: without a worker the job stalls. */
+    bool drained = asked && !last;
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
     if (drained || used_up || is_permanent(end)) {
         bool failed = !drained && !is_permanent(end);
@@ -168,8 +171,8 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
 
     bool dismissed = !end.signalled && end.number == CADRE_EXIT_OK;
     if (self->stopping || dismissed) {
-        /* A ps whose job continues was not dismissed, whatever it believes: a shard has no
-         * substitute. */
+        /* A ps that exits with 0 while the job goes on is started again, as no other ps has its
+         * shard. */
         bool comes_back = !self->stopping && task->role == CADRE_LAUNCH_PS;
         task->state = comes_back ? CADRE_LAUNCH_WAITING : CADRE_LAUNCH_ENDED;
         task->due_ms = now_ms + CADRE_LAUNCHER_DISMISSED_MS;
@@ -187,7 +190,7 @@ cadre_launcher_core_look(cadre_launcher_core_t *self, size_t number, bool heard,
     cadre_assert(task->state == CADRE_LAUNCH_RUNNING);
     if (heard || !task->was_heard) {
         task->was_heard = heard;
-        task->silent_ms = -1; /* the next look begins to count */
+        task->silent_ms = -1; /* silence counts from the next look on */
         return false;
     }
 

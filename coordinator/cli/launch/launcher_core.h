@@ -1,6 +1,6 @@
 /*
- * launcher_core - what the local launcher decides: which task to start when, what the end of a task
- * means, and how the job ends. launcher.c starts processes and waits for them.
+ * launcher_core - the decisions of the local launcher: which task to start when, what follows from
+ * the end of a task, and how the job ends. launcher.c starts processes and waits for them.
  *
  * Owner:   one launcher.
  * Thread:  the launcher's only.
@@ -10,13 +10,14 @@
  * coordinator restores the shard of a new ps. When a task may not be started again - the restarts
  * are used up, or its exit code says that it would fail in the same way - the job goes on without a
  * worker, and ends without a ps: no other ps has its shard. A program that ends, ends the job with
- * its own exit code. A ps or worker that exits with 0 was told to by its coordinator, which knows
- * why: nothing is done. A worker that exits with 143 was drained by SIGTERM, and stays away as long
- * as another worker is left to do the work; the last worker is started again, and so is a ps.
+ * its own exit code. A ps or worker that exits with 0 was told to by its coordinator: no task is
+ * started for it. A worker that exits with 143 was drained by SIGTERM, and stays away as long as
+ * another worker is left to do the work; the last worker is started again, and so is a ps.
  *
- * A task that lives and is not heard (stopped, or stuck) does no work, and holds its place: it is
- * killed, so that another process takes the place. Its lease has run out before, and it gets
- * CADRE_LAUNCHER_SILENT_MS more: a task that is only paused comes back without any loss.
+ * A task that lives but is not heard by the coordinator (stopped, or stuck) does no work and holds
+ * its place: it is killed, so that another process can take the place. That is done only
+ * CADRE_LAUNCHER_SILENT_MS after its lease has run out: a task that is only paused comes back
+ * before without any loss.
  */
 #ifndef CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_CORE_H
 #define CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_CORE_H
@@ -28,7 +29,7 @@
 #include "coordinator/cli/terminal/exit_code.h"
 
 enum {
-    CADRE_LAUNCHER_STEADY_MS = 1000, /* a task that ran that long did not fail to start */
+    CADRE_LAUNCHER_STEADY_MS = 1000, /* a task that ran for so long counts as started well */
     CADRE_LAUNCHER_DELAY_MIN_MS = 100,
     CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
     CADRE_LAUNCHER_DISMISSED_MS = 5000, /* a ps that exits with 0 is started again if the job has
@@ -45,9 +46,9 @@ typedef enum {
 } cadre_launch_role_t;
 
 typedef enum {
-    CADRE_LAUNCH_WAITING, /* to be started at `due_ms` */
+    CADRE_LAUNCH_WAITING, /* is started at `due_ms` */
     CADRE_LAUNCH_RUNNING,
-    CADRE_LAUNCH_ENDED, /* for good */
+    CADRE_LAUNCH_ENDED, /* has ended and is not started again */
 } cadre_launch_state_t;
 
 typedef struct {
@@ -60,7 +61,7 @@ typedef struct {
     uint32_t quick_ends; /* ends in a row within CADRE_LAUNCHER_STEADY_MS of the start */
     bool was_heard;      /* the coordinator has heard this process */
     int64_t silent_ms;   /* for how long it has been silent; -1: it was heard at the last look */
-    bool given_up;       /* it was silent for too long, and is to be killed */
+    bool given_up;       /* it was silent for too long, and its process is being killed */
 } cadre_launch_task_t;
 
 typedef enum {
@@ -86,8 +87,9 @@ typedef struct {
     size_t task_count;
     int64_t restarts_max; /* negative: no limit */
     int64_t restarts;
-    int64_t ps_silent_max_ms; /* CADRE_LAUNCHER_SILENT_MS for a ps; the caller may lower it */
-    bool stopping;            /* nothing is started any more */
+    /* For ps instead of CADRE_LAUNCHER_SILENT_MS, which it is at first; the caller may lower it. */
+    int64_t ps_silent_max_ms;
+    bool stopping; /* the job is ending: no task is started any more */
 } cadre_launcher_core_t;
 
 /* Starts with all tasks due at once. `program`: the user's program is one of them. */
@@ -105,8 +107,8 @@ int64_t cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t n
 cadre_launch_decision_t cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t task,
                                                   cadre_process_end_t end, int64_t now_ms);
 
-/* Notes whether the coordinator hears a running ps or worker, `elapsed_ms` after the look before.
- * Returns true when the process is to be killed; once for each process. */
+/* Notes whether the coordinator hears a running ps or worker, `elapsed_ms` after the last look.
+ * Returns true, once for each process, when it is to be killed. */
 bool cadre_launcher_core_look(cadre_launcher_core_t *self, size_t task, bool heard,
                               int64_t elapsed_ms);
 
@@ -115,7 +117,7 @@ void cadre_launcher_core_stop(cadre_launcher_core_t *self);
 
 size_t cadre_launcher_core_running(const cadre_launcher_core_t *self);
 
-/* "ps", "worker", "program". */
+/* Returns "ps", "worker" or "program". */
 const char *cadre_launch_role_text(cadre_launch_role_t role);
 
 #endif

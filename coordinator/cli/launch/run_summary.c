@@ -34,7 +34,7 @@ cadre_run_summary_code(const cadre_run_summary_t *self)
     return self->outcome->target_missed ? CADRE_EXIT_FAILED : CADRE_EXIT_OK;
 }
 
-/* --- what to type next --- */
+/* --- the command to type next --- */
 
 static char *
 with_flag(const cadre_run_summary_t *self, const char *flag, const char *value)
@@ -67,7 +67,8 @@ ended_early(const cadre_run_summary_t *self)
     return stopped && strcmp(stopped, cadre_stop_word(CADRE_STOP_EPOCHS)) != 0;
 }
 
-/* A file is missing: the checkpoint that --resume names, or data. */
+/* Returns the command for a missing file: with another --resume if it is the named checkpoint, else
+ * with --data. */
 static char *
 find_input(const cadre_run_summary_t *self)
 {
@@ -77,7 +78,7 @@ find_input(const cadre_run_summary_t *self)
     return checkpoint ? with_flag(self, "--resume", "auto") : with_flag(self, "--data", "DIR");
 }
 
-/* The command that an error text of keys has in it; NULL when it says something else to do. */
+/* Returns the command that an error text about keys contains; NULL if it contains none. */
 static char *
 make_keys(const char *text)
 {
@@ -85,7 +86,8 @@ make_keys(const char *text)
     return command ? cadre_strndup(command + 1, strcspn(command + 1, "`")) : NULL;
 }
 
-/* A checkpoint of another model does not fit; a job file may be at fault elsewhere. */
+/* Returns the command for a configuration error: without the checkpoint if that is of another
+ * model, with new keys, or to check the job file. */
 static char *
 mend_configuration(const cadre_run_summary_t *self)
 {
@@ -96,7 +98,7 @@ mend_configuration(const cadre_run_summary_t *self)
         return NULL;
     }
     if (strncmp(text, "keys: ", strlen("keys: ")) == 0) {
-        return make_keys(text); /* the job file is not at fault */
+        return make_keys(text); /* only the keys are at fault */
     }
 
     return status == CADRE_ESHAPE || status == CADRE_EDTYPE
@@ -104,7 +106,7 @@ mend_configuration(const cadre_run_summary_t *self)
                : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
 }
 
-/* The job cannot go on from its own newest checkpoint; an older one may do. */
+/* Returns whether the failure is in the job's own newest checkpoint; an older one may be good. */
 static bool
 newest_is_at_fault(const cadre_run_summary_t *self)
 {
@@ -112,7 +114,7 @@ newest_is_at_fault(const cadre_run_summary_t *self)
     return checkpoint && self->outcome->status < 0 && strstr(self->outcome->text, checkpoint);
 }
 
-/* The command that most likely helps, freed by the caller; NULL when there is none. */
+/* Returns the command that most likely helps, freed by the caller; NULL when there is none. */
 static char *
 next_command(const cadre_run_summary_t *self, int code)
 {
@@ -143,7 +145,7 @@ next_command(const cadre_run_summary_t *self, int code)
     return NULL;
 }
 
-/* --- the words --- */
+/* --- the texts --- */
 
 /* Returns whether the failure is in one line of a file, "rows.csv:3", which can be skipped. */
 static bool
@@ -179,11 +181,11 @@ hint(const cadre_run_summary_t *self)
     return NULL;
 }
 
-/* What went wrong, freed by the caller; NULL when nothing did. */
+/* Returns the text of the failure, freed by the caller; NULL when there was none. */
 static char *
 failure(const cadre_run_summary_t *self, int code)
 {
-    /* The cause before its consequences: a lost task also makes the trainer fail. */
+    /* The cause is named before its consequences: a lost task also makes the trainer fail. */
     if (self->ended && self->outcome) {
         return cadre_asprintf("%s; %s", self->reason,
                               self->outcome->result.checkpoint
@@ -214,7 +216,7 @@ failure(const cadre_run_summary_t *self, int code)
     return cadre_asprintf("%s (%s)", self->outcome->text, cadre_status_text(self->outcome->status));
 }
 
-/* Scripts read one object, also when nothing was trained. */
+/* Prints an empty result, as scripts expect one object even when nothing was trained. */
 static void
 put_nothing(void)
 {

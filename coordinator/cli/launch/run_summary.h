@@ -1,6 +1,6 @@
 /*
- * run_summary - the end of a run: its exit code, the result on stdout, and on stderr what went
- * wrong and the command to type next, last.
+ * run_summary - the end of a run: its exit code, the result on stdout, and on stderr the failure
+ * and, last, the command to type next.
  *
  * Owner:   the caller; an open struct.
  * Thread:  the main thread, when every other has ended.
@@ -14,15 +14,15 @@
 #include "coordinator/cli/train/trainer.h"
 
 typedef struct {
-    const cadre_job_t *job;                 /* NULL: a program of the user's */
+    const cadre_job_t *job;                 /* NULL: a program of the user was run */
     const cadre_trainer_outcome_t *outcome; /* NULL: the trainer was never started */
     char *const *command;                   /* as the user typed it */
     bool json;
-    int status; /* of the supervisor itself, with its text */
+    int status; /* status of the supervisor itself; `text` is its error text */
     char text[CADRE_ERROR_TEXT_SIZE];
-    bool cannot_write; /* it was about an output of the user's choice */
-    int stop_signal;   /* 0: none */
-    bool ended;        /* by the launcher, with this code and reason */
+    bool cannot_write; /* the failure is that an output which the user chose cannot be written */
+    int stop_signal;   /* signal that stopped the run; 0: none */
+    bool ended;        /* the launcher ended the run, with `exit_code` and `reason` */
     int exit_code;
     const char *reason;
 } cadre_run_summary_t;

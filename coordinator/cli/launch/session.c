@@ -14,19 +14,20 @@
 #include "common/base/status.h"
 #include "common/net/endpoint.h"
 
-/* Files in the directory beside sockets and logs. */
+/* Names in the session directory, beside sockets and logs. */
 static const char SCHEMA[] = "cadre.session/v1";
 static const char TASKS_NAME[] = "tasks.json";
-static const char KEPT_NAME[] = "kept"; /* its owner wanted the directory to stay */
+static const char KEPT_NAME[] = "kept"; /* marks a directory that its launcher was told to keep */
 
-/* "cadre-" and six characters, as mkdtemp makes them. */
+/* Returns whether a name is "cadre-" and six characters, as mkdtemp makes them. */
 static bool
 is_session_name(const char *name)
 {
     return strncmp(name, "cadre-", 6) == 0 && strlen(name) == 12;
 }
 
-/* The lock says whether a launcher lives: process ids mean nothing across containers. */
+/* Returns whether a session's launcher has ended. Its lock tells: process ids mean nothing across
+ * containers. */
 static bool
 is_abandoned(int directory, const char *path)
 {
@@ -48,18 +49,19 @@ is_abandoned(int directory, const char *path)
 static void
 empty(int directory)
 {
-    int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    /* Another descriptor, as closedir closes it. */
+    int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = again >= 0 ? fdopendir(again) : NULL;
     const struct dirent *entry;
     while (stream && (entry = readdir(stream))) {
-        unlinkat(directory, entry->d_name, 0); /* fails for folders: there are none */
+        unlinkat(directory, entry->d_name, 0); /* fails for folders, of which there are none */
     }
     if (stream) {
         closedir(stream);
     }
 }
 
-/* Removes what launchers left that were killed. */
+/* Removes the sessions of launchers that were killed. */
 static void
 sweep(const char *own)
 {
@@ -97,7 +99,8 @@ open_directory(cadre_session_t *self, bool keep)
         return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
     }
 
-    flock(self->directory, LOCK_EX | LOCK_NB); /* where it fails nobody can find it free either */
+    /* If it cannot be locked here, no other launcher can lock and remove it. */
+    flock(self->directory, LOCK_EX | LOCK_NB);
     int mark = keep ? openat(self->directory, KEPT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (keep && mark < 0) {
         return cadre_fail(CADRE_EIO, "%s/%s: %s", self->path, KEPT_NAME, strerror(errno));
@@ -159,7 +162,8 @@ cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t role, ui
     return cadre_asprintf("%s/%s-%u.log", self->path, cadre_launch_role_text(role), index);
 }
 
-/* Cuts `text` to its last lines, whole ones, and returns where they begin. */
+/* Returns where the last lines of `text` begin, only whole ones; `whole`: the text begins with a
+ * whole line. */
 static const char *
 last_lines(char *text, size_t length, bool whole)
 {

@@ -1,6 +1,6 @@
 /*
- * session - the directory of one local cluster: its sockets, the logs of its tasks, and tasks.json,
- * which says the process id of each.
+ * session - the directory of one local cluster: its sockets, the logs of its tasks, and tasks.json
+ * with their process ids.
  *
  * Owner:   a launcher.
  * Thread:  the launcher's.
@@ -9,8 +9,8 @@
  * "pid": 123, "starts": 1}, ...]}; a task that does not run has pid null. It is replaced by rename
  * whenever a task starts or ends, so that a reader never sees half of it.
  *
- * The launcher holds a lock on the directory as long as it lives. A directory with a tasks.json
- * that nobody holds is what a killed launcher left: the next one removes it, unless it was to be
+ * The launcher holds a lock on the directory as long as it lives. A directory with a tasks.json and
+ * without a lock was left by a killed launcher: the next launcher removes it, unless it was to be
  * kept.
  */
 #ifndef CADRE_COORDINATOR_CLI_LAUNCH_SESSION_H
@@ -23,32 +23,33 @@
 #include "coordinator/cli/launch/launcher_core.h"
 
 enum {
-    CADRE_SESSION_TAIL_LINES = 8,   /* of a dead task's log, shown */
-    CADRE_SESSION_TAIL_SIZE = 2000, /* bytes of them at most */
-    CADRE_SESSION_SWEEP_MAX = 64,   /* directories of killed launchers, removed at one start */
+    CADRE_SESSION_TAIL_LINES = 8,   /* last lines of a dead task's log that are shown */
+    CADRE_SESSION_TAIL_SIZE = 2000, /* most bytes of these lines */
+    /* Most directories of killed launchers that one start removes. */
+    CADRE_SESSION_SWEEP_MAX = 64,
 };
 
 typedef struct {
     char *path;
-    int directory; /* the same, open and locked; negative when it could not be opened */
+    int directory; /* descriptor of the directory, locked; negative when it could not be opened */
 } cadre_session_t;
 
 /* Makes the directory, mode 0700, under XDG_RUNTIME_DIR or /tmp, and removes those that killed
- * launchers of this user left beside it. With `keep` it will stay, however this one ends.
- * CADRE_EIO.
- */
+ * launchers of this user have left beside it. With `keep` it stays, however this launcher ends.
+ * CADRE_EIO. */
 int cadre_session_open(cadre_session_t *self, bool keep);
 
-/* Ends it; the directory goes with everything of ours in it unless `keep`. */
+/* Ends the session; removes the directory with its files unless `keep`. */
 void cadre_session_close(cadre_session_t *self, bool keep);
 
-/* "ipc:///.../ps-0", freed by the caller; "coordinator" for the program's role. */
+/* Returns a task's address, "ipc:///.../ps-0", freed by the caller; that of the coordinator for the
+ * program's role. */
 char *cadre_session_endpoint(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
 
-/* The file that a task's output goes to, freed by the caller. */
+/* Returns the path of the file that a task's output goes to, freed by the caller. */
 char *cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
 
-/* The last lines of a task's log behind its first `from` bytes into `text` of
+/* Writes the last lines of a task's log after its first `from` bytes into `text` of
  * CADRE_SESSION_TAIL_SIZE + 1 bytes; "" when there are none. Returns `text`. */
 const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role,
                                uint32_t index, int64_t from, char *text);
@@ -57,7 +58,8 @@ const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t 
 int cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
                               const int *pids);
 
-/* CADRE_CLUSTER for a program that is the coordinator of this session, freed by the caller. */
+/* Returns the text of CADRE_CLUSTER for a program that is the coordinator of this session, freed by
+ * the caller. */
 char *cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *core);
 
 #endif

@@ -5,8 +5,8 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
-/* Returns whether `status` (cadre_coordinator_status_json) has this task, as the process that runs.
- * */
+/* Returns whether `status` (cadre_coordinator_status_json) lists this task, with the process id
+ * that runs now. */
 static bool
 hears(const json_t *status, const cadre_launcher_task_t *task)
 {

@@ -35,28 +35,29 @@ typedef struct {
     cadre_coordinator_t *coordinator;
     json_t *train; /* dataset descriptions as sent to workers */
     json_t *test;
-    int signals;              /* descriptor */
-    cadre_notices_t *notices; /* from the trainer and the coordinator */
-    int commands[2];          /* socket pair: the trainer reads [0], this thread writes [1] */
+    int signals;              /* descriptor of signals (signalfd) */
+    cadre_notices_t *notices; /* notices of the trainer and the coordinator */
+    int commands[2];          /* pipe for commands: the trainer reads [0], this thread writes [1] */
     pthread_t trainer;
     bool trainer_started;
     bool trainer_done;
     cadre_trainer_options_t trainer_options;
     cadre_trainer_outcome_t outcome;
     int stop_signal; /* the first SIGINT or SIGTERM; 0: none */
-    int64_t stop_ms; /* when it came */
+    int64_t stop_ms; /* when that signal came */
     cadre_silence_t silence;
-    bool unsaved;      /* the trainer was told that the checkpoint cannot be taken */
-    bool kill;         /* there was a second one */
-    bool events_said;  /* that the events file took no more */
+    bool unsaved;      /* the trainer knows that the last checkpoint cannot be taken */
+    bool kill;         /* a second signal came: ends at once */
+    bool events_said;  /* the user was warned that the events file cannot be written any more */
     bool cannot_write; /* an output that the user chose cannot be written: for the exit code */
-    bool ended;        /* by the launcher: a task is gone for good, or the program ended */
-    int exit_code;     /* then */
+    /* The launcher ended the run: a task is gone for good, or the program has ended. */
+    bool ended;
+    int exit_code; /* exit code if `ended` */
     char reason[CADRE_NOTICE_TEXT_SIZE];
     cadre_display_t display;
 } supervisor_t;
 
-/* --- what comes from other threads --- */
+/* --- notices of other threads --- */
 
 static void *
 run_trainer(void *context)
@@ -88,6 +89,8 @@ command_trainer(supervisor_t *self, char command)
     }
 }
 
+/* Takes a signal to stop: the first stops the trainer after a checkpoint (or goes to the user's
+ * program), a second one kills. */
 static void
 take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_t now_ms)
 {
@@ -151,7 +154,8 @@ take_signals(supervisor_t *self, int64_t now_ms)
 
 /* --- one turn --- */
 
-/* Once, and at once: a run may go on for days. */
+/* Warns, once, that the events file cannot be written any more; not only at the end, as a run may
+ * go on for days. */
 static void
 say_events(supervisor_t *self)
 {
@@ -162,8 +166,8 @@ say_events(supervisor_t *self)
     }
 }
 
-/* Who is not heard is replaced; and a checkpoint before the end is not waited for as long as one
- * that holds nobody up. */
+/* Lets tasks that are not heard be replaced. When the run is to stop and no worker is heard, lets
+ * the trainer end without its last checkpoint, which would wait for a worker. */
 static void
 look_for_silence(supervisor_t *self, int64_t now_ms)
 {
@@ -178,6 +182,7 @@ look_for_silence(supervisor_t *self, int64_t now_ms)
     }
 }
 
+/* One turn: starts tasks that are due, waits for notices and signals, and handles them. */
 static int
 turn(supervisor_t *self)
 {
@@ -203,7 +208,8 @@ turn(supervisor_t *self)
     return status;
 }
 
-/* Tasks were told to stop, or their coordinator is gone: lets them leave, then insists. */
+/* Waits until the tasks have left, which were told to stop or have lost their coordinator; after
+ * CADRE_SUPERVISOR_LEAVE_MS sends SIGTERM. */
 static void
 wait_for_tasks(supervisor_t *self)
 {
@@ -217,7 +223,7 @@ wait_for_tasks(supervisor_t *self)
             cadre_launcher_signal(self->launcher, SIGTERM);
         }
         if (now_ms - begin_ms >= CADRE_SUPERVISOR_KILL_MS) {
-            return; /* summary the launcher kills the rest */
+            return; /* cadre_launcher_close kills the rest */
         }
         struct pollfd item = {.fd = self->signals, .events = POLLIN};
         poll(&item, 1, 100);
@@ -238,7 +244,8 @@ open_signals(supervisor_t *self)
     sigaddset(&set, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file over its limit is an error like a full disk */
+    /* Writing beyond a file size limit is then an error like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
     self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
@@ -247,7 +254,7 @@ open_signals(supervisor_t *self)
     return cadre_notices_open(&self->notices);
 }
 
-/* "auto", "never" or a path, as job files have it. */
+/* Sets the coordinator's resume options from the word in the job: "auto", "never" or a path. */
 static void
 set_resume(cadre_coordinator_options_t *options, const char *word)
 {
@@ -306,7 +313,7 @@ open_job(supervisor_t *self)
     }
 
     status = open_coordinator(self);
-    self->cannot_write = status == CADRE_EIO; /* the folder of checkpoints */
+    self->cannot_write = status == CADRE_EIO; /* then the checkpoint folder is at fault */
     return status;
 }
 
@@ -328,8 +335,8 @@ start_trainer(supervisor_t *self)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
-/* Makes the folder of traces and tries to write there, before any worker is started: each worker
- * would find out by itself, in its log only. */
+/* Makes the folder of traces and tries to write there before any worker is started: otherwise each
+ * worker would fail by itself, in its log only. */
 static int
 prepare_trace_folder(supervisor_t *self)
 {
@@ -342,7 +349,8 @@ prepare_trace_folder(supervisor_t *self)
     return status;
 }
 
-/* Without checkpoints a lost ps can be recovered for a while only. */
+/* Warns, in a job without checkpoints, that a lost ps can be restored only until the replay log is
+ * full. */
 static void
 say_recovery(supervisor_t *self)
 {
@@ -364,6 +372,8 @@ say_recovery(supervisor_t *self)
                       CADRE_REPLAY_CLOSURES_MAX, CADRE_REPLAY_SIZE_MAX >> 20);
 }
 
+/* Opens events file, signals, launcher, coordinator and trace folder, in the order in which they
+ * need each other. */
 static int
 open_all(supervisor_t *self)
 {
@@ -398,7 +408,7 @@ open_all(supervisor_t *self)
     return prepare_trace_folder(self);
 }
 
-/* Tells people and the events file where the run is. */
+/* Prints, and writes to the events file, where the run's session and coordinator are. */
 static void
 announce(supervisor_t *self)
 {
@@ -436,7 +446,7 @@ start(supervisor_t *self)
     return self->options->job ? start_trainer(self) : 0;
 }
 
-/* --- the whole --- */
+/* --- one run, from start to end --- */
 
 static int
 run(supervisor_t *self)
@@ -451,7 +461,7 @@ run(supervisor_t *self)
     }
 
     while (!self->kill && self->trainer_started && !self->trainer_done) {
-        turn(self); /* after a failure here: the trainer leaves first */
+        turn(self); /* even after a failure here the trainer ends first */
     }
 
     cadre_console_clear(&self->console);
@@ -482,7 +492,7 @@ close_all(supervisor_t *self)
     }
 }
 
-/* Threads may be anywhere: nothing is freed, the tasks are killed, the process ends. */
+/* Kills the tasks and ends the process. Nothing is freed, as other threads still run. */
 static _Noreturn void
 kill_all(supervisor_t *self)
 {
@@ -521,7 +531,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
                                      .events = &self.events,
                                      .log_level = options->log_level,
                                      .line_ms = cadre_clock_now_ms()};
-    /* Cleaning up may fail with texts of its own; people are to see the first one. */
+    /* Cleaning up may fail with error texts of its own; the first one is to be shown. */
     int status = run(&self);
     char text[CADRE_ERROR_TEXT_SIZE];
     snprintf(text, sizeof(text), "%s", cadre_error_text());

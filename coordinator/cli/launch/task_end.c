@@ -99,7 +99,7 @@ cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts
     return text;
 }
 
-/* --- for people and programs --- */
+/* --- terminal and events file --- */
 
 static void
 say_tail(const cadre_task_end_view_t *self, cadre_launch_role_t role, uint32_t index, int64_t from)
@@ -134,7 +134,8 @@ cadre_task_end_show(const cadre_task_end_view_t *self, const cadre_launcher_repo
     }
 }
 
-/* Whether `text` has "ps 1" in it, and not as the beginning of "ps 12". */
+/* Returns whether `text` contains the name of a task: "ps 1", but not as the beginning of "ps
+ * 12". */
 static bool
 names(const char *text, const char *task)
 {

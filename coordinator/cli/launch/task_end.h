@@ -1,6 +1,6 @@
 /*
- * task_end - the end of a task as people and the events file see it: how it ended, what that costs
- * the job, and what happens next.
+ * task_end - reports the end of a task on the terminal and in the events file: how it ended, the
+ * consequences for the job, and what happens next.
  *
  * Owner:   a supervisor.
  * Thread:  the main thread. The functions that only write a text keep no state.
@@ -26,15 +26,16 @@ const char *cadre_task_end_text(const cadre_launcher_report_t *report, char *tex
 const char *cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts_max,
                                      char *text);
 
-/* Where ends are shown, and where the logs are. */
+/* Where ends are shown, and the launcher that knows the logs. */
 typedef struct {
     cadre_console_t *console;
     cadre_events_t *events;
     const cadre_launcher_t *launcher;
 } cadre_task_end_view_t;
 
-/* Writes the event "task_ended". Shows people the last log lines of the task and what happens next,
- * unless its end was expected or it is the user's program, which has the terminal itself. */
+/* Writes the event "task_ended". Shows on the terminal the last log lines of the task and what
+ * happens next, unless its end was expected or it is the user's program, which writes to the
+ * terminal itself. */
 void cadre_task_end_show(const cadre_task_end_view_t *self, const cadre_launcher_report_t *report,
                          int64_t restarts_max);
 

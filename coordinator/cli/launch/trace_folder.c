@@ -21,7 +21,7 @@ cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t starts)
                : cadre_asprintf("%s/worker-%" PRIu32 ".json", folder, index);
 }
 
-/* Behind the digits at `text`; NULL when there are none. */
+/* Returns the position after the digits at `text`; NULL when there are none. */
 static const char *
 skip_number(const char *text)
 {
@@ -32,7 +32,7 @@ skip_number(const char *text)
     return end > text ? end : NULL;
 }
 
-/* Whether `name` is one that cadre_trace_folder_file gives. */
+/* Returns whether `name` is that of a trace, as cadre_trace_folder_file makes it. */
 static bool
 is_trace(const char *name)
 {
@@ -53,7 +53,8 @@ fail(const char *folder, const char *what)
     return cadre_fail(CADRE_EIO, "the folder %s %s: %s", folder, what, strerror(errno));
 }
 
-/* That a folder can be made in one says more than access(), which lets root pass everywhere. */
+/* Checks that files can be made in `folder`, by making a folder there: access() would say yes to
+ * root everywhere. */
 static int
 try_writing(const char *folder)
 {
@@ -92,7 +93,7 @@ cadre_trace_folder_check(const char *folder)
     return try_writing(path);
 }
 
-/* With its parents, as mkdir -p. */
+/* Makes the folder with its parents, as mkdir -p does. */
 static int
 make(const char *folder)
 {

@@ -1,6 +1,6 @@
 /*
- * trace_folder - where the workers of `cadre run` write their traces: worker-0.json, and
- * worker-0.2.json for the second process of that worker.
+ * trace_folder - the folder into which the workers of `cadre run` write their traces:
+ * worker-0.json, and worker-0.2.json for the second process of that worker.
  *
  * Thread:  the main one; the functions keep no state.
  */
@@ -10,16 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The file of start `starts` (1 is the first) of worker `index`; freed by the caller. Each process
- * has its own: what led to the end of one stays. */
+/* Returns the path of the trace of start number `starts` (1 is the first) of worker `index`; freed
+ * by the caller. Each process has a file of its own, so that the trace of one that has crashed
+ * stays. */
 char *cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t starts);
 
-/* Whether files can be written into `folder`, or it could be made: tried with a folder inside that
- * is removed at once. CADRE_EIO with what is in the way. */
+/* Checks that files can be written into `folder`, or that it could be made: makes a folder inside
+ * and removes it at once. CADRE_EIO with a text that names the obstacle. */
 int cadre_trace_folder_check(const char *folder);
 
-/* Makes `folder` with its parents, checks it, and removes the traces of earlier runs from it: files
- * of that name and no others. CADRE_EIO. */
+/* Makes `folder` with its parents, checks it, and removes the traces of earlier runs from it: only
+ * files named like worker-0.json or worker-0.2.json. Fails with CADRE_EIO. */
 int cadre_trace_folder_open(const char *folder);
 
 #endif
