@@ -49,7 +49,8 @@ append(char **text, const char *word)
     add(text, "'");
 }
 
-/* How many words of the command from `word` on are one of the flags: none, "--a=b" or "--a b". */
+/* Returns how many words of the command from `word` on give one of the flags: 0 for none, 1 for
+ * "--a=b", 2 for "--a b". */
 static size_t
 flag_words(char *const *word, const cadre_command_flag_t *flags, size_t count)
 {

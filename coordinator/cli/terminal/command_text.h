@@ -1,5 +1,5 @@
 /*
- * command_text - the user's command once more, with a flag changed: for telling what to type next.
+ * command_text - writes the user's command again with a flag changed, to show what to type next.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -13,11 +13,11 @@ typedef struct {
     const char *value;
 } cadre_command_flag_t;
 
-/* The command as the user called it: "cadre", "build/release/bin/cadre". */
+/* Returns the name by which the user called the command: "cadre", "build/release/bin/cadre". */
 const char *cadre_command_name(void);
 
-/* `command` (NULL-terminated) with `count` flags and their values at the end, in place of the same
- * flags where they are there already, each word quoted where a shell needs it: "cadre run j.json
+/* Returns `command` (NULL-terminated) with `count` flags and their values added at the end; the
+ * same flags in the command are left out. Words are quoted if a shell needs it: "cadre run j.json
  * --ps 2 --resume auto". Freed by the caller. */
 char *cadre_command_text(char *const *command, const cadre_command_flag_t *flags, size_t count);
 

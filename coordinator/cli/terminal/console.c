@@ -167,7 +167,7 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     if (progress->seconds_left >= 0) {
         append(&line, "  eta %s", cadre_duration_text(progress->seconds_left, duration));
     }
-    /* A bar that wraps could not be taken away again. */
+    /* A bar that wraps to a second line could not be removed again. */
     if (columns > 0 && line.length > (size_t)columns) {
         text[columns] = '\0';
     }

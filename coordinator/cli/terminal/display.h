@@ -1,5 +1,5 @@
 /*
- * display - how notices look: on the terminal and in the events file.
+ * display - shows notices on the terminal and writes them to the events file.
  *
  * Owner:   a supervisor; an open struct.
  * Thread:  the main thread.
@@ -11,16 +11,16 @@
 #include "coordinator/cli/terminal/events.h"
 
 enum {
-    CADRE_DISPLAY_SAY_MS = 5000,   /* a wait over that is said, again and again */
-    CADRE_DISPLAY_LINE_MS = 10000, /* between progress lines without a terminal */
+    CADRE_DISPLAY_SAY_MS = 5000,   /* how often the terminal names a wait that lasts */
+    CADRE_DISPLAY_LINE_MS = 10000, /* time between progress lines without a terminal */
 };
 
 typedef struct {
     cadre_console_t *console;
     cadre_events_t *events;
     char log_level;    /* 'D', 'I', 'W', 'E': the coordinator's events below it are not shown */
-    int64_t line_ms;   /* of the last progress line */
-    char waiting[256]; /* for what; "" when for nothing */
+    int64_t line_ms;   /* time of the last progress line */
+    char waiting[256]; /* what the trainer waits for; "" when for nothing */
     int64_t waiting_since_ms;
     int64_t waiting_limit_ms;
     int64_t said_ms;
@@ -29,7 +29,7 @@ typedef struct {
 /* Shows a notice, and writes it as an event. */
 void cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms);
 
-/* Says, when that is due, what has been waited for and how long it may take. */
+/* Prints, when that is due, what the trainer waits for and how long it may take. */
 void cadre_display_wait(cadre_display_t *self, int64_t now_ms);
 
 #endif

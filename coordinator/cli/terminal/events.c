@@ -40,7 +40,7 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
     cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (fprintf(self->file, "%s\n", text) < 0 || fflush(self->file) != 0) {
-        self->error = errno; /* a line may be there in part: nothing must follow it */
+        self->error = errno; /* the line may be incomplete: no other may follow it */
         cadre_events_close(self);
     }
 }

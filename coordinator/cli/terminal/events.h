@@ -15,7 +15,7 @@
 
 #include "coordinator/cli/terminal/notice.h"
 
-/* Zeroed: closed, and everything written is dropped. */
+/* Zeroed: closed, and events that are written are dropped. */
 typedef struct {
     FILE *file;
     const char *path; /* borrowed */
@@ -31,7 +31,7 @@ void cadre_events_close(cadre_events_t *self);
 /* Writes one event; takes `fields`, an object or NULL. */
 void cadre_events_write(cadre_events_t *self, const char *event, json_t *fields);
 
-/* The fields of the events "progress" and "epoch". */
+/* Returns the fields of the events "progress" and "epoch". */
 json_t *cadre_events_progress(const cadre_progress_t *progress);
 
 #endif

@@ -50,10 +50,11 @@ cadre_exit_code(int status)
         return CADRE_EXIT_BUG;
     }
 
-    return CADRE_EXIT_FAILED; /* the closure itself: function, device, not finite, poison */
+    /* All failures of closures: function, device, values not finite, poison. */
+    return CADRE_EXIT_FAILED;
 }
 
-/* Returns the text of an exit code; "" for one that is not ours. */
+/* Returns the text of an exit code; "" for one that is not in CADRE_EXIT_LIST. */
 static const char *
 code_text(int code)
 {

@@ -1,5 +1,5 @@
 /*
- * exit_code - what the `cadre` command ends with, in one place.
+ * exit_code - the exit codes of the `cadre` command.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* name, number, text; 64 and up after sysexits.h, 124 and up as shells have it */
+/* Name, number, text. Numbers from 64 on are those of sysexits.h, from 124 on those of shells. */
 #define CADRE_EXIT_LIST(X)                                                                         \
     X(OK, 0, "success")                                                                            \
     X(FAILED, 1, "training failed")                                                                \
@@ -35,7 +35,7 @@ enum {
 #undef X
 };
 
-/* The exit code for a status: 0 for 0. */
+/* Returns the exit code for a status; 0 for 0. */
 int cadre_exit_code(int status);
 
 /* How a process ended. */
@@ -44,12 +44,12 @@ typedef struct {
     int number; /* exit code, or signal */
 } cadre_process_end_t;
 
-/* From what waitpid gave. */
+/* Returns how a process ended, by the status that waitpid gave. */
 cadre_process_end_t cadre_process_end(int wait_status);
 
-/* "was killed by SIGKILL, often because memory ran out", "exited with 78, bad configuration", into
- * `text` of `size_bytes`, which is returned. `is_users_program`: the process ran a program of the
- * user's and none of ours, so that likely causes are sought in it. */
+/* Writes how a process ended, "was killed by SIGKILL, often because memory ran out" or "exited with
+ * 78, bad configuration", into `text` of `size_bytes`; returns `text`. `is_users_program`: it was
+ * the user's program and not a task of Cadre, which changes the likely causes. */
 const char *cadre_process_end_text(cadre_process_end_t end, bool is_users_program, char *text,
                                    size_t size_bytes);
 

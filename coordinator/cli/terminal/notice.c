@@ -15,17 +15,17 @@
 
 typedef struct queued {
     struct queued *next;
-    size_t size_bytes;     /* of the notice, */
-    unsigned char bytes[]; /* which ends with its text */
+    size_t size_bytes;     /* size of the notice in `bytes` */
+    unsigned char bytes[]; /* the notice, up to the end of its text */
 } queued_t;
 
 struct cadre_notices {
     pthread_mutex_t lock;
-    int fd;            /* an eventfd; what follows is under the lock */
-    queued_t *first;   /* owned, as all that follow */
-    queued_t **last_p; /* where the next one goes */
+    int fd;            /* an eventfd; the fields below are guarded by the lock */
+    queued_t *first;   /* oldest notice; the list is owned */
+    queued_t **last_p; /* where the pointer to the next notice is stored */
     size_t count;
-    uint64_t dropped; /* since this was told */
+    uint64_t dropped; /* notices dropped since the last "lost" event */
 };
 
 int
@@ -71,7 +71,7 @@ cadre_notices_fd(const cadre_notices_t *self)
 
 /* --- sending --- */
 
-/* Under the lock. */
+/* Under the lock: copies a notice to the end of the queue. */
 static void
 keep(cadre_notices_t *self, const cadre_notice_t *notice)
 {
@@ -88,8 +88,8 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
     eventfd_write(self->fd, 1);
 }
 
-/* Returns how many notices may be queued before this one is dropped: the next progress says more,
- * and DONE is never dropped. */
+/* Returns how many notices may be queued before one of this kind is dropped. Progress is dropped
+ * early, as the next one is newer; DONE never. */
 static size_t
 room_for(cadre_notice_kind_t kind)
 {
@@ -148,7 +148,7 @@ cadre_notice_end_wait(cadre_notices_t *self)
 
 /* --- receiving --- */
 
-/* Under the lock; there is one. */
+/* Under the lock: takes the oldest notice; the queue must not be empty. */
 static void
 take(cadre_notices_t *self, cadre_notice_t *notice)
 {

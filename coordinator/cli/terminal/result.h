@@ -1,6 +1,6 @@
 /*
- * result - what a training run came to, as the one object that scripts read (cadre.result/v1) and
- * as words.
+ * result - the result of a training run, as the JSON object that scripts read (cadre.result/v1) and
+ * as text.
  *
  * Owner:   the caller; ended with cadre_result_fini.
  * Thread:  one at a time: the trainer's thread fills it and ends before the main thread reads.
@@ -16,16 +16,20 @@
 enum { CADRE_RESULT_STOPPED_SIZE = 160 };
 
 typedef struct {
-    bool is_known; /* its ps has answered */
+    bool is_known; /* the shard's ps has answered */
     cadre_shard_totals_t totals;
 } cadre_result_shard_t;
 
 typedef struct {
-    double accuracy; /* share of held-out rows; not a number without classes or held-out rows */
-    double loss;     /* mean over held-out rows, else over the latest batches; or not a number */
+    /* Share of held-out rows that are classified correctly; not a number without classes or
+     * held-out rows. */
+    double accuracy;
+    /* Mean over held-out rows, or if there are none over the latest batches; not a number: not
+     * known. */
+    double loss;
     int64_t test_rows;
     int64_t examples; /* rows of closures that finished, each epoch counted, in the whole job */
-    int64_t resumed_examples; /* those of them that were trained on before this run */
+    int64_t resumed_examples; /* how many of these were trained on before this run */
     double seconds;           /* of this run, from the first closure to the last */
     uint64_t scheduled; /* closures that train, in the whole job; evaluations are not counted */
     uint64_t finished;
@@ -35,7 +39,7 @@ typedef struct {
     uint64_t workers_lost;
     uint64_t ps_lost;
     json_t *staleness;   /* of this run's closures, as in the status of the job; NULL: not known */
-    char *checkpoint;    /* the newest one, or NULL */
+    char *checkpoint;    /* path of the newest checkpoint; NULL: none */
     const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
     char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* in words, where they say more */
     const char *best_metric; /* by which a best checkpoint is kept, a literal; NULL: none is */
@@ -44,17 +48,18 @@ typedef struct {
     char *best_checkpoint; /* or NULL */
 } cadre_result_t;
 
-/* Nothing known yet. */
+/* Initialises a result of which nothing is known. */
 void cadre_result_init(cadre_result_t *self);
 void cadre_result_fini(cadre_result_t *self);
 
-/* The object; the caller ends it. Numbers that are not known are null. */
+/* Returns the JSON object; the caller releases it. Numbers that are not known are null. */
 json_t *cadre_result_object(const cadre_result_t *self);
 
-/* The object on one line, freed by the caller. */
+/* Returns the object as one line of text, freed by the caller. */
 char *cadre_result_json(const cadre_result_t *self);
 
-/* "accuracy 97.21 % and loss 0.0912 on 359 rows held out; ...", freed by the caller. */
+/* Returns the result in words, "accuracy 97.21 % and loss 0.0912 on 359 rows held out; ...", freed
+ * by the caller. */
 char *cadre_result_text(const cadre_result_t *self);
 
 #endif
