@@ -12,11 +12,11 @@
 #include "coordinator/cli/verb.h"
 
 typedef struct {
-    cadre_verb_words_t words; /* list or verify, a directory */
+    cadre_verb_words_t words; /* the command's words: list or verify, and a directory */
     bool json;
 } flags_t;
 
-/* A listing that is freed as one. */
+/* The entries of a listing, which are freed together. */
 typedef struct {
     cadre_checkpoint_entry_t *items;
     size_t count;
@@ -100,8 +100,8 @@ list(const entries_t *entries, bool json, json_t *checkpoints)
     return CADRE_EXIT_OK;
 }
 
-/* Reads every byte of the checkpoints; prints how each one is, or adds it to `checkpoints`. Returns
- * an exit code. */
+/* Verifies every byte of the checkpoints; prints the result for each, or adds it to `checkpoints`.
+ * Returns an exit code. */
 static int
 verify(cadre_checkpoint_directory_t *directory, const entries_t *entries, bool json,
        json_t *checkpoints)

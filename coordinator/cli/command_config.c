@@ -15,7 +15,7 @@
 enum { KEY_ORIGIN = 0x1000, KEY_DATA };
 
 typedef struct {
-    cadre_verb_words_t words; /* check or show, a job file */
+    cadre_verb_words_t words; /* the command's words: check or show, and a job file */
     const char *data_dir;
     bool origin;
 } flags_t;
@@ -49,7 +49,7 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-/* Prints one setting; `with_origin` tells where its value is from. */
+/* Prints one setting; `with_origin`: also where its value comes from. */
 static void
 show_line(const char *name, const char *text, bool with_origin, cadre_origin_t origin)
 {
@@ -60,7 +60,8 @@ show_line(const char *name, const char *text, bool with_origin, cadre_origin_t o
     }
 }
 
-/* Prints and ends `value`. Data and layers are no plain settings: only a file can have them. */
+/* Prints a value that is no plain setting (data, layers), so that only a job file can give it.
+ * Takes `value`; NULL: not given. */
 static void
 show_value(const char *name, json_t *value, bool origin)
 {
@@ -71,7 +72,7 @@ show_value(const char *name, json_t *value, bool origin)
     json_decref(value);
 }
 
-/* NULL without numbers. */
+/* Returns the numbers as a JSON array; NULL if there are none. */
 static json_t *
 array_of(const int64_t *numbers, size_t count)
 {
@@ -82,7 +83,7 @@ array_of(const int64_t *numbers, size_t count)
     return array;
 }
 
-/* The test rows as the file has them: a description, a fraction, nothing. */
+/* Returns the job's test rows as the job file gives them: a description, a fraction, or NULL. */
 static json_t *
 test_rows(const cadre_job_t *job)
 {
@@ -122,7 +123,7 @@ show(const cadre_job_t *job, bool origin)
     show_value("data.test", test_rows(job), origin);
 }
 
-/* Whether `cadre run` could write the traces that the job asks for. */
+/* Checks that `cadre run` could write the traces that the job asks for. */
 static int
 check_trace(const cadre_job_t *job)
 {
@@ -133,7 +134,7 @@ check_trace(const cadre_job_t *job)
     return cadre_fail_within(CADRE_EIO, "%s", place);
 }
 
-/* Whether the files that the job names are here, as `cadre run` would look for them. */
+/* Checks that the data files that the job names exist, where `cadre run` would look for them. */
 static int
 check_data(const cadre_job_t *job)
 {
@@ -151,7 +152,7 @@ check_data(const cadre_job_t *job)
     return 0;
 }
 
-/* Reads the job as `cadre run` would; for "check" a model is made of it too. */
+/* Reads the job as `cadre run` would; for "check" (`is_check`) also builds its model. */
 static int
 read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
 {
@@ -169,7 +170,8 @@ read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
     return is_check ? cadre_model_check(job) : 0;
 }
 
-/* Prints whether a run would find what the job names. Returns an exit code. */
+/* Prints whether a run would find the data that the job names and could write its traces. Returns
+ * an exit code. */
 static int
 check(const cadre_job_t *job, const char *file)
 {

@@ -37,12 +37,12 @@ static const struct {
 
 typedef struct {
     const char *job_file;
-    const char *values[CADRE_COUNT_OF(settings)]; /* NULL where not given */
+    const char *values[CADRE_COUNT_OF(settings)]; /* text of each flag; NULL: not given */
     bool follow;
     bool json;
 } flags_t;
 
-/* The main thread: tasks, signals, words. The evaluator has the other one. */
+/* What the main thread owns: tasks, signals, output. The evaluator runs on a thread of its own. */
 typedef struct {
     cadre_console_t console;
     cadre_launcher_t *launcher;
@@ -50,14 +50,15 @@ typedef struct {
     json_t *train;
     json_t *test;
     int signals;
-    cadre_notices_t *notices; /* from the evaluator and the coordinator */
-    int commands[2];          /* [1] here */
+    cadre_notices_t *notices; /* notices of the evaluator and the coordinator */
+    /* Pipe for commands to the evaluator: it reads [0], this thread writes [1]. */
+    int commands[2];
     pthread_t evaluator;
     bool started;
     bool done;
-    int stop_signal; /* the first one; 0: none */
-    bool kill;       /* there was a second one */
-    int exit_code;   /* of a cluster that is gone for good; 0: it is not */
+    int stop_signal; /* the first signal to stop; 0: none */
+    bool kill;       /* there was a second signal: ends at once */
+    int exit_code;   /* exit code if the tasks are gone for good; 0: they are not */
     cadre_evaluator_options_t options;
     cadre_evaluator_outcome_t outcome;
 } evaluate_t;
@@ -143,7 +144,7 @@ make_job(const flags_t *flags, cadre_job_t *job)
         return status;
     }
 
-    job->ps = 1; /* values are only read: one ps does, whatever the job has */
+    job->ps = 1; /* values are only read: one ps is enough, whatever the job has */
     status = cadre_job_finish(job);
     if (status < 0) {
         return status;
@@ -155,7 +156,7 @@ make_job(const flags_t *flags, cadre_job_t *job)
     return 0;
 }
 
-/* --- what comes from elsewhere --- */
+/* --- notices and signals --- */
 
 static void *
 run_evaluator(void *context)
@@ -190,6 +191,8 @@ stop_evaluator(evaluate_t *self)
     }
 }
 
+/* Takes signals: stops at the first signal to stop, notes a second, and reaps tasks that have
+ * ended. */
 static void
 take_signals(evaluate_t *self, int64_t now_ms)
 {
@@ -215,6 +218,7 @@ take_signals(evaluate_t *self, int64_t now_ms)
     }
 }
 
+/* Starts tasks that are due, waits for notices and signals, and handles them. */
 static int
 turn(evaluate_t *self)
 {
@@ -261,7 +265,8 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.address = cadre_launcher_address(self->launcher);
     options.ps_count = (int)job->ps;
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
-    options.recovery = CADRE_RECOVERY_RELAXED; /* a ps that comes back is loaded again */
+    /* A ps that is lost just loads the checkpoint again. */
+    options.recovery = CADRE_RECOVERY_RELAXED;
     options.log = cadre_notice_log;
     options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);
@@ -309,7 +314,7 @@ start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
-/* Lets the tasks leave; closing the launcher kills what has not. */
+/* Waits some time until the tasks have left; closing the launcher then kills the rest. */
 static void
 close_cluster(evaluate_t *self)
 {
@@ -400,7 +405,7 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
     evaluate_t self = {.signals = -1, .commands = {-1, -1}};
     cadre_auto(cadre_free) char *data_dir = cadre_data_folder(job);
     cadre_launcher_options_t launch = cadre_launcher_options(job);
-    launch.trace = NULL; /* the traces there are those of the training */
+    launch.trace = NULL; /* the folder holds the traces of the training, which must stay */
     launch.data_dir = data_dir;
     launch.checkpoint_dirs[0] = cadre_job_checkpoints(job);
 
@@ -408,7 +413,7 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
     char text[CADRE_ERROR_TEXT_SIZE];
     int status = run(&self, &launch, job, flags, text);
 
-    if (self.kill) { /* the other thread may be anywhere: nothing is freed */
+    if (self.kill) { /* the evaluator's thread still runs: nothing may be freed */
         cadre_launcher_close(&self.launcher);
         _exit(128 + self.stop_signal);
     }

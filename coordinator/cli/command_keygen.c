@@ -18,7 +18,7 @@ enum { KEY_KUBERNETES = 0x1000 };
 
 typedef struct {
     const char *directory;
-    const char *kubernetes_name; /* of its objects; NULL: files */
+    const char *kubernetes_name; /* name of the Kubernetes objects to print; NULL: write files */
     bool json;
 } flags_t;
 

@@ -32,7 +32,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
 {
     cadre_auto(cadre_free) char *data_dir =
         flags->job_file || job->data_dir ? cadre_data_folder(job) : NULL;
-    /* A checkpoint that --resume names may lie outside of the job's own folder. */
+    /* A checkpoint that --resume names may lie outside the job's own folder: ps must be able to
+     * read there. */
     bool names_one = strcmp(job->resume, "auto") != 0 && strcmp(job->resume, "never") != 0;
     const char *resumed = flags->job_file && names_one ? job->resume : NULL;
     cadre_launcher_options_t launch = cadre_launcher_options(job);
@@ -51,8 +52,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     return cadre_supervise(&options);
 }
 
-/* The number of shards is that of the cluster's description. Where to bind may be an address that
- * nobody can dial, such as *:4000: then it is no part of that. */
+/* Reads the description of the cluster, and sets the job's number of ps to that of the list.
+ * --address counts as the coordinator's address only if others can connect to it. */
 static int
 read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
@@ -62,7 +63,8 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
         return cadre_fail_within(CADRE_ECONFIG, "--address");
     }
 
-    /* An address such as *:4000 can be bound but not dialled: it names no cluster. */
+    /* An address such as *:4000 can be bound, but nobody can connect to it: it does not name the
+     * cluster. */
     bool dialled = flags->address && cadre_endpoint_is_concrete(&endpoint);
     cadre_cluster_sources_t sources = {.role = "coordinator",
                                        .coordinator = dialled ? flags->address : NULL};
@@ -111,7 +113,8 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
     return cadre_supervise(&options);
 }
 
-/* A program opens its coordinator itself; CADRE_HTTP is then its own to read. */
+/* Chooses the address of the HTTP server from --http or CADRE_HTTP. A user's program opens its
+ * coordinator itself, and reads CADRE_HTTP itself. */
 static int
 choose_http(cadre_run_flags_t *flags)
 {

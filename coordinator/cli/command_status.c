@@ -20,7 +20,7 @@ enum {
     KEY_INSECURE_TRANSPORT,
     KEY_WAIT,
 
-    WAIT_S = 10, /* unless --wait says otherwise */
+    WAIT_S = 10, /* default of --wait */
     WAIT_S_MAX = 86400,
 };
 

@@ -26,7 +26,8 @@ print_version(int argc, char **argv)
     return CADRE_EXIT_OK;
 }
 
-/* Replaces this process with the daemon `name`, which lies beside this executable. */
+/* Replaces this process by the daemon `name` from this executable's folder; returns only on
+ * failure. */
 static int
 become(const char *name, char **argv)
 {
@@ -107,7 +108,7 @@ fail_verb(const char *verb)
     return CADRE_EXIT_USAGE;
 }
 
-/* The verb is argv[1]. */
+/* Runs the verb in argv[1], with the rest of the arguments. */
 static int
 run_verb(int argc, char **argv)
 {
@@ -151,7 +152,7 @@ cadre_command(int argc, char **argv)
 
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "-h") == 0) {
-            argv[i] = "--help"; /* argp has no short form of it */
+            argv[i] = "--help"; /* argp has no short form of --help */
         }
     }
 

@@ -1,6 +1,6 @@
 /*
- * commands - the verbs of the `cadre` command. Each gets its own argv, argv[0] being the verb, and
- * gives an exit code; what it has to say it has said.
+ * commands - the verbs of the `cadre` command. Each gets its own argv, whose argv[0] is the verb,
+ * prints its output and errors, and returns an exit code.
  *
  * Thread:  the main thread, before any other starts.
  */
@@ -10,13 +10,14 @@
 #include <argp.h>
 #include <stdbool.h>
 
-/* A local cluster and a job on it, or a program of the user's: `run job.json`, `run -- program`. */
+/* Runs a job on a new local cluster, or a program of the user: `run job.json`, `run -- program`. */
 int cadre_command_run(int argc, char **argv);
 
-/* A job on a cluster that exists: `train job.json`. */
+/* Runs a job on a cluster that exists: `train job.json`. */
 int cadre_command_train(int argc, char **argv);
 
-/* A job's checkpoints on the rows held out, on a cluster of its own: `evaluate job.json`. */
+/* Tests a job's checkpoints on the held-out rows, on a local cluster of its own: `evaluate
+ * job.json`. */
 int cadre_command_evaluate(int argc, char **argv);
 
 int cadre_command_checkpoint(int argc, char **argv);
@@ -24,7 +25,7 @@ int cadre_command_config(int argc, char **argv);
 int cadre_command_status(int argc, char **argv);
 int cadre_command_keygen(int argc, char **argv);
 
-/* The whole command line: finds the verb and runs it. */
+/* Runs the whole command line: finds the verb and calls it. */
 int cadre_command(int argc, char **argv);
 
 #endif

@@ -15,7 +15,8 @@
 #include "coordinator/cli/train/suggest.h"
 
 enum {
-    KEY_SETTING = 0x1000, /* plus a position in setting_flags */
+    /* Key of the first settings flag; the others follow in the order of setting_flags. */
+    KEY_SETTING = 0x1000,
     KEY_NATIVE = 0x2000,
     KEY_EVENTS,
     KEY_LOG_LEVEL,
@@ -80,7 +81,8 @@ static const struct {
     {"wait", "S", "cluster.wait_s", false, "Seconds to wait for tasks at the start"},
 };
 
-enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 10 }; /* the end included */
+/* Most options of a verb, with the empty one at the end. */
+enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 10 };
 
 static size_t
 make_options(bool local, struct argp_option *options)
@@ -233,7 +235,7 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-/* The option that `word`, "--name" or "--name=value", is; NULL when it is none. */
+/* Returns the option that `word` ("--name" or "--name=value") gives; NULL when it is none. */
 static const struct argp_option *
 find_option(const struct argp_option *options, const char *word)
 {
@@ -246,8 +248,8 @@ find_option(const struct argp_option *options, const char *word)
     return NULL;
 }
 
-/* Flags are written out: getopt would take "--ps 3" for "--ps-timeout 3" where there is no --ps,
- * and what was typed is repeated with a flag changed. */
+/* Refuses abbreviated flags: getopt would take "--ps 3" for "--ps-timeout 3" where there is no
+ * --ps, and the command is shown again to the user with a flag changed. */
 static int
 check_written_out(const struct argp_option *options, int argc, char **argv)
 {
@@ -276,13 +278,15 @@ check_written_out(const struct argp_option *options, int argc, char **argv)
                         : cadre_fail(CADRE_EINVALID, "%s has no flag %s", argv[0], argv[i]);
         }
 
-        i += option->arg && !strchr(argv[i], '='); /* its value, whatever that looks like */
+        /* Skips the flag's value, which may look like a flag. */
+        i += option->arg && !strchr(argv[i], '=');
     }
 
     return 0;
 }
 
-/* What the user typed, for telling how to go on; what is behind "--" included. */
+/* Returns a copy of the command that the user typed, the part behind "--" included, for hints on
+ * how to go on. */
 static char **
 typed_command(int argc, char **argv)
 {
@@ -311,7 +315,7 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
     };
     *self =
         (cadre_run_flags_t){.local = local, .log_level = 'W', .command = typed_command(argc, argv)};
-    /* What stands behind "--" is the program's: argp must not look at its flags. */
+    /* The arguments behind "--" are the user's program and its flags: argp must not parse them. */
     for (int i = 1; i < argc && local; i++) {
         if (strcmp(argv[i], "--") == 0) {
             self->program = i + 1 < argc ? argv + i + 1 : NULL;

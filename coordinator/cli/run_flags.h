@@ -12,29 +12,30 @@
 
 #include "coordinator/cli/verb.h"
 
-enum { CADRE_NATIVES_MAX = 64 }; /* --native flags; more are refused */
+enum { CADRE_NATIVES_MAX = 64 }; /* most --native flags */
 
 typedef struct {
-    bool local;                       /* `run`; else `train` */
-    const char *job_file;             /* NULL with a program */
-    char **program;                   /* what stands behind "--", NULL-terminated; or NULL */
-    char *natives[CADRE_NATIVES_MAX]; /* absolute */
+    bool local;                       /* the verb is `run`; else `train` */
+    const char *job_file;             /* job file; NULL if a program is given */
+    char **program;                   /* arguments behind "--", NULL-terminated; NULL: none */
+    char *natives[CADRE_NATIVES_MAX]; /* absolute paths of --native */
     size_t native_count;
     const char *address; /* train: where to bind */
-    const char *keys;    /* train: directory; or NULL */
+    const char *keys;    /* train: directory of keys; NULL: none given */
     bool insecure;       /* train: --insecure-transport */
     const char *events;
-    const char *http; /* where the coordinator answers about itself; NULL: nowhere */
+    const char *http; /* address of the coordinator's HTTP server; NULL: none */
     bool json;
     bool keep_session;
     char log_level;
-    cadre_verb_setting_t settings[CADRE_JOB_SETTINGS_MAX]; /* in the order of the command line */
+    /* Settings that flags gave, in the order of the command line. */
+    cadre_verb_setting_t settings[CADRE_JOB_SETTINGS_MAX];
     size_t setting_count;
     char **command; /* the whole command as typed, "cadre" first; NULL-terminated */
 } cadre_run_flags_t;
 
-/* Reads argv; ends the process with usage (exit 2) or help (exit 0) where that is due.
- * CADRE_EINVALID or CADRE_ENOTFOUND for a flag's value. */
+/* Reads argv. Ends the process after a usage error (exit 2) or --help (exit 0). CADRE_EINVALID or
+ * CADRE_ENOTFOUND for a bad value of a flag. */
 int cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv);
 
 void cadre_run_flags_fini(cadre_run_flags_t *self);

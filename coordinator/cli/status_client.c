@@ -80,7 +80,8 @@ ask(client_t *self, int64_t now_ms)
     cadre_message_t question = {
         .type = CADRE_MESSAGE_STATUS, .request = 1, .incarnation = self->task.incarnation};
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&question);
-    cadre_socket_send(self->socket, NULL, header, NULL, 0); /* what is lost is asked again */
+    /* A question that is lost is asked again. */
+    cadre_socket_send(self->socket, NULL, header, NULL, 0);
     self->ask_ms = now_ms + CADRE_RESEND_MS;
 }
 
@@ -102,7 +103,7 @@ join_chunks(const cadre_message_t *message)
     return text;
 }
 
-/* The text of an answer that is there; NULL while there is none. */
+/* Returns the text of an answer, if one has come; else NULL. */
 static char *
 take_answer(client_t *self)
 {
@@ -121,7 +122,7 @@ take_answer(client_t *self)
     return text;
 }
 
-/* CADRE_EREFUSED when the handshake has failed. */
+/* Returns CADRE_EREFUSED when the handshake with the coordinator has failed. */
 static int
 watch(client_t *self)
 {

@@ -1,5 +1,6 @@
 /*
- * status_client - asks a coordinator how its job stands, as somebody who is no task of it.
+ * status_client - asks a coordinator for the status of its job, as a client and not as a task of
+ * the job.
  *
  * Thread:  any; the function keeps no state.
  */
@@ -11,9 +12,10 @@
 #include "common/net/endpoint.h"
 #include "common/net/security.h"
 
-/* The status as JSON text (schema cadre.status/v1), which the caller frees. CADRE_ETIMEOUT when no
- * answer came within `timeout_ms`, CADRE_EREFUSED when the coordinator does not let this client in,
- * or has another key than expected; else as cadre_security_apply and cadre_socket_connect. */
+/* Gives the status as JSON text (schema cadre.status/v1), which the caller frees. CADRE_ETIMEOUT
+ * when no answer came within `timeout_ms`, CADRE_EREFUSED when the coordinator refuses this client,
+ * or has another key than expected; fails also as cadre_security_apply and cadre_socket_connect
+ * do. */
 int cadre_status_ask(const cadre_endpoint_t *coordinator, const cadre_security_t *security,
                      int64_t timeout_ms, char **text);
 

@@ -1,5 +1,5 @@
 /*
- * verb - what the verbs of the `cadre` command share.
+ * verb - functions that several verbs of the `cadre` command share.
  *
  * Thread:  the main thread.
  */
@@ -19,8 +19,8 @@ bool cadre_verb_is_json(const char *argument, const struct argp_state *state);
 /* Prints this thread's error text on stderr and returns the exit code of `status`. */
 int cadre_verb_fail(int status);
 
-/* The two words behind a verb: what to do, and with which file or directory. NULL: not there yet.
- * */
+/* The two words behind a verb: what to do, and with which file or directory. NULL: not given
+ * yet. */
 typedef struct {
     const char *what;
     const char *object;
@@ -40,9 +40,9 @@ typedef struct {
     const char *flag; /* "data" */
 } cadre_verb_setting_t;
 
-/* Fills `job` from `file` (NULL: none), then from the environment, then from `count` flags, each of
- * which overrules what was before it. The caller changes what it has to and calls cadre_job_finish.
- * CADRE_ECONFIG, or what cadre_job_file_read returns. */
+/* Fills `job` from `file` (NULL: none), then from the environment, then from `count` flags; later
+ * sources overrule earlier ones. The caller may change settings and then calls cadre_job_finish.
+ * CADRE_ECONFIG, or a status of cadre_job_file_read. */
 int cadre_verb_read_job(cadre_job_t *job, const char *file, const cadre_verb_setting_t *settings,
                         size_t count);
 
