@@ -9,7 +9,7 @@
 #include "common/wire/record_list.h"
 #include "common/wire/tensor_list.h"
 
-/* Returns whether the ids of all datasets that the CLOSURE names are possible ones. */
+/* Returns whether every dataset that the CLOSURE names has an id that a dataset can have. */
 static bool
 names_datasets(const cadre_closure_message_t *closure)
 {
@@ -109,7 +109,7 @@ cadre_closure_call_value_count(const cadre_closure_call_t *self)
     return cadre_taken_value_list_view(&self->message.closure.values).count;
 }
 
-/* Returns the tensors of a message as a list; borrowed. */
+/* Returns the tensors of a CLOSURE as a list, which borrows the message's chunks. */
 static cadre_tensor_list_t
 told_by(const cadre_message_t *message)
 {
@@ -144,8 +144,9 @@ cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *
         }
     }
 
-    /* Not before the others are taken, which these may drive out. */
-    size_t position = self->message.closure.names.count - arguments.count; /* after its own */
+    /* Values that came in the message are kept last: keeping one may evict a value taken above. In
+     * the message they follow the closure's own arguments. */
+    size_t position = self->message.closure.names.count - arguments.count;
     for (size_t i = 0; i < arguments.count; i++) {
         const cadre_taken_value_t *value = &arguments.items[i];
         const uint64_t key[3] = {value->closure, value->attempt, value->result};

@@ -150,7 +150,7 @@ cadre_run_end_parts(cadre_run_t *self)
     self->pending = 0;
 }
 
-/* Room for every partition of the variables, with shard and variable filled in. */
+/* Allocates a part for every partition of the variables, with variable, partition and shard. */
 static void
 begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, size_t count)
 {
@@ -183,7 +183,7 @@ release_parent(void *owner)
     cadre_chunk_unref(&parent);
 }
 
-/* The chunks of one partition's gradient, as views into the whole variable's. */
+/* Gives a part its chunks: views into the gradient of the whole variable, nothing is copied. */
 static void
 cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
 {

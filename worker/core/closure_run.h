@@ -30,19 +30,19 @@ typedef enum {
     CADRE_RUN_REPORTING,
 } cadre_run_state_t;
 
-/* One partition of a pull or push under way. */
+/* One partition of a pull or push that is not finished. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version; /* pulled, from a shard of this generation: */
-    uint64_t generation;
-    cadre_chunk_t **chunks;
+    uint64_t version;    /* of the partition when it was pulled; for a push, in the pull before */
+    uint64_t generation; /* of the shard when it was pulled */
+    cadre_chunk_t **chunks; /* the values that came, or the gradient that goes */
     size_t chunk_count;
 } cadre_run_part_t;
 
-/* A whole pulled variable: the chunks of its partitions in order, which joined are its value in its
- * wire dtype. */
+/* A whole pulled variable: the chunks of its partitions in order; joined they are the variable's
+ * values in its wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     uint64_t content; /* content number (value_cache.h): no other content of any variable has it in
@@ -69,33 +69,32 @@ typedef struct {
 typedef struct cadre_run {
     cadre_closure_call_t call;
     cadre_run_state_t state;
-    bool loading;  /* its batch is being read */
-    uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
+    bool loading;  /* the shell reads the batches of the closure */
+    uint32_t slot; /* place among slots + ahead, valid while COMPUTING, PULLING or PUSHING */
     uint64_t attempt;
-    uint64_t restores;     /* `restores` of the directory when this attempt came: a shard that was
-                              restored since is not the one it began with */
-    bool touched;          /* it has asked a shard for something */
-    cadre_message_t newer; /* a CLOSURE of a later attempt, to be run when this one has ended;
+    uint64_t restores;       /* `restores` of the directory when this attempt came: a shard that was
+                              restored since is not the one that the attempt began with */
+    bool touched;            /* the run has sent a request to a shard */
+    cadre_message_t newer;   /* a CLOSURE of a later attempt, to be run when this one has ended;
                               zeroed: none */
-    bool newer_cancelled;
+    bool newer_cancelled;    /* the attempt in `newer` was cancelled while it waited */
     uint64_t newer_restores; /* `restores` of the directory when `newer` came */
-    uint32_t step;
-    struct cadre_run *next; /* in the queue of QUEUED runs */
+    uint32_t step;           /* steps pushed so far, which is the number of the next one */
+    struct cadre_run *next;  /* the next run in the queue of QUEUED runs; NULL for the last */
 
-    cadre_run_part_t *parts; /* of the pull or push under way */
+    cadre_run_part_t *parts; /* of the unfinished pull or push; NULL when there is none */
     size_t part_count;
-    size_t pending;        /* shards that have not answered */
-    size_t received_bytes; /* bytes of values that came for the pull under way, or the last one,
-                              without unchanged partitions */
-    int status;            /* first failure of the pull or push under way */
-    cadre_failure_t failure;
-    uint32_t failed_shard;
+    size_t pending;          /* requests of the pull or push that are not answered */
+    size_t received_bytes;   /* values that came for the last pull, without unchanged partitions */
+    int status;              /* first failure of the pull or push; 0: none so far */
+    cadre_failure_t failure; /* whose fault the failure was */
+    uint32_t failed_shard;   /* where it happened last; kept after the pull or push has ended */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 
     cadre_u64_map_t pulled; /* variable id -> uint64_t[partitions]: versions of the last pull */
     cadre_run_totals_t totals;
-    cadre_outbox_entry_t report; /* REPORTING */
-    uint64_t report_after;       /* number of the last HELLO or HEARTBEAT before it went out */
+    cadre_outbox_entry_t report; /* what the coordinator was told of the end; set in REPORTING */
+    uint64_t report_after; /* number of the last HELLO or HEARTBEAT before `report` was last sent */
 } cadre_run_t;
 
 /* Returns a run of the CLOSURE `message`, which it takes (zeroed afterwards). */
@@ -104,31 +103,30 @@ void cadre_run_destroy(cadre_run_t **self_p);
 
 uint64_t cadre_run_id(const cadre_run_t *self);
 
-/* Set the number of the attempt, with `restores` of the directory when it came; and the slot it
- * runs on. */
+/* Set the number of the attempt, with `restores` of the directory when the attempt came; and the
+ * slot that the run is on. */
 void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
 void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);
 
-/* Notes that the run's batch is being read: the shell says when it is there
- * (cadre_worker_core_loaded). */
+/* Notes that the shell reads the run's batches; it calls cadre_worker_core_loaded when it has. */
 void cadre_run_load(cadre_run_t *self);
 
 /* Cancels the run's attempt, and the later attempt that is kept. */
 void cadre_run_cancel_all(cadre_run_t *self);
 
-/* Gives the run its report, so that it is REPORTING; and notes the number of the last HELLO or
- * HEARTBEAT before the report was sent. */
+/* Give the run its report, which makes it REPORTING; and note `asked`, the number of the last HELLO
+ * or HEARTBEAT before the report was sent. */
 void cadre_run_report(cadre_run_t *self, const cadre_task_t *coordinator, cadre_message_t *report);
 void cadre_run_note_sent(cadre_run_t *self, uint64_t asked);
 
-/* Keeps a later attempt, in the place of one that is kept already; takes the message. And drops,
- * asks for, or takes out the attempt that is kept. */
+/* Keep a later attempt for when this one has ended, in place of one kept before (takes the
+ * message); drop the kept attempt; return whether there is one; take its message out. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores);
 void cadre_run_drop_newer(cadre_run_t *self);
 bool cadre_run_has_newer(const cadre_run_t *self);
 cadre_message_t cadre_run_take_newer(cadre_run_t *self);
 
-/* Changes the state, as nothing else does; asserts that the table allows it. */
+/* Changes the state: the only place that does, and asserts that the change is an allowed one. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
 
 /* Sets up the parts of a pull of whole variables. */
@@ -150,22 +148,22 @@ void cadre_run_end_parts(cadre_run_t *self);
 /* Returns the version of a partition in this run's last pull; 0 when it was not pulled. */
 uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
 
-/* Begins a pull or push, and ends it: a push that went well was one step more. */
+/* Begin a pull or push, by its state; end it. A push that went well counts as a step. */
 void cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state);
 void cadre_run_end_operation(cadre_run_t *self);
 
-/* Note the first failure of the pull or push under way; `shard`: where it was, the last one. */
+/* Note a failure of the pull or push; the first one counts. `shard`: where the failure was. */
 void cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text);
 void cadre_run_fail_at(cadre_run_t *self, uint32_t shard, cadre_failure_t failure, int status,
                        const char *text);
 
-/* Fails the pull or push under way; its shards are not waited for. */
+/* Fails the pull or push with CADRE_ECANCELLED, without waiting for shards. */
 void cadre_run_cancel_operation(cadre_run_t *self);
 
-/* Notes that the run asks shards for something. */
+/* Notes that the run sends requests to shards, so that a later attempt may not replace it. */
 void cadre_run_touch(cadre_run_t *self);
 
-/* Note a request to a shard; and its answer, returning whether that was the last one missing. */
+/* Note a request to a shard; note an answer, and return whether no other answer is awaited. */
 void cadre_run_await(cadre_run_t *self);
 bool cadre_run_answered(cadre_run_t *self);
 
@@ -173,8 +171,8 @@ bool cadre_run_answered(cadre_run_t *self);
 void cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
                          cadre_chunk_t *const *chunks, size_t count);
 
-/* Note the results of the pull or push: bytes of values; an update that was applied, or had been
- * before. */
+/* Count what a pull or push brought: bytes of values received; an update that the shard applied; an
+ * update that the shard had applied before (an earlier attempt's). */
 void cadre_run_note_received(cadre_run_t *self, size_t size_bytes);
 void cadre_run_note_applied(cadre_run_t *self, uint64_t staleness);
 void cadre_run_note_duplicate(cadre_run_t *self);

@@ -88,8 +88,9 @@ cadre_directory_fini(cadre_directory_t *self)
     *self = (cadre_directory_t){0};
 }
 
-/* Returns whether the shard's state is another one than in its last SHARD. One whose first SHARD
- * comes now may have been restored since a closure came here, unless this is its first state. */
+/* Returns whether SHARD tells of another state of the shard than the SHARD before. A shard that
+ * this worker first hears of may have been restored after a closure came here, unless its
+ * generation is 1, the first. */
 static bool
 was_restored(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
 {
@@ -101,6 +102,8 @@ was_restored(const cadre_shard_entry_t *entry, const cadre_shard_message_t *mess
     return message->generation != entry->generation || replaced;
 }
 
+/* Takes over what SHARD says. A shard that is merely away keeps its last address and task: these
+ * tell whether the ps that comes back is the same. */
 static void
 set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
 {
@@ -138,7 +141,7 @@ cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *
     cadre_shard_entry_t *entry = &self->shards[message->index];
     *changed = false;
     if (entry->known && message->generation < entry->generation) {
-        return 0; /* late news of an earlier generation */
+        return 0; /* a SHARD of an earlier generation, overtaken by a later one */
     }
 
     *changed = !entry->known || entry->away != away || entry->generation != message->generation ||
@@ -161,8 +164,8 @@ cadre_directory_generations(const cadre_directory_t *self)
     return sum;
 }
 
-/* Makes the entry of a variable from its VARIABLE; NULL when shape, dtype or partitions cannot be.
- */
+/* Returns the entry of a variable as its VARIABLE describes it; NULL when no variable can have that
+ * shape, dtype or number of partitions. */
 static cadre_variable_entry_t *
 new_variable(const cadre_variable_message_t *message)
 {
@@ -207,12 +210,13 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
     cadre_chunk_layout_t layout;
     int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
     int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, self->row_size_bytes);
-    cadre_assert(status == 0); /* the whole variable's size was looked at */
+    cadre_assert(status == 0); /* new_variable checked the size of the whole variable */
     return cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),
                                       cadre_dtype_size(self->wire));
 }
 
-/* A name that is used again, once its variable was dropped, is that of the newer one first. */
+/* Enters the variable under its name. Where a dropped variable had the name, the newer one comes
+ * first and points to the older. */
 static void
 note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
 {
@@ -336,7 +340,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
     return 0;
 }
 
-/* The next record of a payload, as the VARIABLE that it is. */
+/* Decodes the next record of a payload into `variable` and moves *at behind it. */
 static int
 next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_t *variable)
 {
@@ -447,7 +451,7 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
     }
 
     cadre_u64_map_put(&self->functions, function->id, entry);
-    /* Functions may come in any order: complete is what comes before the first that is missing. */
+    /* Functions may come in any order: `functions_complete` ends before the first missing id. */
     while (cadre_directory_function(self, self->functions_complete + 1)) {
         self->functions_complete++;
     }

@@ -24,8 +24,8 @@
 
 /* `task` and `address` are those of the ps that serves the shard, or did last. */
 typedef struct {
-    bool known;
-    bool away;         /* no ps serves it now */
+    bool known;        /* a SHARD about this shard has come */
+    bool away;         /* no ps serves the shard now */
     cadre_task_t task; /* role ps, index; incarnation, 0 when no ps has served this generation */
     uint64_t generation;
     uint64_t restored; /* `restores` of the directory when the shard was last restored */
@@ -40,13 +40,13 @@ typedef struct cadre_variable_entry {
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t rows;               /* shape[0]; 1 for a scalar */
-    size_t row_size_bytes;      /* of everything below axis 0 */
-    size_t wire_row_size_bytes; /* the size of a row in messages */
+    size_t row_size_bytes;      /* of one index of axis 0, in the variable's dtype */
+    size_t wire_row_size_bytes; /* the same row in messages, in `wire` */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
-    uint16_t *shards;      /* [partitions] */
-    uint64_t drop;         /* the number of its drop; 0: it was not dropped */
-    bool is_gone;          /* no shard has it any more, and no closure may name it */
+    uint16_t *shards;      /* [partitions]: the shard that has each */
+    uint64_t drop;         /* number of the drop of this variable, from 1; 0: not dropped */
+    bool is_gone;          /* no shard has the variable any more, and no closure may name it */
     struct cadre_variable_entry *older; /* the variable before of the same name, which was
                                            dropped */
 } cadre_variable_entry_t;
@@ -82,8 +82,9 @@ typedef struct {
     cadre_resource_state_t state;
     uint64_t due_ms;                    /* UNBUILT: not before */
     uint32_t tries;                     /* builds that a failure of the device has ended */
-    cadre_holding_t *holding;           /* BUILT; closures on slots read it */
-    char text[CADRE_TEXT_SIZE_MAX + 1]; /* FAILED: why */
+    cadre_holding_t *holding;           /* what was built, read by closures on slots; NULL unless
+                                           BUILT */
+    char text[CADRE_TEXT_SIZE_MAX + 1]; /* why the build failed, when FAILED */
 } cadre_resource_entry_t;
 
 typedef struct {
@@ -110,23 +111,24 @@ typedef struct {
     size_t resources_unbuilt;             /* how many resources are UNBUILT */
 } cadre_directory_t;
 
-/* Empties the directory, for `shard_count` shards; harmless on a zeroed one. Destroys what
- * resources hold, unless it was taken out (cadre_resource_entry_release). */
+/* Empties the directory and makes room for `shard_count` shards; harmless on zeroed memory.
+ * Destroys what the resources hold, unless cadre_resource_entry_release took it out before. */
 void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
-/* Take what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known; nothing
- * changes then. `changed` (shard only): whether another incarnation or generation serves the shard
- * now, at another address, or no ps, or a ps again. With another incarnation or generation the
- * shard was restored (`restored`); a shard that was away and comes back as it was, was not. */
+/* Take over what a message tells. Fail with CADRE_EMALFORMED, and change nothing, when the message
+ * contradicts itself or what is known. `changed` (shard only): whether the shard is served by
+ * another incarnation or generation now, at another address, by no ps any more, or by a ps again.
+ * Another incarnation or generation means that the shard was restored (`restored`); a ps that was
+ * away and comes back with its state was not restored. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);
 
-/* Takes the records of a DEFINITIONS, skipping those that are known. If records before them are
- * missing it takes none: the worker asks for these (WANT). CADRE_EMALFORMED for bytes that are no
- * VARIABLEs, or not `count` of them, or a record that cannot be; the records before a bad one are
- * taken, since each stands for itself. */
+/* Takes the records of a DEFINITIONS, skipping known ones. Takes none, and returns 0, if earlier
+ * records of the log are missing: the worker asks for the missing ones (WANT). Fails with
+ * CADRE_EMALFORMED for bytes that are no VARIABLE messages, for more or fewer than `count` of them,
+ * and for a record that contradicts what is known; the records before a bad one are taken. */
 int cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message);
 
 /* Takes a FUNCTION. `lacking`: it is a native function that this worker does not have. */
@@ -135,11 +137,12 @@ int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t 
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);
 
-/* Takes a RESOURCE, and the message itself when the resource is new; else that stays the caller's.
- */
+/* Notes the resource of a RESOURCE. Takes the message (zeroed afterwards) when the resource is new;
+ * else the message stays the caller's. Fails with CADRE_EMALFORMED for id 0. */
 int cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message);
 
-/* Notes what became of a dataset that was to be opened: `ready`, whose id is set here. */
+/* Notes whether the dataset could be opened, as `ready` says; the entry's own id replaces
+ * `ready->id`. */
 void cadre_dataset_entry_answer(cadre_dataset_entry_t *self,
                                 const cadre_dataset_ready_message_t *ready);
 
@@ -170,9 +173,9 @@ cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *s
 /* Return the entry with this id; NULL when it is not known, or a variable is not complete. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
 
-/* Returns the variable that a closure means by `name`, if it was scheduled after the first `drops`
- * drops; NULL when there was none: `*was_dropped` then says whether a variable of that name had
- * been dropped before. */
+/* Returns the variable that a closure means by `name`, given that `drops` variables had been
+ * dropped when the closure was scheduled; NULL when no variable had the name then: `*was_dropped`
+ * says whether an earlier one had. */
 const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_directory_t *self,
                                                                const char *name, uint64_t drops,
                                                                bool *was_dropped);

@@ -5,7 +5,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-/* Ids of closures are far below 2^58. */
+/* Returns the key of the map for a closure and one of its results. The attempt is not part of it:
+ * the last attempt's value replaces an earlier one's. Ids of closures are far below 2^58. */
 static uint64_t
 place_of(const uint64_t key[3])
 {
@@ -29,7 +30,7 @@ cadre_kept_value_unref(cadre_kept_value_t **value_p)
     }
 }
 
-/* --- the order of use --- */
+/* --- the list from least to most recently used --- */
 
 static void
 leave_order(cadre_kept_values_t *self, cadre_kept_value_t *value)

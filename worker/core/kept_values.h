@@ -19,18 +19,18 @@
 #include "common/wire/tensor_list.h"
 
 typedef struct cadre_kept_value {
-    struct cadre_kept_value *newer; /* in the order of use */
-    struct cadre_kept_value *older;
-    uint32_t references;
+    struct cadre_kept_value *newer; /* used next after this one; NULL: this was used last */
+    struct cadre_kept_value *older; /* used last before this one */
+    uint32_t references;            /* of the cache, and of each run that takes the value */
     uint64_t closure;
     uint64_t attempt;
     uint64_t result;            /* its position */
-    cadre_tensor_list_t tensor; /* one; it never changes */
+    cadre_tensor_list_t tensor; /* the value: a list of one tensor, which never changes */
 } cadre_kept_value_t;
 
-/* Zeroed memory with a limit is an empty one. */
+/* Zeroed memory with `size_max` set is an empty cache. */
 typedef struct {
-    cadre_u64_map_t values; /* by closure and result: of the attempt that came last */
+    cadre_u64_map_t values; /* by closure and result: the value of the attempt that came last */
     cadre_kept_value_t *newest;
     cadre_kept_value_t *oldest;
     size_t size_bytes;
@@ -40,15 +40,17 @@ typedef struct {
 /* Drops everything; the limit stays. */
 void cadre_kept_values_clear(cadre_kept_values_t *self);
 
-/* Keeps the tensor at `position` of a list as result `result` of an attempt, sharing its chunks;
- * nothing when it is too small, too large or not there. */
+/* Keeps the tensor at `position` of a list under `key` (closure, attempt, result), sharing its
+ * chunks, and evicts the least recently used values where that takes room. Keeps nothing when the
+ * tensor is smaller than CADRE_KEPT_VALUE_SIZE_MIN, larger than the limit, or not in the list. */
 void cadre_kept_values_put(cadre_kept_values_t *self, const uint64_t key[3],
                            const cadre_tensor_list_t *list, size_t position);
 
-/* A reference to the value `key` (closure, attempt, result), or NULL. */
+/* Returns a reference to the value under `key` (closure, attempt, result), which becomes the most
+ * recently used one; NULL when it is not kept. */
 cadre_kept_value_t *cadre_kept_values_take(cadre_kept_values_t *self, const uint64_t key[3]);
 
-/* Harmless on NULL. */
+/* Gives a reference back, and frees the value with the last one; harmless on NULL. */
 void cadre_kept_value_unref(cadre_kept_value_t **value_p);
 
 #endif

@@ -8,9 +8,9 @@ typedef struct {
     const cadre_message_t *head;
     cadre_message_t *messages;
     size_t count;
-    const cadre_part_t *named; /* of the last one, */
-    size_t named_count;
-    size_t size_bytes; /* and of its chunks */
+    const cadre_part_t *named; /* the first partition that the last message names */
+    size_t named_count;        /* how many it names */
+    size_t size_bytes;         /* of the chunks of the last message */
 } cutter_t;
 
 static cadre_message_t *
@@ -27,7 +27,7 @@ begin_message(cutter_t *self, const cadre_part_t *named)
     return message;
 }
 
-/* Whether one chunk more makes the message too large. */
+/* Returns whether one chunk more, of `size_bytes`, would make the message too large. */
 static bool
 is_full(const cutter_t *self, const cadre_message_t *message, size_t size_bytes, size_t size_max)
 {

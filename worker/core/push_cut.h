@@ -13,19 +13,19 @@
 /* Of one message. */
 typedef struct {
     size_t partitions_max;
-    size_t size_bytes_max; /* unless a single chunk is larger */
+    size_t size_bytes_max; /* of a message's chunks; a single larger chunk goes alone */
 } cadre_push_limits_t;
 
-/* What the shard gets; all borrowed. */
+/* What one shard gets of a run's update; all borrowed. */
 typedef struct {
-    const cadre_run_part_t *parts; /* of the run, with their chunks */
-    const size_t *indexes;         /* [count]: of those for this shard */
-    const cadre_part_t *named;     /* [count]: these, as the messages name them */
+    const cadre_run_part_t *parts; /* all parts of the run's update, with their chunks */
+    const size_t *indexes;         /* [count]: which elements of `parts` go to this shard */
+    const cadre_part_t *named;     /* [count]: the same parts in the form that PUSH carries */
     size_t count;
 } cadre_push_content_t;
 
-/* Puts the messages of the PUSH into `request`, and the RESERVE that asks for room for its
- * size_bytes. `head` is what all of them say. */
+/* Puts into `request` the messages of the PUSH, and the RESERVE that asks for room for
+ * `request->size_bytes`. Every message begins as a copy of `head`. */
 void cadre_push_cut(const cadre_push_content_t *content, const cadre_push_limits_t *limits,
                     const cadre_message_t *head, const cadre_task_t *ps,
                     cadre_link_request_t *request);

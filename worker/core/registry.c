@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* To be called at exit. */
+/* A destructor to be called when the registry is destroyed. */
 typedef struct {
     cadre_destructor_t destructor;
     void *state;

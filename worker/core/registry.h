@@ -24,14 +24,14 @@ typedef struct {
 
 cadre_registry_t *cadre_registry_new(void);
 
-/* Calls what is to be called at exit, the last first, which closes the shared objects: no function
- * of theirs may run any more. */
+/* Calls the destructors that were registered for the exit, the last first; these close the shared
+ * objects, so no native function may be running. */
 void cadre_registry_destroy(cadre_registry_t **self_p);
 
-/* NULL when there is none. */
+/* Returns the native function of this name; NULL when there is none. */
 const cadre_native_entry_t *cadre_registry_find(const cadre_registry_t *self, const char *name);
 
-/* Names, in order of registration; NULL from the end on. */
+/* Returns the name of function `index`, in order of registration; NULL from the last one on. */
 const char *cadre_registry_name(const cadre_registry_t *self, size_t index);
 
 #endif

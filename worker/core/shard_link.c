@@ -64,7 +64,7 @@ cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *reque
     }
 }
 
-/* Bytes are under way, or are not any more. */
+/* Count the bytes of a request as in flight, and no longer. */
 static void
 add_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -81,7 +81,7 @@ take_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
     self->unasked_bytes -= request->is_unasked ? request->size_bytes : 0;
 }
 
-/* Sends a request, all of it, or the RESERVE that it waits for. */
+/* Sends all messages of a request; of a PUSH that has to ask for room, only its RESERVE. */
 static void
 send(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *outbox)
 {
@@ -92,7 +92,8 @@ send(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *ou
     }
 }
 
-/* Sends again what is lost: room for what was granted has to be asked for again. */
+/* Sends a lost request again. Of a PUSH that had a GRANT only RESERVE goes: room for it has to be
+ * asked for again. */
 static void
 send_again(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *outbox)
 {
@@ -104,6 +105,7 @@ send_again(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox
     send(self, request, outbox);
 }
 
+/* Starts the backoff of PROBEs again: the next one is due after the shortest wait. */
 static void
 rest(cadre_shard_link_t *self, uint64_t now_ms)
 {
@@ -111,7 +113,9 @@ rest(cadre_shard_link_t *self, uint64_t now_ms)
     self->probe_due_ms = now_ms + CADRE_PROBE_MS;
 }
 
-/* Whether a PULL has room; a PUSH never waits here. */
+/* Returns whether the request may be sent now. A PULL waits while CADRE_IN_FLIGHT_SIZE_MAX bytes of
+ * answers are awaited, unless it would be the only one; a PUSH waits at the ps, after its
+ * RESERVE. */
 static bool
 may_go(const cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -158,7 +162,7 @@ cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *
     return false;
 }
 
-/* Whether the shard is to say something. */
+/* Returns whether the shard owes this worker an answer of any kind. */
 static bool
 is_asked(const cadre_shard_link_t *self)
 {
@@ -185,6 +189,8 @@ cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t numbe
     return true;
 }
 
+/* A request is lost if it was sent before the PROBE and the ps does not have it. If the ps has it
+ * queued, only a PUSH that was granted is lost: the ps has its RESERVE, but not the PUSH. */
 bool
 cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
                       cadre_outbox_t *outbox)
@@ -220,7 +226,7 @@ cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms)
     self->unreachable = false;
 }
 
-/* Takes *at out of the list. */
+/* Takes the request *at out of the list and out of the counts, and returns it. */
 static cadre_link_request_t *
 unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
 {
@@ -279,13 +285,18 @@ cadre_shard_link_owed_ms(const cadre_shard_link_t *self)
     return is_asked(self) ? self->owed_ms : UINT64_MAX;
 }
 
-/* How long one connection gets. */
+/* Returns how long nothing may come on a connection before it counts as half-open: a fixed time,
+ * and the time that the bytes in flight take on the slowest link that is supported. */
 static uint64_t
 patience_ms(const cadre_shard_link_t *self)
 {
     return CADRE_MUTE_MS + 1000 * self->in_flight_bytes / CADRE_LINK_RATE_MIN;
 }
 
+/* Returns when the connection counts as half-open if nothing comes; UINT64_MAX when no answer is
+ * owed. Each connection that was given up without a word doubles the time (capped), since a slow
+ * link would otherwise never get an answer through; an unreachable shard is tried at a steady
+ * pace. */
 static uint64_t
 mute_due_ms(const cadre_shard_link_t *self)
 {
@@ -308,7 +319,9 @@ cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms)
     return now_ms >= mute_due_ms(self);
 }
 
-/* Two connections have had their time, the second twice that of the first, and a third one some. */
+/* Returns when the shard counts as unreachable if nothing comes; UINT64_MAX when no answer is owed
+ * or it counts as that already. With much in flight not before the time of two connections, the
+ * second of which has twice the first's: 1 + 2 patiences. */
 static uint64_t
 over_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms)
 {

@@ -39,49 +39,51 @@ typedef struct cadre_link_request {
     void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
     size_t size_bytes; /* of the question or the answer, whichever is larger */
     cadre_outbox_entry_t entry;
-    cadre_outbox_entry_t *parts; /* of a PUSH: what goes after `entry`; owned */
+    cadre_outbox_entry_t *parts; /* [part_count]: the messages of a PUSH after `entry`; owned */
     size_t part_count;
-    cadre_outbox_entry_t reserve; /* what asks for room for a PUSH */
+    cadre_outbox_entry_t reserve; /* the RESERVE that asks the ps for room for a PUSH */
     bool sent;                    /* `entry` was sent, or `reserve` */
     bool is_asked;                /* only `reserve` was sent: the PUSH waits for GRANT */
-    bool is_unasked;              /* sent without RESERVE: it takes part of the window */
-    uint64_t after; /* the last PROBE before it was sent: only answers to later PROBEs tell of it */
-    uint64_t asked_ms; /* when it came into the list */
+    bool is_unasked; /* a PUSH that was sent without RESERVE: its bytes count against `window` */
+    uint64_t after;  /* number of the last PROBE before the request was sent: only PROBED answers to
+                        later ones can prove that the request was lost */
+    uint64_t asked_ms; /* when the run made the request */
 } cadre_link_request_t;
 
 typedef struct {
-    bool open;                   /* the shard is known and not away */
-    bool doubted;                /* it may be served elsewhere: a request came back fenced */
-    cadre_link_request_t *first; /* oldest first, sent ones before unsent ones */
+    bool open;                   /* the shard is known and a ps serves it: requests may be sent */
+    bool doubted;                /* a request came back fenced: another ps may serve the shard */
+    cadre_link_request_t *first; /* the list, oldest first, so sent ones before unsent ones */
     cadre_link_request_t **last_p;
-    cadre_link_request_t *unsent; /* first that is not sent */
-    size_t in_flight_bytes;
-    size_t pulled_bytes;  /* of `in_flight_bytes`, those of answers to PULLs */
-    size_t unasked_bytes; /* of PUSHes that no GRANT was needed for */
-    size_t window;        /* the most that `unasked_bytes` may be, as the ps told last */
-    size_t in_flight;
-    bool unreachable;      /* until it is heard again, or is served elsewhere */
-    uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
-    uint64_t connected_ms; /* when the connection was last replaced */
+    cadre_link_request_t *unsent; /* the first request that is not sent; NULL: all are */
+    size_t in_flight_bytes;       /* of requests that were sent and not answered */
+    size_t pulled_bytes;          /* of `in_flight_bytes`, those of answers to PULLs */
+    size_t unasked_bytes;         /* of unanswered PUSHes that were sent without RESERVE */
+    size_t window;                /* the most that `unasked_bytes` may be, as the ps told last */
+    size_t in_flight;             /* requests that were sent and not answered */
+    bool unreachable;             /* the shard was silent too long; until it is heard or moves */
+    uint64_t owed_ms;             /* since when an answer is owed and nothing has come */
+    uint64_t connected_ms;        /* when the connection was last replaced */
     uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
     uint64_t probe; /* number of the last PROBE */
-    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
+    uint64_t probe_due_ms;  /* when the next PROBE goes out, while a request is unanswered */
     uint64_t probe_wait_ms; /* between the next PROBE and the one after it */
     uint64_t pushes;        /* PUSHes in the list */
     uint64_t repeated;      /* PUSHes that were sent again */
 } cadre_shard_link_t;
 
-/* `window`: until the ps has told one. */
+/* Begins with no requests; `window` holds until the ps has told one. */
 void cadre_shard_link_init(cadre_shard_link_t *self, size_t window);
 void cadre_shard_link_fini(cadre_shard_link_t *self);
 
-/* Ends what a request owns. */
+/* Frees the messages and the context of a request. */
 void cadre_link_request_fini(cadre_link_request_t *self);
 
 /* Appends a request; takes `entry`, `parts` and `reserve`. */
 void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *request);
 
-/* Sends what credit allows. */
+/* Sends the requests that flow control allows: PULLs up to CADRE_IN_FLIGHT_SIZE_MAX bytes, PUSHes
+ * within the window; for other PUSHes their RESERVE. */
 void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
 /* Returns whether a PROBE is due, and the `count` unanswered requests that it is to ask after,
@@ -102,7 +104,7 @@ bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbo
 /* Sends everything that is unanswered again: the connection is a new one. */
 void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* Notes that the shard was heard. */
+/* Notes that a message of the shard has come: it is reachable, and its silence begins now. */
 void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms);
 
 /* Takes the request with this id out of the list, because its answer came; false when there is no
@@ -112,7 +114,7 @@ void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms);
 bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
                                cadre_link_request_t *request);
 
-/* Forgets every request of a closure. */
+/* Drops every request of a closure; answers to them will count as late. */
 void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 
 /* Returns since when an answer is owed and nothing has come; UINT64_MAX when none is owed. */
@@ -125,8 +127,8 @@ uint64_t cadre_shard_link_owed_ms(const cadre_shard_link_t *self);
 bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
 
 /* Returns whether nothing has come for `timeout_ms`, so that the shard is to count as unreachable
- * from now on; where much is under way that takes two connections which were given up as
- * half-open, and some of a third. */
+ * from now on. With many bytes in flight that is not before two connections have had the time after
+ * which they count as half-open. */
 bool cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t timeout_ms);
 
 /* Takes the shard for unreachable until it is heard again. */

@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 
-/* What a variable held when it got this number. */
+/* What a variable held when it got this content number. */
 typedef struct {
     uint64_t number;
     size_t count;

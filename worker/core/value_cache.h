@@ -4,8 +4,8 @@
  * Owner:   the worker core. Thread: the network actor; the chunks it hands out may be read and
  * released anywhere.
  *
- * It holds at most one version per partition, so at most the size of the model. A pull says which
- * version is here, and the shard answers "unchanged" instead of sending it again.
+ * The cache holds at most one version per partition, so at most the size of the model. A pull says
+ * which version is here; if that is still the newest the shard answers "unchanged" without values.
  */
 #ifndef CADRE_WORKER_CORE_VALUE_CACHE_H
 #define CADRE_WORKER_CORE_VALUE_CACHE_H
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     cadre_u64_map_t values;
     cadre_u64_map_t contents; /* by variable: what it held when it last got a content number */
-    uint64_t content_last;    /* the last content number given; they only go up */
+    uint64_t content_last;    /* the last content number given; numbers only go up */
 } cadre_value_cache_t;
 
 /* Drops all values and contents; `content_last` stays, so that no number is given twice. */
@@ -43,7 +43,7 @@ const cadre_cached_value_t *cadre_value_cache_get(const cadre_value_cache_t *sel
 void cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                            const cadre_cached_value_t *value);
 
-/* Drops the cached values of a variable with so many partitions. */
+/* Drops the cached values of a variable that has `partitions` partitions. */
 void cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions);
 
 /* Returns a number for what a variable holds now, given the generation and version of each of its

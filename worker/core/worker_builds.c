@@ -9,8 +9,8 @@
 
 enum { BUILD_RETRY_MS = 1000 };
 
-/* A call of the resource's function, with what the RESOURCE says, borrowed from it. It finds the
- * variables that are there now, not when the resource was made. */
+/* `drops` is that of the directory: so the building function finds the variables that exist now,
+ * not those of when the resource was created. */
 cadre_message_t
 cadre_worker_builds_call(const cadre_directory_t *directory, const cadre_resource_entry_t *entry)
 {
@@ -35,7 +35,8 @@ cadre_worker_builds_call(const cadre_directory_t *directory, const cadre_resourc
     return message;
 }
 
-/* It is not built here then, and the coordinator gives closures that name it to others. */
+/* Returns whether this worker lacks the native function of the resource. Such a resource is never
+ * built here; the coordinator gives closures that name it to other workers. */
 static bool
 lacks_function(const cadre_directory_t *directory, const cadre_resource_entry_t *entry)
 {
@@ -77,7 +78,8 @@ cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run, 
     cadre_directory_build_again(directory, resource_of(directory, run), now_ms + BUILD_RETRY_MS);
 }
 
-/* Whether it is not to be tried again. */
+/* Returns whether a failed build is not to be tried again: the function's fault, or the device has
+ * failed CADRE_BUILD_TRIES_MAX times. */
 static bool
 failed_for_good(cadre_resource_entry_t *entry, const cadre_run_t *run,
                 const cadre_run_outcome_t *outcome)
@@ -113,7 +115,7 @@ cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
     } else {
         cadre_worker_builds_again(directory, run, now_ms);
     }
-    cadre_worker_effects_hurry(effects); /* the coordinator waits for it with closures */
+    cadre_worker_effects_hurry(effects); /* closures that name the resource wait for this news */
 }
 
 int

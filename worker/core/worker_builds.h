@@ -16,8 +16,9 @@
 #include "worker/core/directory.h"
 #include "worker/core/worker_reports.h"
 
-/* Returns the next resource whose build is due, which is being built from now on, NULL at the end:
- * start with *cursor = 0 and *due_ms = UINT64_MAX, which becomes when the next one is due. */
+/* Returns the next resource whose build is due, and marks it as being built; NULL when there is no
+ * further one. Start with *cursor = 0 and *due_ms = UINT64_MAX; at the end *due_ms is the time at
+ * which the earliest other build is due. */
 const cadre_resource_entry_t *cadre_worker_builds_next(cadre_directory_t *directory,
                                                        uint64_t now_ms, size_t *cursor,
                                                        uint64_t *due_ms);
@@ -26,7 +27,8 @@ const cadre_resource_entry_t *cadre_worker_builds_next(cadre_directory_t *direct
 cadre_message_t cadre_worker_builds_call(const cadre_directory_t *directory,
                                          const cadre_resource_entry_t *entry);
 
-/* Takes the end of a build; takes what the resource holds from now on out of `outcome`. */
+/* Takes the end of a build: the resource is built and owns `outcome->holding` (taken), has failed
+ * for good, or is to be built again. */
 void cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
                              cadre_run_outcome_t *outcome, cadre_worker_effects_t *effects,
                              uint64_t now_ms);
@@ -35,13 +37,13 @@ void cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *ru
 void cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run,
                                uint64_t now_ms);
 
-/* Gives a run what the resources hold that it names. CADRE_EAGAIN while one of them is not built,
- * CADRE_EINVALID with `*text` when one has failed. */
+/* Gives a run what the resources hold that its closure names. Fails with CADRE_EAGAIN while one of
+ * these is not built, and with CADRE_EINVALID and `*text` when one has failed for good. */
 int cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run,
                              const char **text);
 
-/* Have the shell destroy what a resource held (NULL is fine), or what all in the directory hold: no
- * slot runs then. */
+/* Have the shell destroy what one resource held (NULL is fine), or what all in the directory hold.
+ * No slot may be running a closure that reads it. */
 void cadre_worker_builds_release(cadre_holding_t *holding, cadre_worker_effects_t *effects);
 void cadre_worker_builds_release_all(cadre_directory_t *directory, cadre_worker_effects_t *effects);
 

@@ -22,9 +22,11 @@ struct cadre_worker_core {
     cadre_worker_wants_t wants;
 
     cadre_session_t *session; /* the effects' */
-    bool superseded;   /* another coordinator is there; slots still hold runs of the one before */
-    uint64_t untaken;  /* times that such a coordinator had told what was not taken */
-    bool is_dismissed; /* told to drain */
+    bool superseded;   /* another coordinator has taken over, and its session cannot begin yet:
+                          slots still hold runs of the coordinator before */
+    uint64_t untaken;  /* HELLOs sent while `superseded`; part of HELLO's `round`, which goes up so
+                          that the coordinator tells everything again */
+    bool is_dismissed; /* the worker was told to drain */
 };
 
 static void
@@ -49,8 +51,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     cadre_worker_effects_init(&self->effects, &options->session);
     self->session = self->effects.session;
 
-    /* Contents are numbered above all that a core before this one can have given in this process.
-     */
+    /* Content numbers (value_cache.h) start above all that an earlier core of this process can have
+     * given: devices may still hold values under those. */
     const cadre_worker_values_options_t values = {.window = self->options.window,
                                                   .push_part_size = self->options.push_part_size,
                                                   .partitions_max = self->options.partitions_max,
@@ -144,7 +146,7 @@ static void
 say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->superseded && cadre_worker_runs_running(self->runs) == 0) {
-        self->untaken++; /* what the other coordinator told so far was not taken */
+        self->untaken++; /* nothing that the new coordinator told so far was taken */
     }
     cadre_u64s_t held = cadre_worker_runs_held(self->runs);
     cadre_message_t message = cadre_session_hello(self->session, now_ms);
@@ -211,7 +213,7 @@ obey(cadre_worker_core_t *self, uint64_t now_ms)
             cadre_worker_effects_emit(&self->effects,
                                       &(cadre_worker_event_t){.kind = CADRE_WORKER_REDIAL});
             break;
-        case CADRE_EFFECT_DISOWNED: /* nor will news of the shards come that runs wait for */
+        case CADRE_EFFECT_DISOWNED: /* runs that wait for news of shards would wait for ever */
             cadre_worker_runs_drop(self->runs);
             break;
         case CADRE_EFFECT_REFUSED:
@@ -240,7 +242,8 @@ has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
     return false;
 }
 
-/* Forgets everything of the session before, of which another coordinator knows nothing. */
+/* Begins a session with another coordinator: forgets all definitions, values and reports of the
+ * session before, of which this coordinator knows nothing. */
 static void
 begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 {
@@ -252,7 +255,8 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
     cadre_worker_effects_emit(&self->effects, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
 }
 
-/* Takes up the session, or a new one once the runs of the one before have ended. */
+/* Goes on with the session, or begins one with another coordinator once no slot holds a run of the
+ * session before. */
 static void
 on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
@@ -264,7 +268,7 @@ on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t n
         self->superseded = cadre_worker_runs_running(self->runs) > 0;
         cadre_worker_runs_disown(self->runs, self->superseded);
         if (self->superseded) {
-            return; /* HELLO is repeated until the slots' runs have ended */
+            return; /* HELLO is repeated until no slot holds a run; then WELCOME comes again */
         }
         begin_session(self, message);
     }
@@ -338,7 +342,8 @@ has_drained(const cadre_worker_core_t *self)
             (is_disowned && cadre_worker_runs_running(self->runs) == 0));
 }
 
-/* The values, which send nothing to shards while the coordinator may have given this worker up. */
+/* Returns the values after telling them whether the coordinator is in touch: they send nothing to
+ * shards while the coordinator may have given this worker up. */
 static cadre_worker_values_t *
 values_at(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -357,7 +362,8 @@ build(cadre_worker_core_t *self, uint64_t now_ms)
                : UINT64_MAX;
 }
 
-/* A HEARTBEAT is due at once when the coordinator waits for what it tells; when it is, then. */
+/* Makes a HEARTBEAT due at once when the coordinator waits for what it tells; returns when it is
+ * due, UINT64_MAX when nobody waits. */
 static uint64_t
 hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -396,7 +402,7 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
     uint64_t late_ms = cadre_session_wake(self->session, now_ms);
     if (late_ms > 0) {
-        cadre_worker_values_excuse(self->values, late_ms, now_ms); /* no shard was unresponsive */
+        cadre_worker_values_excuse(self->values, late_ms, now_ms); /* this process stood still */
     }
     uint64_t due_ms = tick(self, now_ms);
     cadre_session_rest(self->session, due_ms);
@@ -447,7 +453,7 @@ cadre_worker_core_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_fai
     cadre_worker_runs_give_up(self->runs, run, failure, status, text, now_ms);
 }
 
-/* --- what comes in --- */
+/* --- answers of the shell, messages of the coordinator and of shards --- */
 
 /* Sends DATASET_READY: whether this worker could open a dataset, and which rows it has. */
 static void
@@ -465,7 +471,7 @@ cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
 {
     cadre_dataset_entry_t *entry = cadre_directory_dataset(&self->directory, dataset);
     if (!entry) {
-        return; /* of a session before */
+        return; /* an answer to a session before this one */
     }
     cadre_dataset_entry_answer(entry, ready);
     say_ready(self, entry);
@@ -485,7 +491,8 @@ set_function(cadre_worker_core_t *self, const cadre_message_t *message)
         cadre_worker_event_t event = {.kind = CADRE_WORKER_LACKS, .index = (uint32_t)function->id};
         snprintf(event.text, sizeof(event.text), "%s", function->name);
         cadre_worker_effects_emit(&self->effects, &event);
-        cadre_worker_effects_hurry(&self->effects); /* so that closures go elsewhere */
+        cadre_worker_effects_hurry(
+            &self->effects); /* the coordinator sends its closures elsewhere */
     }
     return status;
 }
@@ -551,7 +558,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         cadre_worker_core_malformed(self);
         return;
     }
-    /* It may be what a waiting closure lacked. */
+    /* A waiting closure may have lacked this definition. */
     cadre_worker_runs_advance(self->runs, now_ms);
 }
 
@@ -582,11 +589,11 @@ on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
     case CADRE_FOR_WORKER_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
         return;
-    case CADRE_FOR_WORKER_WELCOME: /* the session has taken these */
+    case CADRE_FOR_WORKER_WELCOME: /* messages that the session has taken already */
     case CADRE_FOR_WORKER_REFUSED:
     case CADRE_FOR_WORKER_UNKNOWN_PEER:
     case CADRE_FOR_WORKER_STOP:
-    case CADRE_FOR_WORKER_VALUES: /* these come from a shard */
+    case CADRE_FOR_WORKER_VALUES: /* messages that only a shard may send */
     case CADRE_FOR_WORKER_APPLIED:
     case CADRE_FOR_WORKER_PROBED:
     case CADRE_FOR_WORKER_GRANT:
@@ -616,7 +623,8 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     obey(self, now_ms);
 }
 
-/* One that served the shard before may be heard still: it says nothing of who serves it now. */
+/* Acts on a message of a ps, unless it is of the process that served the shard before: that one may
+ * still be heard, and says nothing of the state that the shard has now. */
 static void
 from_shard(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message, uint64_t now_ms)
 {

@@ -29,28 +29,29 @@
 typedef struct cadre_worker_core cadre_worker_core_t;
 
 typedef struct {
-    cadre_session_options_t session; /* of role worker; what it borrows outlives the core, */
-    const char *devices;             /* and so does this text */
-    uint32_t slots;                  /* 1 to CADRE_SLOTS_MAX */
+    cadre_session_options_t session; /* of role worker; what it borrows outlives the core */
+    const char *devices;             /* what the slots compute on, for HELLO; outlives the core */
+    uint32_t slots;                  /* closures that run at once, 1 to CADRE_SLOTS_MAX */
     uint32_t ahead;      /* how many runs more than there are slots may be STARTed: they wait in the
                        shell's queue, so that a slot that ends a short run needs no answer to begin
                        the next */
-    uint32_t shards_max; /* how many ps there are descriptors for; 0: any number, */
-    const char *shards_why;    /* and what the user can do about that; borrowed as above */
+    uint32_t shards_max; /* how many ps there are file descriptors for; 0: any number */
+    const char *shards_why;    /* text: why no more, and what the user can do; outlives the core */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                    as unreachable; 0: none does */
     size_t kept_values_max;    /* bytes of results kept for other closures; 0:
                                    CADRE_KEPT_VALUES_SIZE_MAX */
-    size_t window;             /* of PUSHes until a ps tells one, how these are cut; 0:
-                                  CADRE_WINDOW_SIZE_MIN, */
-    size_t push_part_size;     /* CADRE_PUSH_PART_SIZE, */
-    size_t partitions_max;     /* CADRE_PARTITIONS_PER_UPDATE_MAX */
-    bool observes;             /* notes how stale updates were */
+    size_t window;             /* bytes of PUSHes that may be unanswered without RESERVE, until a ps
+                                  tells its own number; 0: CADRE_WINDOW_SIZE_MIN */
+    size_t push_part_size;     /* bytes of one message of a PUSH; 0: CADRE_PUSH_PART_SIZE */
+    size_t partitions_max;     /* partitions of one such message; 0:
+                                  CADRE_PARTITIONS_PER_UPDATE_MAX */
+    bool observes;             /* whether the staleness of updates is recorded per variable */
     const cadre_registry_t *registry; /* native functions of this worker, borrowed; NULL: it counts
                                          as having every one */
 } cadre_worker_options_t;
 
-/* Figures of a worker now, for its status and metrics. What it points at is the core's. */
+/* Figures of a worker now, for its status and metrics. The pointers borrow from the core. */
 typedef struct {
     cadre_session_state_t state;
     cadre_session_contact_t contact;
@@ -58,10 +59,10 @@ typedef struct {
     uint64_t epoch;
     const char *build;
     uint32_t slots;
-    size_t held;    /* closures, and builds of resources */
-    size_t waiting; /* those of `held` that wait for anything but a slot */
-    uint32_t running;
-    uint32_t unreachable; /* shards */
+    size_t held;    /* runs of closures and builds of resources, from arrival to acknowledgement */
+    size_t waiting; /* runs that wait for anything but a slot */
+    uint32_t running;     /* runs that were handed to slots and have not finished */
+    uint32_t unreachable; /* shards that this worker cannot reach */
     cadre_push_totals_t pushes;
     const uint64_t *counters; /* [CADRE_WORKER_COUNTER_COUNT] */
     const cadre_staleness_t *staleness;
@@ -116,8 +117,7 @@ void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint
 /* Returns whether the worker drains: finishes what runs and takes nothing new. */
 bool cadre_worker_core_is_draining(const cadre_worker_core_t *self);
 
-/* Returns whether the worker was told to drain: once it has left for that reason it does not come
- * back. */
+/* Returns whether the worker was told to drain: it does not join again after it has left. */
 bool cadre_worker_core_is_dismissed(const cadre_worker_core_t *self);
 
 /* Leaves at once: cancels what runs, which the coordinator gives to other workers. */
@@ -132,7 +132,7 @@ bool cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms
 void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
                                       const cadre_dataset_ready_message_t *ready, uint64_t now_ms);
 
-/* Takes the shell's answer to LOAD. */
+/* Takes the shell's answer to LOAD: the batches of the closure are read (status 0), or why not. */
 void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 

@@ -10,12 +10,12 @@
 
 #include "common/wire/message.h"
 
-/* Zeroed: nothing was counted. Each only grows. */
+/* Zeroed memory: nothing was counted. Each count only grows. */
 typedef struct {
     uint64_t items[CADRE_WORKER_COUNTER_COUNT];
 } cadre_worker_counters_t;
 
-/* Counts one thing more of this kind, or so many. */
+/* Add one, or `amount`, to a counter, named by its CADRE_WORKER_COUNTER_... number. */
 void cadre_worker_counters_note(cadre_worker_counters_t *self, int counter);
 void cadre_worker_counters_add(cadre_worker_counters_t *self, int counter, uint64_t amount);
 

@@ -18,22 +18,23 @@
 #include "worker/core/closure_run.h"
 
 typedef enum {
-    CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
-                                  give the connection up; `status` CADRE_ETIMEOUT: nothing has come
-                                  on it for CADRE_MUTE_MS, make another one */
-    CADRE_WORKER_REACHABILITY, /* of shard `index`: `status` CADRE_ETIMEOUT, it was silent for too
-                                  long, and what waited for it was given up; 0: it is heard */
+    CADRE_WORKER_SHARD_MOVED,  /* connect to shard `index` at its address in the directory, or close
+                                  its connection when the shard is away; `status` CADRE_ETIMEOUT:
+                                  replace a connection that is half-open */
+    CADRE_WORKER_REACHABILITY, /* shard `index` was silent for too long, and requests to it were
+                                  given up (`status` CADRE_ETIMEOUT), or is heard again (0) */
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
-    CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
+    CADRE_WORKER_START,        /* compute `run`, in place `index` of slots + ahead; ends with
+                                  _finish */
     CADRE_WORKER_VALUES,  /* `run` in place `index`: its pull has ended: `status`, or values that
                              the shell owns */
     CADRE_WORKER_PUSHED,  /* `run` in place `index`: its push has ended: `status` */
     CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
     CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
-    CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
-    CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
-    CADRE_WORKER_REDIAL,  /* CADRE_EFFECT_REDIAL; then cadre_worker_core_disconnected */
+    CADRE_WORKER_LACKS,  /* log that native function `index`, named `text`, is not in this worker */
+    CADRE_WORKER_RESET,  /* another session began: drop datasets and caches */
+    CADRE_WORKER_REDIAL, /* CADRE_EFFECT_REDIAL; then cadre_worker_core_disconnected */
     CADRE_WORKER_REFUSED, /* CADRE_EFFECT_REFUSED, with `status` and `text` */
     CADRE_WORKER_LEFT,    /* CADRE_EFFECT_LEFT, with `text` */
 } cadre_worker_event_kind_t;
@@ -53,7 +54,7 @@ typedef struct {
 typedef struct {
     cadre_outbox_t outbox;
     cadre_queue_t events;     /* of cadre_worker_event_t */
-    cadre_session_t *session; /* in whose name is spoken */
+    cadre_session_t *session; /* fills in the sender's fields of messages */
     bool is_hurried;          /* the coordinator waits for what the next HEARTBEAT tells */
 } cadre_worker_effects_t;
 
@@ -68,7 +69,7 @@ void cadre_worker_effects_fini(cadre_worker_effects_t *self);
 cadre_message_t cadre_worker_effects_message(const cadre_worker_effects_t *self,
                                              cadre_message_type_t type);
 
-/* Where messages to the coordinator go, whichever that is. */
+/* The address of the coordinator in the outbox, whichever process is the coordinator now. */
 extern const cadre_task_t CADRE_WORKER_COORDINATOR;
 
 /* Sends a message to the coordinator. */
@@ -80,8 +81,8 @@ void cadre_worker_effects_emit(cadre_worker_effects_t *self, const cadre_worker_
 /* Takes the oldest event out; false when there is none. */
 bool cadre_worker_effects_take_event(cadre_worker_effects_t *self, cadre_worker_event_t *event);
 
-/* Asks for a HEARTBEAT in this turn, before it is due, as the coordinator waits for what it says;
- * whether that was asked for since the last call. */
+/* Ask for a HEARTBEAT in this turn, before it is due, because the coordinator waits for what it
+ * says; return whether one was asked for since the last call, and clear that. */
 void cadre_worker_effects_hurry(cadre_worker_effects_t *self);
 bool cadre_worker_effects_take_hurry(cadre_worker_effects_t *self);
 

@@ -13,7 +13,7 @@
 #include "common/base/metrics_text.h"
 #include "worker/core/worker_core.h"
 
-/* What the core does not know. */
+/* Figures of the process that the core does not know. */
 typedef struct {
     bool drains;
     uint64_t drain_ms; /* for how long */

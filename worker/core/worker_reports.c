@@ -14,7 +14,8 @@ struct cadre_worker_reports {
     cadre_worker_effects_t *effects;
     cadre_worker_counters_t *counters;
     cadre_kept_values_t *kept;
-    recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
+    recent_t recent[CADRE_RECENT_MAX]; /* acknowledged closures, id at id % CADRE_RECENT_MAX: since
+                                          ids ascend, a new one replaces the oldest */
 };
 
 cadre_worker_reports_t *

@@ -3,8 +3,9 @@
  *
  * Owner:   the worker's runs. Thread: the network actor's.
  *
- * A report is kept with its run until it is acknowledged. It goes out again when the coordinator
- * has answered a HELLO or HEARTBEAT that was said after it, and has not acknowledged it.
+ * A report is kept with its run until the coordinator acknowledges it. The report goes out again
+ * when the coordinator has answered a HELLO or HEARTBEAT that was sent after the report and has not
+ * acknowledged the report: then it was lost.
  */
 #ifndef CADRE_WORKER_CORE_WORKER_REPORTS_H
 #define CADRE_WORKER_CORE_WORKER_REPORTS_H
@@ -17,12 +18,12 @@ enum { CADRE_RECENT_MAX = 1024 }; /* acknowledged closures remembered against la
 typedef struct {
     int status; /* 0, or why it failed; the failures of pull and push included */
     const char *text;
-    cadre_failure_t failure;            /* for a failure */
-    const char *const *names;           /* of the results */
-    const cadre_tensor_list_t *results; /* or NULL */
-    uint64_t compute_us;
-    uint64_t examples;
-    cadre_holding_t *holding; /* of a build, or NULL: the core's from now on */
+    cadre_failure_t failure;            /* whose fault it was, where `status` is a failure */
+    const char *const *names;           /* names of the results, as many as `results` has */
+    const cadre_tensor_list_t *results; /* NULL when there are none */
+    uint64_t compute_us;                /* time that the function took on the slot */
+    uint64_t examples;                  /* rows in the closure's first batch */
+    cadre_holding_t *holding; /* what a build has made, the core's from now on; else NULL */
 } cadre_run_outcome_t;
 
 typedef struct cadre_worker_reports cadre_worker_reports_t;
@@ -36,8 +37,8 @@ void cadre_worker_reports_destroy(cadre_worker_reports_t **self_p);
 /* Forgets what was acknowledged: closures of another session count from 1 again. */
 void cadre_worker_reports_clear(cadre_worker_reports_t *self);
 
-/* Each makes a run REPORTING, and sends its report. A run that ends well leaves its results to
- * those that are here. */
+/* Make a run REPORTING and send its report: that it ended well, or failed. The results of a run
+ * that ended well are kept for other closures (kept_values.h). */
 void cadre_worker_reports_done(cadre_worker_reports_t *self, cadre_run_t *run,
                                const cadre_run_outcome_t *outcome, uint64_t now_ms);
 void cadre_worker_reports_failed(cadre_worker_reports_t *self, cadre_run_t *run,
@@ -49,11 +50,11 @@ void cadre_worker_reports_send(cadre_worker_reports_t *self, cadre_run_t *run);
 /* Remembers that the run's report was acknowledged. */
 void cadre_worker_reports_acknowledged(cadre_worker_reports_t *self, const cadre_run_t *run);
 
-/* Whether a CLOSURE is a late copy: that attempt, or a later one, has been acknowledged. */
+/* Returns whether a CLOSURE is a late copy: its attempt, or a later one, has been acknowledged. */
 bool cadre_worker_reports_has(const cadre_worker_reports_t *self, uint64_t closure,
                               uint64_t attempt);
 
-/* A run has ended: the shell may drop its batches. */
+/* Tells the shell that it may drop the batches of a run, which has ended. */
 void cadre_worker_reports_forget_batches(cadre_worker_reports_t *self, const cadre_run_t *run);
 
 #endif

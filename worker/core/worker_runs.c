@@ -21,11 +21,11 @@ struct cadre_worker_runs {
     cadre_u64_map_t runs;     /* by closure id */
     cadre_run_t *queue_first; /* QUEUED, in order of arrival */
     cadre_run_t **queue_last_p;
-    size_t waiting;     /* runs in WAITING */
+    size_t waiting;     /* how many runs are in WAITING */
     uint32_t running;   /* runs that were STARTed and have not finished */
     bool *slot_in_use;  /* [options.slots + options.ahead] */
-    const char *reason; /* why nothing new is taken; NULL: it is */
-    bool is_disowned;   /* what slots hold is of no session */
+    const char *reason; /* why new closures are handed back; NULL: they are taken */
+    bool is_disowned;   /* the session of the runs on slots has ended: no report of their end */
 };
 
 cadre_worker_runs_t *
@@ -77,7 +77,7 @@ cadre_worker_runs_disown(cadre_worker_runs_t *self, bool is_disowned)
     self->is_disowned = is_disowned;
 }
 
-/* --- for others to look at --- */
+/* --- what the core and tests look at --- */
 
 static cadre_u64s_t
 list_runs(const cadre_worker_runs_t *self, bool builds_too)
@@ -138,7 +138,8 @@ cadre_worker_runs_running(const cadre_worker_runs_t *self)
 
 /* --- from arrival to a slot --- */
 
-/* The first failure of a dataset the run needs, or 0; CADRE_EAGAIN while one is missing. */
+/* Returns the failure of the first dataset of the run that could not be opened; 0 when all are
+ * open, CADRE_EAGAIN while one is not opened yet. */
 static int
 datasets_status(const cadre_worker_runs_t *self, const cadre_run_t *run, const char **name)
 {
@@ -169,14 +170,15 @@ shards_known(const cadre_worker_runs_t *self)
     return true;
 }
 
+/* Moves a waiting run to the end of the queue for slots. A build goes before all closures (behind
+ * earlier builds): closures here and on other workers wait for the resource. */
 static void
 enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
 {
     cadre_run_set_state(run, CADRE_RUN_QUEUED);
     self->waiting--;
     cadre_run_t **at = self->queue_last_p;
-    if (run->call
-            .builds) { /* closures here and elsewhere wait for it; those that came first go first */
+    if (run->call.builds) {
         at = &self->queue_first;
         while (*at && (*at)->call.builds) {
             at = &(*at)->next;
@@ -205,7 +207,8 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_UNABLE, CADRE_ENOTFOUND, text, now_ms);
         return;
     }
-    /* A closure overtakes definitions: it says how far these must have come before it may run. */
+    /* A CLOSURE may arrive before SHARD messages that were sent earlier: it names the generations
+     * that this worker must know before the closure may run. */
     if (run->loading || cadre_directory_generations(self->directory) < closure->generations) {
         return;
     }
@@ -221,7 +224,7 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
         failure = CADRE_FAILURE_USER;
         status = cadre_worker_builds_give(self->directory, run, &why);
     }
-    /* A dataset is still being opened, or a resource built: it goes on waiting. */
+    /* A dataset is still being opened, or a resource built: the run goes on waiting. */
     if (status == CADRE_EAGAIN) {
         return;
     }
@@ -268,7 +271,7 @@ void
 cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms)
 {
     if (self->waiting > 0) {
-        /* By a list of their ids: a run that is examined may end, and others with it. */
+        /* Goes through a list of ids, since examining a run may end it and others. */
         cadre_u64s_t held = list_runs(self, true);
         for (size_t i = 0; i < held.count; i++) {
             cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
@@ -288,16 +291,16 @@ held_by_slot(const cadre_run_t *run)
            run->state == CADRE_RUN_PUSHING;
 }
 
-/* Whether a shard was restored since the run's attempt came here: the coordinator runs what was
- * begun before again. */
+/* Returns whether a shard was restored since the run's attempt came here. The coordinator hands
+ * such a closure out again, and this attempt's report ends nothing. */
 static bool
 is_stale(const cadre_worker_runs_t *self, const cadre_run_t *run)
 {
     return run->restores < self->directory->restores;
 }
 
-/* The directory's `restores` that an attempt was handed out with. One that knew less than we do was
- * overtaken by news of a shard, and counts as older than any. */
+/* Returns the count of restores that an attempt belongs to: the directory's; 0, older than any, for
+ * a CLOSURE that was sent before a shard changed of which this worker has heard already. */
 static uint64_t
 restores_of(const cadre_worker_runs_t *self, const cadre_closure_message_t *closure)
 {
@@ -305,10 +308,11 @@ restores_of(const cadre_worker_runs_t *self, const cadre_closure_message_t *clos
     return overtaken ? 0 : self->directory->restores;
 }
 
-/* A later attempt of a closure that is here: the coordinator gave this worker up, or a shard was
- * restored. A run that has touched no shard is as good as the new attempt. Any other goes on under
- * its own number, because the coordinator may know of a restored shard and this worker not yet; if
- * both know, there is no use in it. */
+/* Takes a later attempt of a closure that is here already: the coordinator had given this worker
+ * up, or a shard was restored. A run that has sent nothing to a shard becomes the new attempt. Any
+ * other run goes on, and the new attempt is kept until the run ends: a shard may have been restored
+ * of which this worker does not know yet. If it does know, the run is of no use and is
+ * cancelled. */
 static void
 later_attempt(cadre_worker_runs_t *self, cadre_run_t *run, cadre_message_t *message)
 {
@@ -324,7 +328,7 @@ later_attempt(cadre_worker_runs_t *self, cadre_run_t *run, cadre_message_t *mess
     }
 }
 
-/* A run of this attempt, which waits. */
+/* Adds a run of this attempt, in WAITING; takes the message. */
 static cadre_run_t *
 add(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, uint64_t now_ms)
 {
@@ -380,7 +384,7 @@ forget(cadre_worker_runs_t *self, cadre_run_t *run)
     cadre_run_destroy(&run);
 }
 
-/* The run has ended without a report: the later attempt takes its place. */
+/* Begins the later attempt that was kept, in place of a run that has ended without a report. */
 static void
 begin_newer(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
 {
@@ -401,7 +405,8 @@ cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message
         return false;
     }
     if (run && run->state == CADRE_RUN_REPORTING && closure->attempt > run->attempt) {
-        /* Its report was of an attempt that the coordinator no longer counts: run it again. */
+        /* The report was of an attempt that the coordinator no longer counts: run the closure
+         * again. */
         forget(self, run);
         run = NULL;
     }
@@ -429,7 +434,7 @@ cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status
 {
     cadre_run_t *run = cadre_u64_map_get(&self->runs, closure);
     if (!run || run->state != CADRE_RUN_WAITING || !run->loading) {
-        return; /* cancelled or handed back meanwhile */
+        return; /* the run was cancelled or handed back while its batches were read */
     }
     if (status < 0) {
         cadre_worker_runs_give_up(self, run, CADRE_FAILURE_USER, status, text, now_ms);
@@ -488,7 +493,7 @@ cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_messag
     for (size_t i = 0; i < cancel->ids.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, cancel->ids.items[i]);
         if (run && run->call.builds) {
-            continue; /* that is no closure */
+            continue; /* a build of a resource, which CANCEL cannot name */
         }
         if (run && held_by_slot(run)) {
             cadre_run_cancel_all(run);

@@ -14,8 +14,8 @@
 
 typedef struct {
     uint32_t slots;
-    uint32_t ahead; /* runs that may be STARTed beyond the slots */
-    size_t kept_values_max;
+    uint32_t ahead;         /* how many more runs than slots may be STARTed */
+    size_t kept_values_max; /* bytes of results that are kept for other closures */
 } cadre_worker_runs_options_t;
 
 typedef struct cadre_worker_runs cadre_worker_runs_t;
@@ -28,32 +28,32 @@ cadre_worker_runs_t *cadre_worker_runs_new(const cadre_worker_runs_options_t *op
                                            cadre_worker_counters_t *counters);
 void cadre_worker_runs_destroy(cadre_worker_runs_t **self_p);
 
-/* Forgets the acknowledged reports and kept results of the session before: another one begins, and
- * no run is left. */
+/* Begins another session, when no run is left: forgets which reports were acknowledged, and the
+ * kept results. */
 void cadre_worker_runs_begin_session(cadre_worker_runs_t *self);
 
-/* Notes that the runs still on slots belong to no session, so that their end is reported to no
- * coordinator; false from the next session on. */
+/* Notes whether the runs still on slots belong to no session, so that their end is not reported;
+ * true from the end of a session until the next begins. */
 void cadre_worker_runs_disown(cadre_worker_runs_t *self, bool is_disowned);
 
-/* Hands back every run that no slot holds, and every closure that still comes, for this reason;
- * borrowed. */
+/* Hands back every run that no slot holds, and from now on every closure that comes, with `reason`
+ * (borrowed). */
 void cadre_worker_runs_drain(cadre_worker_runs_t *self, const char *reason, uint64_t now_ms);
 
-/* Drops every run that no slot holds; cancels the others, and their pulls and pushes. */
+/* Drops every run that no slot holds; cancels the runs on slots with their pulls and pushes. */
 void cadre_worker_runs_drop(cadre_worker_runs_t *self);
 
-/* Takes a CLOSURE, and the message. False for a CLOSURE that is malformed, or beyond
- * CADRE_HELD_MAX. */
+/* Take a CLOSURE (and its message), or a CANCEL. A CLOSURE that is malformed, or one more than
+ * CADRE_HELD_MAX, is dropped and gives false. */
 bool cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message,
                                   uint64_t now_ms);
 void cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_message_t *cancel,
                                  uint64_t now_ms);
 void cadre_worker_runs_on_ack(cadre_worker_runs_t *self, const cadre_ack_message_t *ack);
 
-/* Sends reports again that were lost: the coordinator has answered the HELLO or HEARTBEAT of this
- * number, and acknowledges the reports that it has received before it answers; so a report that was
- * sent before the question and is not acknowledged is lost. */
+/* Sends lost reports again, now that the coordinator has answered the HELLO or HEARTBEAT `number`.
+ * The coordinator acknowledges the reports it has before it answers; so a report that was sent
+ * before that message and is not acknowledged was lost. */
 void cadre_worker_runs_resend(cadre_worker_runs_t *self, uint64_t number);
 
 /* Moves runs whose definitions are complete to the queue, and queued runs to free slots. */
@@ -82,8 +82,8 @@ size_t cadre_worker_runs_count(const cadre_worker_runs_t *self);
 size_t cadre_worker_runs_waiting(const cadre_worker_runs_t *self);
 uint32_t cadre_worker_runs_running(const cadre_worker_runs_t *self);
 
-/* Reports a run that no slot holds as failed; a build ends by this for good where the failure is
- * the user's. */
+/* Reports a run that no slot holds as failed. A build has then failed for good if the failure is
+ * the user's (CADRE_FAILURE_USER), and else is tried again. */
 void cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_failure_t failure,
                                int status, const char *text, uint64_t now_ms);
 

@@ -22,18 +22,19 @@ struct cadre_worker_values {
     cadre_worker_counters_t *counters;
     cadre_value_cache_t cache;
     cadre_shard_link_t *links;  /* [directory->shard_count] */
-    uint64_t request_last;      /* request ids only go up */
-    bool in_touch;              /* with the coordinator: else requests wait */
-    cadre_push_totals_t pushes; /* `repeated` of links that are closed, nothing `pending` */
+    uint64_t request_last;      /* id of the last request; ids only go up */
+    bool in_touch;              /* the coordinator is in touch; while it is not, requests wait */
+    cadre_push_totals_t pushes; /* without what open links count themselves: `pending`, and their
+                                   share of `repeated` */
     cadre_staleness_t staleness;
 };
 
 /* What one request asked of one shard: which parts of its run, in the order of the message. */
 typedef struct {
-    cadre_run_t *run; /* it stays until the request is answered or forgotten */
-    bool push;
+    cadre_run_t *run; /* lives at least until the request is answered or forgotten */
+    bool push;        /* PUSH; else PULL */
     size_t count;
-    size_t parts[];
+    size_t parts[]; /* [count]: indexes into `run->parts` */
 } request_note_t;
 
 static size_t
@@ -116,7 +117,7 @@ cadre_worker_values_forget_gone(cadre_worker_values_t *self)
     }
 }
 
-/* --- for others to look at --- */
+/* --- figures for heartbeats, status and tests --- */
 
 const cadre_cached_value_t *
 cadre_worker_values_held(const cadre_worker_values_t *self, uint32_t variable, uint32_t partition,
@@ -151,7 +152,7 @@ cadre_worker_values_waits(const cadre_worker_values_t *self, uint64_t now_ms,
 {
     size_t count = 0;
     for (uint32_t shard = 0; shard < self->directory->shard_count; shard++) {
-        uint64_t last = 0; /* a closure's requests follow each other */
+        uint64_t last = 0; /* name a closure once: its requests stand side by side in the list */
         const cadre_link_request_t *request = self->links[shard].first;
         for (; request && request->asked_ms + CADRE_WAIT_NAMED_MS <= now_ms &&
                count < CADRE_WAITS_MAX;
@@ -183,11 +184,13 @@ cadre_worker_values_staleness(const cadre_worker_values_t *self)
     return &self->staleness;
 }
 
-/* --- what is asked of a shard --- */
+/* --- requests to a shard --- */
 
-/* The parts of `run` on `shard` from the part *at on, and moves *at behind them; NULL when there
- * are none. For a pull as many as one message takes, whole parts only: the values of one are one
- * version (docs/protocol.md#i4-one-version). A push is all of them: it is applied in one turn. */
+/* Returns a note of the parts of `run` that are on `shard`, from part *at on, and moves *at behind
+ * them; NULL when no further part is there. For a pull it has as many parts as one message takes,
+ * but only whole ones: the values of a part must be of one version
+ * (docs/protocol.md#i4-one-version). For a push it has all of them, since the shard applies an
+ * update in one turn. */
 static request_note_t *
 next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
@@ -216,7 +219,8 @@ next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
     return note;
 }
 
-/* Each part with its number: the version held for a pull, the one pulled for a push. */
+/* Returns the parts as the message names them, with a version each: for a pull the one in this
+ * worker's cache, for a push the one that the gradient was computed from. */
 static cadre_part_t *
 new_parts(const cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
           uint64_t generation)
@@ -236,7 +240,7 @@ new_parts(const cadre_worker_values_t *self, const cadre_run_t *run, const reque
     return items;
 }
 
-/* Nothing goes to a shard while the coordinator may have given this worker up. */
+/* Sends what may go to the shard: nothing while the coordinator may have given this worker up. */
 static void
 pump(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -297,8 +301,9 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
     pump(self, shard, now_ms);
 }
 
-/* Whether every shard of the operation is there, and is the one that the run began with: what is
- * done to one that was restored since may come before its turn in the replay. */
+/* Returns whether every shard of the pull or push is served by a ps and has not been restored since
+ * the run began; else fails the run. A restored shard replays updates in order, and one of this run
+ * could come before its turn. */
 static bool
 can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
 {
@@ -322,7 +327,7 @@ can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
     return true;
 }
 
-/* Asks every shard that has a part of the run's operation, or none. */
+/* Sends requests to all shards that have a part of the run's pull or push, or to none of them. */
 static void
 ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
 {
@@ -342,7 +347,7 @@ ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t no
 
 /* --- the end of an operation --- */
 
-/* The number of the content of the variable whose parts begin at `parts`. */
+/* Returns the content number of the pulled variable whose parts begin at `parts`. */
 static uint64_t
 content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
 {
@@ -435,7 +440,8 @@ cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
     }
 }
 
-/* Whether the chunks of an answer are what the partition's layout says. */
+/* Returns whether the chunks of an answer have the number and sizes that the partition must
+ * have. */
 static bool
 chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t count)
 {
@@ -452,7 +458,8 @@ chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t co
     return true;
 }
 
-/* Fills one part from the answer's chunks, or from the cache when there are none. */
+/* Fills one part from the answer's chunks, or from the cache when the answer has none
+ * (unchanged). */
 static int
 take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
           uint64_t generation, cadre_chunk_t **chunks, size_t count)
@@ -482,7 +489,7 @@ take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *
 {
     const cadre_values_message_t *values = &message->values;
     const cadre_pulled_part_list_t pulled = cadre_pulled_part_list_view(&values->partitions);
-    /* As many numbers as the parts that were asked for take, or items[i] leaves the message. */
+    /* Check the length first: `pulled.items` has to have an element for every part asked for. */
     if (cadre_pulled_part_list(pulled.items, note->count).count != values->partitions.count) {
         return CADRE_EMALFORMED;
     }
@@ -514,7 +521,8 @@ run_of(const cadre_link_request_t *request)
     return ((const request_note_t *)request->context)->run;
 }
 
-/* Takes the request with this id, and its run; NULL when it is not awaited. */
+/* Takes the request with this id out of the shard's list and returns its run; NULL when no such
+ * request awaits an answer. */
 static cadre_run_t *
 take_request(cadre_worker_values_t *self, uint32_t shard, uint64_t id,
              cadre_link_request_t *request, uint64_t now_ms)
@@ -526,7 +534,7 @@ take_request(cadre_worker_values_t *self, uint32_t shard, uint64_t id,
     return run_of(request);
 }
 
-/* The shard has said something: it can be reached, if it could not. */
+/* Notes that the shard was heard; if it was unreachable, tells shell and coordinator. */
 static void
 hear(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -540,7 +548,8 @@ hear(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     cadre_shard_link_heard(link, now_ms);
 }
 
-/* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
+/* Takes the request that `message` answers out of the list and returns its run; NULL for an answer
+ * that is late or was never asked for. */
 static cadre_run_t *
 answered(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
@@ -549,14 +558,16 @@ answered(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *mes
     return take_request(self, shard, message->request, request, now_ms);
 }
 
-/* What the ps lets this worker push unasked; 0: it says nothing of that. */
+/* Notes how many bytes the ps lets this worker push without RESERVE; 0 leaves the number as it
+ * is. */
 static void
 take_window(cadre_shard_link_t *link, uint64_t window)
 {
     link->window = window ? (size_t)window : link->window;
 }
 
-/* A refusal by the shard: fenced ones are run again, others are the function's fault. */
+/* Fails the run because the shard refused its request. A fenced request is nobody's fault, and the
+ * closure runs again; any other refusal counts as the function's fault. */
 static void
 refused(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
         const char *text)
@@ -618,7 +629,8 @@ cadre_worker_values_push(cadre_worker_values_t *self, cadre_run_t *run,
     }
 }
 
-/* How many updates came between what was pulled of a part and the one that made it `version`. */
+/* Returns how many updates were applied to a part after its values were pulled and before the
+ * update that made it `version`. */
 static uint64_t
 staleness_of(const cadre_run_part_t *part, uint64_t version)
 {
@@ -683,7 +695,7 @@ on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *m
     part_answered(self, run);
 }
 
-/* --- what becomes of requests that wait --- */
+/* --- probes, grants, and giving requests up --- */
 
 static void
 probe(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
@@ -703,7 +715,7 @@ probe(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     cadre_outbox_send(&self->effects->outbox, &entry->task, &message);
 }
 
-/* The update is in, and only the answer to its PUSH was lost. */
+/* Ends a PUSH that PROBED says is applied: only its answer was lost. */
 static void
 end_applied(cadre_worker_values_t *self, uint32_t shard, uint64_t id, uint64_t now_ms)
 {
@@ -734,8 +746,9 @@ on_probed(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *me
     }
 }
 
-/* There is room for a PUSH. One that nobody wants any more gives it back, and one that may not go
- * now: others wait for the room, and a PROBE finds out that it has to be asked for again. */
+/* Sends the PUSH for which the ps has made room. Gives the room back, since others wait for it, if
+ * nobody wants that PUSH any more or nothing may be sent now; in the second case a PROBE finds out
+ * later that RESERVE has to be sent again. */
 static void
 on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
          uint64_t now_ms)
@@ -758,7 +771,7 @@ on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *mes
     }
 }
 
-/* Ends every request to a shard with this failure. */
+/* Fails the runs of all requests to a shard with this status and text, and drops the requests. */
 static void
 fail_requests(cadre_worker_values_t *self, uint32_t shard, int status, const char *text,
               uint64_t now_ms)
@@ -775,8 +788,9 @@ fail_requests(cadre_worker_values_t *self, uint32_t shard, int status, const cha
     }
 }
 
-/* Gives up what waits for the shard: others may reach it. A PUSH that has come nevertheless and
- * that of the next attempt are deduplicated by their update id. */
+/* Gives up the requests to an unreachable shard, so that other workers run their closures. Such a
+ * PUSH may have arrived all the same: the shard drops that of the next attempt as a duplicate, by
+ * its update id. */
 static void
 give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -837,7 +851,8 @@ cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uin
     snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
     fail_requests(self, shard, CADRE_EUNAVAILABLE, text, now_ms);
     if (link->unreachable) {
-        link->unreachable = false; /* of who serves it now nothing is known */
+        link->unreachable =
+            false; /* whether the ps that serves the shard now can be reached is open */
         cadre_worker_effects_hurry(self->effects);
     }
     link->open = !away;
@@ -854,7 +869,7 @@ cadre_worker_values_told(cadre_worker_values_t *self, uint32_t shard)
     self->links[shard].doubted = false;
 }
 
-/* --- the router of what shards say --- */
+/* --- messages of shards --- */
 
 bool
 cadre_worker_values_receive(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,

@@ -52,7 +52,7 @@ cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *dire
         }
     }
 
-    /* One closure's needs at a time: the others mostly miss the same. */
+    /* Ask for what one closure misses at a time: the others mostly miss the same. */
     const cadre_run_t *run = cadre_worker_runs_wanting(runs);
     if (run) {
         want_for(directory, run, effects);

@@ -11,12 +11,12 @@
 
 enum { CADRE_WANT_RETRY_MS = 1000 };
 
-/* Zeroed: nothing was asked. */
+/* Zeroed memory: nothing was asked for yet. */
 typedef struct {
-    uint64_t due_ms; /* nothing is asked before */
+    uint64_t due_ms; /* nothing is asked for before this time */
 } cadre_worker_wants_t;
 
-/* Asks for what is missed now. */
+/* Asks for what is missing now, at most every CADRE_WANT_RETRY_MS. */
 void cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *directory,
                             const cadre_worker_runs_t *runs, const cadre_worker_values_t *values,
                             cadre_worker_effects_t *effects, uint64_t now_ms);
