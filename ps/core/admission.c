@@ -7,10 +7,10 @@
 typedef struct {
     cadre_sending_t *sending;
     size_t held_bytes;  /* bytes of answers that the peer had not taken at the last look */
-    uint64_t moving_ms; /* when `held_bytes` was last seen to fall, or began */
-    bool was_given;     /* the peer was given an answer since the last look */
-    bool has_read;
-    uint64_t asked_ms;
+    uint64_t moving_ms; /* when `held_bytes` was last seen to fall, or to be 0 */
+    bool was_given;     /* an answer was sent to the peer since the last look */
+    bool has_read;      /* the peer was once seen to take bytes */
+    uint64_t asked_ms;  /* when the peer last asked for values */
 } peer_t;
 
 typedef struct {
@@ -24,11 +24,11 @@ struct cadre_admission {
     waiting_t *waiting;    /* in order of arrival */
     size_t count;
     size_t capacity;
-    bool has_looked; /* at all peers, at this time: */
+    bool has_looked; /* the sums below are of `looked_ms`, and no answer was sent since */
     uint64_t looked_ms;
-    size_t total_bytes;   /* bytes of answers that peers have not taken, */
-    size_t sending_bytes; /* of these, peers that read, */
-    size_t unread_bytes;  /* and peers that never read, or do not any more */
+    size_t total_bytes;   /* bytes of answers that peers have not taken */
+    size_t sending_bytes; /* those of peers that read now */
+    size_t unread_bytes;  /* those of peers that never read, or have stopped reading */
 };
 
 cadre_admission_t *
@@ -87,7 +87,8 @@ cadre_admission_sending(cadre_admission_t *self, const cadre_task_t *peer)
     return peer_of(self, peer)->sending;
 }
 
-/* Looks at what a peer has taken meanwhile; returns whether it reads. */
+/* Notes what a peer has taken since the last look; returns whether the peer reads: it took
+ * something in the last CADRE_STALL_MS, or had nothing to take. */
 static bool
 reads(peer_t *peer, uint64_t now_ms)
 {
@@ -102,7 +103,8 @@ reads(peer_t *peer, uint64_t now_ms)
     return now_ms < peer->moving_ms + CADRE_STALL_MS;
 }
 
-/* Looks at what all peers hold, once at a time unless one of them is given more. */
+/* Sums up what all peers hold, unless that was done at the same time and no answer was sent
+ * since. */
 static void
 look(cadre_admission_t *self, uint64_t now_ms)
 {
@@ -123,6 +125,8 @@ look(cadre_admission_t *self, uint64_t now_ms)
     }
 }
 
+/* The four conditions are the rules of admission.h: of the peer, of peers that never read, of all
+ * peers together, of the link. */
 cadre_admission_answer_t
 cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t size_bytes,
                     uint64_t now_ms)
@@ -170,6 +174,8 @@ cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation, 
     return find(self, incarnation, request) != NULL;
 }
 
+/* A PULL that is asked again, over a new connection, keeps its place, and is answered over that.
+ * One too many is dropped: its worker asks again. */
 void
 cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from, cadre_message_t *message)
 {

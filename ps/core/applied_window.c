@@ -53,7 +53,7 @@ bit_of(uint64_t update_id)
     return UINT64_C(1) << update_id % 64;
 }
 
-/* Whether `update_id` is settled or marked. */
+/* Returns whether `update_id` is settled or marked. */
 static bool
 is_applied(const cadre_applied_window_t *self, uint64_t update_id)
 {
@@ -87,9 +87,9 @@ grow(cadre_applied_window_t *self, uint64_t update_id)
     }
     cadre_assert(capacity <= CADRE_APPLIED_WINDOW_MAX);
     uint64_t *words = cadre_calloc(capacity / 64, sizeof(uint64_t));
-    /* The old ring holds ids [base, base + old capacity). Its words are moved whole; only the word
-     * that the base lies in holds ids from both ends: those at and above the base, and below it in
-     * the word those of the far end. */
+    /* The old ring holds ids [base, base + old capacity), moved a word at a time. Only the word in
+     * which the base lies has ids of both ends of the ring: its bits from the base on are the
+     * lowest ids, its bits below are the highest. */
     uint64_t first = self->base / 64 * 64;
     uint64_t near_end = ~UINT64_C(0) << self->base % 64;
     for (uint64_t id = first; id - first <= self->capacity; id += 64) {
@@ -128,6 +128,8 @@ forget(cadre_applied_window_t *self)
     self->count = 0;
 }
 
+/* Clears the bits of the ids that the base passes, a word at a time; stops early when no bit is
+ * left, so a large jump is cheap. */
 void
 cadre_applied_window_set_base(cadre_applied_window_t *self, uint64_t base)
 {

@@ -24,21 +24,21 @@
 
 typedef struct cadre_applied_window cadre_applied_window_t;
 
-/* A window in which everything below `base` is settled and nothing above it is applied. */
+/* Returns a window in which every id below `base` is settled and no other is applied. */
 cadre_applied_window_t *cadre_applied_window_new(uint64_t base);
 
 void cadre_applied_window_destroy(cadre_applied_window_t **self_p);
 
-/* What marking `update_id` would answer; changes nothing. 0 when it may be applied,
- * CADRE_EDUPLICATE (without a text: it is a success) when it was or is settled, CADRE_EFULL when it
- * lies beyond the limit. */
+/* Returns what marking `update_id` would return, and changes nothing: 0 when the update may be
+ * applied, CADRE_EDUPLICATE (without an error text, since it is a success) when it was applied or
+ * is settled, CADRE_EFULL when it lies beyond the limit. */
 int cadre_applied_window_check(const cadre_applied_window_t *self, uint64_t update_id);
 
-/* Marks `update_id` as applied. Answers like check; on anything but 0 nothing changes. */
+/* Marks `update_id` as applied. Returns what cadre_applied_window_check does; on anything but 0
+ * nothing changes. */
 int cadre_applied_window_mark(cadre_applied_window_t *self, uint64_t update_id);
 
-/* Everything below `base` is settled. A base below the current one is old news and changes nothing.
- */
+/* Settles every id below `base`. A base below the current one comes late and changes nothing. */
 void cadre_applied_window_set_base(cadre_applied_window_t *self, uint64_t base);
 
 /* Forgets everything and starts at `base`, which may be below the current one: the shard was
@@ -47,10 +47,10 @@ void cadre_applied_window_reset(cadre_applied_window_t *self, uint64_t base);
 
 uint64_t cadre_applied_window_base(const cadre_applied_window_t *self);
 
-/* Marked ids at and above the base. */
+/* Returns how many ids at and above the base are marked. */
 uint64_t cadre_applied_window_count(const cadre_applied_window_t *self);
 
-/* Memory of the ring. */
+/* Returns the bytes of memory that the ring takes. */
 size_t cadre_applied_window_size_bytes(const cadre_applied_window_t *self);
 
 #endif

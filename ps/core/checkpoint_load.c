@@ -8,24 +8,26 @@
 #include "common/base/status.h"
 
 enum {
-    PIECES_AT_ONCE = 64,  /* chunks; in between it may be given up */
-    SMALL_SIZE = 1 << 20, /* bytes of a partition with its slots: threads take longer to start */
+    PIECES_AT_ONCE = 64,  /* chunks read between two looks at whether the load is given up */
+    SMALL_SIZE = 1 << 20, /* a partition with its slots of so many bytes is read by one thread:
+                             starting others takes longer */
 };
 
 /* What became of one chunk. */
 typedef struct {
     int status;
     uint64_t version;
-    char *text; /* where it failed: error texts are each thread's own */
+    char *text; /* of a failure: a copy, since error texts belong to the thread that failed */
 } piece_t;
 
-/* A partition on its way. Piece i is chunk i % chunks of kind i / chunks: values, then slots. */
+/* A partition that is being read. Piece i is chunk i % chunks of the values (i / chunks = 0) or of
+ * slot i / chunks - 1. */
 typedef struct {
     cadre_checkpoint_load_t *load;
     const cadre_loader_t *loader;
     size_t chunks;
     size_t count; /* of all pieces */
-    size_t first; /* of those at hand */
+    size_t first; /* the first piece of the run of pieces being read now */
     piece_t *pieces;
 } work_t;
 
@@ -56,7 +58,7 @@ slot_of(const work_t *self, size_t index)
     return (int)(index / self->chunks) - 1;
 }
 
-/* The elements of chunk `k` of values (slot < 0) or slot. */
+/* Returns which elements of the variable chunk `k` of the values (slot < 0) or of a slot holds. */
 static cadre_checkpoint_range_t
 range_of(const cadre_checkpoint_load_t *load, int slot, size_t k)
 {
@@ -99,7 +101,7 @@ initialise_piece(void *context, size_t index)
     cadre_partition_initialise(self->load->partition, slot_of(self, index), index % self->chunks);
 }
 
-/* Does `each` for all pieces from `from` on. */
+/* Calls `each` for all pieces from `from` on, on the lanes; fails when the load is given up. */
 static int
 for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up,
         void (*each)(void *context, size_t index))
@@ -119,8 +121,8 @@ for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_
     return 0;
 }
 
-/* CADRE_ENOTFOUND when the checkpoint does not hold the variable, CADRE_EDTYPE or CADRE_ESHAPE when
- * it holds another one of the same name. */
+/* Checks that the checkpoint holds the variable. Fails with CADRE_ENOTFOUND when it does not, with
+ * CADRE_EDTYPE or CADRE_ESHAPE when it holds one of that name and another dtype or shape. */
 static int
 check_stored(const cadre_checkpoint_load_t *load, const cadre_loader_t *loader)
 {
@@ -140,7 +142,7 @@ check_stored(const cadre_checkpoint_load_t *load, const cadre_loader_t *loader)
     return 0;
 }
 
-/* The largest version of `count` pieces from `first` on. */
+/* Returns the largest version of `count` pieces from `first` on. */
 static uint64_t
 newest(const work_t *self, size_t first, size_t count)
 {
@@ -151,8 +153,9 @@ newest(const work_t *self, size_t first, size_t count)
     return version;
 }
 
-/* What the pieces come to: the first failure, CADRE_ECORRUPT where values are missing. Slots are
- * taken all or none: where the checkpoint lacks one, it was written under another optimizer. */
+/* Returns the first failure of the pieces, CADRE_ECORRUPT where values are missing; else 0. A
+ * missing slot is no failure: the checkpoint was written with another optimizer, and then no slot
+ * of it is used (`lacks_slots`). */
 static int
 judge(const work_t *self, bool *lacks_slots)
 {

@@ -1,8 +1,9 @@
 /*
- * checkpoint_load - something that a shard wants of a checkpoint, on its way there and back.
+ * checkpoint_load - one thing that a shard wants of a checkpoint, and what came of it: the
+ * checkpoint opened or closed, or a partition filled.
  *
  * Owner:   the shard that made it, whoever carries it out, then the shard again.
- * Thread:  its owner's at the time; what it holds is nobody else's meanwhile.
+ * Thread:  the owner's of the time; the partition in it is used by nobody else meanwhile.
  *
  * A shard touches no file and waits for none: RESTORE and CREATE have loads as effects
  * (shard_effects.h), and are answered when those come back (cadre_shard_loaded). They are carried
@@ -23,24 +24,25 @@ typedef struct {
     char *path;
     uint32_t index;
 
-    uint64_t key;                       /* the shard's, of the partition */
+    uint64_t key;                       /* cadre_partition_key of `partition` */
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of its variable */
-    cadre_partition_t *partition;       /* blank */
+    cadre_partition_t *partition;       /* to be filled: blank before, whole afterwards */
 
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* where it failed */
     cadre_shard_state_t state;          /* of the shard in the checkpoint that was opened */
-    bool found; /* the partition is of the checkpoint; else initial values */
+    bool found; /* the partition's values came from the checkpoint; else they are initial values */
 } cadre_checkpoint_load_t;
 
 cadre_checkpoint_load_t *cadre_checkpoint_load_new(uint64_t number);
 
-/* Closes the partition that is still in it. NULL inside is fine. */
+/* Frees the load and the partition that is still in it; harmless on a pointer to NULL. */
 void cadre_checkpoint_load_destroy(cadre_checkpoint_load_t **self_p);
 
-/* Carries it out; `status` and `text` say what became of it. A variable that the checkpoint does
- * not hold gets its initial values. CADRE_EDTYPE and CADRE_ESHAPE when it holds another one of the
- * same name, CADRE_ECANCELLED when `give_up` (may be NULL) said so, otherwise as the loader's. */
+/* Carries the load out; `status` and `text` say what became of it. A partition whose variable the
+ * checkpoint does not hold gets its initial values. Fails with CADRE_EDTYPE or CADRE_ESHAPE when
+ * the checkpoint holds a variable of that name and another dtype or shape, with CADRE_ECANCELLED
+ * when `give_up` (may be NULL) says so, else with the loader's status. */
 void cadre_checkpoint_load_run(cadre_checkpoint_load_t *self, const cadre_loader_t *loader,
                                const cadre_lanes_t *lanes, const cadre_give_up_t *give_up);
 

@@ -66,7 +66,8 @@ cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p)
     free(self);
 }
 
-/* The class of a size; else an empty one, where `claim` lets it change its size; else NULL. */
+/* Returns the class of chunks of this size. If there is none, returns an empty class, which becomes
+ * that of this size, when `claim`, and else NULL. */
 static pool_class_t *
 class_of(cadre_chunk_pool_t *self, size_t size_bytes, bool claim)
 {
@@ -87,6 +88,8 @@ class_of(cadre_chunk_pool_t *self, size_t size_bytes, bool claim)
     return NULL;
 }
 
+/* Takes one of the oldest chunks that nobody else holds any more; the chunk that stood first takes
+ * its position in the ring. */
 cadre_chunk_t *
 cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes)
 {

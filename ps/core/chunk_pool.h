@@ -34,10 +34,11 @@ void cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p);
  * arbitrary. */
 cadre_chunk_t *cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes);
 
-/* Takes over the caller's reference. */
+/* Takes the caller's reference to a chunk, to hand the chunk out again once nobody else holds it;
+ * over the limits the oldest chunks of that size, or this one, are let go. */
 void cadre_chunk_pool_put(cadre_chunk_pool_t *self, cadre_chunk_t **chunk_p);
 
-/* Bytes of the chunks that the pool holds references to. */
+/* Returns the bytes of the chunks that the pool holds references to. */
 size_t cadre_chunk_pool_size_bytes(const cadre_chunk_pool_t *self);
 
 #endif

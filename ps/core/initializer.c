@@ -5,13 +5,17 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 
-/* The stream of initial values; the seed tells variables apart. */
+/* The number of the random stream that initial values are drawn from; variables differ by seed. */
 #define STREAM UINT64_C(0x696e697469616c)
 
-/* Standard deviation of the unit normal distribution cut at two; the digits are Keras'. */
+/* Standard deviation of the standard normal distribution truncated at +-2; the digits are
+ * Keras'. */
 #define TRUNCATED_STDDEV 0.87962566103423978
 
-enum { REDRAWS_MAX = 16 }; /* blocks of four numbers; needing more has probability 1e-86 */
+enum {
+    REDRAWS_MAX = 16
+}; /* blocks of four random numbers that an element may need: more has
+                              probability 1e-86 */
 
 static void
 compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
@@ -47,7 +51,8 @@ set_truncated_normal(cadre_ps_initializer_t *self, double mean, double stddev)
     self->scale = stddev;
 }
 
-/* Resolves the kinds that depend on the shape to the distributions that they stand for. */
+/* Sets the distribution and its numbers; glorot and he kinds become uniform or truncated normal
+ * ones whose width depends on the fans. */
 static void
 resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, double fan_in,
         double fan_out)
@@ -126,8 +131,9 @@ fill_constant(const cadre_ps_initializer_t *self, size_t count, void *out)
     }
 }
 
-/* The first of the element's normal numbers that lies within two. Its numbers are the four of its
- * own block, then the four of the block that this one's bits count to, and so on. */
+/* Returns the first normal number of element `index` that lies within +-2. The element's numbers
+ * are the four of its own Philox block, then the four of the block whose counter is that block's
+ * bits, and so on. */
 static double
 truncated_normal(uint64_t seed, uint64_t index)
 {

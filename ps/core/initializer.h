@@ -5,18 +5,18 @@
  * or chunk it falls into, because it is made from the counter i (common/base/random.h).
  *
  * Definitions are Keras' (keras/src/initializers/random_initializers.py). fan_in and fan_out come
- * from the shape of the whole variable: rank 0: 1 and 1; rank 1: its length, twice; rank 2: rows
- * and columns; above: the second to last and the last dimension, each times the product of those
- * before (a convolution kernel). Then
+ * from the shape of the whole variable. Rank 0: both are 1. Rank 1: both are the length. Rank 2:
+ * rows and columns. Above (a convolution kernel): the second to last and the last dimension, each
+ * times the product of all dimensions before these two. Then
  *
  *     glorot_uniform  uniform on +- sqrt(3 / n), n = max(1, (fan_in + fan_out) / 2)
- *     glorot_normal   truncated normal with standard deviation sqrt(1 / n) / 0.87962566103423978,
- * the same n he_uniform      uniform on +- sqrt(6 / n), n = max(1, fan_in) he_normal truncated
- * normal with standard deviation sqrt(2 / n) / 0.87962566103423978, the same n
+ *     glorot_normal   truncated normal with standard deviation sqrt(1 / n) / c, n as above
+ *     he_uniform      uniform on +- sqrt(6 / n), n = max(1, fan_in)
+ *     he_normal       truncated normal with standard deviation sqrt(2 / n) / c, n as for he_uniform
  *
- * The divisor is the standard deviation of the unit normal distribution cut at two. A truncated
- * normal number beyond two standard deviations is drawn again from the same element's numbers. As
- * in Keras, rounding to f32 can make a uniform number equal to its upper end.
+ * c = 0.87962566103423978 is the standard deviation of the standard normal distribution truncated
+ * at +-2. A truncated normal number beyond two standard deviations is drawn again from the same
+ * element's numbers. As in Keras, rounding to f32 can make a uniform number equal to its upper end.
  *
  * Owner:   whoever holds the struct (plain data).
  * Thread:  immutable after init.
@@ -38,8 +38,8 @@ typedef struct {
     double scale;  /* upper minus lower end, or the standard deviation */
 } cadre_ps_initializer_t;
 
-/* `shape` is the whole variable's. Fails as cadre_initializer_spec_check and cadre_shape_size do.
- */
+/* Makes a spec ready for a variable of this dtype and (whole) shape. Fails as
+ * cadre_initializer_spec_check and cadre_shape_size do. */
 int cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec,
                            cadre_dtype_t dtype, const int64_t *shape, int rank);
 

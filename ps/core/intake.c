@@ -14,25 +14,27 @@ typedef struct {
     uint64_t request;
     uint64_t size_bytes;
     bool granted;
-    bool said;         /* and GRANT is out */
-    uint64_t moved_ms; /* when something came last, or it was granted */
-    uint64_t said_ms;
-    /* What has come: */
-    cadre_message_t whole;
-    uint64_t next_part;
+    bool said;         /* GRANT was sent for the present connection */
+    uint64_t moved_ms; /* when a part came last, or the reservation was made or granted */
+    uint64_t said_ms;  /* when GRANT was last sent */
+
+    /* The parts of the update that have come: */
+    cadre_message_t whole; /* one PUSH with the chunks of all of them */
+    uint64_t next_part;    /* number of the part that must come next */
     uint64_t got_bytes;
-    uint64_t *triples;
-    size_t triple_count;
+    uint64_t *triples;   /* the partitions that the parts name, three numbers each (cadre_part_t) */
+    size_t triple_count; /* how many numbers that is */
 } reservation_t;
 
 struct cadre_intake {
     uint64_t budget_bytes;
     size_t window_min;
-    cadre_u64_map_t peers; /* that have spoken, by incarnation: when each did last, a uint64_t */
-    reservation_t *all;    /* in order of arrival */
+    cadre_u64_map_t
+        peers;          /* incarnation of each peer that was heard -> uint64_t, when it was last */
+    reservation_t *all; /* [count], in order of arrival */
     size_t count;
     size_t capacity;
-    uint64_t granted_bytes;
+    uint64_t granted_bytes; /* sum of the sizes of granted reservations */
 };
 
 cadre_intake_t *
@@ -44,7 +46,7 @@ cadre_intake_new(uint64_t budget_bytes, size_t window_min)
     return self;
 }
 
-/* What has come is not needed. */
+/* Drops the parts that have come: the sender begins again with the first. */
 static void
 drop_parts(reservation_t *reservation)
 {
@@ -137,7 +139,7 @@ cadre_intake_window(const cadre_intake_t *self)
     return share < CADRE_WINDOW_SIZE_MAX ? (size_t)share : CADRE_WINDOW_SIZE_MAX;
 }
 
-/* Where it stands; `count` when there is none. */
+/* Returns the position of the reservation for this request; `count` when there is none. */
 static size_t
 find(const cadre_intake_t *self, uint64_t incarnation, uint64_t request)
 {
@@ -169,7 +171,7 @@ cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t re
         .from = *from, .request = request, .size_bytes = size_bytes, .moved_ms = now_ms};
 }
 
-/* Bytes of granted updates that are on their way and have not come. */
+/* Returns the bytes of granted updates that have not arrived yet and still do. */
 static uint64_t
 coming_bytes(const cadre_intake_t *self, uint64_t now_ms)
 {
@@ -199,8 +201,9 @@ is_silent(const cadre_intake_t *self, const cadre_task_t *peer, uint64_t now_ms)
     return heard_ms && now_ms >= *heard_ms + CADRE_GRANT_MS_MAX;
 }
 
-/* The first that waits has no room: peers that are silent give up all that they have, or one that
- * has sent nothing for long what it was granted. */
+/* Withdraws grants, because the first reservation that waits has no room: all reservations of peers
+ * that have been silent for CADRE_GRANT_MS_MAX, or one grant to which nothing came for that
+ * long. */
 static void
 withdraw(cadre_intake_t *self, uint64_t now_ms)
 {
@@ -217,6 +220,8 @@ withdraw(cadre_intake_t *self, uint64_t now_ms)
     }
 }
 
+/* Grants in order of arrival and stops at the first that has no room. A GRANT is due when it was
+ * not sent over the present connection yet, or when nothing came for it in CADRE_GRANT_STALL_MS. */
 bool
 cadre_intake_grant(cadre_intake_t *self, uint64_t now_ms, cadre_task_t *to, uint64_t *request)
 {
@@ -261,7 +266,7 @@ size_bytes_of(const cadre_message_t *message)
     return size_bytes;
 }
 
-/* Appends the chunks and partitions of a part; the first one is what the others are added to. */
+/* Appends the chunks and partitions of a part to those that came before it. */
 static void
 append(reservation_t *reservation, cadre_message_t *message)
 {

@@ -1,5 +1,5 @@
 /*
- * intake - which large updates may come now, and those that come in parts.
+ * intake - grants workers room for large updates, and collects the updates that come in parts.
  *
  * Owner:   the shard. Thread: its.
  *
@@ -7,8 +7,9 @@
  * may send it, so a worker sends at most a small window unasked (cadre_intake_window) and asks for
  * the rest with RESERVE. GRANTs are given out of one budget, first come, first served:
  *   - all granted updates together are at most half of the budget, unless a single larger one is;
- *   - those whose bytes are arriving are at most CADRE_RECEIVING_SIZE_MAX: so a slow link brings
- *     one update after the other, instead of all at the same late time.
+ *   - granted updates whose bytes are still arriving are at most CADRE_RECEIVING_SIZE_MAX: so a
+ * slow
+ *     link brings one update after the other, instead of all at the same late time.
  * The windows are an eighth of the budget, shared by twice as many peers as have spoken and at
  * least 16. Later peers get a smaller window, so all windows ever given add up to less than
  *   budget / 8 * (1/2 + (1/9 + 1/10 + ... + 1/4096) / 2) < budget / 2,
@@ -17,11 +18,11 @@
  * The parts of an update are collected until all are there, and then are one message, which is
  * applied in one turn. A grant after which nothing arrives is sent again each second, because it
  * may have been lost, and this finds out whether its peer is gone; while other requests wait it is
- * withdrawn after CADRE_GRANT_MS_MAX, and the parts collected so far are dropped. Its worker asks
- * again. A worker that waits sends PROBEs: a worker that has sent nothing at all for
- * CADRE_GRANT_MS_MAX loses all its reservations at once, or each of its requests would keep the
- * others waiting in turn. So no worker waits for ever, and a worker with a grant waits for no
- * other: it has all that it sends.
+ * withdrawn after CADRE_GRANT_MS_MAX, and the parts collected so far are dropped; its worker asks
+ * again. A worker that waits sends PROBEs. One that has sent nothing at all for CADRE_GRANT_MS_MAX
+ * loses all its reservations at once, since each of them would keep the others waiting in turn. So
+ * no worker waits for ever, and a worker with a grant waits for no other worker: everything that
+ * the granted PUSH needs is granted with it.
  */
 #ifndef CADRE_PS_CORE_INTAKE_H
 #define CADRE_PS_CORE_INTAKE_H
@@ -33,13 +34,14 @@ enum {
     CADRE_RECEIVING_SIZE_MAX = 48 << 20, /* bytes of granted updates that may be arriving at once */
     CADRE_INTAKE_PERCENT = 25,           /* of the memory a shard may take: the budget */
     CADRE_GRANT_STALL_MS = 1000,         /* nothing arrived for so long: GRANT is sent again */
-    CADRE_GRANT_MS_MAX = 60000,
-    CADRE_RESERVATIONS_MAX = 65536, /* a further RESERVE is dropped; its worker asks again */
+    CADRE_GRANT_MS_MAX = 60000,          /* a grant that is not used for so long may be withdrawn */
+    CADRE_RESERVATIONS_MAX = 65536,      /* a further RESERVE is dropped; its worker asks again */
 };
 
 typedef struct cadre_intake cadre_intake_t;
 
-/* `window_min`: 0 for CADRE_WINDOW_SIZE_MIN. */
+/* Returns an intake without reservations. `budget_bytes`: memory for updates that arrive;
+ * `window_min`: the smallest window of a peer, 0 for CADRE_WINDOW_SIZE_MIN. */
 cadre_intake_t *cadre_intake_new(uint64_t budget_bytes, size_t window_min);
 void cadre_intake_destroy(cadre_intake_t **self_p);
 
@@ -69,9 +71,10 @@ bool cadre_intake_grant(cadre_intake_t *self, uint64_t now_ms, cadre_task_t *to,
 /* Returns whether a PUSH is expected: its RESERVE waits, or is granted and no part has arrived. */
 bool cadre_intake_is_waiting(const cadre_intake_t *self, uint64_t incarnation, uint64_t request);
 
-/* Takes a part of an update. True when it was the last: `message` then is the whole update, its
- * reservation is gone, and `triples` are its partitions, which the caller frees. False when parts
- * are missing, or nothing was reserved for so much; `message` is dropped then. */
+/* Takes a part of an update. Returns true when it was the last part: `message` then is the whole
+ * update, its reservation is gone, and `triples` are the partitions that the update names, which
+ * the caller frees. Returns false, and drops `message`, when further parts are missing, when the
+ * part is not the next one, or when no grant covers its size. */
 bool cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
                        uint64_t **triples, uint64_t now_ms);
 
@@ -81,7 +84,8 @@ void cadre_intake_end(cadre_intake_t *self, uint64_t incarnation, uint64_t reque
 /* Forgets what is reserved for a peer whose connection is gone. */
 void cadre_intake_gone(cadre_intake_t *self, const cadre_task_t *peer);
 
-/* Returns whether there are reservations, so that the time matters. */
+/* Returns whether there are reservations, so that cadre_intake_grant must be called as time
+ * passes. */
 bool cadre_intake_is_busy(const cadre_intake_t *self);
 
 /* Returns the bytes that are granted, and how many of them are collected: for tests. */

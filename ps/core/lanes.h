@@ -5,10 +5,10 @@
  * Owner:   who made the shard; `context` outlives it.
  * Thread:  the shard's; `each` is called on others too.
  *
- * The shard's thread checks an update and marks it; between the two it hands the pieces of the work
- * to the lanes and waits for all of them. So whatever comes next - a pull, a snapshot - finds the
- * update whole, and which lane did what decides nothing. The shell's lanes are threads
- * (lane_pool.h); the simulation and tests have none.
+ * The shard's thread checks an update, hands the pieces of the work to the lanes, waits until all
+ * are done, and marks the update as applied. So whatever comes next - a pull, a snapshot - finds
+ * the update whole, and the result does not depend on which lane did which piece. The shell's lanes
+ * are threads (lane_pool.h); the simulation and tests have none.
  */
 #ifndef CADRE_PS_CORE_LANES_H
 #define CADRE_PS_CORE_LANES_H

@@ -13,7 +13,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/shard_reader.h"
 
-/* A variable as it stands in a checkpoint. */
+/* What a checkpoint says of a variable. */
 typedef struct {
     cadre_dtype_t dtype;
     int rank;
@@ -27,15 +27,16 @@ typedef struct {
      * `index` in it; zeros when it had fewer shards. Any failure is final for this path. */
     int (*open)(void *context, const char *path, uint32_t index, cadre_shard_state_t *state);
 
-    /* CADRE_ENOTFOUND when the checkpoint does not hold the variable. */
+    /* Finds a variable; fails with CADRE_ENOTFOUND when the checkpoint does not hold it. */
     int (*find)(void *context, const char *variable, cadre_stored_variable_t *out);
 
-    /* Does whatever takes long before a range, of any kind, can be read: verifies files. As
-     * cadre_checkpoint_reader_prepare. */
+    /* Does what takes long before a range (of values or of a slot) can be read: verifies files.
+     * Fails as cadre_checkpoint_reader_prepare. */
     int (*prepare)(void *context, const cadre_checkpoint_range_t *range,
                    const cadre_give_up_t *give_up);
 
-    /* As cadre_checkpoint_reader_read: on several threads at once. */
+    /* Reads a range into `out`, as cadre_checkpoint_reader_read; called on several threads at
+     * once. */
     int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version);
 
     /* Closes the checkpoint, if one is open. */

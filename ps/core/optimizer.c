@@ -31,7 +31,7 @@ apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
     cadre_kernel_rmsprop(stretch, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
 }
 
-/* adam's weight decay is 0. */
+/* Applies adam and adamw: for adam the weight decay is 0. */
 static void
 apply_adam(const double *parameters, uint64_t step, const cadre_kernel_stretch_t *stretch)
 {
@@ -139,6 +139,6 @@ cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_st
     case CADRE_U64:
     case CADRE_U8:
     case CADRE_BF16:
-        cadre_assert(dtype == CADRE_F32); /* specs refuse these */
+        cadre_assert(dtype == CADRE_F32); /* fails: optimizer specs refuse these dtypes */
     }
 }

@@ -44,8 +44,9 @@ typedef struct {
     size_t slot_count;
 } cadre_ps_optimizer_t;
 
-/* One stretch of a variable. Outputs may be the inputs (the same pointer), else they must not
- * overlap anything. Values and slots are aligned for their type, the gradient need not be. */
+/* Consecutive elements of a variable, to which an update is applied. An output may be the same
+ * pointer as its input, else it must not overlap any input or output. Values and slots are aligned
+ * for their type, the gradient need not be. */
 typedef struct {
     size_t count; /* elements */
     const void *gradient;
@@ -55,7 +56,7 @@ typedef struct {
     float *slots_out[CADRE_OPTIMIZER_SLOTS_MAX];
 } cadre_optimizer_stretch_t;
 
-/* Fails as cadre_optimizer_spec_check does. */
+/* Makes a spec ready for variables of this dtype; fails as cadre_optimizer_spec_check does. */
 int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *spec,
                          cadre_dtype_t dtype);
 
@@ -64,8 +65,8 @@ int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_
 void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                            const cadre_optimizer_stretch_t *stretch);
 
-/* value_out = value_in + gradient, or minus it, for the types that `add` takes; slots are not
- * looked at. */
+/* Computes value_out = value_in + gradient, or value_in - gradient (`subtract`), for the dtypes
+ * that the optimizer `add` takes; ignores the slots. */
 void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
                          const cadre_optimizer_stretch_t *stretch);
 

@@ -5,8 +5,8 @@
 
 #include "common/tensor/clones.h"
 
-/* Inputs and outputs are the same element or do not touch: no iteration needs what another wrote.
- */
+/* Tells the compiler that no iteration of a loop reads what another writes: an output is the same
+ * array as its input, element by element, or overlaps none. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -79,7 +79,8 @@ cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate,
     }
 }
 
-/* Built into its caller four times, with and without each of its two extra slots. */
+/* The loop of rmsprop. It is inlined four times, with constants for its two flags, so that none of
+ * the four loops tests them. */
 static inline __attribute__((always_inline)) void
 rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *parameters,
         const bool with_momentum, const bool centered)
@@ -156,7 +157,8 @@ cadre_kernel_adam(const cadre_kernel_stretch_t *stretch, const cadre_kernel_adam
     }
 }
 
-/* w and z from sigma = (n'^p - n^p) / lr and n'^p / lr. */
+/* Returns the new w and sets the new z (optimizer.h), given sigma = (n'^p - n^p) / lr and
+ * `quadratic` = n'^p / lr. */
 static inline __attribute__((always_inline)) float
 ftrl_step(const cadre_kernel_ftrl_t *p, float g, float w, float sigma, float quadratic, float *z)
 {
@@ -168,8 +170,8 @@ ftrl_step(const cadre_kernel_ftrl_t *p, float g, float w, float sigma, float qua
     return quadratic > 0 ? (clipped - linear) / quadratic : 0;
 }
 
-/* A power of one half: sqrt(n') - sqrt(n) without its cancellation is g^2 / (sqrt(n') + sqrt(n)).
- */
+/* Applies ftrl with a power of one half. sqrt(n') - sqrt(n) is computed as
+ * g^2 / (sqrt(n') + sqrt(n)), which does not lose digits by cancellation. */
 CADRE_CLONES static void
 ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
 {
@@ -229,7 +231,8 @@ cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl
     }
 }
 
-/* One loop for + and one for -. Integers are unsigned here, so that they wrap around. */
+/* Defines the adding of a type: a loop for + and one for -. Integers are added as unsigned ones,
+ * for which overflow wraps around. */
 #define ADD(suffix, type)                                                                          \
     CADRE_CLONES void cadre_kernel_add_##suffix(size_t count, const type *in, const void *change,  \
                                                 type *out, bool subtract)                          \

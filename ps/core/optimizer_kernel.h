@@ -2,9 +2,9 @@
  * optimizer_kernel - the loops behind ps/core/optimizer.h, one per formula, compiled by themselves
  * with -O3.
  *
- * On x86-64 each is built twice and the CPU chooses: plain, and with AVX2. AVX2 alone, without FMA,
- * rounds like the plain one, so a restored shard gets the same bits on another machine (ftrl with
- * another power than one half follows libm's pow).
+ * On x86-64 each loop is compiled twice, plain and with AVX2, and the CPU decides at run time. AVX2
+ * without FMA rounds like plain code, so a restored shard gets the same bits on another machine
+ * (but for ftrl with another power than one half, which follows libm's pow).
  *
  * The rules of cadre_optimizer_stretch_t hold: an output is the input itself, or overlaps nothing.
  *
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers at any address. */
+/* Types of numbers that may stand at any address: gradients come from the wire unaligned. */
 typedef float cadre_unaligned_f32_t __attribute__((aligned(1), may_alias));
 typedef double cadre_unaligned_f64_t __attribute__((aligned(1), may_alias));
 typedef uint32_t cadre_unaligned_u32_t __attribute__((aligned(1), may_alias));
@@ -52,7 +52,8 @@ typedef struct {
     float epsilon;
 } cadre_kernel_rmsprop_t;
 
-/* Slots: velocity; then momentum where that is above 0; then average gradient where centered. */
+/* Applies rmsprop. Slots: velocity; then momentum, where the momentum is above 0; then the average
+ * gradient, where `centered`. */
 void cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
                           const cadre_kernel_rmsprop_t *parameters, bool centered);
 
@@ -76,11 +77,11 @@ typedef struct {
     float regularisation; /* 2 l2 + beta / learning_rate */
 } cadre_kernel_ftrl_t;
 
-/* Slots: accumulator, linear. A power of one half has a loop of its own. */
+/* Applies ftrl. Slots: accumulator, linear. A power of one half has a loop of its own. */
 void cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch,
                        const cadre_kernel_ftrl_t *parameters);
 
-/* out = in + change, or in - change. */
+/* Compute out = in + change, or in - change (`subtract`), for `count` elements. */
 void cadre_kernel_add_f32(size_t count, const float *in, const void *change, float *out,
                           bool subtract);
 void cadre_kernel_add_f64(size_t count, const double *in, const void *change, double *out,
@@ -90,7 +91,8 @@ void cadre_kernel_add_u32(size_t count, const uint32_t *in, const void *change, 
 void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, uint64_t *out,
                           bool subtract);
 
-/* out = weight gradient, and sum += weight gradient: what several gradients are summed with. */
+/* Compute out = weight * gradient, and sum += weight * gradient: together the weighted sum of
+ * several gradients. */
 void cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out);
 void cadre_kernel_add_scaled_f32(size_t count, float weight, const void *gradient, float *sum);
 

@@ -13,8 +13,8 @@
 #include "ps/core/optimizer.h"
 #include "ps/core/optimizer_kernel.h"
 
-/* Elements of a gradient that are converted or summed at a time: they stay in the first cache until
- * they are applied. */
+/* Elements of a gradient that are converted or summed at a time: so many stay in the L1 cache until
+ * the optimizer applies them. */
 enum { BLOCK_COUNT = 4096 };
 
 struct cadre_partition {
@@ -29,14 +29,14 @@ struct cadre_partition {
     uint64_t steps;
     cadre_chunk_t **values;                           /* [layout.count] */
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
-    cadre_chunk_t **next; /* [1 + slots][layout.count] between begin and end of an apply: what takes
-                             the place of values and slots; NULL otherwise */
-    cadre_chunk_t **wire_values; /* [layout.count] in the wire dtype, where that is another; NULL
-                                    before a worker pulled them */
+    cadre_chunk_t **next; /* [1 + slots][layout.count] between begin and end of an apply: the chunks
+                             that will take the place of values and slots; NULL otherwise */
+    cadre_chunk_t **wire_values; /* [layout.count] values in the wire dtype; NULL where that is the
+                                    variable's, and until a worker pulls */
     bool wire_is_current;        /* `wire_values` are of this version */
 };
 
-/* Whether values and gradients travel in another dtype than the variable's. */
+/* Returns whether values and gradients travel in another dtype than the variable's. */
 static bool
 is_converted(const cadre_partition_t *self)
 {
@@ -88,7 +88,7 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     int64_t row_elements = 0;
     size_t row_size_bytes = 0;
 
-    /* All that the spec may be refused for comes before the first allocation. */
+    /* Check everything that a spec may be refused for before memory is allocated. */
     int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
                                         spec->rank);
     if (status < 0) {
@@ -297,16 +297,16 @@ cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *con
     return check(&self->wire_layout, self->spec.wire, chunks, count);
 }
 
-/* Elements in chunk `k`. */
+/* Returns how many elements chunk `k` has. */
 static size_t
 elements_of(const cadre_partition_t *self, size_t k)
 {
     return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
 }
 
-/* The heart of copy on write: where the next contents of `current` may be written. It is `current`
- * itself when nobody else holds it, which no other thread can change: they have no reference to
- * copy. */
+/* Copy on write: returns the chunk into which the next contents of `current` may be written. That
+ * is `current` itself when nobody else holds it (no other thread can begin to: it has no reference
+ * to copy), and else another chunk of the pool. */
 static cadre_chunk_t *
 target_for(cadre_partition_t *self, cadre_chunk_t *current)
 {
@@ -316,7 +316,7 @@ target_for(cadre_partition_t *self, cadre_chunk_t *current)
     return cadre_chunk_pool_take(self->pool, cadre_chunk_size_bytes(current));
 }
 
-/* `target` takes the place of what stands there. */
+/* Puts `target` in the place of the chunk that stands there, whose reference goes to the pool. */
 static void
 publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
 {
@@ -326,8 +326,8 @@ publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
     }
 }
 
-/* Converts values of f32 to the wire dtype. Infinity and NaN stay what they are, as in f32; a
- * finite number that would become infinite fails. */
+/* Converts f32 values to the wire dtype. Infinity and NaN are converted as such; fails with
+ * CADRE_ENOTFINITE for a finite number that would become infinite. */
 static int
 convert_values(cadre_dtype_t wire, const float *values, void *to, size_t count)
 {
@@ -378,7 +378,8 @@ cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
     }
 }
 
-/* `count` elements of a stretch from element `first` on, with `gradient` as theirs. */
+/* Returns the `count` elements of a stretch from element `first` on, with `gradient` as their
+ * gradient. */
 static cadre_optimizer_stretch_t
 block_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
          size_t count, const void *gradient)
@@ -397,8 +398,8 @@ block_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, 
     return part;
 }
 
-/* `count` numbers of a term from element `at` of the piece on: as they came, or converted into
- * `numbers` where the wire dtype is another one. */
+/* Returns `count` numbers of a gradient (term) from element `at` of the piece on: as they came, or
+ * converted to f32 into `numbers` where the wire dtype is not the variable's. */
 static const void *
 term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size_t count,
               float *numbers)
@@ -414,8 +415,8 @@ term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size
     return numbers;
 }
 
-/* Applies the terms one after the other: there is one, or they are added to the values, which may
- * be integers. */
+/* Applies the gradients (terms) one after the other: for a single one, and for the optimizer `add`,
+ * whose values may be integers and are not to be weighted. */
 static void
 apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
 {
@@ -429,7 +430,7 @@ apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
     }
 }
 
-/* Applies the weighted sum of the terms, which stays in the first cache. */
+/* Applies the weighted sum of the gradients (terms); the sum of a block stays in the L1 cache. */
 static void
 apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
 {
@@ -449,6 +450,8 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
     cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
 }
 
+/* Applies a piece: in one go where the gradient can be used as it came, else by blocks, each of
+ * which is converted or summed first. */
 void
 cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
@@ -486,7 +489,7 @@ cadre_partition_piece_count(const cadre_partition_t *self)
     return count;
 }
 
-/* Makes room for the next contents of chunk `k`; gives the whole of it as one stretch. */
+/* Makes room for the next contents of chunk `k`; returns the whole chunk as one stretch. */
 static cadre_optimizer_stretch_t
 begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
 {
@@ -604,7 +607,7 @@ cadre_partition_fork(const cadre_partition_t *self)
 {
     cadre_partition_t *fork = cadre_calloc(1, sizeof(*fork));
     *fork = *self;
-    /* Copies for the wire are of what workers pull, and nobody pulls a fork. */
+    /* A fork needs no values in the wire dtype: workers do not pull from it. */
     fork->wire_values = NULL;
     fork->wire_is_current = false;
     fork->values = new_references(self->values, self->layout.count);

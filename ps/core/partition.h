@@ -38,9 +38,9 @@ typedef struct cadre_partition cadre_partition_t;
 
 enum { CADRE_PARTITION_PIECE_COUNT = 65536 }; /* elements of a piece of an update, at most */
 
-/* One gradient of those that an update sums, and the factor that it counts with. */
+/* One of the gradients that an update sums, and its factor in the sum. */
 typedef struct {
-    cadre_chunk_t *const *chunks; /* as in the wire layout */
+    cadre_chunk_t *const *chunks; /* cut as the wire layout says */
     float weight;
 } cadre_gradient_term_t;
 
@@ -55,13 +55,13 @@ typedef struct {
  * applied at once, on any threads. */
 typedef struct {
     const cadre_partition_t *partition;
-    cadre_gradient_sum_t gradient;     /* of the partition */
-    size_t chunk;                      /* number of the one that this is a stretch of, */
-    size_t first;                      /* and its first element there */
-    cadre_optimizer_stretch_t stretch; /* its gradient is that of the first term */
+    cadre_gradient_sum_t gradient;     /* of the whole partition */
+    size_t chunk;                      /* number of the chunk that this is a stretch of */
+    size_t first;                      /* the stretch's first element in that chunk */
+    cadre_optimizer_stretch_t stretch; /* with the gradient of the first term */
 } cadre_partition_piece_t;
 
-/* References to everything of one moment. */
+/* References to the values and slots that a partition had at one moment. */
 typedef struct {
     uint64_t version;
     uint64_t steps;
@@ -71,22 +71,22 @@ typedef struct {
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* slot_count lists of chunk_count */
 } cadre_partition_snapshot_t;
 
-/* A partition with its initial values, at version 0. CADRE_EINVALID for rows outside the variable
- * or a bad spec, CADRE_EDTYPE when initializer or optimizer do not suit the dtype, CADRE_ETOOLARGE
- * on overflow. `pool` is borrowed and must outlive the partition. */
+/* Makes a partition with its initial values, at version 0. Fails with CADRE_EINVALID for rows
+ * outside the variable or a bad spec, CADRE_EDTYPE when initializer or optimizer do not suit the
+ * dtype, CADRE_ETOOLARGE on overflow. `pool` is borrowed and must outlive the partition. */
 int cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                          cadre_chunk_pool_t *pool);
 
-/* The same without its initial values: every chunk is written once, by cadre_partition_initialise
- * or to cadre_partition_blank, before anything else is done to the partition. Different chunks may
- * be written on different threads. */
+/* Makes a partition without initial values; fails as cadre_partition_open. The caller writes every
+ * chunk once, by cadre_partition_initialise or through cadre_partition_blank, before it does
+ * anything else with the partition. Different chunks may be written on different threads. */
 int cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                                cadre_chunk_pool_t *pool);
 
-/* Writes what chunk `k` of the values (slot < 0) or of slot number `slot` begins with. */
+/* Writes the initial numbers of chunk `k` of the values (slot < 0) or of slot number `slot`. */
 void cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k);
 
-/* The bytes of chunk `k` of values or slot, to be written. */
+/* Returns the bytes of chunk `k` of the values (slot < 0) or of a slot, for the caller to write. */
 void *cadre_partition_blank(cadre_partition_t *self, int slot, size_t k);
 
 /* Drops the partition's references; NULL inside is fine. */
@@ -95,7 +95,8 @@ void cadre_partition_close(cadre_partition_t **self_p);
 const cadre_partition_spec_t *cadre_partition_spec(const cadre_partition_t *self);
 const cadre_chunk_layout_t *cadre_partition_layout(const cadre_partition_t *self);
 
-/* The same elements chunk by chunk, in the wire dtype. */
+/* Returns how the values are cut into chunks on the wire: as many elements each, in the wire
+ * dtype. */
 const cadre_chunk_layout_t *cadre_partition_wire_layout(const cadre_partition_t *self);
 
 uint64_t cadre_partition_version(const cadre_partition_t *self);
@@ -105,22 +106,22 @@ uint64_t cadre_partition_steps(const cadre_partition_t *self);
  * drops them. All are of the version that cadre_partition_version tells. */
 void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
-/* Makes the values of this version ready for the wire, into the buffers of the version before where
- * nobody else holds them. CADRE_ENOTFINITE when a finite one would be infinite in the wire dtype.
- */
+/* Converts the values of this version to the wire dtype, unless that is done or not needed; reuses
+ * the buffers of the version before where nobody else holds them. Fails with CADRE_ENOTFINITE when
+ * a finite value would be infinite in the wire dtype. */
 int cadre_partition_make_wire(cadre_partition_t *self);
 
-/* As cadre_partition_pull, in the wire dtype, for which cadre_partition_make_wire has made this
- * version ready. */
+/* Puts references to the values in the wire dtype into `chunks`, as cadre_partition_pull. The
+ * caller has called cadre_partition_make_wire since the last change. */
 void cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
-/* Checks bytes that are to be assigned: CADRE_ESHAPE when the number or a size of the chunks
- * differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be
+/* Checks values that are to be assigned. Fails with CADRE_ESHAPE when number or sizes of the chunks
+ * differ from the layout, with CADRE_ENOTFINITE when a value is infinite or NaN. Chunks may be
  * unaligned. */
 int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                           size_t count);
 
-/* The same for a gradient, which is in the wire dtype. */
+/* Checks a gradient, which is in the wire dtype; fails as cadre_partition_check. */
 int cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                                    size_t count);
 
@@ -130,15 +131,15 @@ int cadre_partition_check_gradient_sizes(const cadre_partition_t *self,
                                          cadre_chunk_t *const *chunks, size_t count);
 bool cadre_partition_is_finite(const cadre_partition_t *self, const cadre_chunk_t *gradient);
 
-/* Applies one gradient, chunk by chunk as in the wire layout, and adds one to version and steps.
- * The caller has checked `chunks` with cadre_partition_check_gradient (all partitions of an update
- * before applying the first). */
+/* Applies one gradient, cut as the wire layout says, and adds one to version and steps. The caller
+ * has checked `chunks` with cadre_partition_check_gradient, for all partitions of an update before
+ * the first is applied. */
 void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks);
 
-/* The same in three steps, of which the middle one may go on many threads: begin makes room and
- * gives the pieces, of which there are cadre_partition_piece_count; each is applied once; end
- * publishes them. Nothing else may be done to the partition in between, and the gradient's terms
- * stay until then. */
+/* Apply a gradient, or a sum of several, in three steps, of which the middle one may run on many
+ * threads: begin makes room and fills in cadre_partition_piece_count pieces; the caller has each
+ * piece applied once; end puts the results in place. Nothing else may be done to the partition in
+ * between, and the gradients must stay until the end. */
 size_t cadre_partition_piece_count(const cadre_partition_t *self);
 void cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t *gradient,
                                  cadre_partition_piece_t *pieces);
@@ -150,17 +151,17 @@ void cadre_partition_end_apply(cadre_partition_t *self);
 void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
                             cadre_chunk_t *const *chunks);
 
-/* Returns another partition that is what this one is now and shares its chunks: what is done to one
- * of them does not show in the other. */
+/* Returns a copy of the partition as it is now, which shares its chunks by copy on write: a change
+ * of one does not show in the other. */
 cadre_partition_t *cadre_partition_fork(const cadre_partition_t *self);
 
-/* Takes references to everything. The caller ends it with cadre_partition_snapshot_fini, on any one
- * thread. */
+/* Takes references to the values and slots. The caller ends the snapshot with
+ * cadre_partition_snapshot_fini, on any one thread. */
 void cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out);
 
 void cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot);
 
-/* What version and steps were at the checkpoint: the end of a load. */
+/* Sets version and steps to what they were at the checkpoint, after the values have been loaded. */
 void cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64_t steps);
 
 #endif

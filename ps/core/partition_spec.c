@@ -120,7 +120,8 @@ cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_
                           layout.count, CADRE_MESSAGE_CHUNKS_MAX);
     }
 
-    /* 4,096 chunks of 1 MiB, slots of the same layout, the copy for the wire: no overflow. */
+    /* At most 4,096 chunks of 1 MiB for values, for each slot and for the copy in the wire dtype:
+     * the sum cannot overflow. */
     *size_bytes = layout.size_bytes * (1 + cadre_optimizer_slot_count(&self->optimizer));
     if (self->wire != self->dtype) {
         *size_bytes += cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),

@@ -19,7 +19,7 @@ typedef struct {
     uint64_t variable;  /* id */
     uint64_t partition; /* index within the variable */
     cadre_dtype_t dtype;
-    cadre_dtype_t wire; /* 0: dtype */
+    cadre_dtype_t wire; /* in which values and gradients travel; 0: `dtype` */
     int rank;
     int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
     int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
@@ -28,15 +28,15 @@ typedef struct {
     cadre_optimizer_spec_t optimizer;
 } cadre_partition_spec_t;
 
-/* Checks what a CREATE says. CADRE_EINVALID for a bad name, number, initializer or optimizer,
- * CADRE_EDTYPE for a bad dtype, CADRE_ESHAPE for a bad shape. */
+/* Checks a CREATE and fills in the spec. Fails with CADRE_EINVALID for a bad name, number,
+ * initializer or optimizer, CADRE_EDTYPE for a bad dtype, CADRE_ESHAPE for a bad shape. */
 int cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_message_t *create);
 
 bool cadre_partition_spec_equal(const cadre_partition_spec_t *left,
                                 const cadre_partition_spec_t *right);
 
-/* Computes the bytes that the partition will take: values, slots, the copy for the wire.
- * CADRE_ETOOLARGE when its values do not fit one message. */
+/* Computes the bytes that the partition will take: values, slots, the copy in the wire dtype. Fails
+ * with CADRE_ETOOLARGE when the values do not fit one message. */
 int cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes);
 
 /* Returns the number of a partition within its shard, `variable` being at most UINT32_MAX. */

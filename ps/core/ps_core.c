@@ -21,10 +21,10 @@ struct cadre_ps_core {
 
     uint64_t resend_ms;  /* from WELCOME */
     uint64_t checkpoint; /* of the last CLOSE_CUT that has not ended; 0 for none */
-    uint64_t ended;      /* the last one that ended: its CLOSE_CUT may still come, late */
-    bool is_written;     /* `written` is to be said until CHECKPOINT_END */
+    uint64_t ended;      /* the last checkpoint that ended: its CLOSE_CUT may still come, late */
+    bool is_written;     /* `written` is sent again and again until CHECKPOINT_END */
     cadre_ps_written_t written;
-    uint64_t written_due_ms;
+    uint64_t written_due_ms; /* when SNAPSHOT_WRITTEN is sent next */
 };
 
 cadre_ps_core_t *
@@ -87,14 +87,14 @@ cadre_ps_core_contact(const cadre_ps_core_t *self)
     return cadre_session_contact(self->session);
 }
 
-/* Of the shard, or CADRE_INDEX_ANY. */
+/* Returns the index of the shard that this ps was told to serve; CADRE_INDEX_ANY before that. */
 static uint32_t
 index_of(const cadre_ps_core_t *self)
 {
     return cadre_session_task(self->session)->index;
 }
 
-/* --- what a ps says --- */
+/* --- messages to the coordinator --- */
 
 static void
 say_hello(cadre_ps_core_t *self, uint64_t now_ms)
@@ -144,7 +144,7 @@ end(cadre_ps_core_t *self, cadre_ps_event_kind_t kind, const cadre_session_effec
     emit(self, &event);
 }
 
-/* Carries out the session's effects: after every input to it. */
+/* Carries out the effects of the session; called after every input to it. */
 static void
 obey(cadre_ps_core_t *self, uint64_t now_ms)
 {
@@ -174,7 +174,7 @@ obey(cadre_ps_core_t *self, uint64_t now_ms)
 
 /* --- session --- */
 
-/* Nothing more is said of the checkpoint under way, and nobody needs its file. */
+/* Gives up the checkpoint under way: its writing stops, and SNAPSHOT_WRITTEN is sent no more. */
 static void
 abandon(cadre_ps_core_t *self)
 {
@@ -192,7 +192,8 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
 {
     const cadre_welcome_message_t *welcome = &message->welcome;
     bool other_shard = welcome->index != index_of(self);
-    /* Another shard of the same session has nothing of this one, not even its generations. */
+    /* A ps that gets another shard begins from nothing, as in another session: generations of one
+     * shard mean nothing for another. */
     if (message->incarnation != cadre_ps_core_coordinator(self).incarnation || other_shard) {
         abandon(self);
         self->ended = 0;
@@ -233,9 +234,10 @@ cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms)
     cadre_session_return(self->session, now_ms);
 }
 
-/* --- messages --- */
+/* --- messages of the coordinator --- */
 
-/* For the shard; a checkpoint's begin and end are noted on the way. */
+/* Hands a message to the shard, as an event. Notes on the way that a checkpoint begins or has
+ * ended; a repeated CLOSE_CUT of a snapshot that is written gets SNAPSHOT_WRITTEN at once. */
 static void
 pass_on(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -258,8 +260,8 @@ pass_on(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
     *message = (cadre_message_t){.type = message->type};
 }
 
-/* For another shard than the one that this ps was told to serve: whoever is right, the coordinator
- * is to hear which one that is, and says it again then. */
+/* Returns whether a message is for another shard than this ps was told to serve. Coordinator and ps
+ * then disagree; a HELLO settles that, since the coordinator answers it with the shard's index. */
 static bool
 is_astray(const cadre_ps_core_t *self, const cadre_message_t *message)
 {
@@ -294,11 +296,11 @@ on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
     case CADRE_FOR_PS_DRAIN:
         cadre_session_leave(self->session, "drained by the coordinator");
         return;
-    case CADRE_FOR_PS_WELCOME: /* the session has taken these */
+    case CADRE_FOR_PS_WELCOME: /* messages that the session has taken already */
     case CADRE_FOR_PS_REFUSED:
     case CADRE_FOR_PS_UNKNOWN_PEER:
     case CADRE_FOR_PS_STOP:
-    case CADRE_FOR_PS_PULL: /* these come to the shard, on the data plane */
+    case CADRE_FOR_PS_PULL: /* messages that only come to the shard, on the data plane */
     case CADRE_FOR_PS_PUSH:
     case CADRE_FOR_PS_ASSIGN:
     case CADRE_FOR_PS_RESERVE:
@@ -334,7 +336,7 @@ cadre_ps_core_malformed(cadre_ps_core_t *self)
     emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_MALFORMED});
 }
 
-/* --- the shard and the store --- */
+/* --- answers of the shard and of the store --- */
 
 void
 cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
@@ -349,7 +351,7 @@ void
 cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written, uint64_t now_ms)
 {
     if (written->checkpoint != self->checkpoint || self->is_written) {
-        return; /* of a checkpoint that has ended */
+        return; /* the checkpoint of this snapshot has ended */
     }
     self->written = *written;
     self->is_written = true;
@@ -358,7 +360,7 @@ cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written, 
 
 /* --- time --- */
 
-/* Reports what was written when that is due. Returns when it is to be retransmitted. */
+/* Sends SNAPSHOT_WRITTEN if that is due; returns when it is due next, UINT64_MAX for never. */
 static uint64_t
 tick_written(cadre_ps_core_t *self, uint64_t now_ms)
 {

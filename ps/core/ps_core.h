@@ -23,10 +23,9 @@
 typedef struct cadre_ps_core cadre_ps_core_t;
 
 typedef struct {
-    cadre_session_options_t session; /* role ps; what it borrows outlives the core, */
-    const char *address;             /* as does the address of the data plane */
-    bool folderless;                 /* no folder is allowed in which it may read or write
-                                        checkpoints */
+    cadre_session_options_t session; /* of role ps; what it borrows outlives the core */
+    const char *address;             /* of the data plane, for HELLO; outlives the core */
+    bool folderless;                 /* this ps was given no folder for checkpoints */
 } cadre_ps_options_t;
 
 typedef enum {
@@ -34,7 +33,7 @@ typedef enum {
                          incarnation of cadre_ps_core_coordinator) */
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
-    CADRE_PS_MALFORMED, /* cadre_shard_malformed */
+    CADRE_PS_MALFORMED, /* a malformed control message was dropped: call cadre_shard_malformed */
     CADRE_PS_PROBE,     /* ask the shard for its counters; while it answers, the shell calls
                            cadre_ps_core_counted */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
@@ -104,8 +103,8 @@ void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason, uint64_t now
  * cadre_shard_begin_session with epoch 0 frees it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* Takes the shard's counters and generation. `moves`: the shard makes progress, and so does any
- * load or write that it waits for. */
+/* Takes the shard's counters and generation. `moves`: neither the shard nor a load or write that it
+ * waits for is stuck. */
 void cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
                            uint64_t generation, bool moves);
 

@@ -1,7 +1,8 @@
 /*
  * ps_counters - what a shard counts of what was done to it (CADRE_PS_COUNTERS).
  *
- * Owner:   the shard; an open cut, which counts as its images are. Thread: the shard's.
+ * Owner:   the shard; and an open cut, whose counters are those of the shard at the cut, with the
+ *          stragglers since. Thread: the shard's.
  */
 #ifndef CADRE_PS_CORE_PS_COUNTERS_H
 #define CADRE_PS_CORE_PS_COUNTERS_H
@@ -11,15 +12,15 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/wire/message.h"
 
-/* Zeroed: nothing was counted. */
+/* Zeroed memory: nothing was counted. */
 typedef struct {
     uint64_t items[CADRE_PS_COUNTER_COUNT];
 } cadre_ps_counters_t;
 
-/* Forgets all but the messages that were malformed: those are the process's. */
+/* Sets all counters to 0 but that of malformed messages, which counts for the whole process. */
 void cadre_ps_counters_clear(cadre_ps_counters_t *self);
 
-/* Counts one thing more of this kind. */
+/* Adds one to a counter, named by its CADRE_PS_COUNTER_... number. */
 void cadre_ps_counters_note(cadre_ps_counters_t *self, int counter);
 
 /* Counts an update that was applied. */
@@ -29,7 +30,7 @@ void cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_byte
 /* Counts the bytes of an answer to a PULL. */
 void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes);
 
-/* Goes on from what a checkpoint says; notes in `state` what it is to say. */
+/* Set the counters to those of a checkpoint; write them into `state` for a checkpoint. */
 void cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state);
 void cadre_ps_counters_store(const cadre_ps_counters_t *self, cadre_shard_state_t *state);
 

@@ -17,20 +17,21 @@
 typedef struct {
     const char *build;
     uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* the shard's, */
-    uint64_t generation;                       /* with 0: it serves nobody, */
-    cadre_shard_figures_t shard;               /* and what it holds */
-    uint64_t size_bytes_max;                   /* that it may hold */
+    uint64_t generation;                       /* of the shard; 0: it serves nobody */
+    cadre_shard_figures_t shard;               /* what the shard holds */
+    uint64_t size_bytes_max;                   /* of values and slots that the shard may hold */
     cadre_session_contact_t contact;
     bool leaving;           /* a signal came, or the session has ended */
-    uint64_t sessions;      /* that were begun */
-    uint64_t restores;      /* generations that the shard has had */
-    uint64_t written;       /* snapshots, */
-    uint64_t failed;        /* those that could not be, */
-    uint64_t written_bytes; /* the size of the last one, */
-    uint64_t written_ms;    /* and how long it took */
+    uint64_t sessions;      /* sessions that were begun */
+    uint64_t restores;      /* generations that the shard has had in this process */
+    uint64_t written;       /* snapshots that were written */
+    uint64_t failed;        /* snapshots that could not be written */
+    uint64_t written_bytes; /* size of the last file that was written */
+    uint64_t written_ms;    /* how long writing that file took */
 } cadre_ps_figures_t;
 
-/* Why the ps cannot do its work, a literal; "" when it can: it has joined, and its shard serves. */
+/* Returns why the ps cannot do its work, a literal; "" when it can: it has joined, and its shard
+ * serves. */
 const char *cadre_ps_unready(const cadre_ps_figures_t *self);
 
 void cadre_ps_metrics(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text);

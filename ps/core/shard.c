@@ -16,10 +16,11 @@ struct cadre_shard {
     cadre_shard_options_t options;
     uint32_t index;
     uint64_t epoch;       /* 0: no session */
-    uint64_t coordinator; /* incarnation, the only one that is obeyed */
-    uint64_t generation;  /* 0: no RESTORE yet, or the last one failed */
-    uint64_t restored;    /* generation of the last RESTORE, failed or not: earlier ones are old */
-    uint64_t now_ms;      /* as it was told last */
+    uint64_t coordinator; /* incarnation of the session's coordinator; any other is refused */
+    uint64_t generation;  /* 0: no RESTORE has come, or the last one failed or is not done */
+    uint64_t restored;    /* generation of the last RESTORE, failed or not; one with a lower number
+                             comes late */
+    uint64_t now_ms;      /* the time at the last cadre_shard_tick */
     cadre_shard_parts_t *parts;
     cadre_shard_updates_t *updates;
     cadre_shard_cut_t *cut;
@@ -28,7 +29,8 @@ struct cadre_shard {
     cadre_ps_counters_t counters;
 };
 
-/* A question and where its answer, and what else is to be done for it, goes. */
+/* A message that asks something of the shard, with what its handlers need: who sent it on which
+ * plane (the answer goes there), and where to put effects. */
 typedef struct {
     cadre_plane_t plane;
     const cadre_task_t *from;
@@ -53,7 +55,8 @@ cadre_shard_new(const cadre_shard_options_t *options)
     return self;
 }
 
-/* Everything goes but the session and the count of malformed messages, which is the process's. */
+/* Drops everything but the session and the count of malformed messages, so that the shard is empty
+ * and has no generation; every update below `base` is settled. */
 static void
 begin_anew(cadre_shard_t *self, uint64_t base, cadre_shard_effects_t *effects)
 {
@@ -107,7 +110,7 @@ cadre_shard_malformed(cadre_shard_t *self)
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_malformed);
 }
 
-/* --- for others to look at --- */
+/* --- figures for heartbeats, metrics and tests --- */
 
 const uint64_t *
 cadre_shard_counters(const cadre_shard_t *self)
@@ -155,7 +158,7 @@ cadre_shard_partition(const cadre_shard_t *self, uint64_t variable, uint64_t par
 
 /* --- fences --- */
 
-/* CADRE_EFENCED unless the shard has a generation and it is this one. */
+/* Fails with CADRE_EFENCED unless the shard has a generation and it is this one. */
 static int
 check_generation(const cadre_shard_t *self, uint64_t generation)
 {
@@ -169,8 +172,9 @@ check_generation(const cadre_shard_t *self, uint64_t generation)
     return 0;
 }
 
-/* Values are asked for, and changed, by tasks of this session that know the present generation. The
- * epoch matters because another coordinator counts generations from 1 again. */
+/* Fails with CADRE_EFENCED unless the sender belongs to this session and knows the present
+ * generation of the shard. Epochs are compared too because another coordinator counts generations
+ * from 1 again. */
 static int
 check_fence(const cadre_shard_t *self, const cadre_message_t *message, uint64_t generation)
 {
@@ -183,7 +187,7 @@ check_fence(const cadre_shard_t *self, const cadre_message_t *message, uint64_t 
 
 /* --- answers --- */
 
-/* An empty message of this shard. */
+/* Returns an empty message of this type, with the sender's fields filled in. */
 static cadre_message_t
 message_of(const cadre_shard_t *self, cadre_message_type_t type, uint64_t request)
 {
@@ -193,14 +197,14 @@ message_of(const cadre_shard_t *self, cadre_message_type_t type, uint64_t reques
                              .epoch = self->epoch};
 }
 
-/* An empty answer to `question`. */
+/* Returns an empty answer to `question`, with the same request id. */
 static cadre_message_t
 answer_of(const cadre_shard_t *self, const question_t *question, cadre_message_type_t type)
 {
     return message_of(self, type, question->message->request);
 }
 
-/* Sends an answer on the question's plane, unless none is awaited. */
+/* Sends an answer on the question's plane; drops it when the asker awaits none (request id 0). */
 static void
 send(const question_t *question, cadre_message_t *answer)
 {
@@ -210,7 +214,7 @@ send(const question_t *question, cadre_message_t *answer)
     cadre_message_fini(answer);
 }
 
-/* What REPLY says: this thread's error text where `status` is a failure. */
+/* Returns the content of a REPLY: `status`, with this thread's error text if that is a failure. */
 static cadre_reply_message_t
 reply_of(const cadre_shard_t *self, int status)
 {
@@ -227,7 +231,7 @@ reply(const cadre_shard_t *self, const question_t *question, int status)
     send(question, &answer);
 }
 
-/* Answers a question of a while ago, on the control plane. */
+/* Answers a RESTORE or CREATE whose load is done, on the control plane. */
 static void
 reply_later(const cadre_shard_t *self, const cadre_asker_t *asker, int status,
             cadre_outbox_t *outbox)
@@ -240,7 +244,7 @@ reply_later(const cadre_shard_t *self, const cadre_asker_t *asker, int status,
     cadre_outbox_send_on(outbox, CADRE_PLANE_CONTROL, &asker->from, &answer);
 }
 
-/* --- where it begins --- */
+/* --- RESTORE, and loads that come back --- */
 
 static cadre_asker_t
 asker_of(const question_t *question)
@@ -248,8 +252,9 @@ asker_of(const question_t *question)
     return (cadre_asker_t){*question->from, question->message->request};
 }
 
-/* A generation that could not be loaded leaves the shard without one: it serves nobody until the
- * same RESTORE, retransmitted, or one of a higher generation succeeds. */
+/* Empties the shard and begins the generation that RESTORE names, at a checkpoint or empty. If the
+ * checkpoint cannot be loaded the shard has no generation: it serves nobody until the same RESTORE,
+ * retransmitted, or one of a higher generation succeeds. */
 static void
 restore(cadre_shard_t *self, const question_t *question)
 {
@@ -314,9 +319,9 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
 
 /* --- partitions --- */
 
-/* Makes the part, which is not there. Whether the checkpoint that is open may hold it: what is
- * fresh it does not, whatever it has under that name. `pending`: it is answered when its load is
- * back. */
+/* Makes a part that CREATE asks for. Its values are loaded if a checkpoint is open, unless CREATE
+ * says that the variable is fresh: created after that checkpoint, which may hold an older variable
+ * of the name. `pending`: CREATE is answered when the load is done. */
 static int
 make_part(cadre_shard_t *self, const question_t *question, const cadre_partition_spec_t *spec,
           bool *pending)
@@ -352,7 +357,8 @@ create_part(cadre_shard_t *self, const question_t *question, bool *pending)
         return status;
     }
 
-    /* CREATE is retransmitted: what is here, or is being filled, must be what it asks for. */
+    /* A CREATE may be retransmitted: a part that is here, or is being loaded, must be the one that
+     * it asks for. */
     const cadre_shard_part_t *known = NULL;
     if (cadre_shard_parts_find(self->parts, spec.variable, spec.partition, &known) == 0) {
         return cadre_shard_part_check_same(known, create->name, &spec);
@@ -486,15 +492,16 @@ end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
 
 /* --- pull --- */
 
-/* The coordinator reads what it may assign again: values as they are. Workers get the wire dtype.
- */
+/* Returns whether values are sent in the variable's own dtype: to the coordinator, which may assign
+ * them again. Workers get the wire dtype. */
 static bool
 is_exact(const question_t *question)
 {
     return question->from->role == CADRE_ROLE_COORDINATOR;
 }
 
-/* What a worker may push unasked; the coordinator pushes nothing. */
+/* Returns how many bytes the asker may push without RESERVE; 0 for the coordinator, which pushes
+ * nothing. */
 static size_t
 window_of(const cadre_shard_t *self, const question_t *question)
 {
@@ -535,8 +542,8 @@ cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *messag
 
 /* --- push --- */
 
-/* The versions of the partitions that a push names, where all are known and one answer takes them:
- * a worker that hears `duplicate` learns them too. */
+/* Returns the present versions of the partitions that a PUSH names, for its answer (also that of a
+ * duplicate); an empty list when one of them is unknown or one answer does not take all. */
 static cadre_u64s_t
 versions_of(cadre_shard_t *self, const cadre_u64s_t *list,
             uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX])
@@ -552,7 +559,7 @@ versions_of(cadre_shard_t *self, const cadre_u64s_t *list,
     return (cadre_u64s_t){versions, named.count};
 }
 
-/* Says what has become of an update, and counts it. */
+/* Answers an update with its status, and counts the update. */
 static void
 answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, int status,
               uint64_t staleness)
@@ -578,7 +585,7 @@ answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, 
     send(question, &answer);
 }
 
-/* Whether this shard takes an update of this id at all. */
+/* Checks fence and update id, all that is known of an update before its values have come. */
 static int
 check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t update,
              uint64_t generation)
@@ -591,8 +598,9 @@ check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t
     return cadre_shard_updates_check(self->updates, update);
 }
 
-/* Takes a part of an update; true when all are there, and the question's message is the whole of
- * it. What has been seen, or is refused, is not collected; that is said once, at the first part. */
+/* Collects a part of an update; returns true when all are there: the question's message is then the
+ * whole update. Parts of an update that is a duplicate, or is refused, are dropped, and the first
+ * of them is answered. */
 static bool
 collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
 {
@@ -668,7 +676,8 @@ assign(cadre_shard_t *self, const cadre_message_t *message)
 
 /* --- probe --- */
 
-/* A PULL that is not admitted yet, a PUSH that may not come yet, or what waits for a load. */
+/* Returns whether a request waits here: a PULL for admission, a PUSH for a GRANT, a RESTORE or
+ * CREATE for a load. */
 static bool
 is_waiting(const cadre_shard_t *self, const question_t *question, uint64_t request)
 {
@@ -681,9 +690,9 @@ is_waiting(const cadre_shard_t *self, const question_t *question, uint64_t reque
             cadre_shard_loads_is_awaited(self->loads, &asker));
 }
 
-/* Requests are answered in the turn in which they are received, but for those that wait for room or
- * a load: another one that is asked after behind it has been answered, or never came. Both is
- * unknown, but for what can be told from its number. */
+/* Answers a PROBE: of each request whether it waits here (queued), is known to be applied by its
+ * update id or sequence, or is unknown. A request that does not wait was answered in the turn in
+ * which it came, so an unknown one, sent before the PROBE, or its answer was lost. */
 static void
 probe(cadre_shard_t *self, const question_t *question)
 {
@@ -714,7 +723,7 @@ on_control(cadre_shard_t *self, const question_t *question)
     cadre_message_t *message = question->message;
     const uint64_t *named = cadre_message_shard(message);
     if (named && *named != self->index) {
-        cadre_shard_malformed(self); /* it is retransmitted, to whoever serves that one */
+        cadre_shard_malformed(self); /* the sender repeats it to the ps that serves that shard */
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {
@@ -765,7 +774,7 @@ on_data(cadre_shard_t *self, const question_t *question)
     }
 }
 
-/* --- updates that may come --- */
+/* --- grants of large updates --- */
 
 static void
 say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
@@ -778,8 +787,9 @@ say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
     }
 }
 
-/* While something is reserved the actor comes each CADRE_SHARD_TICK_MS, so what it is late by was
- * this process's own stall, or one long turn: what peers said meanwhile lies unread. */
+/* Excuses peers for the time in which this process stood still. While there are reservations the
+ * actor ticks every CADRE_SHARD_TICK_MS; if it comes late this process was stopped or had one long
+ * turn, and messages of peers may lie unread. */
 static void
 excuse_stall(cadre_shard_t *self, uint64_t now_ms)
 {
@@ -816,7 +826,7 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
     question_t question = {plane, from, message, effects};
     bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
     bool is_here = cadre_message_plane(message->type) == plane ||
-                   message->type == CADRE_MESSAGE_PROBE; /* it asks after those of its plane */
+                   message->type == CADRE_MESSAGE_PROBE; /* allowed on both planes */
     if (stranger || cadre_message_authorize(message->type, from->role) < 0 ||
         message->incarnation != from->incarnation || !is_here) {
         cadre_shard_malformed(self);

@@ -37,8 +37,8 @@ enum { CADRE_SHARD_TICK_MS = 500 };
 typedef struct {
     uint64_t incarnation;    /* incarnation of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
-    const cadre_admission_t *admission; /* the requests that wait in it are called queued by PROBED;
-                                           or NULL */
+    const cadre_admission_t *admission; /* where PULLs wait, which PROBED then calls queued; NULL:
+                                           none wait */
     uint64_t intake_bytes; /* memory for updates that arrive (intake.h); 0: without bound */
     size_t window_min;     /* smallest window of a peer; 0: CADRE_WINDOW_SIZE_MIN */
     cadre_lanes_t lanes;   /* threads that check and apply updates; zeroed: the shard's own only */
@@ -51,10 +51,10 @@ typedef struct {
 cadre_shard_t *cadre_shard_new(const cadre_shard_options_t *options);
 void cadre_shard_destroy(cadre_shard_t **self_p);
 
-/* Begins a session, the first one or that of another coordinator: drops everything, and RESTORE and
- * CREATE will say what comes instead. `index` and `epoch` are WELCOME's, and `coordinator` the
- * incarnation of its sender: no other task that calls itself a coordinator is listened to. An epoch
- * of 0 is no session, in which no task is served. */
+/* Begins a session, the first one or that of another coordinator: drops everything; RESTORE and
+ * CREATE say what comes instead. `index` and `epoch` are WELCOME's, and `coordinator` is the
+ * incarnation of its sender: messages of any other coordinator are refused. Epoch 0 ends the
+ * session without another one: no task is served. */
 void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch,
                                uint64_t coordinator, cadre_shard_effects_t *effects);
 
@@ -108,8 +108,8 @@ uint64_t cadre_shard_window_base(const cadre_shard_t *self);
 typedef struct {
     uint64_t partitions;
     uint64_t size_bytes;      /* of values and slots */
-    uint64_t granted_bytes;   /* bytes of updates that were granted, */
-    uint64_t collected_bytes; /* and bytes of updates that came in parts and are not whole yet */
+    uint64_t granted_bytes;   /* of updates that were granted and are not applied yet */
+    uint64_t collected_bytes; /* of parts that came of updates that are not whole yet */
     uint64_t pulls_waiting;   /* PULLs that wait for room */
 } cadre_shard_figures_t;
 

@@ -10,11 +10,12 @@
 
 struct cadre_shard_cut {
     uint64_t checkpoint; /* of the last cut that was opened, or had ended */
-    uint64_t confirmed;  /* the last that the coordinator named: workers may name later ones */
-    uint64_t closed;     /* the last whose cut was closed */
-    uint64_t cut;        /* of the open one: updates below it go to images too; 0: none is open */
-    cadre_u64_map_t images;       /* of the open one, cadre_partition_t by cadre_partition_key */
-    cadre_ps_counters_t counters; /* as the images count */
+    uint64_t confirmed;  /* the last checkpoint that the coordinator named: a worker's PUSH may have
+                            named a later one */
+    uint64_t closed;     /* the last checkpoint whose cut was closed */
+    uint64_t cut;        /* the open cut: updates below it go to images too; 0: none is open */
+    cadre_u64_map_t images;       /* of the open cut, cadre_partition_t by cadre_partition_key */
+    cadre_ps_counters_t counters; /* what the shard had counted at the cut, and stragglers since */
 };
 
 cadre_shard_cut_t *
@@ -23,7 +24,7 @@ cadre_shard_cut_new(void)
     return cadre_calloc(1, sizeof(cadre_shard_cut_t));
 }
 
-/* Ends the images; what was opened counts as having been. */
+/* Frees the images, so that no cut is open; `checkpoint` stays, so the cut is not opened again. */
 static void
 drop_images(cadre_shard_cut_t *self)
 {
@@ -58,7 +59,7 @@ cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
     if (checkpoint <= self->checkpoint) {
         return;
     }
-    drop_images(self); /* of one whose end was lost */
+    drop_images(self); /* of an earlier checkpoint, if its CHECKPOINT_END was lost */
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_shard_parts_next(parts, &cursor));) {
         cadre_u64_map_put(&self->images, cadre_shard_part_key(part),
@@ -75,7 +76,7 @@ cadre_shard_cut_end(cadre_shard_cut_t *self, uint64_t checkpoint)
     self->confirmed = checkpoint > self->confirmed ? checkpoint : self->confirmed;
     if (checkpoint >= self->checkpoint) {
         drop_images(self);
-        self->checkpoint = checkpoint; /* its SNAPSHOT, should it come only now, opens nothing */
+        self->checkpoint = checkpoint; /* a SNAPSHOT of it that comes late opens nothing */
     }
 }
 
@@ -86,7 +87,7 @@ cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_message_t 
     if (message->checkpoint < self->checkpoint) {
         uint64_t other = self->checkpoint;
         if (message->checkpoint > self->confirmed) {
-            drop_images(self); /* of a number that no coordinator ever said */
+            drop_images(self); /* a PUSH had named a checkpoint that the coordinator never began */
             self->checkpoint = self->confirmed;
         }
         return cadre_fail(CADRE_EFENCED, "checkpoint %" PRIu64 " came after %" PRIu64,
@@ -101,7 +102,7 @@ cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_message_t 
     return 0;
 }
 
-/* --- what comes while it is open --- */
+/* --- stragglers, while a cut is open --- */
 
 bool
 cadre_shard_cut_is_below(const cadre_shard_cut_t *self, uint64_t update)
@@ -142,9 +143,9 @@ cadre_shard_cut_note_assign(cadre_shard_cut_t *self)
 
 /* --- closing --- */
 
-/* Makes a snapshot of the images: references to all their chunks, whatever their size. A part that
- * was retired is left out, though there may be an image: a cut that a PUSH opened may have been
- * ahead of RETIRE. */
+/* Returns a snapshot of the images: references to their chunks, nothing is copied. Leaves out a
+ * part whose variable was dropped before the cut (RETIRE). Such a part may have an image, because a
+ * PUSH may open a cut before RETIRE has come. */
 static cadre_shard_snapshot_t *
 take(const cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
      const cadre_shard_parts_t *parts)
@@ -170,7 +171,7 @@ cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *
                       const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out)
 {
     if (message->checkpoint == self->closed) {
-        return 0; /* retransmitted */
+        return 0; /* a retransmitted CLOSE_CUT */
     }
     if (!self->cut || message->checkpoint != self->checkpoint || message->cut != self->cut) {
         return cadre_fail(

@@ -5,11 +5,11 @@
  *
  * A core: no socket, thread, clock or file. From SNAPSHOT, or from the first PUSH or ASSIGN that
  * says that it comes after the cut, until CLOSE_CUT every part has an image: a fork that shares its
- * chunks. What belongs below the cut and comes only now (a straggler) is applied to both, so that
- * at the end the images hold exactly what is below the cut, and nobody has waited.
+ * chunks. An update below the cut that comes only now (a straggler) is applied to part and image,
+ * so that at the end the images hold exactly what is below the cut, and nobody has waited.
  *
- * One window of applied updates serves both: it has the bit of a straggler that the image has,
- * because the two are applied in one turn, and what lies above the cut never touches the image.
+ * Part and image share one window of applied updates: a straggler is applied to both in one turn,
+ * so its bit is true of both, and an update above the cut never touches the image.
  */
 #ifndef CADRE_PS_CORE_SHARD_CUT_H
 #define CADRE_PS_CORE_SHARD_CUT_H
@@ -20,44 +20,49 @@
 
 typedef struct cadre_shard_cut cadre_shard_cut_t;
 
-/* No cut has been opened. */
+/* Returns an object that knows of no cut. */
 cadre_shard_cut_t *cadre_shard_cut_new(void);
 void cadre_shard_cut_destroy(cadre_shard_cut_t **self_p);
 
-/* Drops the images: no cut has been opened. */
+/* Drops the images and forgets all cuts, as of a new object. */
 void cadre_shard_cut_clear(cadre_shard_cut_t *self);
 
-/* Opens the cut of `checkpoint`, unless that, or a later one, was opened before. */
+/* Opens the cut of `checkpoint`, unless the cut of this or of a later checkpoint was opened
+ * before. */
 void cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
                           const cadre_shard_parts_t *parts, const cadre_ps_counters_t *counters);
 
-/* Opens the cut as SNAPSHOT says, who speaks for the coordinator: a later one that is open is of a
- * number that no coordinator ever said, and goes. CADRE_EFENCED when it came after a later one,
- * CADRE_EINVALID when that checkpoint's cut was opened elsewhere. */
+/* Opens the cut that SNAPSHOT names, or confirms that it is open. Fails with CADRE_EFENCED when the
+ * cut of a later checkpoint was opened; if only a PUSH had named that one, not the coordinator, its
+ * images are dropped, and the SNAPSHOT succeeds when it is repeated. Fails with CADRE_EINVALID when
+ * the cut of this checkpoint was opened at another id. */
 int cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_message_t *message,
                             const cadre_shard_parts_t *parts, const cadre_ps_counters_t *counters);
 
-/* Closes the cut: `out` is a snapshot of its images, which it lacks its session and shard; or stays
- * as it is when the message was retransmitted. CADRE_ESTATE when that cut is not open. */
+/* Closes the cut: `out` becomes a snapshot of its images, in which the caller fills in epoch and
+ * index. Returns 0 and leaves `out` alone for a retransmitted message. Fails with CADRE_ESTATE when
+ * that cut is not open. */
 int cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
                           const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out);
 
-/* Drops the images of this checkpoint, which is over, and of those before it. */
+/* Drops the images of this checkpoint, which has ended, or of an earlier one. */
 void cadre_shard_cut_end(cadre_shard_cut_t *self, uint64_t checkpoint);
 
 /* Frees the image that an open cut holds of a partition, because its variable is dropped. */
 void cadre_shard_cut_drop(cadre_shard_cut_t *self, const cadre_shard_part_t *part);
 
-/* Whether a cut is open and the update, or what was assigned after the cut of `checkpoint`, belongs
- * below it: it is a straggler. */
+/* Return whether a cut is open and the update is a straggler, below the cut; and whether one is
+ * open and an assignment is, which was made after the cut of `checkpoint` and before the open
+ * one. */
 bool cadre_shard_cut_is_below(const cadre_shard_cut_t *self, uint64_t update);
 bool cadre_shard_cut_is_before(const cadre_shard_cut_t *self, uint64_t checkpoint);
 
-/* What the open cut holds of a part, for a straggler to be applied to; NULL: it is younger. */
+/* Returns the image of a part, for a straggler to be applied to; NULL for a part that was created
+ * after the cut was opened. */
 cadre_partition_t *cadre_shard_cut_image(const cadre_shard_cut_t *self,
                                          const cadre_shard_part_t *part);
 
-/* Counts a straggler. */
+/* Count a straggler, an update or an assignment, among what is below the cut. */
 void cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t staleness);
 void cadre_shard_cut_note_assign(cadre_shard_cut_t *self);
 

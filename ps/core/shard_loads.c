@@ -10,16 +10,16 @@
 
 /* A partition that is being loaded. */
 typedef struct {
-    uint64_t load; /* number */
+    uint64_t load; /* number of the load */
     cadre_asker_t asker;
-    cadre_shard_part_t *part; /* its partition is the load's */
+    cadre_shard_part_t *part; /* without its partition, which is lent to the load */
 } loading_t;
 
 struct cadre_shard_loads {
     uint64_t last;    /* number of the last load that was made */
-    uint64_t opening; /* of that which opens a checkpoint; 0: none does */
+    uint64_t opening; /* number of the load that opens a checkpoint; 0: none does */
     cadre_asker_t opening_asker;
-    bool is_open;
+    bool is_open;          /* a checkpoint is open, so that parts can be loaded from it */
     cadre_u64_map_t parts; /* loading_t by cadre_partition_key */
 };
 
@@ -120,7 +120,7 @@ end_opening(cadre_shard_loads_t *self, const cadre_checkpoint_load_t *load)
     return end;
 }
 
-/* Ends the wait for a part, which is the caller's now. */
+/* Takes a part out of those that are being loaded, and gives it to the caller. */
 static cadre_load_end_t
 end_part(cadre_shard_loads_t *self, uint64_t key)
 {
@@ -139,7 +139,7 @@ cadre_shard_loads_end(cadre_shard_loads_t *self, cadre_checkpoint_load_t *load)
     }
     const loading_t *loading = load->path ? NULL : cadre_u64_map_get(&self->parts, load->key);
     if (!loading || loading->load != load->number) {
-        /* It was dropped, and perhaps created again. */
+        /* The partition was dropped, and perhaps created again with another load. */
         return (cadre_load_end_t){.kind = CADRE_LOAD_STALE};
     }
 
@@ -153,7 +153,7 @@ cadre_shard_loads_end(cadre_shard_loads_t *self, cadre_checkpoint_load_t *load)
     return end;
 }
 
-/* --- asked after --- */
+/* --- which requests wait for loads --- */
 
 static bool
 is_same(const cadre_asker_t *left, const cadre_asker_t *right)
@@ -176,13 +176,13 @@ cadre_shard_loads_is_awaited(const cadre_shard_loads_t *self, const cadre_asker_
     return false;
 }
 
-/* --- given up --- */
+/* --- giving loads up --- */
 
 bool
 cadre_shard_loads_drop(cadre_shard_loads_t *self, uint64_t variable, cadre_load_end_t *out)
 {
     if (self->parts.count == 0) {
-        return false; /* the map is as large as it once was */
+        return false; /* saves a walk: an emptied map keeps its capacity */
     }
     const loading_t *loading = NULL;
     for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->parts, &cursor));) {

@@ -28,7 +28,7 @@ typedef struct {
         CADRE_LOAD_PART,
     } kind;
     cadre_asker_t asker;
-    int status;               /* with this thread's error text */
+    int status;               /* 0, or a failure, whose text is this thread's error text */
     cadre_shard_part_t *part; /* now the caller's, with its partition unless the load failed */
 } cadre_load_end_t;
 
@@ -36,7 +36,7 @@ typedef struct cadre_shard_loads cadre_shard_loads_t;
 
 cadre_shard_loads_t *cadre_shard_loads_new(void);
 
-/* Nothing may be under way (cadre_shard_loads_forget). */
+/* Frees the object. No load may be under way: call cadre_shard_loads_forget before. */
 void cadre_shard_loads_destroy(cadre_shard_loads_t **self_p);
 
 /* Has the checkpoint at `path` opened for shard `index`. */

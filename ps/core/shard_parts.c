@@ -15,13 +15,13 @@ struct cadre_shard_parts {
     cadre_shard_parts_options_t options;
     cadre_chunk_pool_t *pool;
     cadre_u64_map_t parts;     /* by cadre_partition_key */
-    cadre_u64_map_t variables; /* the first part of each; the others follow by `next` */
+    cadre_u64_map_t variables; /* the first part of each variable; others follow by `next` */
     uint64_t dropped;          /* the highest id that a DROP named: no variable up to it is made any
                             more */
     uint64_t size_bytes;       /* values and slots of all parts */
     cadre_named_part_t *named; /* the parts that the last list named */
     size_t named_capacity;
-    uint64_t named_last; /* counts such lists for cadre_shard_part_t.named */
+    uint64_t named_last; /* how many lists were looked up; see cadre_shard_part_t.named */
 };
 
 cadre_shard_parts_t *
@@ -73,9 +73,10 @@ cadre_shard_parts_destroy(cadre_shard_parts_t **self_p)
     free(self);
 }
 
-/* --- making --- */
+/* --- making a part --- */
 
-/* Writes what everything begins with: some GiB, and as many seconds, at the most. */
+/* Writes the initial numbers of values and slots. A partition of some GiB takes as many seconds, so
+ * `on_step` is called after each chunk. */
 static void
 draw(const cadre_shard_parts_t *self, cadre_partition_t *partition)
 {
@@ -92,8 +93,8 @@ draw(const cadre_shard_parts_t *self, cadre_partition_t *partition)
     }
 }
 
-/* Returns the bytes that a partition will take of the shard's memory, before any of them is taken.
- */
+/* Computes the bytes that a partition will take, and fails with CADRE_EFULL when the shard has no
+ * room for them. */
 static int
 measure(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, uint64_t *size_bytes)
 {

@@ -16,18 +16,18 @@ typedef struct cadre_shard_part {
     cadre_partition_spec_t spec;
     cadre_partition_t *partition;  /* NULL while a load has it */
     uint64_t size_bytes;           /* bytes that it takes of the shard's memory */
-    uint64_t named;                /* number of the last list that named it */
-    bool retired;                  /* its variable was dropped: */
-    uint64_t last_checkpoint;      /* the last one that holds it */
-    struct cadre_shard_part *next; /* another part of the same variable */
+    uint64_t named;                /* number of the last list (of a PULL or PUSH) that named it */
+    bool retired;                  /* its variable was dropped; closures may still name it */
+    uint64_t last_checkpoint;      /* when retired: the last checkpoint that holds it */
+    struct cadre_shard_part *next; /* another part of the same variable; NULL: the last one */
 } cadre_shard_part_t;
 
 /* A part that a PULL or PUSH names. */
 typedef struct {
     const cadre_shard_part_t *part;
-    uint64_t number; /* from the message: the version held plus 1 of a PULL, the version pulled of a
-                        PUSH */
-    bool is_again;   /* the list has named it before */
+    uint64_t number; /* what the message says of it: PULL the version in the worker's cache plus 1
+                        (0: none), PUSH the version that the gradient was computed from */
+    bool is_again;   /* the part stands in the list a second time */
 } cadre_named_part_t;
 
 typedef struct {
@@ -52,10 +52,11 @@ void cadre_shard_parts_set_size_max(cadre_shard_parts_t *self, uint64_t size_byt
 /* Drops every part, and forgets what was dropped before. */
 void cadre_shard_parts_clear(cadre_shard_parts_t *self);
 
-/* Makes the part that a CREATE, decoded as `spec`, asks for and that is not there yet: with its
- * initial values, or blank (`is_blank`) where values are loaded. It takes memory from now on, and
- * is served once it is added (cadre_shard_parts_add). CADRE_EFENCED when its variable was dropped,
- * CADRE_EFULL without room, CADRE_ETOOLARGE, or as cadre_partition_open. */
+/* Makes the part that a CREATE, decoded as `spec`, asks for: with its initial values, or blank
+ * (`is_blank`) where a load fills it. The part takes memory from now on, and is served once it is
+ * added (cadre_shard_parts_add). Fails with CADRE_EFENCED when its variable was dropped,
+ * CADRE_EFULL when the shard has no room, CADRE_ETOOLARGE when the partition does not fit one
+ * message, or as cadre_partition_open. */
 int cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
                            const cadre_partition_spec_t *spec, bool is_blank,
                            cadre_shard_part_t **out);
@@ -63,7 +64,7 @@ int cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
 /* Adds a part that was made, so that it is served from now on; takes it. */
 void cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
 
-/* Ends a part that was made and not added. */
+/* Frees a part that was made and not added, and gives its memory back. */
 void cadre_shard_parts_give_up(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
 
 uint64_t cadre_shard_part_key(const cadre_shard_part_t *self); /* cadre_partition_key */
@@ -77,19 +78,20 @@ void cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **parti
 int cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
                                 const cadre_partition_spec_t *spec);
 
-/* Returns whether a checkpoint holds the part's variable, because that was not dropped before it.
- */
+/* Returns whether a checkpoint holds the part: its variable was not dropped before that
+ * checkpoint. */
 bool cadre_shard_part_is_in(const cadre_shard_part_t *self, uint64_t checkpoint);
 
 /* Returns `status` with a text that names the part. */
 int cadre_shard_part_fail(const cadre_shard_part_t *self, int status);
 
-/* Finds a part that is served; CADRE_ENOTFOUND. */
+/* Finds a part that is served; fails with CADRE_ENOTFOUND. */
 int cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition,
                            const cadre_shard_part_t **out);
 
 /* Finds the parts that a PULL or PUSH names, in its order; `out` is valid until the next call.
- * CADRE_EMALFORMED for a list that is malformed or empty, CADRE_ENOTFOUND. */
+ * Fails with CADRE_EMALFORMED for a list that is malformed or empty, CADRE_ENOTFOUND for an
+ * unknown part. */
 int cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                                  cadre_named_parts_t *out);
 

@@ -3,14 +3,14 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* Whether who asks holds the present version. */
+/* Returns whether the asker holds the present version of the part: `held` is its version plus 1. */
 static bool
 is_current(const cadre_shard_part_t *part, uint64_t held)
 {
     return held == cadre_partition_version(part->partition) + 1;
 }
 
-/* Makes ready what a worker asks for and does not hold. */
+/* Converts to the wire dtype the parts that a worker asks for and does not hold. */
 static int
 make_wire(const cadre_named_parts_t *named)
 {

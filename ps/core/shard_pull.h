@@ -3,8 +3,8 @@
  *
  * Owner:   nobody: it has no state. Thread: the shard's.
  *
- * A worker gets values in the wire dtype of their variable. The coordinator reads what it may
- * assign again: values as they are (`exact`).
+ * A worker gets values in the wire dtype of their variable. The coordinator gets them in the
+ * variable's own dtype (`exact`), since it may assign them again.
  */
 #ifndef CADRE_PS_CORE_SHARD_PULL_H
 #define CADRE_PS_CORE_SHARD_PULL_H
@@ -13,19 +13,20 @@
 #include "ps/core/ps_counters.h"
 #include "ps/core/shard_parts.h"
 
-/* Makes ready what the list names and its sender does not hold; `out` as
- * cadre_shard_parts_find_named, whose failures it has. CADRE_ETOOLARGE when it does not fit one
- * answer, CADRE_ENOTFINITE when a value does not fit the wire dtype. */
+/* Finds the parts that the list names, and converts to the wire dtype those that the asker does not
+ * hold (unless `exact`). Fails as cadre_shard_parts_find_named, with CADRE_ETOOLARGE when the
+ * values do not fit one answer, with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
 int cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, bool exact,
                              cadre_named_parts_t *out);
 
-/* Puts references to what was prepared into `answer`, and says in `pulled`, which has room for as
- * many as are named, what each part is. */
+/* Puts references to the prepared values into `answer`, and into `pulled` [named->count] the
+ * version and number of chunks of each part; a part that the asker holds has no chunks. */
 void cadre_shard_pull_answer(const cadre_named_parts_t *named, bool exact,
                              cadre_ps_counters_t *counters, cadre_message_t *answer,
                              cadre_pulled_part_t *pulled);
 
-/* The bytes of the values that the list names and its sender does not hold, in the wire dtype. */
+/* Returns the bytes, in the wire dtype, of the values that the list names and the asker does not
+ * hold; unknown parts count as 0. */
 size_t cadre_shard_pull_size_bytes(const cadre_shard_parts_t *parts, const cadre_u64s_t *list);
 
 #endif

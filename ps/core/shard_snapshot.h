@@ -3,7 +3,7 @@
  * its file of a checkpoint.
  *
  * Owner:   whoever holds it: the shard that makes it, the store that writes it.
- * Thread:  any one; it may be read and ended on another one than it was made on.
+ * Thread:  any; a snapshot may be read and freed on another thread than the one that made it.
  */
 #ifndef CADRE_PS_CORE_SHARD_SNAPSHOT_H
 #define CADRE_PS_CORE_SHARD_SNAPSHOT_H
@@ -30,12 +30,12 @@ typedef struct {
     cadre_shard_snapshot_part_t *parts;
 } cadre_shard_snapshot_t;
 
-/* A snapshot without parts yet, with room for so many. */
+/* Returns a snapshot without parts, with room for `parts_max`. */
 cadre_shard_snapshot_t *cadre_shard_snapshot_new(uint64_t checkpoint, const char *directory,
                                                  size_t parts_max);
 void cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p);
 
-/* Takes references to what the partition of this variable is now. */
+/* Adds a partition as it is now, by references to its chunks; `name` is that of its variable. */
 void cadre_shard_snapshot_add(cadre_shard_snapshot_t *self, const char *name,
                               const cadre_partition_t *partition);
 

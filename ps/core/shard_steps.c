@@ -10,7 +10,7 @@
 struct cadre_shard_steps {
     cadre_u64_map_t held; /* cadre_held_update_t by update */
     uint64_t size_bytes;
-    uint64_t last; /* step that has ended */
+    uint64_t last; /* the step that ended last; 0: none has */
 };
 
 cadre_shard_steps_t *

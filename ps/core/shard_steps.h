@@ -4,9 +4,9 @@
  * Owner:   one shard. Thread: its.
  *
  * A core: no socket, thread, clock or file. An update is held as references to the chunks of its
- * PUSH; it was checked before. END_STEP says which of those that are held count, and in which
- * order: the sum of floats depends on it. What is held of a step that is over is dropped: closures
- * that failed, and second attempts of such.
+ * PUSH, which was checked before. END_STEP says which held updates count, and in which order, since
+ * a sum of floats depends on the order. Other updates of that step are dropped: they are of
+ * closures that failed in the end.
  */
 #ifndef CADRE_PS_CORE_SHARD_STEPS_H
 #define CADRE_PS_CORE_SHARD_STEPS_H
@@ -32,26 +32,25 @@ typedef struct {
 
 typedef struct cadre_shard_steps cadre_shard_steps_t;
 
-/* No step has ended and nothing is held. */
+/* Returns an object that holds nothing and knows of no step that has ended. */
 cadre_shard_steps_t *cadre_shard_steps_new(void);
 void cadre_shard_steps_destroy(cadre_shard_steps_t **self_p);
 
-/* Drops what is held and starts without any step. */
+/* Drops all held updates and forgets which steps have ended. */
 void cadre_shard_steps_clear(cadre_shard_steps_t *self);
 
-/* The step that ended last, 0 for none. */
+/* Returns the step that ended last, 0 for none. */
 uint64_t cadre_shard_steps_last(const cadre_shard_steps_t *self);
 
-/* Holds the update of a PUSH, with references to its chunks. `parts` says where those of each part
- * begin; it is copied. */
+/* Holds the update of a PUSH, with references to its chunks. `parts` (copied) says at which chunk
+ * each partition's gradient begins. */
 void cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
                             const cadre_held_part_t *parts, size_t part_count);
 
-/* NULL when it is not held. */
+/* Returns the held update with this id; NULL when it is not held. */
 const cadre_held_update_t *cadre_shard_steps_find(const cadre_shard_steps_t *self, uint64_t update);
 
-/* Ends `step`: drops what is held of it and of those before it. Returns how many updates that
- * were. */
+/* Ends `step`: drops the updates of this and of earlier steps. Returns how many were dropped. */
 size_t cadre_shard_steps_end(cadre_shard_steps_t *self, uint64_t step);
 
 size_t cadre_shard_steps_count(const cadre_shard_steps_t *self);

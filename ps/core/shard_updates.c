@@ -14,8 +14,9 @@ struct cadre_shard_updates {
     cadre_lanes_t lanes;
     cadre_applied_window_t *window;
     uint64_t assigned;     /* sequence of the last ASSIGN */
-    uint64_t refused;      /* of the last that was refused: up to there nothing is known of any */
-    cadre_update_t update; /* that is being checked and applied */
+    uint64_t refused;      /* sequence of the last ASSIGN that was refused: of those up to it PROBED
+                              cannot say whether they were applied */
+    cadre_update_t update; /* the update being checked and applied; its memory is used again */
     cadre_shard_steps_t *steps;
 };
 
@@ -80,7 +81,7 @@ cadre_shard_updates_has(const cadre_shard_updates_t *self, uint64_t update, uint
 
 /* --- push --- */
 
-/* An update that comes after a cut does not belong below it. */
+/* Refuses a PUSH that says it comes after a cut although its update id is below that cut. */
 static int
 check_cut(const cadre_push_message_t *push)
 {
@@ -92,8 +93,8 @@ check_cut(const cadre_push_message_t *push)
     return 0;
 }
 
-/* The partition, version and chunks of one part of an update; `left` chunks have not been taken by
- * the parts before it. */
+/* Checks one part of an update: named once, of a version that exists, with chunks of the right
+ * number and sizes. `left` is how many chunks the parts before it have left. */
 static int
 check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left)
 {
@@ -113,8 +114,8 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
     return cadre_partition_check_gradient_sizes(partition, chunks, count);
 }
 
-/* The partitions, versions and chunks of an update, all of them before any is touched; gathers
- * them. */
+/* Checks all parts of an update before any value is changed, gathers them in `self->update`, and
+ * computes the staleness of the stalest. */
 static int
 check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
             const cadre_message_t *message, uint64_t *staleness)
@@ -174,7 +175,8 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     }
 }
 
-/* Holds the update until its step ends: from now on it counts as in. */
+/* Holds an update of a synchronous step until the step ends. It is marked as applied already, so
+ * that a retransmitted PUSH is a duplicate. */
 static void
 hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
      const cadre_named_parts_t *named, const cadre_message_t *message)
@@ -192,7 +194,8 @@ hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     cadre_applied_window_mark(self->window, push->update);
 }
 
-/* A closure that is part of a step that is over was left out of it: it failed, or was cancelled. */
+/* Refuses an update of a synchronous step that has ended: the step has left its closure out, which
+ * had failed or was cancelled. */
 static int
 check_step(const cadre_shard_updates_t *self, const cadre_push_message_t *push)
 {
@@ -240,7 +243,7 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
 
 /* --- the end of a step --- */
 
-/* What an update of the step gives to one part. */
+/* What one update of a step contributes to one part: its term of the sum. */
 typedef struct {
     const cadre_shard_part_t *part;
     size_t order; /* of the update in the sum */
@@ -260,8 +263,8 @@ compare_shares(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Writes what a held update gives to each part that is still there, and counts it; returns how many
- * that are. */
+/* Writes to `out` the shares of a held update, one for each of its parts that still exists, and
+ * counts the update; returns how many shares there are. */
 static size_t
 share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_t order,
       float weight, share_t *out)
@@ -278,7 +281,8 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
     return count;
 }
 
-/* Applies the shares, sorted by part and order: one step of each part. */
+/* Applies the shares, which are sorted by part and order: each part takes one step, with the sum of
+ * its shares. */
 static void
 apply_shares(cadre_shard_updates_t *self, const share_t *shares, size_t count)
 {
@@ -317,7 +321,7 @@ cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_targ
     size_t applied = 0;
     for (size_t i = 0; i < list.count; i++) {
         const cadre_held_update_t *held = cadre_shard_steps_find(self->steps, list.items[i].update);
-        if (held) { /* else it pushed nothing to this shard */
+        if (held) { /* a closure may have pushed nothing to this shard */
             const float weight = (float)((double)list.items[i].rows / rows);
             count += share(target, held, i, weight, shares + count);
             applied++;
@@ -346,8 +350,9 @@ cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self)
 
 /* --- assign --- */
 
-/* One that was refused is refused again, also when a later one was taken meanwhile: a replay
- * repeats both before the call that made the first has its answer. */
+/* Checks an ASSIGN even if its sequence is known: one that was refused is refused again, also after
+ * a later one was applied. A replay may repeat both before the caller of the first has its
+ * answer. */
 int
 cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                            const cadre_message_t *message)

@@ -42,7 +42,7 @@ cadre_update_add_sum(cadre_update_t *self, cadre_partition_t *partition,
     add(self, partition)->gradient = *gradient;
 }
 
-/* Whether there is enough to do for several threads. */
+/* Returns whether the update has so many elements that waking other threads is worth it. */
 static bool
 is_large(const cadre_update_t *self)
 {
@@ -90,7 +90,7 @@ cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *par
                 .partition = entry->partition, .chunk = entry->one.chunks[k], .part = i, .k = k};
         }
     }
-    /* Lanes check in any order; the answer names the first bad chunk in the update's order. */
+    /* Lanes check in any order; the error names the first bad chunk in the update's order. */
     run(self, lanes, count, check_one, self->checks);
     for (size_t i = 0; i < count; i++) {
         if (!self->checks[i].finite) {

@@ -15,15 +15,15 @@ enum { CADRE_UPDATE_ALONE_COUNT = 131072 }; /* elements below which no lane is w
 
 typedef struct {
     cadre_partition_t *partition;
-    cadre_gradient_term_t one;     /* its gradient, */
-    cadre_gradient_sum_t gradient; /* or the sum that it is; no terms: `one` */
+    cadre_gradient_term_t one;     /* the gradient, where it is not a sum */
+    cadre_gradient_sum_t gradient; /* the sum of several gradients; without terms `one` counts */
 } cadre_update_part_t;
 
 typedef struct {
     const cadre_partition_t *partition;
     const cadre_chunk_t *chunk;
     size_t part; /* index of `parts` */
-    size_t k;    /* of the chunk in its partition */
+    size_t k;    /* number of the chunk in its partition */
     bool finite;
 } cadre_update_check_t;
 
@@ -38,10 +38,10 @@ typedef struct {
     size_t piece_capacity;
 } cadre_update_t;
 
-/* Frees what it has room for. */
+/* Frees the memory of the update's lists; the partitions and chunks that they name are borrowed. */
 void cadre_update_fini(cadre_update_t *self);
 
-/* Forgets the parts; their room stays. */
+/* Removes all parts; the memory of the lists is kept for the next update. */
 void cadre_update_clear(cadre_update_t *self);
 
 /* Adds a partition and its gradient, whose chunks have the right number and sizes
@@ -54,8 +54,8 @@ void cadre_update_add(cadre_update_t *self, cadre_partition_t *partition,
 void cadre_update_add_sum(cadre_update_t *self, cadre_partition_t *partition,
                           const cadre_gradient_sum_t *gradient);
 
-/* 0 when every number of every part is finite, else CADRE_ENOTFINITE, naming the chunk; `part`
- * becomes the index of the first part that has one that is not. No part is a sum. */
+/* Checks that all numbers of all parts are finite. Else fails with CADRE_ENOTFINITE, whose text
+ * names the chunk, and sets `part` to the index of the first bad part. No part may be a sum. */
 int cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *part);
 
 /* Applies every part to its partition. */
