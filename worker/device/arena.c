@@ -46,6 +46,7 @@ insert_hole(cadre_arena_t *self, int index, cadre_arena_hole_t hole)
     self->hole_count++;
 }
 
+/* Takes the smallest hole that is large enough, else the place at the end. */
 size_t
 cadre_arena_take(cadre_arena_t *self, size_t size_bytes)
 {
@@ -83,7 +84,7 @@ cadre_arena_give(cadre_arena_t *self, size_t offset, size_t size_bytes)
     while (at < self->hole_count && self->holes[at].offset < offset) {
         at++;
     }
-    /* Holes that touch become one; one that touches the end is none: the arena is shorter. */
+    /* Holes that touch become one hole. A hole at the end becomes none: `end` moves down to it. */
     if (at > 0) {
         cadre_arena_hole_t before = self->holes[at - 1];
         cadre_assert(before.offset + before.size_bytes <= offset);

@@ -20,14 +20,14 @@ typedef struct {
 } cadre_arena_hole_t;
 
 typedef struct {
-    cadre_arena_hole_t *holes; /* by offset; no two touch, none touches the end */
+    cadre_arena_hole_t *holes; /* free places, by offset; no two touch, none touches the end */
     int hole_count;
-    int hole_room;
-    size_t end;            /* places in use or in holes lie below it */
+    int hole_room;         /* how many holes there is memory for */
+    size_t end;            /* offset below which all used places and holes lie */
     size_t size_bytes_max; /* the largest `end` so far: what must be allocated */
 } cadre_arena_t;
 
-/* The next multiple of the alignment. */
+/* Returns the next multiple of the alignment. */
 static inline size_t
 cadre_arena_round(size_t size_bytes)
 {
@@ -37,11 +37,11 @@ cadre_arena_round(size_t size_bytes)
 void cadre_arena_init(cadre_arena_t *self);
 void cadre_arena_fini(cadre_arena_t *self);
 
-/* The offset of a place of `size_bytes` (rounded up to the alignment). Sizes below 2^47 in at most
- * 2^16 places cannot overflow; the caller keeps to that. */
+/* Takes a place of `size_bytes` (rounded up to the alignment) and returns its offset. The caller
+ * asks for less than 2^47 bytes at a time in at most 2^16 places, so that nothing overflows. */
 size_t cadre_arena_take(cadre_arena_t *self, size_t size_bytes);
 
-/* Ends a place; `size_bytes` as it was taken. */
+/* Gives a place back; `size_bytes` is what it was taken with. */
 void cadre_arena_give(cadre_arena_t *self, size_t offset, size_t size_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cpu_cast - from each type to each.
+ * cpu_cast - casts between the dtypes of programs, from each to each.
  */
 #include "common/base/assert.h"
 #include "worker/device/cpu.h"

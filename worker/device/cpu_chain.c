@@ -1,11 +1,12 @@
 /*
  * cpu_chain - element operations, one or several in one pass over memory.
  *
- * A block of the output goes through all links before the next one begins: what one link leaves for
- * another stays in the first-level cache. How a block is made depends on the walk's inner loop. A
- * long one is cut into blocks, and a broadcast input is one number or a stretch of memory. Of short
- * ones several make one block, for which broadcast inputs are written out; those that do not depend
- * on the row only once, because blocks begin with a row.
+ * A block of the output goes through all links before the next block begins, so what one link
+ * leaves for another stays in the L1 cache. How a block is made depends on the length of the walk's
+ * inner loop (a row). A long row is cut into blocks; a broadcast input is then one number or a
+ * stretch of memory. Several short rows make one block; broadcast inputs are written out for it,
+ * and since a block begins with a row, an input that is the same for every row is written out only
+ * once.
  */
 #include <string.h>
 
@@ -14,19 +15,19 @@
 
 enum {
     BLOCK = CADRE_CPU_BLOCK,
-    LONG = 16 * BLOCK, /* of a single operation, which leaves nothing for another */
-    SHORT = 128,       /* inner loops below this are joined */
+    LONG = 16 * BLOCK, /* elements of a block of a single operation, which need not stay in L1 */
+    SHORT = 128,       /* rows with fewer elements are joined to blocks */
     SPREAD = 16        /* copies of a number that are written at once */
 };
 
 typedef enum {
-    WHOLE,   /* of the output's size: walked with it */
-    NUMBER,  /* the same for all */
-    PATTERN, /* the same for each inner loop */
-    VARYING,
+    WHOLE,   /* of the output's shape: read element by element beside the output */
+    NUMBER,  /* one number for all elements of the output */
+    PATTERN, /* the same row for every row of the output */
+    VARYING, /* broadcast in another way: another row or number from row to row */
 } reading_t;
 
-/* What is the same for all parts of a step. */
+/* What all threads that run parts of a step share. */
 typedef struct {
     const cadre_operands_t *operands;
     const cadre_chain_t *chain;
@@ -38,15 +39,19 @@ typedef struct {
     reading_t readings[CADRE_CHAIN_INPUTS_MAX];
 } job_t;
 
-/* What a thread works with. */
+/* The buffers of one thread. */
 typedef struct {
-    cadre_cpu_source_t sources[CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX]; /* of one block */
-    _Alignas(64) cadre_real_t results[CADRE_CHAIN_LINKS_MAX - 1][BLOCK]; /* of links but the last */
+    cadre_cpu_source_t sources[CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX]; /* what links read
+                                                                                   in a block */
+    _Alignas(64) cadre_real_t results[CADRE_CHAIN_LINKS_MAX - 1][BLOCK]; /* of all links but the
+                                                                            last */
     _Alignas(64)
-        cadre_real_t copies[CADRE_CHAIN_INPUTS_MAX][BLOCK + SPREAD]; /* of broadcast inputs */
+        cadre_real_t copies[CADRE_CHAIN_INPUTS_MAX][BLOCK + SPREAD]; /* broadcast inputs, written
+                                                                        out */
 } desk_t;
 
-/* The links over the `count` elements of the output from `first` on; `sources` are the inputs'. */
+/* Runs all links for `count` elements of the output from `first` on; desk->sources of the inputs
+ * are set. */
 static void
 run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
 {
@@ -64,7 +69,7 @@ run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
     }
 }
 
-/* Where inner loop `row` begins in input `i`. */
+/* Returns the offset of the first element of `row` in input `i`. */
 static int64_t
 first_of_row(const cadre_strided_t *walk, int i, int64_t row)
 {
@@ -111,7 +116,8 @@ run_pieces(const void *context, int64_t begin, int64_t end)
 
 /* ---- short rows ---- */
 
-/* Writes each of `rows` numbers `count` times, and less than SPREAD of the last one too many. */
+/* Writes each of `rows` numbers `count` times; after the last one up to SPREAD - 1 copies too many,
+ * for which `to` has room. */
 CADRE_VECTOR static void
 repeat(cadre_real_t *to, const cadre_real_t *from, int64_t stride, int64_t rows, int64_t count)
 {
@@ -125,7 +131,7 @@ repeat(cadre_real_t *to, const cadre_real_t *from, int64_t stride, int64_t rows,
     }
 }
 
-/* Writes input `i` out for `rows` rows from `row` on. */
+/* Writes broadcast input `i` out, for `rows` rows from `row` on, into the thread's copies. */
 static void
 copy_rows(const job_t *self, desk_t *desk, int i, int64_t row, int64_t rows)
 {
@@ -185,6 +191,8 @@ run_blocks(const void *context, int64_t begin, int64_t end)
 
 /* ---- the step ---- */
 
+/* Returns how an input is read, from its strides: whether they are those of the output (WHOLE), and
+ * whether outer or inner axes move it. */
 static reading_t
 reading_of(const cadre_strided_t *walk, int input)
 {
@@ -209,7 +217,7 @@ reading_of(const cadre_strided_t *walk, int input)
     return inner_moves ? PATTERN : NUMBER;
 }
 
-/* Of one element, in additions. */
+/* Returns the cost of a link for one element, in additions. */
 static int64_t
 link_cost(const cadre_chain_link_t *link)
 {

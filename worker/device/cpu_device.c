@@ -59,7 +59,7 @@ cpu_memory_free(void *device, void *memory)
     free(memory);
 }
 
-/* The device's own memory is the host's. */
+/* Allocates memory of the device, which for the CPU is host memory. */
 static int
 cpu_buffer_new(void *device, size_t size_bytes, void **buffer)
 {
@@ -118,7 +118,7 @@ cpu_stream(void *slot)
     return NULL;
 }
 
-/* Room for the plan's arena; it only grows, and its content is of no value between runs. */
+/* Makes room for the plan's arena. The room only grows; its content means nothing between runs. */
 static int
 reserve(cpu_slot_t *self, size_t size_bytes)
 {
@@ -139,8 +139,8 @@ reserve(cpu_slot_t *self, size_t size_bytes)
     return 0;
 }
 
-/* Of the plan's arena, whose size is a multiple of the alignment as arena.h promises, and of what
- * the step that needs most needs for itself. */
+/* Returns the bytes of the plan's arena (a multiple of the alignment, as arena.h promises) and of
+ * the scratch memory of the step that needs most. */
 static size_t
 needed_size(const cadre_plan_t *plan)
 {
@@ -152,7 +152,7 @@ needed_size(const cadre_plan_t *plan)
     return plan->arena_size_bytes + (scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* A run needs nothing but the plan, and memory. */
+/* Prepares a plan: reserves its memory. The CPU runs the plan as it is. */
 static int
 cpu_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
 {
@@ -237,7 +237,8 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
     cpu_slot_t *self = slot;
     const cadre_plan_t *plan = prepared;
-    int status = reserve(self, needed_size(plan)); /* a larger one may have failed since */
+    /* Again, not only in prepare: growing for a larger plan may have failed and left no memory. */
+    int status = reserve(self, needed_size(plan));
     if (status < 0) {
         return status;
     }

@@ -1,5 +1,6 @@
 /*
- * cpu_image - the windows of an image as rows (im2col), and rows summed back into it (col2im).
+ * cpu_image - writes the windows of an image as rows (im2col), and sums such rows back into an
+ * image (col2im).
  *
  * Images are [batch, height, width, channels]: what one row of a kernel covers lies together in the
  * image and in the window, so that both move whole spans. col2im adds in the order of the windows,
@@ -11,9 +12,9 @@
 #include "worker/device/element.h"
 
 enum {
-    SHORT = 16, /* rows of windows up to this long are copied element by element: calls would cost
-                   more */
-    COST = 2    /* of an element of a window, in additions */
+    SHORT = 16, /* rows of windows of so many elements are copied in a loop: a call of memcpy would
+                   cost more */
+    COST = 2    /* what an element of a window costs, in additions */
 };
 
 typedef struct {
@@ -29,13 +30,13 @@ typedef struct {
     int64_t batch;
     int64_t image_size; /* elements */
     int64_t window_size;
-    int64_t windows_size; /* of all windows of an image */
+    int64_t windows_size; /* elements of all windows of one image */
     const cadre_real_t *from;
     cadre_real_t *to;
 } layout_t;
 
-/* One row of the kernel at one place: `count` elements from `image` on go to `window` on; the
- * others lie in the padding. */
+/* What one row of the kernel, at one position, covers of the image: `count` elements, at offset
+ * `image` there and at offset `window` in the window's row. The rest of the row is padding. */
 typedef struct {
     int64_t image;
     int64_t window;
@@ -65,8 +66,8 @@ layout_of(const cadre_plan_value_t *image, const cadre_plan_value_t *windows,
     return layout;
 }
 
-/* The part of row `kernel_row` of the window at (row, column) that lies in the image; both offsets
- * count from the beginning of the image and of the kernel's row. */
+/* Returns the part of row `kernel_row` of the window at (row, column) that lies in the image.
+ * Offsets count from the first element of the image, and of this row of the window. */
 static span_t
 span_at(const layout_t *layout, int64_t row, int64_t column, int64_t kernel_row)
 {
@@ -75,7 +76,7 @@ span_at(const layout_t *layout, int64_t row, int64_t column, int64_t kernel_row)
     if (y < 0 || y >= layout->height) {
         return (span_t){0};
     }
-    int64_t first = x < 0 ? -x : 0; /* columns of the kernel left of the image */
+    int64_t first = x < 0 ? -x : 0; /* so many columns of the kernel lie left of the image */
     int64_t room = layout->width - x;
     int64_t end = room < layout->kernel_width ? room : layout->kernel_width;
     if (first >= end) {
@@ -86,7 +87,7 @@ span_at(const layout_t *layout, int64_t row, int64_t column, int64_t kernel_row)
                     .count = (end - first) * layout->channels};
 }
 
-/* One row of a window: what lies in the padding is 0. */
+/* Writes one row of a window: the span from the image, and 0 where it lies in the padding. */
 static void
 fill_row(cadre_real_t *restrict to, const cadre_real_t *restrict image, span_t span, int64_t size)
 {
@@ -162,7 +163,7 @@ col2im_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Images are independent of each other. */
+/* Runs `part` over the images of the batch, which are independent of each other. */
 static void
 run_images(const cadre_operands_t *operands, const layout_t *layout, cadre_cpu_part_t *part)
 {

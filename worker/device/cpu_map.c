@@ -93,7 +93,7 @@ KERNEL(where_no, one_yes, no[i])
 KERNEL(where_both, yes[i], no[i])
 #undef KERNEL
 
-/* A condition that is one number chooses one of the two for all. */
+/* Computes where() for a condition that is one number: all elements come from the same input. */
 static void
 where_uniform(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int64_t count)
 {

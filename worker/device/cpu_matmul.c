@@ -13,7 +13,7 @@ cadre_cpu_set_threads(int threads)
     openblas_set_num_threads(threads);
 }
 
-/* OpenBLAS multiplies bf16 only where it was built to. */
+/* A product of bf16 matrices needs room for both as f32: most builds of OpenBLAS have no bf16. */
 size_t
 cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {
@@ -43,7 +43,7 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     const cadre_real_t *a = operands->data[0];
     const cadre_real_t *b = operands->data[1];
     cadre_real_t *c = operands->out_data;
-    /* OpenBLAS multiplies f32 alone. */
+    /* bf16 is widened to f32 first, the only of the two that every OpenBLAS multiplies. */
     if (left->dtype == CADRE_BF16) {
         cadre_real_t *wide = operands->scratch;
         cadre_cpu_from_bf16(wide, a, left->count);

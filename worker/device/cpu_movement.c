@@ -7,16 +7,17 @@
 #include "worker/device/element.h"
 
 enum {
-    TILE = 32,    /* a tile and what it becomes are in the first-level cache */
-    TURN_COST = 9 /* of an element that is turned, in additions */
+    TILE = 32,    /* rows and columns of a tile: it and its transposition fit into the L1 cache */
+    TURN_COST = 9 /* what transposing an element costs, in additions */
 };
 
 typedef struct {
     const cadre_operands_t *operands;
     int64_t inner;
-    int across; /* the axis along which the input lies in memory, if it is not the last; or -1 */
+    int across; /* the axis of the output along which the input is contiguous in memory, if that is
+                   not the last axis; else -1 */
     int64_t out_strides[CADRE_PROGRAM_RANK_MAX];
-    int64_t tiles; /* of the axis `across` */
+    int64_t tiles; /* how many stretches of TILE the axis `across` has */
 } gather_t;
 
 /* ---- row by row ---- */
@@ -110,8 +111,8 @@ turn_rows_of(cadre_dtype_t dtype)
     return dtype == CADRE_BF16 ? turn_bf16 : turn_real;
 }
 
-/* A unit is a stretch of TILE along the axis `across`, at one place of the axes that are neither
- * that nor the last. */
+/* Transposes units begin..end. A unit is a stretch of TILE along the axis `across`, with all of the
+ * last axis, at one position on the other axes. */
 static void
 turn_tiles(const void *context, int64_t begin, int64_t end)
 {
@@ -143,6 +144,8 @@ turn_tiles(const void *context, int64_t begin, int64_t end)
 
 /* ---- the step ---- */
 
+/* Returns how the input is gathered: by tiles when it is contiguous along an axis that is not the
+ * output's last, since reading it in the output's order would miss the cache each time. */
 static gather_t
 gather_of(const cadre_operands_t *operands)
 {
@@ -210,7 +213,8 @@ cadre_cpu_slice(const cadre_operands_t *operands)
     return 0;
 }
 
-/* Bytes of one step along `axis` times all axes before it, and how many there are. */
+/* Sees a value as `blocks` blocks of `block_bytes`: the axes before `axis` count the blocks, a
+ * block holds `axis` and the axes behind it. */
 static void
 block_layout(const cadre_plan_value_t *value, int64_t axis, int64_t *blocks, size_t *block_bytes)
 {
@@ -252,7 +256,8 @@ cadre_cpu_pad(const cadre_operands_t *operands)
     size_t block_bytes = 0;
     block_layout(operands->out, axis, &blocks, &out_bytes);
     block_layout(operands->inputs[0], axis, &blocks, &block_bytes);
-    /* The padding counts in units of the axis' symbol: in shares of all that is padded. */
+    /* `before` and `after` count units of the axis' symbol, so the front gets its share of all the
+     * padding. */
     int64_t before = operands->step->attributes[CADRE_PAD_BEFORE];
     int64_t after = operands->step->attributes[CADRE_PAD_AFTER];
     size_t padding = out_bytes - block_bytes;

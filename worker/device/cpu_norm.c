@@ -1,12 +1,12 @@
 /*
  * cpu_norm - row normalization (layer norm without scale and shift), forward and backward.
  *
- * y = (x - m) r with r = 1 / sqrt(v + eps), v the biased variance. The variance is summed from the
- * differences to the mean, in a second pass: the difference of large squares would lose it. With
- * means over the row, dL/dx = r (g - mean(g) - y mean(g y)); backward computes the statistics
- * again, so that neither they nor y need to be kept for it.
+ * y = (x - m) r with r = 1 / sqrt(v + eps), m the mean, v the biased variance. The variance is
+ * summed from the squared differences to the mean, in a second pass: mean(x^2) - m^2 would lose its
+ * digits. With means over the row and g = dL/dy, dL/dx = r (g - mean(g) - y mean(g y)). Backward
+ * computes m and r again, so that neither these nor y need to be kept.
  *
- * A row is read before it is written: the output may be an input.
+ * A row is read before it is written: the output may be the memory of an input.
  */
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_sum.h"
@@ -15,7 +15,7 @@
 
 enum {
     BLOCK = CADRE_CPU_BLOCK,
-    COST = 4 /* of an element, in additions */
+    COST = 4 /* what an element costs, in additions */
 };
 
 typedef struct {
@@ -52,7 +52,7 @@ statistics(const cadre_real_t *x, int64_t size, cadre_real_t eps)
     return (statistics_t){.mean = mean, .scale = cadre_element_rsqrt(variance + eps)};
 }
 
-/* The mean of g times the normalised x. */
+/* Returns the mean of g times the normalised x, over a row. */
 CADRE_INLINED cadre_real_t
 mean_of_product(const cadre_real_t *g, const cadre_real_t *x, int64_t size, statistics_t row)
 {
@@ -102,7 +102,7 @@ rownorm_grad_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* `shape` is of the input that is normalised. */
+/* Runs `part` over the rows of the input that is normalised, whose shape is `shape`. */
 static void
 run_rows(const cadre_operands_t *operands, const cadre_plan_value_t *shape, cadre_cpu_part_t *part)
 {

@@ -7,28 +7,28 @@
 
 #include "common/base/memory.h"
 
-/* Several parts per thread: a thread that the system delays holds up the others less. */
+/* Parts of a loop per thread: with several, a thread that the system delays holds up less. */
 enum { PARTS_PER_THREAD = 4 };
 
 struct cadre_cpu_pool {
     pthread_t *threads;
     int thread_count; /* that were started */
 
-    pthread_mutex_t mutex; /* of all that follows */
-    pthread_cond_t work;   /* there are parts to take, or `stop` */
-    pthread_cond_t idle;   /* the last part is done */
-    bool busy;             /* somebody's loop is being run */
-    bool stop;
+    pthread_mutex_t mutex; /* guards all fields below */
+    pthread_cond_t work;   /* signalled when there are parts to take, or `stop` is set */
+    pthread_cond_t idle;   /* signalled when the last part of a loop is done */
+    bool busy;             /* a caller's loop has the threads */
+    bool stop;             /* the threads are to end */
     cadre_cpu_part_t *part;
     const void *context;
     int64_t count;
-    int64_t parts; /* of the loop under way: how many, handed to a thread, done */
-    int64_t taken;
-    int64_t done;
+    int64_t parts; /* how many parts the present loop has; 0: no loop */
+    int64_t taken; /* how many of them a thread has begun */
+    int64_t done;  /* how many of them are done */
 };
 
-/* Returns where part `at` begins: parts differ by one iteration at most. Not count * at / parts,
- * which may overflow. */
+/* Returns the iteration with which part `at` begins: the sizes of parts differ by one at most.
+ * (count * at / parts would be shorter and may overflow.) */
 static int64_t
 begin_of(const cadre_cpu_pool_t *self, int64_t at)
 {
@@ -69,8 +69,8 @@ run_thread(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads that the program made itself. A thread that cannot be started is
- * done without. */
+/* Starts the threads with all signals blocked, so that the program's own threads get these. If a
+ * thread cannot be started the pool has fewer. */
 cadre_cpu_pool_t *
 cadre_cpu_pool_new(int threads)
 {
@@ -125,7 +125,7 @@ cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_c
         return;
     }
 
-    /* One loop at a time has the threads; who comes meanwhile computes alone, and does not wait. */
+    /* One loop at a time has the threads; another caller does not wait, and computes alone. */
     pthread_mutex_lock(&self->mutex);
     if (self->busy) {
         pthread_mutex_unlock(&self->mutex);
@@ -144,7 +144,8 @@ cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_c
         pthread_cond_signal(&self->work);
     }
 
-    /* The caller computes too; then others may still be in their last part. */
+    /* The caller runs parts too; when none is left, other threads may still be in their last
+     * one. */
     run_parts(self);
     while (self->done < self->parts) {
         pthread_cond_wait(&self->idle, &self->mutex);

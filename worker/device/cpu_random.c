@@ -9,17 +9,17 @@
 #include "worker/device/element.h"
 
 enum {
-    COUNTERS = 64,        /* that are worked on together */
-    BATCH = 4 * COUNTERS, /* numbers that they give */
+    COUNTERS = 64,        /* Philox counters that are worked on together */
+    BATCH = 4 * COUNTERS, /* random numbers that so many counters give */
     ROUNDS = 10,
-    COST = 14 /* of a number, in additions */
+    COST = 14 /* what a number costs, in additions */
 };
 
 typedef struct {
     uint32_t word[4][COUNTERS];
 } blocks_t;
 
-/* One round of all counters. */
+/* Computes one Philox round of all counters. */
 CADRE_INLINED void
 round_of(blocks_t *blocks, uint32_t key_low, uint32_t key_high)
 {
@@ -33,7 +33,7 @@ round_of(blocks_t *blocks, uint32_t key_low, uint32_t key_high)
     }
 }
 
-/* The numbers of the counters from `first` on. */
+/* Writes the BATCH numbers of the COUNTERS counters from `first` on. */
 CADRE_VECTOR static void
 fill_batch(uint64_t seed, uint64_t stream, uint64_t first, cadre_real_t *out)
 {
@@ -63,7 +63,7 @@ static void
 rand_part(const void *context, int64_t begin, int64_t end)
 {
     const cadre_operands_t *operands = context;
-    /* Apart from the streams that others make of the same seed. */
+    /* "rand" in the upper half: other users of the same seed have other streams. */
     uint64_t stream =
         (UINT64_C(0x72616e64) << 32) | (uint64_t)operands->step->attributes[CADRE_RAND_STREAM];
     cadre_real_t *out = operands->out_data;

@@ -1,9 +1,10 @@
 /*
  * cpu_reduce - sum, mean, max and argmax over neighbouring axes, seen as [outer, size, inner].
  *
- * Rows that lie in memory as they are (inner is 1) are summed as in cpu_sum.h. Otherwise rows are
- * added to each other, a block of them at a time, and the blocks' sums in double. One row that is
- * all there is to sum is cut into stretches, whose number depends on its length alone.
+ * With inner = 1 the elements of a sum are contiguous in memory, and are summed as in cpu_sum.h.
+ * Else rows of `inner` elements are added to each other, a block of rows at a time, and the blocks'
+ * sums in double. A single sum (outer = inner = 1) is cut into stretches for several threads; how
+ * many depends on its length alone, so that every run adds in the same order.
  */
 #include "common/base/assert.h"
 #include "worker/device/cpu.h"
@@ -12,17 +13,17 @@
 #include "worker/device/element.h"
 
 enum {
-    ROWS = 64,       /* that are added to each other before they are added to the total */
-    COLUMNS = 256,   /* that are summed together */
-    STRETCHES = 64,  /* of a single row, at most */
-    STRETCH = 32768, /* elements, at least: a multiple of CADRE_SUM_BLOCK */
+    ROWS = 64,       /* rows that are added to each other before they are added to the total */
+    COLUMNS = 256,   /* columns that are summed together (a tile) */
+    STRETCHES = 64,  /* of a single sum, at most */
+    STRETCH = 32768, /* elements of a stretch, at least: a multiple of CADRE_SUM_BLOCK */
 };
 
 typedef struct {
     int64_t outer;
     int64_t size;
     int64_t inner;
-    int64_t tiles; /* of COLUMNS columns, in inner */
+    int64_t tiles; /* how many times COLUMNS columns `inner` has */
     const cadre_real_t *x;
     cadre_real_t *out;
     double divisor; /* of sums: 1, or for the mean the size */
@@ -42,7 +43,7 @@ sum_rows(const void *context, int64_t begin, int64_t end)
 
 typedef struct {
     const reduction_t *reduction;
-    int64_t stretch; /* elements of each but the last */
+    int64_t stretch; /* elements of each stretch but the last */
     double *totals;
 } single_t;
 
@@ -74,7 +75,7 @@ sum_single(const reduction_t *self, cadre_cpu_pool_t *pool)
     self->out[0] = (cadre_real_t)(total / self->divisor);
 }
 
-/* Columns [first, first + count) of one [size, inner]. */
+/* Sums `count` columns of one [size, inner] matrix, the first at `x`, into `out`. */
 CADRE_INLINED void
 sum_tile(const reduction_t *self, const cadre_real_t *x, cadre_real_t *out, int64_t count)
 {
@@ -127,7 +128,7 @@ sum(const reduction_t *self, cadre_cpu_pool_t *pool)
     }
 }
 
-/* ---- largest ---- */
+/* ---- max and argmax ---- */
 
 CADRE_VECTOR static void
 largest_of_rows(const void *context, int64_t begin, int64_t end)
@@ -165,8 +166,8 @@ largest(const reduction_t *self, cadre_cpu_pool_t *pool)
                        self->inner == 1 ? largest_of_rows : largest_of_columns, self);
 }
 
-/* Of a row that lies in memory as it is: what is largest, by comparisons beside each other, then
- * where. */
+/* Finds the position of the largest element of each contiguous row: first the largest, by lanes
+ * that the compiler vectorises, then its first position. */
 CADRE_VECTOR static void
 place_in_rows(const reduction_t *self, int32_t *out)
 {
@@ -197,7 +198,8 @@ place_in_rows(const reduction_t *self, int32_t *out)
     }
 }
 
-/* The first of equal ones; NaN is no larger than anything, and nothing larger than NaN. */
+/* Finds the position of the largest element, the first of equal ones. No number is larger than NaN,
+ * and NaN is larger than none: a leading NaN wins, others are skipped. */
 static void
 place_of_largest(const reduction_t *self, int32_t *out)
 {

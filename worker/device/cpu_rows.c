@@ -16,17 +16,17 @@
 
 enum {
     BLOCK = CADRE_CPU_BLOCK,
-    SHORT = 32, /* rows up to this are worked on together */
-    COST = 7    /* of an element, in additions */
+    SHORT = 32, /* rows of up to so many elements are worked on several at a time */
+    COST = 7    /* what an element costs, in additions */
 };
 
-/* Of each row of a group. */
+/* For each row of a group its largest element and its sum. */
 typedef struct {
     cadre_real_t max[BLOCK];
     cadre_real_t sum[BLOCK]; /* of exp(x - max) */
 } summaries_t;
 
-/* A step's rows. */
+/* The rows of a step, and how they are grouped. */
 typedef struct {
     const cadre_operands_t *operands;
     int64_t size;  /* of a row */
@@ -34,7 +34,7 @@ typedef struct {
     int64_t group; /* rows that are worked on together */
 } rows_t;
 
-/* Rows [begin, begin + count) together. */
+/* A group: the rows [begin, begin + count). */
 typedef struct {
     const cadre_real_t *x; /* of the first */
     int64_t begin;
@@ -50,7 +50,8 @@ shifted_exp(cadre_real_t *out, const cadre_real_t *x, cadre_real_t max, int64_t 
     }
 }
 
-/* One row that may be longer than a block. `out` may be NULL. */
+/* Computes max and sum of one row, which may be longer than a block; leaves exp(x - max) in `out`
+ * unless that is NULL. */
 CADRE_VECTOR static void
 summarise_long(const cadre_real_t *x, int64_t size, cadre_real_t *out, summaries_t *summaries)
 {
@@ -67,8 +68,8 @@ summarise_long(const cadre_real_t *x, int64_t size, cadre_real_t *out, summaries
     summaries->sum[0] = (cadre_real_t)sum;
 }
 
-/* Rows that fit into a block together, turned into columns there: neighbours are then of different
- * rows, and loops over rows are vectorised. */
+/* Computes max and sum of several short rows, which fit into a block together. There they are
+ * transposed, so that neighbours are of different rows and loops over rows are vectorised. */
 CADRE_VECTOR static void
 summarise_short(const cadre_real_t *x, int64_t size, int64_t rows, cadre_real_t *out,
                 summaries_t *summaries)
@@ -102,7 +103,7 @@ summarise_short(const cadre_real_t *x, int64_t size, int64_t rows, cadre_real_t 
     }
 }
 
-/* Leaves exp(x - max) in `out` unless it is NULL. */
+/* Computes max and sum of each row of a group; leaves exp(x - max) in `out` unless that is NULL. */
 static void
 summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summaries_t *summaries)
 {
@@ -150,8 +151,8 @@ scale_row(cadre_real_t *y, int64_t size, cadre_real_t scale)
     }
 }
 
-/* Subtracts max and the logarithm one after the other: their sum would lose the digits of a small
- * loss under a large logit. */
+/* Computes y = x - max - log_sum. The two are subtracted one after the other: max + log_sum would
+ * lose the digits of a small loss under a large logit. */
 CADRE_VECTOR static void
 shift_row(cadre_real_t *y, const cadre_real_t *x, int64_t size, cadre_real_t max,
           cadre_real_t log_sum)
@@ -237,7 +238,8 @@ cadre_cpu_xent(const cadre_operands_t *operands)
     return status;
 }
 
-/* (softmax(x) - [i is the label]) times the row's gradient. */
+/* Computes dL/dx of cross entropy for rows begin..end: (softmax(x) - [i is the label]) times the
+ * gradient of the row's loss. */
 static void
 xent_grad_part(const void *context, int64_t begin, int64_t end)
 {

@@ -15,7 +15,8 @@
 
 enum { PADDING = -1 };
 
-/* `low` is 0, or PADDING where that is allowed. */
+/* Fails with CADRE_EDATA when a position is not in low .. rows - 1. `low` is 0, or PADDING (-1)
+ * where padding is allowed. */
 static int
 check_index(const char *what, const int32_t *index, int64_t count, int64_t low, int64_t rows)
 {
@@ -129,13 +130,14 @@ cadre_cpu_scatter(const cadre_operands_t *operands)
 typedef struct {
     const int32_t *index;
     const int32_t *offsets;
-    const cadre_real_t *last; /* the fourth input, or NULL */
+    const cadre_real_t *last; /* the fourth input: a weight per entry; for the gradient of weights
+                                 the table; NULL where there is none */
     int64_t entries;          /* of the index, padding included */
     int64_t bags;
     int64_t rows; /* of the table */
-    int64_t size; /* of one */
+    int64_t size; /* elements of a row */
     bool mean;
-    const cadre_real_t *from; /* what is read at the bag, or for it */
+    const cadre_real_t *from; /* the first input: the table, or for bag_grad the bags' gradients */
     cadre_real_t *out;
 } bags_t;
 
@@ -179,7 +181,8 @@ end_of(const bags_t *bags, int64_t bag)
     return bag + 1 < bags->bags ? bags->offsets[bag + 1] : bags->entries;
 }
 
-/* By what a mean divides: the entries that are no padding, or 1 where there are none. */
+/* Returns by what the mean of a bag divides: the number of its entries that are not padding; 1
+ * where there are none. */
 static cadre_real_t
 divisor_of(const bags_t *bags, int64_t bag)
 {
@@ -190,11 +193,11 @@ divisor_of(const bags_t *bags, int64_t bag)
     return count > 0 ? (cadre_real_t)count : 1;
 }
 
-/* Parts of the bags, which are about alike; `part` takes a bags_t. */
+/* Runs `part` (whose context is a bags_t) over the bags, on the pool's threads. */
 static void
 run_bags(const cadre_operands_t *operands, const bags_t *bags, cadre_cpu_part_t *part)
 {
-    int64_t elements = (bags->entries + bags->bags) * bags->size; /* not beyond 2^46 and some */
+    int64_t elements = (bags->entries + bags->bags) * bags->size; /* some 2^46 at most */
     int64_t share = bags->bags > 0 ? elements / bags->bags : 0;
     cadre_cpu_pool_run(operands->pool, bags->bags, CADRE_CPU_PART_COST / (share + 1), part, bags);
 }
@@ -240,7 +243,8 @@ cadre_cpu_bag(const cadre_operands_t *operands)
     return status;
 }
 
-/* Each row of the table gets the gradients of the bags that it is in, in the order of the index. */
+/* Adds to each row of the table's gradient the gradients of the bags that the row is in, in the
+ * order of the index. */
 static void
 gradient_of_table(const bags_t *bags)
 {
@@ -272,7 +276,8 @@ product(const cadre_real_t *left, const cadre_real_t *right, int64_t size)
     return (cadre_real_t)sum;
 }
 
-/* Of each entry the product of its row with the gradient of its bag; of padding 0. */
+/* Computes the gradient of each entry's weight: the dot product of its row and the gradient of its
+ * bag; 0 for padding. */
 static void
 gradient_of_weights(const void *context, int64_t begin, int64_t end)
 {

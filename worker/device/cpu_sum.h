@@ -1,8 +1,9 @@
 /*
  * cpu_sum - sums and largest elements of a stretch of memory, for loops that are CADRE_VECTOR.
  *
- * The compiler may not reorder additions, so the order is written out: LANES sums beside each
- * other, which are added in pairs at the end. Many short sums also round less than one long one.
+ * The compiler may not reorder additions, so the order is written out: element i is added to sum
+ * i modulo CADRE_SUM_LANES, and these sums are added in pairs at the end. Many short sums also
+ * round less than one long sum.
  */
 #ifndef CADRE_WORKER_DEVICE_CPU_SUM_H
 #define CADRE_WORKER_DEVICE_CPU_SUM_H
@@ -23,7 +24,8 @@ cadre_sum_fold(cadre_real_t *lanes)
     return lanes[0];
 }
 
-/* At most CADRE_SUM_BLOCK numbers, or more where accuracy is of no concern. */
+/* Returns the sum of `size` numbers: at most CADRE_SUM_BLOCK, or more where accuracy does not
+ * matter. */
 CADRE_INLINED cadre_real_t
 cadre_sum_block(const cadre_real_t *x, int64_t size)
 {
@@ -34,7 +36,7 @@ cadre_sum_block(const cadre_real_t *x, int64_t size)
             lanes[k] += x[i + k];
         }
     }
-    if (i == 0) { /* too short for lanes */
+    if (i == 0) { /* fewer numbers than lanes */
         cadre_real_t sum = 0;
         for (; i < size; i++) {
             sum += x[i];
@@ -47,7 +49,7 @@ cadre_sum_block(const cadre_real_t *x, int64_t size)
     return cadre_sum_fold(lanes);
 }
 
-/* Any number of numbers. */
+/* Returns the sum of any number of numbers: blocks are summed in f32, their sums in double. */
 CADRE_INLINED double
 cadre_sum_row(const cadre_real_t *x, int64_t size)
 {
@@ -59,7 +61,7 @@ cadre_sum_row(const cadre_real_t *x, int64_t size)
     return total;
 }
 
-/* At least one number; NaN if one of them is. */
+/* Returns the largest of `size` numbers, at least one; NaN if one of them is NaN. */
 CADRE_INLINED cadre_real_t
 cadre_largest(const cadre_real_t *x, int64_t size)
 {

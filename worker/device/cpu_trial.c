@@ -16,9 +16,10 @@
 #include "common/system/memory_limit.h"
 #include "worker/device/cpu.h"
 
-enum { WIDTH = 256 }; /* beyond what OpenBLAS multiplies without a buffer */
+enum { WIDTH = 256 }; /* of the matrices: OpenBLAS multiplies smaller ones without a buffer */
 
-/* Left behind, for the thread to end when it will, where it does not end in time. */
+/* What the trial's thread works on. It is not freed when the thread does not end in time, since the
+ * thread goes on using it. */
 typedef struct {
     sem_t ended;
     cadre_real_t numbers[3 * WIDTH * WIDTH];
@@ -68,7 +69,7 @@ cadre_cpu_trial(int64_t timeout_ms)
     while ((late = sem_clockwait(&trial->ended, CLOCK_MONOTONIC, &end)) < 0 && errno == EINTR) {
     }
     if (late < 0) {
-        pthread_detach(thread); /* which goes on with `trial` */
+        pthread_detach(thread); /* the thread keeps `trial`, which is never freed */
         return fail_trial(timeout_ms);
     }
     pthread_join(thread, NULL);
@@ -77,7 +78,7 @@ cadre_cpu_trial(int64_t timeout_ms)
     return 0;
 }
 
-/* Address space in use: the first number of statm, in pages. */
+/* Returns the bytes of address space in use: the first number in /proc/self/statm, in pages. */
 static uint64_t
 used_bytes(void)
 {

@@ -1,5 +1,5 @@
 /*
- * cpu_vector - what the CPU device's inner loops are marked with.
+ * cpu_vector - macros that mark the CPU device's inner loops for the compiler's vectoriser.
  */
 #ifndef CADRE_WORKER_DEVICE_CPU_VECTOR_H
 #define CADRE_WORKER_DEVICE_CPU_VECTOR_H
@@ -7,8 +7,9 @@
 #include <stdint.h> /* and with it __GLIBC__ */
 
 /* A function that is compiled for several instruction sets; the best that the machine has is chosen
- * when the program is loaded. What it calls must be inlined into it. The choice is an indirect
- * function, whose resolver runs before a sanitizer is ready; clang has another notion of it. */
+ * when the program is loaded. What the function calls must be inlined into it. Not with sanitizers:
+ * the choice is made by an indirect function, whose resolver runs before they are ready. Not with
+ * clang, whose attribute differs. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CADRE_VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -25,7 +26,7 @@
 #define CADRE_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* A helper of such functions, part of each. */
+/* A helper of CADRE_VECTOR functions, compiled into each of them. */
 #define CADRE_INLINED static inline __attribute__((always_inline))
 
 /* A buffer that is written before it is read, too large to be zeroed each time for hardening. */

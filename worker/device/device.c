@@ -24,9 +24,9 @@ struct cadre_device {
 typedef struct {
     uint64_t program_hash;
     int64_t symbol_values[CADRE_SYMBOLS_MAX];
-    uint64_t used_at; /* the slot's run count when it was last used */
+    uint64_t used_at; /* the slot's run count when this plan was last used */
     cadre_plan_t *plan;
-    void *prepared; /* the device's */
+    void *prepared; /* what the device has made of the plan */
 } entry_t;
 
 struct cadre_slot {
@@ -36,11 +36,12 @@ struct cadre_slot {
     entry_t *entries;
     int entry_count;
     uint64_t run_count;
-    const cadre_slot_run_t *run; /* that has been started */
-    const cadre_plan_t *plan;    /* of it */
+    const cadre_slot_run_t *run; /* the run that was started and not waited for; NULL: none */
+    const cadre_plan_t *plan;    /* the plan of that run */
 };
 
-/* Passes on the status of a device's function; a failure with the device's text. */
+/* Returns the status of a device's function, and takes over the device's error text of a
+ * failure. */
 static int
 relay(const cadre_device_functions_t *functions, int status)
 {
@@ -78,9 +79,9 @@ cadre_device_open_functions(const struct cadre_device_functions *functions,
     return open_functions(functions, options, 0, out);
 }
 
-/* The functions of the module, or why there are none and what to do. The driver is looked for
- * before the module is loaded, because it says more than a module that cannot be, and costs less:
- * cuBLAS alone is hundreds of megabytes. */
+/* Finds the functions of the CUDA module, or fails with a text that says why and what to do. Looks
+ * for the driver before loading the module: a missing driver gives the better text, and cuBLAS
+ * alone takes hundreds of megabytes. */
 static int
 find_cuda(char *const *folders, const cadre_device_functions_t **functions)
 {
@@ -115,7 +116,8 @@ open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out
     return status < 0 ? cadre_fail_within(status, "cuda:%d", index) : 0;
 }
 
-/* Without a module there is nothing to excuse: this build, or this machine, is for the CPU. */
+/* Opens the first CUDA device, or else the CPU with the reason as its excuse. Where no module is
+ * installed there is no excuse: the build or the machine is meant for the CPU. */
 static int
 open_auto(const cadre_device_options_t *options, cadre_device_t **out)
 {
@@ -341,7 +343,7 @@ make_entry(cadre_slot_t *self, const cadre_program_t *program, const int64_t *sy
     if (status < 0) {
         return cadre_fail_within(status, "%s", cadre_program_name(program));
     }
-    entry_t *entry = free_entry(self); /* first, so that what it held is free for the new one */
+    entry_t *entry = free_entry(self); /* before prepare: frees memory that the new plan may need */
     void *prepared = NULL;
     status = relay(self->functions, self->functions->prepare(self->slot, plan, &prepared));
     if (status < 0) {

@@ -27,8 +27,8 @@ typedef float cadre_real_t;
 #define CADRE_REAL(number) number##F
 #endif
 
-/* In f32 on the host, functions that many elements can be in at once; in double, where the last
- * digits count, and on another device, the library's. */
+/* On the host in f32: functions that the compiler can vectorise (element_math.h). In double, where
+ * the last digits count, and on another device: the math library's. */
 #if defined(CADRE_ELEMENT) || defined(CADRE_REAL_DOUBLE)
 #define CADRE_ELEMENT_EXP(x)        CADRE_MATH(exp)(x)
 #define CADRE_ELEMENT_LOG(x)        CADRE_MATH(log)(x)
@@ -132,7 +132,7 @@ cadre_element_tanh(cadre_real_t x)
     return CADRE_ELEMENT_TANH(x);
 }
 
-/* x Phi(x), Phi the normal distribution function. */
+/* Returns x Phi(x), where Phi is the standard normal distribution function. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_gelu(cadre_real_t x)
 {
@@ -140,7 +140,7 @@ cadre_element_gelu(cadre_real_t x)
     return CADRE_REAL(0.5) * x * (1 + CADRE_ELEMENT_ERF(x * inverse_root_two));
 }
 
-/* Phi(x) + x phi(x). */
+/* Returns the derivative of gelu, Phi(x) + x phi(x), where phi is the standard normal density. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_dgelu(cadre_real_t x)
 {
@@ -150,7 +150,7 @@ cadre_element_dgelu(cadre_real_t x)
     return below + x * inverse_root_two_pi * CADRE_ELEMENT_EXP(CADRE_REAL(-0.5) * x * x);
 }
 
-/* log(1 + exp(x)) without overflow. */
+/* Returns log(1 + exp(x)), computed so that exp cannot overflow. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_softplus(cadre_real_t x)
 {
@@ -213,7 +213,7 @@ cadre_element_where(cadre_real_t condition, cadre_real_t yes, cadre_real_t no)
 
 /* ---- casts ---- */
 
-/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
+/* Rounds toward zero; a number beyond the range of i32 becomes its end, and NaN becomes 0. */
 CADRE_ELEMENT int32_t
 cadre_element_to_i32(cadre_real_t x)
 {
@@ -229,7 +229,7 @@ cadre_element_to_i32(cadre_real_t x)
     return fits ? whole : bound;
 }
 
-/* To the nearest, as common/tensor/bf16_word.h says. */
+/* Rounds to the nearest bf16, as common/tensor/bf16_word.h says. */
 CADRE_ELEMENT uint16_t
 cadre_element_to_bf16(cadre_real_t x)
 {

@@ -34,15 +34,16 @@ cadre_math_from_bits(uint32_t bits)
     return x;
 }
 
-/* 2^n for n in -126..127. */
+/* Returns 2^n, for n in -126..127. */
 static inline float
 cadre_math_power(int32_t n)
 {
     return cadre_math_from_bits((uint32_t)(n + 127) << 23);
 }
 
-/* e^x = 2^n e^r, |r| <= log(2) / 2. Adding `magic` rounds to a whole number, which is then in the
- * lowest bits. 2^n is multiplied in two steps: it may itself be too large or too small. */
+/* Returns e^x = 2^n e^r with |r| <= log(2) / 2. Adding `magic` rounds x / log(2) to the whole
+ * number n, which is then in the lowest bits. The factor 2^n is applied in two steps, since 2^n
+ * alone may overflow or underflow. */
 static inline float
 cadre_math_exp(float x)
 {
@@ -51,7 +52,7 @@ cadre_math_exp(float x)
     x = x < -104.0F ? -104.0F : x;
     float shifted = x * 1.44269504F + magic;
     float whole = shifted - magic;
-    float r = (x - whole * 0.693359375F) - whole * -2.12194440e-4F; /* log(2) in two parts */
+    float r = (x - whole * 0.693359375F) - whole * -2.12194440e-4F; /* log(2) as a sum of two */
     float p = 0.00138116605F;
     p = p * r + 0.00837013498F;
     p = p * r + 0.0416685268F;
@@ -63,7 +64,8 @@ cadre_math_exp(float x)
     return p * cadre_math_power(half) * cadre_math_power(n - half);
 }
 
-/* x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2). */
+/* Returns log(x) = n log(2) + log(1 + f), where x = 2^n (1 + f) and sqrt(1/2) <= 1 + f <
+ * sqrt(2). */
 static inline float
 cadre_math_log(float x)
 {
@@ -87,7 +89,7 @@ cadre_math_log(float x)
     return x >= 0 ? result : NAN;
 }
 
-/* log(1 + x) for x in 0..1: twice the inverse hyperbolic tangent of s = x / (2 + x) <= 1/3. */
+/* Returns log(1 + x) for x in 0..1: it is 2 artanh(s) with s = x / (2 + x) <= 1/3. */
 static inline float
 cadre_math_log1p_unit(float x)
 {
@@ -101,7 +103,7 @@ cadre_math_log1p_unit(float x)
     return 2 * s + s * z * p;
 }
 
-/* A polynomial up to 0.625, from there on by exp. */
+/* Returns tanh(x): by a polynomial for |x| up to 0.625, from there on by exp. */
 static inline float
 cadre_math_tanh(float x)
 {
@@ -117,7 +119,8 @@ cadre_math_tanh(float x)
     return size < 0.625F ? near : copysignf(far, x);
 }
 
-/* A polynomial up to 1; from there on 1 - erfc, of whose logarithm p is the negative on 1..4. */
+/* Returns erf(x): by a polynomial for |x| up to 1, from there on as 1 - erfc, where the polynomial
+ * p is -log(erfc(x)) on 1..4. */
 static inline float
 cadre_math_erf(float x)
 {

@@ -10,7 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* From the folder of programs to that of modules in an installation. */
+/* In an installation, the path from the programs' folder to the modules' folder. */
 #ifndef CADRE_MODULE_FOLDER
 #define CADRE_MODULE_FOLDER "../lib/cadre"
 #endif
@@ -24,7 +24,7 @@ cadre_module_folders(char *folders[CADRE_MODULE_FOLDERS])
         return cadre_fail(CADRE_EIO, "/proc/self/exe: %s", strerror(errno));
     }
     path[length] = '\0';
-    *strrchr(path, '/') = '\0'; /* it is absolute */
+    *strrchr(path, '/') = '\0'; /* the link is an absolute path, so it has a slash */
     folders[0] = cadre_strdup(path);
     folders[1] = cadre_asprintf("%s/%s", path, CADRE_MODULE_FOLDER);
     return 0;
@@ -62,7 +62,7 @@ open_file(const char *path, const cadre_device_functions_t **out)
         return cadre_fail(CADRE_EPROTOCOL, "%s does not export %s", path,
                           CADRE_DEVICE_MODULE_SYMBOL);
     }
-    memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast between the two */
+    memcpy(&entry, &symbol, sizeof(entry)); /* ISO C casts no data pointer to a function pointer */
     const cadre_device_module_t *module = entry();
     int status = check(module, path);
     if (status < 0) {
@@ -104,7 +104,7 @@ cadre_module_open(const char *kind, char *const *folders, size_t folder_count,
 int
 cadre_module_probe(const char *library, const char *what)
 {
-    /* It stays: a driver may not like to leave either. */
+    /* The library stays open: unloading a driver may crash. */
     if (!dlopen(library, RTLD_LAZY | RTLD_LOCAL)) {
         return cadre_fail(CADRE_EUNAVAILABLE, "no %s: %s", what, dlerror());
     }

@@ -14,7 +14,7 @@
 #include "worker/device/plan_chain.h"
 #include "worker/device/plan_fuse.h"
 
-/* Keeps sums of sizes far from overflow; no device has so much memory. */
+/* Bytes of a value, at most: keeps sums of sizes far from overflow, and no device has so much. */
 static const size_t value_size_bytes_max = (size_t)1 << 46;
 
 void
@@ -39,7 +39,8 @@ cadre_plan_destroy(cadre_plan_t **self_p)
     free(self);
 }
 
-/* Of steps that are no op (CADRE_STEP_CHAIN) there is no kind. */
+/* Returns whether a step's op is of this kind; a chain (CADRE_STEP_CHAIN) is no op and has no
+ * kind. */
 static bool
 is_kind(cadre_op_t op, cadre_op_kind_t kind)
 {
@@ -117,9 +118,9 @@ mark_live(cadre_plan_t *self, const cadre_program_t *program)
     }
 }
 
-/* The value of an output goes straight to `to` if nothing else decided its place, else is copied
- * there at the end. Either way it is not in the arena, so nothing takes its place before the end.
- */
+/* Has an output (gradient or result) written straight to `to`, or copied there at the end if its
+ * value has another place already. In neither case is the value in the arena, so no later step
+ * overwrites it. */
 static void
 place_output(cadre_plan_t *self, int32_t node, cadre_plan_place_t to)
 {
@@ -170,7 +171,7 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
     cadre_strided_t *walk = &step->walk;
     cadre_strided_init(walk, out->shape, out->rank);
 
-    int64_t strides[CADRE_PROGRAM_RANK_MAX] = {0}; /* of a contiguous first input */
+    int64_t strides[CADRE_PROGRAM_RANK_MAX] = {0}; /* of the first input, which is contiguous */
     for (int64_t i = first ? first->rank - 1 : -1, next = 1; i >= 0; i--) {
         strides[i] = next;
         next *= first->shape[i];
@@ -194,7 +195,7 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
         break;
     case CADRE_WALK_SLICE: {
         int64_t axis = step->attributes[CADRE_AXIS];
-        /* Begin counts in units of the axis' symbol, and so does the length. */
+        /* SLICE_BEGIN and SLICE_LENGTH count units of the axis' symbol. */
         int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
         walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
         memcpy(walk->stride[0], strides, sizeof(strides));
@@ -244,7 +245,8 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
     return 0;
 }
 
-/* When the step has read the value: what comes into a group is read until its end. */
+/* Returns the step up to which step `at` keeps the value `root` in use: itself, or the last step of
+ * its group if the value comes from outside the group, which may run as one. */
 static int
 read_until(const cadre_plan_t *self, int at, int32_t root)
 {
@@ -254,7 +256,8 @@ read_until(const cadre_plan_t *self, int at, int32_t root)
                : fusion->first + fusion->count - 1;
 }
 
-/* Of the steps as they are run: how they walk, and which of them is the last to read a value. */
+/* Completes the steps, in their final order: how each walks its inputs, and for each value which
+ * step is the last to read it. */
 static void
 finish_steps(cadre_plan_t *self)
 {
@@ -287,9 +290,10 @@ dies_at(const cadre_plan_value_t *root, int step)
     return root->place.kind == CADRE_PLACE_ARENA && root->last_use == step;
 }
 
-/* The root that the output of the step may take over, or -1. With as many elements as the output an
- * input is not broadcast, so both are walked alike; and so is another input that shares its memory,
- * because only reshape and detach do, which keep the number of elements. */
+/* Returns an input (its root) whose memory the step's output may take over, or -1. The input must
+ * not be read later, and must have as many elements as the output: then it is not broadcast, so
+ * element i is read before it is written. That holds too if a second input shares its memory: only
+ * reshape and detach share, and keep the number of elements. */
 static int32_t
 find_donor(const cadre_plan_t *self, int at)
 {
@@ -329,7 +333,8 @@ give_masks(const cadre_plan_t *self, cadre_arena_t *arena, int at)
     }
 }
 
-/* Ends the inputs that die at this step: its own, at the end of a group those of all its steps. */
+/* Gives back the memory of inputs that no later step reads: of this step's inputs, at the end of a
+ * group of those of all its steps. */
 static void
 give_inputs(cadre_plan_t *self, cadre_arena_t *arena, int at)
 {
@@ -341,15 +346,16 @@ give_inputs(cadre_plan_t *self, cadre_arena_t *arena, int at)
             cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
             if (dies_at(root, at)) {
                 cadre_arena_give(arena, root->place.offset, root->size_bytes);
-                root->last_use = -1; /* once, also when the step reads it twice */
+                root->last_use = -1; /* so that an input that is read twice is given back once */
             }
         }
     }
     give_masks(self, arena, at);
 }
 
-/* In program order: a place for the output, then an end to the inputs that die here. In that order,
- * because the step still reads them while it writes. */
+/* Places all values in the arena, step by step: first the step's output, then the memory of inputs
+ * that no later step reads is given back. In that order, since a step reads its inputs while it
+ * writes its output. */
 static void
 plan_memory(cadre_plan_t *self, bool reuse)
 {
@@ -364,7 +370,7 @@ plan_memory(cadre_plan_t *self, bool reuse)
             out->place.kind = CADRE_PLACE_ARENA;
             if (donor >= 0) {
                 out->place.offset = self->values[donor].place.offset;
-                self->values[donor].last_use = -1; /* the place goes on under its new name */
+                self->values[donor].last_use = -1; /* its place is the output's now */
             } else {
                 out->place.offset = cadre_arena_take(&arena, out->size_bytes);
             }

@@ -5,10 +5,10 @@
  * Owner:   the slot that keeps it.
  * Thread:  never changes once made.
  *
- * A plan refers to nothing of its program. One arena holds all that lives between the first and the
- * last step; its bytes are planned here and allocated by the slot. Gradients and results are
- * written where the caller wants them, not copied there, unless one value goes to several places or
- * comes straight from outside.
+ * A plan keeps no pointer into its program. One arena holds all intermediate values; its bytes are
+ * planned here and allocated by the slot. Gradients and results are written where the caller wants
+ * them; a value is copied there only if it goes to several places, or is itself an argument, a
+ * variable or a constant.
  */
 #ifndef CADRE_WORKER_DEVICE_PLAN_H
 #define CADRE_WORKER_DEVICE_PLAN_H
@@ -27,12 +27,12 @@ enum {
 /* Flags: what a device wants of its plans. */
 enum {
     CADRE_PLAN_REUSE = 1,  /* memory of values that no later step reads is used again */
-    CADRE_PLAN_CHAINS = 2, /* element operations that follow each other are one step */
+    CADRE_PLAN_CHAINS = 2, /* element operations that follow each other become one step */
     CADRE_PLAN_FUSE = 4,   /* groups that may run as one matrix product are found (plan_fuse.h) */
 };
 
 typedef enum {
-    CADRE_PLACE_NONE, /* not needed, inside a chain, or not placed yet */
+    CADRE_PLACE_NONE, /* the value is not needed, only inside a chain, or not placed yet */
     CADRE_PLACE_ARGUMENT,
     CADRE_PLACE_VARIABLE,
     CADRE_PLACE_CONSTANT,
@@ -43,8 +43,8 @@ typedef enum {
 
 typedef struct {
     cadre_plan_place_kind_t kind;
-    int index;     /* of the argument, variable, constant, push or result */
-    size_t offset; /* of CADRE_PLACE_ARENA: in the arena */
+    int index;     /* number of the argument, variable, constant, push or result */
+    size_t offset; /* in the arena, for CADRE_PLACE_ARENA */
 } cadre_plan_place_t;
 
 /* A value of the plan: one for each node of the program. */
@@ -56,24 +56,25 @@ typedef struct {
     size_t size_bytes;
     int32_t root; /* the value whose memory this one shares: itself, but for reshape and detach */
     bool live;    /* a gradient or result depends on it */
-    int last_use; /* of a root: the last step that reads its memory, or -1 */
-    cadre_plan_place_t place; /* of a root */
+    int last_use; /* the last step that reads this memory, or -1; only a root's is set */
+    cadre_plan_place_t place; /* where the memory is; only a root's is set */
 } cadre_plan_value_t;
 
-/* The op of a step that is a chain: element operations, one after the other on each element. Its
- * number is above all ops of programs; it occurs in plans only. */
+/* The op of a step that is a chain: several element operations, one after the other on each
+ * element. The number is above those of all ops; it occurs in plans only. */
 #define CADRE_STEP_CHAIN ((cadre_op_t)127)
 
 /* One operation of a chain, a CADRE_OP_ELEMENT; all its numbers are f32. */
 typedef struct {
     cadre_op_t op;
-    int64_t function; /* of MAP1 and MAP2, else 0 */
+    int64_t function; /* which function of MAP1 or MAP2; 0 for other ops */
     int sources[3];   /* below the step's input_count: the input of that number; input_count + j:
                          the result of link j, an earlier link */
 } cadre_chain_link_t;
 
-/* The last link gives the step's output. The other results have the output's shape, are read in
- * this chain only, and exist nowhere in memory. Inputs are read through the step's walk. */
+/* The links of a chain. The last one computes the step's output. The results of the others have the
+ * output's shape, are read by later links only, and have no place in memory. Inputs are read as the
+ * step's walk says. */
 typedef struct {
     int link_count; /* at least 2 */
     cadre_chain_link_t links[CADRE_CHAIN_LINKS_MAX];
@@ -85,27 +86,29 @@ typedef struct {
     int32_t output; /* indexes into values */
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
-    cadre_strided_t walk; /* elements, chain, broadcast, transpose, slice */
-    int chain;            /* of CADRE_STEP_CHAIN: index of the chain in the plan */
-    int fusion;           /* the group that it is in, counted from 1; 0: none */
+    cadre_strided_t walk; /* how inputs are walked, of element operations, chains, broadcast,
+                             transpose and slice */
+    int chain;            /* for CADRE_STEP_CHAIN: index of the chain in the plan */
+    int fusion;           /* index of the step's group in the plan's `fusions`, plus 1; 0: none */
 } cadre_plan_step_t;
 
 enum { CADRE_FUSION_STEPS_MAX = 4 };
 
 typedef enum {
     CADRE_FUSION_SUM_NONE,
-    CADRE_FUSION_SUM_OUTPUT, /* of the rows of the group's output */
-    CADRE_FUSION_SUM_LEFT,   /* of the rows of the product's left factor, as it is stored */
-    CADRE_FUSION_SUM_RIGHT,
+    CADRE_FUSION_SUM_OUTPUT, /* the group's output is summed over its rows: [columns] */
+    CADRE_FUSION_SUM_LEFT,   /* the product's left factor is summed over its rows, as it is stored,
+                                not transposed: the gradient of a bias */
+    CADRE_FUSION_SUM_RIGHT,  /* the same of its right factor */
 } cadre_fusion_sum_t;
 
 /* Steps that may run as one matrix product: output = relu(product + bias), or product * mask. */
 typedef struct {
-    int first; /* steps first .. first + count - 1 */
+    int first; /* the group is the steps first .. first + count - 1 */
     int count;
-    int product; /* the MATMUL among them */
-    int64_t rows;
-    int64_t columns; /* columns of the product's output; later steps may see it in another shape */
+    int product;     /* which of these steps is the MATMUL */
+    int64_t rows;    /* of the product's output */
+    int64_t columns; /* of the product's output; later steps may see it in another shape */
     int32_t output;  /* the value that the whole group computes */
     int32_t bias;    /* the value [columns] that is added to each row, or -1 */
     bool relu;
@@ -119,9 +122,9 @@ typedef struct {
 typedef struct {
     size_t offset;
     size_t size_bytes;
-    int64_t row_bits; /* from one row to the next, a multiple of 128 */
-    int first;        /* the step that writes the mask */
-    int last;         /* the last step of the groups that read the mask */
+    int64_t row_bits; /* bits from the begin of a row to that of the next, a multiple of 128 */
+    int first;        /* the first step of the group that writes the mask */
+    int last;         /* the last step of all groups that read the mask */
 } cadre_plan_mask_t;
 
 /* A value to be copied to an output after the last step. */
@@ -150,8 +153,8 @@ typedef struct {
     size_t arena_size_bytes;
 } cadre_plan_t;
 
-/* Plans `program` for these sizes behind its symbols; `flags` are CADRE_PLAN_... CADRE_ETOOLARGE
- * when some value or dimension is beyond what the device can index. */
+/* Plans `program` for these sizes of its symbols; `flags` are CADRE_PLAN_REUSE and so on. Fails
+ * with CADRE_ETOOLARGE when a value or dimension is larger than a device can index. */
 int cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                    cadre_plan_t **out);
 void cadre_plan_destroy(cadre_plan_t **self_p);

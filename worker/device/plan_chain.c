@@ -12,7 +12,7 @@ typedef struct {
     bool *taken; /* per step: it is an inner link of some chain */
 } finder_t;
 
-/* A chain that grows: steps from the last one back. */
+/* A chain that is being built: its steps from the last one back. */
 typedef struct {
     int steps[CADRE_CHAIN_LINKS_MAX];
     int step_count;
@@ -26,8 +26,8 @@ root_of(const cadre_plan_t *plan, int32_t value)
     return plan->values[value].root;
 }
 
-/* An element operation of f32 alone: comparing i32 is a step of its own. What goes with a matrix
- * product stays with it. */
+/* Returns whether a step may be a link of a chain: an element operation on f32 (comparisons of i32
+ * are steps of their own) that is not part of a matrix product's group (plan_fuse.h). */
 static bool
 is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {
@@ -53,7 +53,7 @@ same_shape(const cadre_plan_value_t *left, const cadre_plan_value_t *right)
            memcmp(left->shape, right->shape, (size_t)left->rank * sizeof(left->shape[0])) == 0;
 }
 
-/* Puts `value` among the inputs; false when there is no room. */
+/* Adds `value` to the inputs of the chain, if it is none yet; false when there is no room. */
 static bool
 add_input(growth_t *growth, int32_t value)
 {
@@ -69,8 +69,8 @@ add_input(growth_t *growth, int32_t value)
     return true;
 }
 
-/* Adds a step to a chain (operations of elements that run as one kernel), if it has room. What the
- * step makes is inside the chain then and none of its inputs; the step's own inputs become such. */
+/* Adds a step to a chain, if that has room. The step's output is then inside the chain, so it is no
+ * longer an input of the chain; the step's own inputs become inputs of the chain. */
 static bool
 add_step(const cadre_plan_t *plan, growth_t *growth, int at)
 {
@@ -95,9 +95,9 @@ add_step(const cadre_plan_t *plan, growth_t *growth, int at)
     return true;
 }
 
-/* Whether the step at `maker` is of the chain's shape and all that read its output are in the
- * chain. They may read it reshaped: with as many elements as the chain's output it is walked as
- * that. */
+/* Returns whether the step at `maker` may join the chain: it has the shape of the chain's output,
+ * and only steps of the chain read its result. These may read it reshaped: as it has the number of
+ * elements of the chain's output, it is walked element by element beside that. */
 static bool
 belongs(const finder_t *self, const growth_t *growth, int maker)
 {
@@ -118,8 +118,9 @@ belongs(const finder_t *self, const growth_t *growth, int maker)
     return uses == self->uses[made];
 }
 
-/* The last step before `before` that makes an input of the chain and belongs to it, or -1. Steps
- * that read its output come after it, so going back no step has to be looked at twice. */
+/* Returns the last step before `before` that makes an input of the chain and may join it; -1 when
+ * there is none. All readers of a step's output come after it, so a search from the end back looks
+ * at each step once. */
 static int
 find_member(const finder_t *self, const growth_t *growth, int before)
 {
@@ -135,8 +136,8 @@ find_member(const finder_t *self, const growth_t *growth, int before)
 
 /* ---- from steps to links ---- */
 
-/* What a link reads when it reads `value`. Links are in the order in which they are computed: that
- * of growth->steps from behind. */
+/* Returns the number by which a link names `value`: of an input, or of the link that computes it
+ * (cadre_chain_link_t). Links are in the order of computing, which is growth->steps reversed. */
 static int
 source_of(const cadre_plan_t *plan, const growth_t *growth, int32_t value)
 {
@@ -186,7 +187,7 @@ grow_chain(finder_t *self, int last)
         return;
     }
     for (int at = find_member(self, &growth, last); at >= 0; at = find_member(self, &growth, at)) {
-        (void)add_step(self->plan, &growth, at); /* without room it stays an input */
+        (void)add_step(self->plan, &growth, at); /* without room its result stays an input */
     }
     if (growth.step_count > 1) {
         write_chain(self, &growth);

@@ -5,9 +5,10 @@
  *     backward   matmul, step, mul, [reduce]          the mask of a relu, the sum over its rows
  *     weight     reduce, matmul                       the sum over the rows of one factor
  *
- * What is only read inside of the group moves to where the group ends. The reduce of `backward`
- * moves forward to it, since it reads nothing else; that of `weight` moves behind, unless somebody
- * reads its sum before. So whatever a step reads is there when it runs, in whichever groups it is.
+ * The steps of a group are moved side by side, to the place of one of them. In `backward` the
+ * reduce moves forward to the mul, which is all that it reads. In `weight` it moves back to the
+ * matmul, unless another step reads its sum before. So whatever a step reads is computed before it
+ * runs.
  */
 #include "worker/device/plan_fuse.h"
 
@@ -18,24 +19,24 @@
 
 enum { MEMBERS_MAX = CADRE_FUSION_STEPS_MAX, MASK_UNIT = 128 };
 
-/* A group as it is found; step numbers are those before anything moves. */
+/* A group as it is found; step numbers are those before any step moves. */
 typedef struct {
     int members[MEMBERS_MAX]; /* in the order in which they are to run */
     int count;
-    int anchor; /* the member in whose place all stand */
+    int anchor; /* the member to whose place all others move */
     cadre_plan_fusion_t fusion;
 } group_t;
 
 typedef struct {
     cadre_plan_t *plan;
-    int *uses;   /* [value_count]: of a root: how many inputs and outputs it is */
-    int *reader; /* of a root: the last step that reads it, or -1 */
-    int *maker;  /* of a root: the step that writes it, or -1 */
+    int *uses;   /* [value_count]: for a root, how many inputs of steps and outputs it is */
+    int *reader; /* [value_count]: for a root, the last step that reads it, or -1 */
+    int *maker;  /* [value_count]: for a root, the step that writes it, or -1 */
     group_t *groups;
     int group_count;
 } finder_t;
 
-/* ---- looking ---- */
+/* ---- questions about values and steps ---- */
 
 static int32_t
 root_of(const finder_t *self, int32_t value)
@@ -62,7 +63,8 @@ look_at_uses(finder_t *self)
     }
 }
 
-/* The step that reads the value, if nothing else does, no output needs it, and the step is free. */
+/* Returns the step that reads the value, if it is the only one, no output is the value, and the
+ * step is in no group yet; else -1. */
 static int
 only_reader(const finder_t *self, int32_t value)
 {
@@ -83,7 +85,7 @@ is_function(const cadre_plan_step_t *step, cadre_op_t op, int64_t function)
     return step->op == op && step->attributes[CADRE_FUNCTION] == function;
 }
 
-/* Whether the value is rows of that many columns, in whatever shape. */
+/* Returns whether the value, whatever its shape, is `rows` rows of `columns` columns in memory. */
 static bool
 has_columns(const finder_t *self, int32_t value, int64_t rows, int64_t columns)
 {
@@ -92,7 +94,7 @@ has_columns(const finder_t *self, int32_t value, int64_t rows, int64_t columns)
            x->count == rows * columns;
 }
 
-/* One product, of matrices that are not empty. */
+/* Returns whether the step is a single matrix product (no batch) of matrices that are not empty. */
 static bool
 is_product(const finder_t *self, const cadre_plan_step_t *step)
 {
@@ -102,7 +104,7 @@ is_product(const finder_t *self, const cadre_plan_step_t *step)
            is_f32(self, step->inputs[0]) && is_f32(self, step->inputs[1]);
 }
 
-/* Whether `step` sums the rows of a value, given as some shape of these. */
+/* Returns whether `step` sums its input, seen as `rows` rows of `columns`, over the rows. */
 static bool
 is_column_sum(const finder_t *self, const cadre_plan_step_t *step, int64_t rows, int64_t columns)
 {
@@ -115,7 +117,7 @@ is_column_sum(const finder_t *self, const cadre_plan_step_t *step, int64_t rows,
            step->attributes[CADRE_REDUCE_END] == input->rank - 1;
 }
 
-/* The step that sums the rows of `value`, or -1. */
+/* Returns the step that sums `value` over its rows and is in no group yet, or -1. */
 static int
 find_column_sum(const finder_t *self, int32_t value, int64_t rows, int64_t columns)
 {
@@ -208,7 +210,7 @@ match_forward(const finder_t *self, int at, group_t *group)
     return group->count > 1;
 }
 
-/* The group whose relu gives this root, or -1. */
+/* Returns the index of the group whose relu computes this root, or -1. */
 static int
 find_relu(const finder_t *self, int32_t root)
 {
@@ -220,7 +222,8 @@ find_relu(const finder_t *self, int32_t root)
     return -1;
 }
 
-/* The step that says where the relu was above 0, a factor of the product `mul` beside `value`. */
+/* Returns the step that computes step(relu), 1 where the relu's output is above 0, if that is the
+ * other factor of `mul` beside `value`; else -1. */
 static int
 find_step(const finder_t *self, const cadre_plan_step_t *mul, int32_t value)
 {
@@ -283,7 +286,9 @@ match_backward(finder_t *self, int at, group_t *group)
     return true;
 }
 
-/* The sum over the rows of the factor `side`, when the product runs over these rows. */
+/* Returns whether the product in step `at` sums over the rows of its factor `side` (0: left, 1:
+ * right) and another step sums that factor over its rows, as for the gradients of a weight and a
+ * bias. Fills in the group of both. */
 static bool
 match_weight_side(const finder_t *self, int at, int side, group_t *group)
 {
@@ -324,7 +329,8 @@ add_group(finder_t *self, const group_t *group)
     }
 }
 
-/* Sums of gradients go with the products that make those first, then with those that read them. */
+/* Finds all groups. The sum of a gradient over its rows goes first to the product that computes the
+ * gradient (backward), and only then to one that reads it (weight). */
 static void
 find_groups(finder_t *self)
 {

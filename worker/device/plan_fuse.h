@@ -22,7 +22,7 @@ void cadre_plan_fuse(cadre_plan_t *plan);
 /* Notes where each group begins, once no more steps are removed. */
 void cadre_plan_fuse_settle(cadre_plan_t *plan);
 
-/* Whether a step of the group writes that root. */
+/* Returns whether a step of the group writes the memory of this root. */
 bool cadre_plan_fusion_makes(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion,
                              int32_t root);
 

@@ -31,7 +31,8 @@ move_axis(cadre_strided_t *self, int to, int from)
     }
 }
 
-/* Whether moving over `axis` to its end is one step of `outer` for each input. */
+/* Returns whether axes `outer` and `axis`, its next inner one, can be walked as one: for each input
+ * a step along `outer` is as long as all steps along `axis`. */
 static bool
 mergeable(const cadre_strided_t *self, int input_count, int outer, int axis)
 {

@@ -18,34 +18,35 @@ enum { CADRE_STRIDED_INPUTS_MAX = 6 };
 
 typedef struct {
     int rank;   /* at least 1 */
-    int inputs; /* that are walked, known from merging on */
+    int inputs; /* how many inputs are walked; set by cadre_strided_merge */
     int64_t size[CADRE_PROGRAM_RANK_MAX];
     int64_t stride[CADRE_STRIDED_INPUTS_MAX][CADRE_PROGRAM_RANK_MAX];
-    int64_t offset[CADRE_STRIDED_INPUTS_MAX]; /* of the first element */
+    int64_t offset[CADRE_STRIDED_INPUTS_MAX]; /* of each input's first element, in elements */
 } cadre_strided_t;
 
-/* A walk over an output of that shape whose inputs do not move yet. */
+/* Begins a walk over an output of this shape, with all strides of inputs 0. */
 void cadre_strided_init(cadre_strided_t *self, const int64_t *shape, int rank);
 
-/* Input `input`, of shape `from`, is broadcast to the output. Before merging. */
+/* Sets the strides of input `input`, of shape `from`, which is broadcast to the output. Called
+ * before merging. */
 void cadre_strided_broadcast(cadre_strided_t *self, int input, const int64_t *from, int from_rank);
 
 /* Drops axes of size 1 and merges neighbours that `input_count` inputs walk as one. */
 void cadre_strided_merge(cadre_strided_t *self, int input_count);
 
-/* The place of a walk: which inner loop comes next. */
+/* The position of a walk: the inner loop that comes next. */
 typedef struct {
     int64_t index[CADRE_PROGRAM_RANK_MAX];
     int64_t at[CADRE_STRIDED_INPUTS_MAX]; /* first element of each input in this inner loop */
-    int64_t out;                          /* and of the output */
+    int64_t out;                          /* first element of the output in this inner loop */
 } cadre_strided_place_t;
 
 void cadre_strided_start(const cadre_strided_t *self, cadre_strided_place_t *place);
 
-/* The place of inner loop number `row`, counted from the first; it exists. */
+/* Moves to inner loop number `row`, which must exist; the first is 0. */
 void cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place_t *place);
 
-/* On to the next inner loop; 0 when there is none. */
+/* Moves on to the next inner loop; returns 0 when there is none. */
 int cadre_strided_next(const cadre_strided_t *self, cadre_strided_place_t *place);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * bags - how bag and bag_grad see their index: entries that follow each other, cut into bags.
  *
- * Offsets are data. Each bag's are checked, and kept within the entries whatever they say.
+ * Offsets come with the data. A kernel checks those of each bag, and never reads beyond the
+ * entries.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_BAGS_CUH
 #define CADRE_WORKER_DEVICE_CUDA_BAGS_CUH
@@ -32,8 +33,8 @@ clamp_to(int64_t number, int64_t low, int64_t high)
     return number < low ? low : at_most;
 }
 
-/* Where a bag lies; raises the fault when its own offset is no place after the one before, or the
- * first is not 0. */
+/* Returns the entries of a bag; sets the fault flag when the bag's offset is below the one before
+ * or beyond the entries, or the first offset is not 0. */
 static __device__ __forceinline__ range_t
 bag_range(const bags_t &bags, int64_t bag)
 {
@@ -103,7 +104,8 @@ divide_by(vector_t<float> *sum, float divisor)
     }
 }
 
-/* Of BAG and BAG_GRAD: index, offsets, and weights if there are any, are inputs 1 to 3. */
+/* Returns the bags of a BAG or BAG_GRAD step: index, offsets, and weights if any, are inputs 1
+ * to 3. */
 static inline bags_t
 bags_of(const cadre_cuda_operands_t *operands, const cadre_plan_value_t *table)
 {

@@ -32,7 +32,7 @@ struct chain_link_t {
     uint8_t target;     /* register; may be one of the sources */
 };
 
-/* The inputs begin in the first registers. */
+/* What the kernel interprets. At first, input i is in register i. */
 struct chain_code_t {
     int input_count;
     int link_count;
@@ -43,7 +43,8 @@ template <int width> struct alignas(width * sizeof(float)) numbers_t {
     float words[width];
 };
 
-/* ---- registers: a GPU cannot index its own, so each access asks for each ---- */
+/* ---- a register file: a GPU cannot index registers, so an access compares with every number
+ * ---- */
 
 template <int registers, int width>
 static __device__ __forceinline__ numbers_t<width>
@@ -135,8 +136,8 @@ apply_link(const chain_link_t &link, const numbers_t<width> (&file)[registers])
 
 /* ---- the kernel ---- */
 
-/* `count` elements from `data` on, of which further ones are `stride` apart: 1, or 0 for the same.
- */
+/* Returns `count` elements from `data` on: consecutive ones (stride 1), or one for all (stride
+ * 0). */
 template <int width>
 static __device__ __forceinline__ numbers_t<width>
 load(const float *data, int64_t stride, int count)
@@ -197,8 +198,8 @@ source_count(cadre_op_t op)
     return op == CADRE_OP_MAP2 ? 2 : 3;
 }
 
-/* Gives values registers, the lowest free one each, and frees one after its value's last use.
- * Returns how many it took. */
+/* Gives each value the lowest free register, and frees that after the last link that reads the
+ * value. Returns how many registers the chain takes. */
 static int
 assign_registers(const cadre_chain_t *chain, int input_count, chain_code_t *code)
 {

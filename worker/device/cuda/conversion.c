@@ -75,7 +75,7 @@ count_of(size_t size_bytes)
     return (int64_t)(size_bytes / cadre_dtype_size(CADRE_F32));
 }
 
-/* The bf16 of what lies at `offset` in the block. */
+/* Returns where the bf16 form of the f32 numbers at `offset` of the slot's block is kept. */
 static uint16_t *
 words_of(const cadre_cuda_conversion_t *self, size_t offset)
 {

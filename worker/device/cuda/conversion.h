@@ -1,8 +1,9 @@
 /*
  * conversion - variables and gradients that are bf16 on the host, and f32 in a slot's block.
  *
- * Both are converted on the device, by the stream that copies them: half the bytes cross the bus.
- * The bf16 of what lies at some offset in the block lies in memory of its own, at half the offset.
+ * Both are converted on the device, on the stream that copies them, so only half the bytes cross
+ * the bus. The bf16 form of values has memory of its own on the device, where a value is at half
+ * the offset that its f32 form has in the slot's block.
  *
  * Owner: a slot. Thread: the slot's.
  */
@@ -15,17 +16,17 @@
 
 /* Zeroed memory is an empty one. */
 typedef struct {
-    char *block; /* on the device; both only grow */
-    size_t size_bytes;
-    int32_t *flags; /* pinned; [flag_count] */
-    int flag_room;
+    char *block;         /* device memory for the bf16 forms and the flags; it only grows */
+    size_t size_bytes;   /* of `block` */
+    int32_t *flags;      /* [flag_count], pinned host memory: 1 where a gradient is not finite */
+    int flag_room;       /* how many flags there is memory for */
     int flag_count;      /* pushes of the run in progress; 0: none of them is bf16 */
-    size_t flags_offset; /* of their copy on the device */
+    size_t flags_offset; /* of the flags on the device, in `block` */
 } cadre_cuda_conversion_t;
 
 void cadre_cuda_conversion_fini(cadre_cuda_conversion_t *self);
 
-/* Makes room for what the run has in bf16, if anything. */
+/* Makes room for the variables and gradients that the run has in bf16, if any. */
 int cadre_cuda_conversion_reserve(cadre_cuda_conversion_t *self, const cadre_layout_t *layout,
                                   const cadre_slot_run_t *run);
 
@@ -41,7 +42,9 @@ int cadre_cuda_conversion_copy_in(const cadre_cuda_conversion_t *self, const voi
                                   const cadre_layout_input_t *input, char *block,
                                   cudaStream_t stream);
 
-/* Enqueue what stands before the first gradient in bf16 of a run, and after the last one. */
+/* Enqueue what frames the copies out of a run's gradients: before them, the flags on the device are
+ * set to 0; after them, the flags are copied to the host. Nothing for a run without bf16
+ * gradients. */
 int cadre_cuda_conversion_begin_out(const cadre_cuda_conversion_t *self, cudaStream_t stream);
 int cadre_cuda_conversion_end_out(const cadre_cuda_conversion_t *self, cudaStream_t stream);
 
@@ -50,7 +53,7 @@ int cadre_cuda_conversion_copy_out(const cadre_cuda_conversion_t *self,
                                    const cadre_layout_output_t *output, const char *block, void *to,
                                    cudaStream_t stream);
 
-/* Sets run->not_finite, when all of that has happened. */
+/* Sets run->not_finite where a flag says so; called when the copies out are done. */
 void cadre_cuda_conversion_report(const cadre_cuda_conversion_t *self, const cadre_slot_run_t *run);
 
 #endif

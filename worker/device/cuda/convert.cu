@@ -1,8 +1,8 @@
 /*
- * convert - f32 to bf16 and back, and the search for numbers beyond a limit.
+ * convert - converts f32 to bf16 and back, and finds numbers beyond a limit.
  *
- * Eight numbers per thread, so that both sides move 16 bytes at a time where they lie at multiples
- * of 16. Bound by memory.
+ * A thread converts eight numbers, so that it reads and writes 16 bytes at a time where the memory
+ * is aligned to 16. Bound by memory.
  */
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/walk.cuh"
@@ -25,7 +25,7 @@ struct convert_t {
     const uint16_t *bf16;
     float *out_f32;
     uint16_t *out_bf16;
-    int32_t *flag; /* all that store there store 1 */
+    int32_t *flag; /* set to 1; no atomics needed, since every thread that stores stores 1 */
     float limit;
     bool vectors;
 };

@@ -9,7 +9,7 @@
 #include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
 
-/* Copies begin before all of the slab is filled, in pieces of this size. */
+/* The slab is copied to the device in pieces of this size, so copying begins before it is full. */
 #define PIECE_SIZE ((size_t)1 << 20)
 
 struct cadre_cuda_slot {
@@ -19,15 +19,16 @@ struct cadre_cuda_slot {
     cudaEvent_t in;
     cudaEvent_t ready[CADRE_LAYOUT_GROUPS_MAX];
     cudaEvent_t out[CADRE_LAYOUT_GROUPS_MAX];
-    char *block; /* on the device; these three only grow */
+    char *block; /* the slot's device memory; block and slabs only grow */
     size_t block_size_bytes;
-    char *slab_in; /* pinned */
+    char *slab_in; /* pinned host memory for what is copied in, at the layout's offsets */
     size_t slab_in_size_bytes;
-    char *slab_out; /* pinned; begins at the layout's out_offset */
+    char *slab_out; /* pinned host memory for what is copied out, from the layout's out_offset on */
     size_t slab_out_size_bytes;
     cadre_held_t held;
     cadre_cuda_conversion_t conversion;
-    bool *direct; /* [output_count of the run]: copied to its place without the slab */
+    bool *direct; /* [output_count of the run]: the output is copied to the caller's memory, not to
+                     the slab */
     int direct_room;
 
     cadre_execution_t *execution; /* of the run in progress */
@@ -39,7 +40,8 @@ struct cadre_cuda_slot {
 static int
 open_parts(cadre_cuda_slot_t *self)
 {
-    /* Whoever waits sleeps: a slot's thread that spins takes a core from those that copy. */
+    /* A thread that waits for an event sleeps: spinning would take a core from threads that
+     * copy. */
     unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
     CADRE_CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
     CADRE_CUDA_TRY(cudaEventCreateWithFlags(&self->in, flags));
@@ -78,7 +80,7 @@ destroy_event(cudaEvent_t event)
     }
 }
 
-/* Failures are of no interest any more. */
+/* Ignores failures: nothing of the slot is used any more. */
 void
 cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 {
@@ -222,7 +224,7 @@ cadre_cuda_slot_release(cadre_cuda_slot_t *self, cadre_execution_t **execution_p
 
 /* ---- copying in ---- */
 
-/* What of the slab is filled, and what of that is on its way. */
+/* How far the slab is filled, and how far it has been sent (copies enqueued), as offsets. */
 typedef struct {
     size_t filled;
     size_t sent;
@@ -261,7 +263,7 @@ put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *da
     return 0;
 }
 
-/* Whether the device reaches this host memory itself (cadre_device_memory_new). */
+/* Returns whether the device can copy from this host memory by itself (cadre_device_memory_new). */
 static bool
 is_pinned(const void *memory)
 {
@@ -273,7 +275,7 @@ is_pinned(const void *memory)
     return known && attributes.type == cudaMemoryTypeHost;
 }
 
-/* Straight from where it is: pinned memory, or the device's own. */
+/* Enqueues a copy of an input from the caller's memory, which is pinned or on the device. */
 static int
 put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
              const void *data)
@@ -333,9 +335,9 @@ put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
                     : put(self, progress, input->offset, data, input->size_bytes);
 }
 
-/* Enqueues the copies of everything that the run reads, and the event `in` after them. They go by
- * pinned memory: the caller's own where it is pinned, else a slab that is filled while what stands
- * in it already is copied. */
+/* Enqueues the copies of everything that the run reads, and the event `in` after them. Copies are
+ * made from pinned memory: the caller's, where it is pinned, else a slab, whose first pieces are
+ * copied while later ones are still being filled. */
 static int
 copy_in(cadre_cuda_slot_t *self)
 {
@@ -401,7 +403,8 @@ copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
                        : 0;
 }
 
-/* To where the caller wants it, or to its place in the slab. */
+/* Enqueues the conversion of an output to bf16 and its copy: to the caller's memory `to` if
+ * `direct`, else to the slab. */
 static int
 copy_bf16_out(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
 {
@@ -411,7 +414,8 @@ copy_bf16_out(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void
                                           self->lane->copy_out);
 }
 
-/* Outputs that go by the slab lie side by side and are copied as one. */
+/* Enqueues the copies of a group of outputs, when the group is ready. Consecutive outputs that go
+ * to the slab are copied as one. */
 static int
 copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
 {
@@ -475,8 +479,8 @@ copy_out(cadre_cuda_slot_t *self)
     return 0;
 }
 
-/* Waits for the copies out, puts what came by the slab where the caller wants it, and gives what
- * the device says. */
+/* Waits for the copies out, copies outputs from the slab to the caller's memory, and gives the
+ * flags that the device has set. */
 static int
 take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
 {
@@ -563,7 +567,7 @@ start(cadre_cuda_slot_t *self)
     }
 
     status = enqueue(self);
-    if (status < 0) { /* who knows what is in the block */
+    if (status < 0) { /* which values are in the block is unknown */
         cadre_held_clear(&self->held);
     }
     return status;
@@ -578,7 +582,7 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
         return cadre_lane_note(self->lane, status);
     }
 
-    if (!run->resident) { /* what is on the device already, the kernels check */
+    if (!run->resident) { /* indexes in device memory are checked by the kernels only */
         status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
         if (status < 0) {
             return cadre_lane_note(self->lane, status);
@@ -590,7 +594,8 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
     return cadre_lane_note(self->lane, start(self));
 }
 
-/* The inputs are still in the block: nothing writes there. */
+/* Runs the plan once more without the epilogues that may lose a NaN. Its inputs are still in the
+ * block, since no step writes there. */
 static int
 run_plain(cadre_cuda_slot_t *self)
 {

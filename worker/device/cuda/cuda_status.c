@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The function's name out of the text of a call. */
+/* Returns the length of the function's name at the begin of the text of a call. */
 static int
 name_length(const char *call)
 {
@@ -12,7 +12,7 @@ name_length(const char *call)
 int
 cadre_cuda_fail(cudaError_t error, const char *call)
 {
-    cudaGetLastError(); /* so that the next check does not find this one again */
+    cudaGetLastError(); /* clears the error, so that the next check does not find it again */
     int status = error == cudaErrorMemoryAllocation ? CADRE_ENOMEMORY : CADRE_EDEVICE;
     return cadre_fail(status, "%.*s: %s (%s)", name_length(call), call, cudaGetErrorString(error),
                       cudaGetErrorName(error));

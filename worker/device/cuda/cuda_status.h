@@ -1,5 +1,6 @@
 /*
- * cuda_status - every call of CUDA and cuBLAS goes through here, so that none fails unseen.
+ * cuda_status - macros through which every call of CUDA and cuBLAS goes, so that no failure is
+ * lost.
  *
  * Plain functions without state.
  */
@@ -11,12 +12,12 @@
 
 #include "common/base/status.h"
 
-/* The status of a failed call, with a text that names it: CADRE_ENOMEMORY when there is no memory
- * left, which breaks nothing, otherwise CADRE_EDEVICE. */
+/* Return the status of a failed call, with an error text that names the call: CADRE_ENOMEMORY when
+ * the device has no memory left, after which it goes on working, otherwise CADRE_EDEVICE. */
 int cadre_cuda_fail(cudaError_t error, const char *call);
 int cadre_cublas_fail(cublasStatus_t error, const char *call);
 
-/* Calls, and returns from the function around it when that failed. */
+/* Makes a call, and returns its status from the enclosing function when it fails. */
 #define CADRE_CUDA_TRY(call)                                                                       \
     do {                                                                                           \
         cudaError_t cuda_error_ = (call);                                                          \

@@ -1,9 +1,10 @@
 /*
  * divider - division by a number that is the same for all threads.
  *
- * A GPU divides integers in some twenty instructions, which element kernels with several axes could
- * not hide behind memory. Below 2^31 a multiplication and a shift do (Granlund and Montgomery,
- * "Division by invariant integers using multiplication", PLDI 1994); beyond, the plain division.
+ * A GPU divides integers in some twenty instructions, which take longer than memory in element
+ * kernels with several axes. Below 2^31 a multiplication and a shift give the quotient (Granlund
+ * and Montgomery, "Division by invariant integers using multiplication", PLDI 1994); beyond, plain
+ * division is used.
  *
  * Plain data, made on the host.
  */
@@ -43,7 +44,7 @@ divider_init(divider64_t *self, int64_t divisor)
     self->divisor = static_cast<uint64_t>(divisor);
 }
 
-/* The quotient of *number; leaves the remainder there. */
+/* Returns *number divided by the divisor, and leaves the remainder in *number. */
 static __device__ __forceinline__ uint32_t
 divide(const divider32_t &self, uint32_t *number)
 {

@@ -26,7 +26,7 @@ cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream)
 {
     walk_memory_t memory = walk_memory(operands, stream);
     cadre_map2_t number = static_cast<cadre_map2_t>(operands->step->attributes[CADRE_FUNCTION]);
-    if (operands->inputs[0]->dtype == CADRE_I32) { /* of which there are only these two */
+    if (operands->inputs[0]->dtype == CADRE_I32) { /* i32 has no other functions than these two */
         return number == CADRE_MAP2_GT ? launch_walk(map2_gt_i32_t(), memory)
                                        : launch_walk(map2_eq_i32_t(), memory);
     }

@@ -17,16 +17,17 @@ struct cadre_execution {
     cadre_layout_t layout;
     char *constants;               /* on the device */
     size_t *constant_offsets;      /* [plan->constant_count] */
-    cadre_cuda_matmul_t **matmuls; /* [plan->step_count]; NULL for other steps, and those that only
-                                      ever run as part of a group */
-    cadre_cuda_fused_t *fused;     /* [plan->fusion_count] */
-    cadre_cuda_guard_t *guards;
+    cadre_cuda_matmul_t **matmuls; /* [plan->step_count]: each product on its own; NULL for other
+                                      steps, and for products that always run as part of a group */
+    cadre_cuda_fused_t *fused;     /* [plan->fusion_count]: how each group runs as one product */
+    cadre_cuda_guard_t *guards;    /* [guard_count]: numbers to be checked before groups run */
     int guard_count;
-    bool plain; /* no group runs as one that would lose a NaN */
+    bool plain; /* groups whose fused form loses NaN run step by step from now on */
     size_t scratch_size_bytes;
-    bool warm; /* it has run */
-    cudaGraphExec_t graph;
-    const char *graph_block; /* the memory that the graph is for */
+    bool warm; /* the plan has run once, so all kernels are loaded and a graph can be recorded */
+    cudaGraphExec_t graph; /* the recorded steps; NULL: not recorded */
+    const char
+        *graph_block; /* the slot's block when the graph was recorded, for which it is valid */
 };
 
 const cadre_plan_t *
@@ -49,7 +50,7 @@ cadre_execution_size_bytes(const cadre_execution_t *self)
 
 /* ---- making ---- */
 
-/* A constant's value is the root of its own leaf. */
+/* Returns the value of constant `index` in the plan: the root whose place is that constant. */
 static const cadre_plan_value_t *
 constant_value(const cadre_plan_t *plan, int index)
 {
@@ -127,7 +128,8 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     operands->scratch = (void *)(uintptr_t)(block + cadre_arena_round(self->layout.size_bytes));
 }
 
-/* Groups that write a mask come before those that read it. */
+/* Prepares the fused form of each group. A group that writes a mask comes before those that read
+ * it, so it is known whether the mask will be written. */
 static int
 prepare_groups(cadre_execution_t *self)
 {
@@ -189,7 +191,7 @@ prepare_steps(cadre_execution_t *self)
             prepare_kernel(self, at);
         }
     }
-    if (self->scratch_size_bytes > 0) { /* with what rounding its begin may cost */
+    if (self->scratch_size_bytes > 0) { /* room for rounding the begin up to the alignment */
         self->scratch_size_bytes += CADRE_ARENA_ALIGNMENT;
     }
     return status;
@@ -247,7 +249,8 @@ cadre_execution_destroy(cadre_execution_t **self_p)
 
 /* ---- running ---- */
 
-/* Inside a graph an event must be recorded for who waits outside of it. */
+/* Records the events of the output groups that are complete after step `done`. While a graph is
+ * recorded, they are recorded as external events, for which streams outside the graph can wait. */
 static int
 record_ready(const cadre_execution_t *self, const cadre_execution_memory_t *memory, int done,
              int *group, cudaStream_t stream)
@@ -276,7 +279,8 @@ run_step(const cadre_execution_t *self, const char *block, int at, cudaStream_t 
     return cadre_cuda_matmul_run(self->matmuls[at], &factors, stream);
 }
 
-/* How the group that begins with this step is run as one; NULL when none does, or it is not. */
+/* Returns the fused form of the group that begins with this step; NULL when no group begins here,
+ * or the group runs step by step. */
 static const cadre_cuda_fused_t *
 fused_at(const cadre_execution_t *self, int at)
 {
@@ -386,7 +390,7 @@ cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *
     cudaGraph_t graph = NULL;
     CADRE_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     int status = enqueue_steps(self, memory, stream);
-    cudaError_t error = cudaStreamEndCapture(stream, &graph); /* in any case */
+    cudaError_t error = cudaStreamEndCapture(stream, &graph); /* also when enqueuing has failed */
     if (status == 0 && error != cudaSuccess) {
         status = cadre_cuda_fail(error, "cudaStreamEndCapture");
     }

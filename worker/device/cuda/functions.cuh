@@ -1,8 +1,9 @@
 /*
- * functions - the functions of elements as types, for kernels that take one as a parameter.
+ * functions - the functions of elements as types, for kernels that take one as a template
+ * parameter.
  *
- * Each has `word_t`, what it reads, `out_t`, what it gives, `inputs`, how many, and
- * `apply(const word_t *)`.
+ * Each type has `word_t` (the type that it reads), `out_t` (the type of the result), `inputs` (how
+ * many arguments) and `apply(const word_t *)`.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_FUNCTIONS_CUH
 #define CADRE_WORKER_DEVICE_CUDA_FUNCTIONS_CUH

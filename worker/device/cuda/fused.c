@@ -1,6 +1,6 @@
 #include "worker/device/cuda/fused.h"
 
-/* A form in which a group may be run. */
+/* A form in which a group may run: which epilogue, and how much of the group it covers. */
 typedef struct {
     cublasLtEpilogue_t kind;
     int32_t output;
@@ -18,7 +18,8 @@ output_of(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, int membe
     return plan->steps[fusion->first + member].output;
 }
 
-/* Relu with and without the mask, then only the bias. */
+/* Lists the forms of a forward group, the one that covers most first: relu with the mask for the
+ * gradient, relu without it, only the bias. */
 static int
 forward_forms(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, form_t *forms)
 {
@@ -66,7 +67,8 @@ backward_forms(const cadre_plan_fusion_t *fusion, form_t *forms)
     return count;
 }
 
-/* Our right factor is what cuBLAS calls A. */
+/* Lists the forms of a weight group: the sum of a factor beside the product. The right factor is
+ * what cuBLAS calls A. */
 static int
 weight_forms(const cadre_plan_fusion_t *fusion, form_t *forms)
 {

@@ -1,20 +1,20 @@
 /*
  * group - per-row reductions by a warp or a block.
  *
- * Each thread first folds its own part of the row; then lanes swap in a butterfly, so that the
- * order of every sum is fixed and every lane holds the result. The warps of a block meet in shared
- * memory.
+ * Each thread first folds its own part of the row. Then the threads (lanes) of a warp exchange
+ * parts in a butterfly, so that the order of every sum is fixed and every lane has the result. The
+ * warps of a block combine theirs in shared memory.
  *
- * An operation is a type with `part_t`, and device functions `combine(part_t, part_t)` (in either
- * order of its arguments) and `swap(part_t, lanes)`, the part of the lane whose number differs in
- * those bits.
+ * An operation is a type with `part_t` and two device functions: `combine(part_t, part_t)`, which
+ * is commutative, and `swap(part_t, lanes)`, which returns the part of the lane whose number
+ * differs in the bits of `lanes`.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_GROUP_CUH
 #define CADRE_WORKER_DEVICE_CUDA_GROUP_CUH
 
 #include "worker/device/cuda/launch.cuh"
 
-/* A row of so many elements or fewer is a warp's; a longer one takes a block. */
+/* A row of up to so many elements is reduced by a warp, a longer one by a block. */
 static const int64_t WARP_ROW_MAX = 1024;
 
 template <int threads>
@@ -42,8 +42,9 @@ combine_warp(typename operation_t::part_t part)
     return part;
 }
 
-/* Every thread of the group gets the value of all parts. `shared` holds WARPS parts and serves one
- * call of a kernel: a second one could write there while some warp still reads. */
+/* Combines the parts of all threads of a group; every thread gets the result. `shared` has room for
+ * WARPS parts and is used for one call in a kernel: a second call could write there while a warp of
+ * the first still reads. */
 template <typename operation_t, int threads>
 static __device__ __forceinline__ typename operation_t::part_t
 combine_group(typename operation_t::part_t part, typename operation_t::part_t *shared)

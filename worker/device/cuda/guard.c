@@ -5,13 +5,14 @@
 
 #include "common/base/memory.h"
 
-/* Powers of 2. Weights above 4096 do not occur where training goes well; other numbers may be raw
- * features. A sum must stay below 2^127, half of what f32 holds. */
+/* Limits as exponents of 2. Weights above 2^12 do not occur where training goes well; other numbers
+ * may be raw features, up to 2^30. Sums must stay below 2^127, half of the largest f32. */
 enum { VARIABLE_LIMIT = 12, OTHER_LIMIT = 30, SUM_LIMIT = 126, UNKNOWN = -1 };
 
 typedef struct {
     const cadre_plan_t *plan;
-    int *bounds; /* [value_count]: of a root: its numbers are at most 2^bound */
+    int *bounds; /* [value_count]: for a root, the exponent of 2 that its numbers do not exceed, or
+                    UNKNOWN */
     cadre_cuda_guard_t *guards;
     int count;
 } finder_t;
@@ -26,6 +27,8 @@ log2_above(int64_t count)
     return power;
 }
 
+/* Adds a guard: before group `fusion` runs the numbers of `root` are checked, and so have a
+ * bound. */
 static void
 look_at(finder_t *self, int fusion, int32_t root)
 {
@@ -36,7 +39,8 @@ look_at(finder_t *self, int fusion, int32_t root)
         .fusion = fusion, .value = root, .limit = ldexpf(1, self->bounds[root])};
 }
 
-/* Of the sums of products of these two, and a bias. */
+/* Returns the bound of sums of `terms` products of roots 0 and 1, plus the bias in root 2 if
+ * any. */
 static int
 bound_of(const finder_t *self, const int32_t roots[3], int root_count, int64_t terms)
 {
@@ -45,6 +49,8 @@ bound_of(const finder_t *self, const int32_t roots[3], int root_count, int64_t t
     return (bias ? self->bounds[roots[2]] : bound) + 1;
 }
 
+/* Guards the factors of a product, and its bias, as far as their bounds are unknown, or are so
+ * large that the sum could overflow. */
 static void
 guard_fusion(finder_t *self, int index, const cadre_cuda_fused_t *fused)
 {

@@ -1,11 +1,12 @@
 /*
- * guard - which numbers are looked at before a product whose epilogue would lose a NaN: so that
- * none can arise there.
+ * guard - which numbers are checked before a product whose epilogue would lose a NaN, so that no
+ * NaN can arise in that product.
  *
  * Sums of products cannot overflow, and so cannot become NaN, while the factors stay below some
- * limit. What comes from outside is looked at on the device; what such a product gives has a bound
- * that follows from its factors', so that activations are rarely looked at. A number beyond its
- * limit, or a NaN, sets a flag, and the run is done again without epilogues.
+ * limit. Values from outside (variables, arguments) are checked on the device; the output of such a
+ * product has a bound that follows from the bounds of its factors, so that activations are rarely
+ * checked. A number beyond its limit, or a NaN, sets a flag, and the plan runs again without these
+ * epilogues.
  *
  * Owner:   what was prepared of a plan. Thread: never changes once made.
  */
@@ -15,13 +16,13 @@
 #include "worker/device/cuda/fused.h"
 
 typedef struct {
-    int fusion;    /* before this group runs, */
-    int32_t value; /* the numbers of this root */
-    float limit;   /* must not be larger than this */
+    int fusion;    /* index of the group before which the check runs */
+    int32_t value; /* the root whose numbers are checked */
+    float limit;   /* the largest absolute value that they may have */
 } cadre_cuda_guard_t;
 
-/* For the groups of the plan as `fused` runs them; in their order. `guards`, which the caller
- * frees, may be NULL when there are none. */
+/* Finds the guards of the plan's groups, in the order of the groups, given their fused forms;
+ * returns how many there are. The caller frees `guards`, which is NULL when there are none. */
 int cadre_cuda_guards_new(const cadre_plan_t *plan, const cadre_cuda_fused_t *fused,
                           cadre_cuda_guard_t **guards);
 

@@ -2,10 +2,10 @@
  * held - which variables' values are in a slot's block of memory already, so that they need not be
  * copied again.
  *
- * It says what the last run left there: nothing but copies in writes to where variables are, and
- * the next run of any plan may put something else there. Variables come first in a block, so plans
- * of one program for several batch sizes, and programs of the same variables, find them where they
- * are. It takes no memory but this list, and forgets with the block.
+ * The list says which variables the last run left in the block: only copies in write to their
+ * places, and the next run, of any plan, may put other values there. Variables come first in a
+ * block, so plans of one program for several batch sizes, and programs with the same variables,
+ * have them at the same offsets. The list is cleared when the block is replaced.
  *
  * Owner:   a slot. Thread: the slot's.
  */
@@ -22,12 +22,12 @@ typedef struct {
 
 void cadre_held_fini(cadre_held_t *self);
 
-/* Whether the variable of that version is there; false for version 0, which is unknown. */
+/* Returns whether the block holds the variable with this content number; false for 0 (unknown). */
 bool cadre_held_has(const cadre_held_t *self, const cadre_layout_input_t *variable,
                     uint64_t version);
 
-/* From now on those of the layout are there, and nothing else; `versions` by the program's order,
- * NULL: all unknown. */
+/* Notes that the block holds the variables of the layout and no others. `versions` are their
+ * content numbers in the program's order; NULL: all unknown. */
 void cadre_held_set(cadre_held_t *self, const cadre_layout_t *layout, const uint64_t *versions);
 
 /* Forgets what the device's memory holds. */

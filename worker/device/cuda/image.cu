@@ -1,18 +1,19 @@
 /*
- * image - the windows of an image as rows (im2col), and rows summed back into it (col2im).
+ * image - writes the windows of an image as rows (im2col), and sums such rows back into an image
+ * (col2im).
  *
- * One thread per four channels where four divide them, else per element, of what is written: col2im
- * looks for the windows that hold its pixel instead of adding to pixels, so it needs no atomics and
- * adds in the order of the windows, as the CPU device. Bound by memory: im2col reads a pixel up to
- * kernel size times, all but once from the cache.
+ * A thread writes four channels of the output where four divide their number, else one element. In
+ * col2im a thread looks for the windows that hold its pixel, instead of adding windows to pixels:
+ * so it needs no atomics and adds in the order of the windows, as the CPU device. Bound by memory:
+ * im2col reads a pixel up to kernel size times, all but once from the cache.
  */
 #include "worker/device/cuda/divider.cuh"
 #include "worker/device/cuda/kernels.h"
 
 template <typename divider_t> struct image_t {
     int64_t units; /* of the output */
-    /* Of the output, innermost first; the batch is what remains. */
-    divider_t channels; /* in units */
+    /* Sizes of the output's axes, innermost first; the quotient after all of them is the image. */
+    divider_t channels; /* in units of one or four channels */
     divider_t kernel_width;
     divider_t kernel_height;
     divider_t columns; /* of windows for im2col, of the image for col2im */
@@ -68,7 +69,7 @@ image_to_windows(const __grid_constant__ image_t<divider_t> image)
     static_cast<unit_t *>(image.out)[unit] = value;
 }
 
-/* Windows first..end-1 along one axis hold position `at`, counted with the padding. */
+/* The windows first..end-1 along one axis. */
 struct span_t {
     int64_t first;
     int64_t end;

@@ -5,7 +5,8 @@
 
 #include "common/base/status.h"
 
-/* The numbers of input `input` of a step, if they are an argument; otherwise NULL. */
+/* Returns the numbers of input `input` of a step if it is an argument of the program, else NULL:
+ * computed indexes are on the device only. */
 static const int32_t *
 argument_data(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
               int input)
@@ -15,7 +16,7 @@ argument_data(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre
     return root->place.kind == CADRE_PLACE_ARGUMENT ? run->arguments[root->place.index].data : NULL;
 }
 
-/* All positions of the step, its input 1, lie in least .. end - 1. */
+/* Fails with CADRE_EDATA unless all positions of the step (its input 1) are in least .. end - 1. */
 static int
 check_range(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
             int64_t least, int64_t end)
@@ -60,7 +61,8 @@ check_labels(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_
     return 0;
 }
 
-/* Bags follow each other without a gap from the first entry on; `rows` is the table's. */
+/* Fails with CADRE_EDATA unless bags follow each other from the first entry on and their entries
+ * name rows of the table, which has `rows`, or padding. */
 static int
 check_bags(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
            int64_t rows)

@@ -12,7 +12,8 @@
 #include "worker/device/device.h"
 #include "worker/device/plan.h"
 
-/* CADRE_EDATA, with the op, the number and its place. */
+/* Checks all indexes that are arguments of the run. Fails with CADRE_EDATA and a text that names
+ * the op, the bad number and its position. */
 int cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run);
 
 #endif

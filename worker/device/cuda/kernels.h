@@ -22,8 +22,8 @@ extern "C" {
 
 #include "worker/device/plan.h"
 
-/* One step with its memory found: cadre_operands_t of cpu.h, on a device. The structs are the
- * host's and only read before the function returns; what is marked so lies in device memory. */
+/* A step of a plan and where its memory is, as cadre_operands_t of cpu.h. The structs are in host
+ * memory and read before the function returns; fields marked "device" point to device memory. */
 typedef struct {
     const cadre_plan_step_t *step;
     const cadre_plan_value_t *out;
@@ -34,31 +34,32 @@ typedef struct {
     const uint64_t *seed;                  /* device: of the closure */
     int32_t *fault;                        /* device: 0; a kernel that meets an index out of range
                                               stores 1 and leaves that index out */
-    void *scratch; /* device: cadre_cuda_scratch_size_bytes() bytes, aligned to 256, no content */
+    void *scratch; /* device: cadre_cuda_scratch_size_bytes() bytes, aligned to 256, undefined */
 } cadre_cuda_operands_t;
 
-/* Bytes of scratch memory that the step needs; 0 for most. Memory pointers are not looked at. All
- * steps of a plan share one scratch memory: they follow each other on one stream. */
+/* Returns the bytes of scratch memory that the step needs; 0 for most. Does not use the pointers in
+ * `operands`. All steps of a plan share one scratch memory, as they run one after the other. */
 size_t cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands);
 
-/* cadre_cuda_map1 and so on: one for each op that is a step, but MATMUL, which is cublasLt's
- * (matmul.h). RAND gives the numbers of cadre_random_fill_uniform, bit for bit. */
+/* Declares cadre_cuda_map1 and so on, a function for each op that is a step; MATMUL is in matmul.h.
+ * RAND gives the numbers of cadre_random_fill_uniform, bit for bit. */
 #define ROW(NAME, number, word, ...)                                                               \
     int cadre_cuda_##word(const cadre_cuda_operands_t *operands, void *stream);
 CADRE_OP_ELEMENT_LIST(ROW)
 CADRE_OP_KERNEL_LIST(ROW)
 #undef ROW
 
-/* CADRE_STEP_CHAIN: what its links would give one after the other, bit for bit, in one pass. */
+/* Runs a chain (CADRE_STEP_CHAIN) in one pass, with the bits that its links would give as steps. */
 int cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream);
 
-/* ---- what is no op; all pointers are device memory ---- */
+/* ---- functions that are no op; all pointers are to device memory ---- */
 
-/* Stores 1 in *flag when one of `count` numbers is NaN, or larger than `limit` without its sign;
- * otherwise leaves it. */
+/* Stores 1 in *flag when one of `count` numbers is NaN or its absolute value exceeds `limit`;
+ * otherwise does not write the flag. */
 int cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream);
 
-/* To bf16, to nearest, ties to even; stores 1 in *not_finite when a result is infinite or NaN. */
+/* Convert to bf16, rounding to nearest, ties to even, and from bf16. The first stores 1 in
+ * *not_finite when a result is infinite or NaN. */
 int cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite,
                        void *stream);
 int cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream);

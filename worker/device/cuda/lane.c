@@ -24,8 +24,8 @@ find_math(const char *text, cublasComputeType_t *out)
     return cadre_fail(CADRE_EINVALID, "math \"%s\" is none of f32, tf32, bf16", text);
 }
 
-/* Selects the device. A missing driver or device is CADRE_EUNAVAILABLE, a matter of configuration;
- * a device that fails is CADRE_EDEVICE. */
+/* Selects the device. Fails with CADRE_EUNAVAILABLE for a missing driver or device, with
+ * CADRE_EDEVICE for a device that does not work. */
 static int
 find_device(const cadre_device_request_t *request)
 {
@@ -100,7 +100,7 @@ cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out)
     return 0;
 }
 
-/* Failures are of no interest any more. */
+/* Ignores failures: nothing of the lane is used any more. */
 void
 cadre_lane_close(cadre_lane_t **self_p)
 {
@@ -156,8 +156,8 @@ cadre_lane_buffer_new(size_t size_bytes, void **buffer)
     return 0;
 }
 
-/* By pinned memory: a copy from any other may return before it has reached the device, and no
- * stream of ours waits for it. */
+/* Copies by way of pinned memory: cudaMemcpy from other memory may return before the data has
+ * reached the device, and our streams do not wait for such a copy. */
 int
 cadre_lane_buffer_write(void *buffer, const void *from, size_t size_bytes)
 {

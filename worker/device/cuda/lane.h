@@ -3,10 +3,12 @@
  * computing, and cuBLAS with its workspace.
  *
  * Owner:   the module's device.
- * Thread:  any slot's. What a run enqueues behind its values is enqueued under `mutex`, so that
- * runs leave the device in the order in which they are computed: a gradient would otherwise wait on
- * copy_out behind those of a run that is computed later. Nothing waits for the device while it
- * holds the mutex.
+ * Thread:  any slot's. A run enqueues its steps and copies out under `mutex`, so that copies out
+ * are in
+ *          the order in which runs are computed: a gradient would otherwise wait on `copy_out`
+ * behind
+ *          gradients of a run that is computed later. No thread waits for the device while it holds
+ *          the mutex.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_LANE_H
 #define CADRE_WORKER_DEVICE_CUDA_LANE_H
@@ -32,24 +34,26 @@ typedef struct {
     void *workspace; /* CADRE_LANE_WORKSPACE_SIZE bytes on the device */
     cublasComputeType_t math;
     pthread_mutex_t mutex;
-    atomic_bool lost; /* some call failed: nothing more is tried. Only ever goes to true, so a late
-                         look is harmless */
+    atomic_bool
+        lost; /* a call failed with CADRE_EDEVICE: all further ones fail at once. It only goes
+                         from false to true, so a late look is harmless */
 } cadre_lane_t;
 
-/* CADRE_EUNAVAILABLE when there is no such GPU, or the driver does not fit, with the reason;
- * CADRE_EINVALID for a math mode that is none. */
+/* Opens a GPU. Fails with CADRE_EUNAVAILABLE, and the reason, when there is no such GPU or the
+ * driver does not fit; with CADRE_EINVALID for an unknown math mode. */
 int cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out);
 void cadre_lane_close(cadre_lane_t **self_p);
 
-/* Makes the GPU that of the calling thread. CADRE_EDEVICE when the lane is lost. */
+/* Selects the GPU for the calling thread. Fails with CADRE_EDEVICE when the lane is lost. */
 int cadre_lane_enter(const cadre_lane_t *self);
 
-/* Memory on the GPU of the calling thread. Reading and writing have ended when they return. */
+/* Allocate, write and read memory on the GPU that the calling thread has selected. Copies are
+ * complete when the functions return. */
 int cadre_lane_buffer_new(size_t size_bytes, void **buffer);
 int cadre_lane_buffer_write(void *buffer, const void *from, size_t size_bytes);
 int cadre_lane_buffer_read(const void *buffer, void *to, size_t size_bytes);
 
-/* Passes a status on; CADRE_EDEVICE loses the lane. */
+/* Returns `status`; marks the lane as lost if that is CADRE_EDEVICE. */
 int cadre_lane_note(cadre_lane_t *self, int status);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * launch - what every kernel file includes: CUDA, or the shim that stands for it in tests, and how
- * kernels are launched.
+ * launch - included by every kernel file: CUDA, or the shim that stands for it in tests, and the
+ * launching of kernels.
  *
- * Kernels are CUDA C++ files that g++ compiles too. So kernels are launched by a function and an
- * array shared by a block is a macro; everything else is written in CUDA's own words.
+ * g++ compiles the CUDA C++ files too (with the shim). So a kernel is launched by a function, not
+ * by <<<>>>, and an array shared by a block is declared by a macro; everything else is plain CUDA.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_LAUNCH_CUH
 #define CADRE_WORKER_DEVICE_CUDA_LAUNCH_CUH
@@ -18,10 +18,10 @@
 
 #include <cuda_runtime.h>
 
-/* An array of `count` elements that the threads of a block share, without content at first. */
+/* Declares an array of `count` elements that the threads of a block share; undefined at first. */
 #define CADRE_SHARED(type, name, count) __shared__ type name[count]
 
-/* Enqueues a kernel on a cudaStream_t; 0, or CADRE_EDEVICE when the launch was refused. */
+/* Enqueues a kernel on a cudaStream_t; returns 0, or CADRE_EDEVICE when the launch was refused. */
 template <typename... parameters_t, typename... arguments_t>
 static inline int
 launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *stream,
@@ -32,7 +32,7 @@ launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *str
     config.blockDim = dim3(block);
     config.stream = static_cast<cudaStream_t>(stream);
     cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
-    /* Asked in any case, so that no later call meets the error of this one. */
+    /* Always cleared, so that no later call finds the error of this one. */
     cudaError_t last = cudaGetLastError();
     return error == cudaSuccess && last == cudaSuccess ? 0 : CADRE_EDEVICE;
 }
@@ -61,7 +61,7 @@ launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *,
 
 #include "worker/device/element.h"
 
-/* NaN in an array's place would go unseen if these were looser. */
+/* Kernels read and write f32 only: the build of the tests in double has no CUDA device. */
 static_assert(sizeof(cadre_real_t) == 4, "a CUDA device computes in f32");
 
 enum {
@@ -71,15 +71,15 @@ enum {
     VECTOR = 4, /* elements that one thread loads at once, 16 bytes */
 };
 
-/* Four words as one access. */
+/* Four words that are read or written in one access. */
 template <typename word_t> struct alignas(VECTOR * sizeof(word_t)) vector_t {
     word_t words[VECTOR];
 };
 
 static const unsigned ALL_LANES = 0xffffffffU;
 
-/* Blocks of BLOCK threads for one thread per unit; 0, which no launch takes, for more than there
- * can be. */
+/* Returns how many blocks of BLOCK threads give one thread to each unit; 0, with which every launch
+ * fails, when that exceeds the limit of a grid. */
 static inline unsigned
 block_count(uint64_t units)
 {
@@ -93,7 +93,8 @@ unit_index()
     return static_cast<uint64_t>(blockIdx.x) * BLOCK + threadIdx.x;
 }
 
-/* Whether a pointer may be read 16 bytes at a time. NULL may: nobody reads it. */
+/* Returns whether a pointer is aligned for accesses of 16 bytes. NULL counts as aligned, since it
+ * is never read. */
 static inline bool
 is_vector_aligned(const void *data)
 {

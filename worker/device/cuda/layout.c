@@ -70,7 +70,7 @@ is_output(cadre_plan_place_t place)
     return place.kind == CADRE_PLACE_GRADIENT || place.kind == CADRE_PLACE_RESULT;
 }
 
-/* Steps come in the order in which they run, so the outputs do. */
+/* Collects the outputs in the order in which the steps that write them run. */
 static void
 collect_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
 {
@@ -100,7 +100,8 @@ end_group(cadre_layout_t *self, int first, int count, size_t end)
                                .ready = count > 0 ? self->outputs[first + count - 1].ready : 0};
 }
 
-/* The flags are only right when every step has run: the last group waits for all of them. */
+/* Places the outputs and forms groups. The flags come with the last group, which is copied when
+ * every step has run, since any step may set them. */
 static void
 place_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
 {

@@ -21,20 +21,20 @@
 
 enum { CADRE_LAYOUT_GROUPS_MAX = 16 };
 
-/* What the device says about a run; 0 when nothing is to be said. */
+/* Flags that kernels set during a run; 0 at first. */
 enum {
     CADRE_LAYOUT_FLAG_FAULT, /* an index that it computed was out of range */
     CADRE_LAYOUT_FLAG_LARGE, /* a number was beyond its guard's limit, or NaN */
     CADRE_LAYOUT_FLAGS,
 };
 
-/* A group of outputs is copied out as soon as its last one is there; smaller groups would cost more
- * in calls than they gain. */
+/* Least bytes of a group of outputs. A group is copied out as soon as its last output is computed;
+ * copying smaller groups would cost more in calls than it gains. */
 #define CADRE_LAYOUT_GROUP_SIZE_MIN ((size_t)1 << 20)
 
 typedef struct {
-    int index;     /* of the argument or variable */
-    size_t offset; /* from the begin of the block */
+    int index;     /* number of the argument or variable */
+    size_t offset; /* in the block */
     size_t size_bytes;
 } cadre_layout_input_t;
 
@@ -42,7 +42,7 @@ typedef struct {
     cadre_plan_place_t place; /* GRADIENT or RESULT */
     size_t offset;
     size_t size_bytes;
-    int ready; /* the step that writes it; step_count: a copy at the end */
+    int ready; /* the step that writes the output; step_count: it is copied there after all steps */
     cadre_dtype_t dtype;
 } cadre_layout_output_t;
 
@@ -51,7 +51,7 @@ typedef struct {
     int count;
     size_t offset;
     size_t size_bytes;
-    int ready; /* the step after which all of them are there */
+    int ready; /* the step after which all outputs of the group are computed */
 } cadre_layout_group_t;
 
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
     cadre_layout_group_t groups[CADRE_LAYOUT_GROUPS_MAX]; /* the last one holds the flags, too */
     int group_count;
     size_t seed_offset;
-    size_t in_size_bytes; /* the first part: all from 0 */
+    size_t in_size_bytes; /* of the first part: seed, variables and arguments */
     size_t out_offset;    /* = in_size_bytes */
     size_t out_size_bytes;
     size_t flags_offset; /* int32 [CADRE_LAYOUT_FLAGS] */
@@ -75,7 +75,7 @@ typedef struct {
 void cadre_layout_init(cadre_layout_t *self, const cadre_plan_t *plan);
 void cadre_layout_fini(cadre_layout_t *self);
 
-/* Offset of a place of the plan, which is no constant. */
+/* Returns the offset in the block of a place of the plan, which must not be a constant. */
 size_t cadre_layout_offset(const cadre_layout_t *self, cadre_plan_place_t place);
 
 #endif

@@ -10,12 +10,12 @@
 struct cadre_cuda_matmul {
     const cadre_lane_t *lane;
     size_t out_size_bytes;
-    bool empty; /* no inner dimension: zeros */
+    bool empty; /* the inner dimension is 0: the product is all zeros */
     bool has_epilogue;
     bool has_mask;
     cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t first;  /* what cuBLAS calls A: our right operand */
-    cublasLtMatrixLayout_t second; /* B: our left one */
+    cublasLtMatrixLayout_t first;  /* of our right operand, which cuBLAS calls A */
+    cublasLtMatrixLayout_t second; /* of our left operand, which cuBLAS calls B */
     cublasLtMatrixLayout_t out;
     cublasLtMatmulAlgo_t algorithm;
 };
@@ -28,7 +28,7 @@ typedef struct {
     int32_t batches;
     bool flip_left;
     bool flip_right;
-    cudaDataType_t operands; /* the type of both */
+    cudaDataType_t operands; /* the type of both operands */
 } sizes_t;
 
 static sizes_t
@@ -47,7 +47,7 @@ find_sizes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
     return sizes;
 }
 
-/* A row-major [rows, columns] as cuBLAS sees it. */
+/* Describes a row-major matrix [rows, columns] to cuBLAS, as a column-major [columns, rows]. */
 static int
 make_layout(cudaDataType_t type, uint64_t rows, uint64_t columns, const sizes_t *sizes,
             cublasLtMatrixLayout_t *out)
@@ -66,7 +66,7 @@ describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
 {
     cublasOperation_t flip_first = sizes->flip_right ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t flip_second = sizes->flip_left ? CUBLAS_OP_T : CUBLAS_OP_N;
-    /* The ways to round f32 operands have no meaning for others. */
+    /* lane->math says how f32 operands are rounded; it has no meaning for bf16 ones. */
     bool wide = sizes->operands == CUDA_R_32F;
     CADRE_CUBLAS_TRY(cublasLtMatmulDescCreate(
         &self->product, wide ? self->lane->math : CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -110,7 +110,8 @@ set_pointers(const cadre_cuda_matmul_t *self, const void *bias, const void *mask
                sizeof(mask));
 }
 
-/* The heuristic takes the pointers' alignment from their values: any that are aligned will do. */
+/* Sets the epilogue. cuBLAS's heuristic takes the alignment of bias and mask from their pointers,
+ * which are not known yet: any aligned pointer serves. */
 static int
 describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilogue)
 {
@@ -132,8 +133,8 @@ describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilog
                sizeof(epilogue->mask_row_bits));
 }
 
-/* The heuristic's first choice. Sums that are finished in place in an order of their own are left
- * out: the same run gives the same bits. */
+/* Takes the first choice of cuBLAS's heuristic, without algorithms that add parts of a sum in an
+ * order that varies: so the same run gives the same bits. */
 static int
 choose(cadre_cuda_matmul_t *self, cublasLtMatmulPreference_t preference, const sizes_t *sizes)
 {

@@ -18,7 +18,8 @@ typedef struct cadre_cuda_matmul cadre_cuda_matmul_t;
 /* What is done with the product's numbers before they are written. */
 typedef struct {
     cublasLtEpilogue_t kind;
-    int64_t mask_row_bits; /* of the mask that it writes or reads */
+    int64_t
+        mask_row_bits; /* from row to row of the mask that the epilogue writes or reads; 0: none */
 } cadre_cuda_epilogue_t;
 
 /* All in device memory, aligned to 256 bytes. */
@@ -26,18 +27,18 @@ typedef struct {
     const void *left;
     const void *right;
     void *out;
-    const void *mask; /* of the epilogues with AUX and DRELU; written by the former */
-    const void *bias; /* added to each row; of those with BGRAD the sum that is written */
+    const void *mask; /* written by epilogues with AUX, read by those with DRELU */
+    const void *bias; /* added to each row; epilogues with BGRAD write the sum of rows there */
 } cadre_cuda_factors_t;
 
-/* For the plan's step, a MATMUL. With an `epilogue` it is one of matrices that are not empty, and
- * CADRE_ENOTFOUND says that cuBLAS has no such product. */
+/* Prepares a MATMUL step of the plan. With an `epilogue` (else NULL) the matrices must not be
+ * empty, and the call fails with CADRE_ENOTFOUND when cuBLAS offers no such product. */
 int cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
                           const cadre_plan_step_t *step, const cadre_cuda_epilogue_t *epilogue,
                           cadre_cuda_matmul_t **out);
 void cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p);
 
-/* out = left right, and what the epilogue adds; only enqueues. */
+/* Enqueues out = left right with the epilogue. */
 int cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const cadre_cuda_factors_t *factors,
                           cudaStream_t stream);
 

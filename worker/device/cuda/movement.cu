@@ -25,14 +25,15 @@ struct transpose_t {
     int64_t inner_size;
     int64_t near_out; /* the output's step along the near axis; along inner it is 1 */
     int64_t inner_in; /* the input's step along the inner axis; along near it is 1 */
-    int64_t size[2];  /* of the other axes, outer first; 1 where there is none */
-    int64_t in[2];    /* their steps */
+    int64_t size[2];  /* sizes of the other axes, outer first; 1 where there is none */
+    int64_t in[2];    /* the input's steps along the other axes */
     int64_t out_of[2];
-    const void *x; /* its first element */
+    const void *x; /* the input's first element */
     void *out;
 };
 
-/* One tile per block. The 33rd column keeps a column's words in different banks. */
+/* Transposes one tile per block, through shared memory. A row of the tile there has 33 words, so
+ * that the words of a column are in different banks. */
 template <typename word_t>
 static __global__ void
 transpose_tiles(const __grid_constant__ transpose_t transpose)
@@ -74,7 +75,7 @@ word_size(const cadre_cuda_operands_t *operands)
     return operands->out->dtype == CADRE_BF16 ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
-/* Whether the walk is a transposition worth tiles; fills *out. */
+/* Returns whether the walk is a transposition with sides long enough for tiles; fills in *out. */
 static bool
 find_transpose(const cadre_cuda_operands_t *operands, transpose_t *out)
 {
@@ -156,7 +157,8 @@ cadre_cuda_slice(const cadre_cuda_operands_t *operands, void *stream)
 
 /* ---- concat and pad ---- */
 
-/* Each row of the output is made of one part of each source; one without data gives zeros. */
+/* A row of the output is one part of each source, side by side; a source without data gives
+ * zeros. */
 struct join_t {
     int64_t count;    /* vectors of the output */
     int64_t row_size; /* of the output, in vectors */
@@ -191,7 +193,7 @@ join_rows(const __grid_constant__ join_t join)
     static_cast<moved_t *>(join.out)[unit] = value;
 }
 
-/* `join` in words; moved in vectors where all parts allow it. */
+/* Launches `join`, whose sizes are in words; in vectors where sizes and alignment allow it. */
 template <typename word_t>
 static int
 launch_join(join_t *join, void *stream)
@@ -223,7 +225,7 @@ launch_join_of(cadre_dtype_t dtype, join_t *join, void *stream)
                                : launch_join<uint32_t>(join, stream);
 }
 
-/* Elements of one step along `axis` times all axes before it are one row. */
+/* Returns the size of a row: the elements of `axis` and the axes behind it. */
 static int64_t
 row_size(const cadre_plan_value_t *value, int64_t axis)
 {
@@ -261,7 +263,8 @@ cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream)
     join.source_count = 3;
     join.out = operands->out_data;
     join.data[1] = operands->data[0];
-    /* The padding counts in units of the axis' symbol: in shares of all that is padded. */
+    /* `before` and `after` count units of the axis' symbol, so the front gets its share of all the
+     * padding. */
     int64_t before = attributes[CADRE_PAD_BEFORE];
     int64_t units = before + attributes[CADRE_PAD_AFTER];
     join.begin[1] = before == 0 ? 0 : (join.row_size - size) / units * before;
@@ -279,7 +282,7 @@ struct numbers_t {
     float *out;
 };
 
-/* A thread per block of Philox. */
+/* Fills in uniform numbers: each thread computes one Philox block of four. */
 static __global__ void
 fill_uniform(const __grid_constant__ numbers_t numbers)
 {
@@ -308,7 +311,7 @@ cadre_cuda_rand(const cadre_cuda_operands_t *operands, void *stream)
 {
     numbers_t numbers = {};
     numbers.count = operands->out->count;
-    /* Apart from the streams that others make of the same seed: as the CPU device. */
+    /* "rand" in the upper half, as on the CPU: other users of the same seed have other streams. */
     numbers.stream = UINT64_C(0x72616e64) << 32 |
                      static_cast<uint64_t>(operands->step->attributes[CADRE_RAND_STREAM]);
     numbers.seed = operands->seed;

@@ -3,8 +3,8 @@
  *
  * Formulas and order of passes are cpu_norm.c's: the variance from the differences to the mean;
  * backward computes the statistics again. A warp or a block per row; a row is read from global
- * memory once and then found in the cache. The output may be an input: when a thread writes an
- * element, all have read the row, but for that element, which only this thread reads again.
+ * memory once and then found in the cache. The output may be the memory of an input: when a thread
+ * writes an element, all threads have read the row, and only this thread reads that element again.
  */
 #include <string.h>
 
@@ -91,7 +91,7 @@ normalise_rows_grad(const __grid_constant__ norm_t norm)
 
 /* ---- the host ---- */
 
-/* `x` is the input of that number. */
+/* Returns the kernel's parameters; input number `x` is the one that is normalised. */
 static norm_t
 norm_of(const cadre_cuda_operands_t *operands, int x)
 {

@@ -38,7 +38,7 @@ philox_block(uint64_t seed, uint64_t stream, uint64_t index)
     return {{c0, c1, c2, c3}};
 }
 
-/* In [0, 1), steps of 2^-24. */
+/* Returns a number in [0, 1), a multiple of 2^-24, made of the word's upper 24 bits. */
 static __device__ __forceinline__ float
 philox_uniform(uint32_t word)
 {

@@ -1,20 +1,20 @@
 /*
  * reduce - sum, mean, max and argmax over neighbouring axes, seen as [outer, size, inner].
  *
- * Rows that lie together (inner = 1) are folded by a warp or a block each; otherwise 32 columns
- * side by side by a block, so that reads stay whole lines. Where that gives too few blocks to fill
- * a GPU, `size` is cut into pieces of fixed length and the pieces' parts, kept in scratch memory,
- * are folded by a second launch. The cut depends on the shape alone: no atomics, and the same sum
- * on every GPU. Bound by memory: each element is read once.
+ * With inner = 1 a warp or a block folds each contiguous row; else a block folds 32 columns side by
+ * side, so that it reads whole cache lines. Where that gives too few blocks to fill a GPU, `size`
+ * is cut into pieces of fixed length; the results of pieces (parts) go to scratch memory, and a
+ * second launch folds them. The cut depends on the shape alone, and there are no atomics: the same
+ * sum on every GPU. Bound by memory: each element is read once.
  */
 #include "worker/device/cuda/group.cuh"
 #include "worker/device/cuda/scratch.cuh"
 
 enum {
-    BLOCKS_ENOUGH = 512,    /* that many blocks keep a GPU busy: no cut */
-    ROW_PIECE = 16 * 1024,  /* elements; 64 per thread */
-    COLUMN_PIECE = 256,     /* elements; 32 per thread */
-    COLUMNS = WARP,         /* of one block */
+    BLOCKS_ENOUGH = 512,    /* blocks that keep a GPU busy: with as many nothing is cut */
+    ROW_PIECE = 16 * 1024,  /* elements of a piece of a row; 64 per thread */
+    COLUMN_PIECE = 256,     /* elements of a piece of a column; 32 per thread */
+    COLUMNS = WARP,         /* columns that a block folds */
     LANES = BLOCK / COLUMNS /* threads that share a column */
 };
 
@@ -72,8 +72,9 @@ struct place_t {
     int32_t index;
 };
 
-/* The first of the largest. NaN is larger than nothing, and nothing is larger than a NaN that comes
- * first: what a scan from the first element on gives. */
+/* argmax: the position of the first of the largest elements. No number is larger than NaN, and NaN
+ * is larger than none, so a leading NaN wins and others are skipped, as in a scan from the
+ * first element on. */
 struct argmax_t {
     typedef place_t part_t;
     typedef int32_t out_t;
@@ -136,13 +137,14 @@ write(void *out, bool parts, int64_t at, typename operation_t::part_t part, int6
 
 struct reduce_t {
     layout_t layout;
-    int64_t total; /* elements behind each result, for a mean */
+    int64_t total; /* elements that each result is computed from: what a mean divides by */
     input_t from;
     void *out;
     bool to_parts;
 };
 
-/* One group per piece of a row. Four parts per thread, so that loads do not wait for sums. */
+/* Folds a piece of a row per group (a warp or a block). Each thread keeps four parts, so that loads
+ * do not wait for sums. */
 template <typename operation_t, int threads>
 static __global__ void
 reduce_rows(const __grid_constant__ reduce_t reduce)
@@ -152,7 +154,7 @@ reduce_rows(const __grid_constant__ reduce_t reduce)
     CADRE_SHARED(part_t, shared, WARPS);
     int64_t group = group_row<threads>();
     if (group >= layout.outer * layout.pieces) {
-        return; /* a whole warp; with a block per group there is none too many */
+        return; /* a whole warp leaves, so no other waits for it; blocks are never too many */
     }
     int64_t row = group / layout.pieces;
     int64_t begin = group % layout.pieces * layout.piece;
@@ -176,7 +178,7 @@ reduce_rows(const __grid_constant__ reduce_t reduce)
     }
 }
 
-/* A block per 32 columns of a piece; blocks in the order [outer, pieces, columns]. */
+/* Folds 32 columns of a piece per block; blocks are in the order [outer, pieces, columns]. */
 template <typename operation_t>
 static __global__ void
 reduce_columns(const __grid_constant__ reduce_t reduce)
@@ -219,7 +221,7 @@ pieces_of(int64_t size, int64_t piece)
     return (size + piece - 1) / piece;
 }
 
-/* How the pass over `size` elements is cut; `whole` is not. */
+/* Decides how the pass over `size` elements is cut into pieces; `whole`: into one. */
 static void
 cut(layout_t *layout, bool whole)
 {

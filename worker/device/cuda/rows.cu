@@ -2,9 +2,9 @@
  * rows - softmax and cross entropy over the last axis.
  *
  * A warp or a block per row. Each row is shifted by its largest element, so that no exponential
- * overflows. A row is read three times, but only the first time from far: it stays in the cache.
- * The output may be the input: when a thread writes an element, all have read the row, but for the
- * element itself, which only this thread reads again.
+ * overflows. A row is read three times, but only the first time from global memory: it stays in the
+ * cache. The output may be the memory of the input: when a thread writes an element, all threads
+ * have read the row, and only this thread reads that element again.
  */
 #include "worker/device/cuda/group.cuh"
 #include "worker/device/cuda/kernels.h"
@@ -60,8 +60,8 @@ softmax_rows(const __grid_constant__ rows_t rows)
     }
 }
 
-/* max and log(sum) are subtracted one after the other: their sum would lose the digits of a small
- * loss under a large logit. */
+/* Computes log(softmax(x)) = x - max - log(sum). The two are subtracted one after the other: max +
+ * log(sum) would lose the digits of a small loss under a large logit. */
 template <int threads>
 static __global__ void
 log_softmax_rows(const __grid_constant__ rows_t rows)
@@ -79,7 +79,7 @@ log_softmax_rows(const __grid_constant__ rows_t rows)
     }
 }
 
-/* The label of a row, or -1 with the fault raised. */
+/* Returns the label of a row; -1, and sets the fault flag, when it is out of range. */
 template <int threads>
 static __device__ __forceinline__ int32_t
 label_of(const rows_t &rows, int64_t row)
@@ -111,7 +111,8 @@ xent_rows(const __grid_constant__ rows_t rows)
     }
 }
 
-/* (softmax(x) - [i is the label]) times the row's gradient. */
+/* Computes dL/dx of cross entropy: (softmax(x) - [i is the label]) times the gradient of the row's
+ * loss. */
 template <int threads>
 static __global__ void
 xent_grad_rows(const __grid_constant__ rows_t rows)

@@ -9,10 +9,10 @@
 
 size_t cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands);
 
-/* SCATTER, and BAG_GRAD of a table. */
+/* Returns the scratch bytes of SCATTER, and of BAG_GRAD for the table's gradient. */
 size_t cadre_cuda_segments_scratch(const cadre_cuda_operands_t *operands);
 
-/* BAG_GRAD of weights. */
+/* Enqueues BAG_GRAD for the gradient of weights. */
 int cadre_cuda_bag_weights_grad(const cadre_cuda_operands_t *operands, void *stream);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * segments - segment sums (scatter-add): scatter, and the gradient of a bag's table.
  *
- * The index is sorted by row (sort.cuh), so that what goes to one row is a segment. The sorted
+ * The index is sorted by row (sort.cuh), so that the entries for one row are a segment. The sorted
  * entries are cut into chunks of the same length, whatever the segments: one thread sums four
- * columns of a chunk, and rows that many entries name take no longer than others. A segment within
- * a chunk is summed in the order of the index and written; of one that crosses chunks each keeps
- * its part in scratch memory, and a second kernel adds the parts in order. No atomics: the same run
- * gives the same bits.
+ * columns of a chunk, so a row that many entries name takes no longer than others. A segment within
+ * a chunk is summed in the order of the index and written. A segment that crosses chunks leaves a
+ * part of its sum in scratch memory for each chunk, and a second kernel adds the parts in order. No
+ * atomics: the same run gives the same bits.
  */
 #include "worker/device/cuda/bags.cuh"
 #include "worker/device/cuda/scratch.cuh"
@@ -20,12 +20,14 @@ struct segments_t {
     int64_t rows;     /* of the output */
     int64_t row_size; /* in units */
     sorted_t sorted;
-    const uint32_t *begins; /* [rows + 1]: of each row's segment */
+    const uint32_t *begins; /* [rows + 1]: the first sorted entry of each row's segment */
     const uint32_t
         *source;        /* [count]: the row of `from` that an entry adds; NULL: its own number */
-    const float *scale; /* [count], or NULL: 1 */
+    const float *scale; /* [count]: the factor of each entry; NULL: all 1 */
     const void *from;
-    void *parts; /* [chunks, 2, row_size]: of the segments that come in, and that go out */
+    void *
+        parts; /* [chunks, 2, row_size]: the part of the segment that began in an earlier chunk, and
+                    of the one that goes on in the next */
     void *out;
 };
 
@@ -36,7 +38,7 @@ struct begins_t {
     uint32_t *begins;
 };
 
-/* The first sorted entry whose row is not below each row. */
+/* Finds, for each row, the first sorted entry whose row is not below it. */
 static __global__ void
 find_begins(const __grid_constant__ begins_t begins)
 {
@@ -64,7 +66,7 @@ store_sum(const segments_t &segments, int64_t chunk, int64_t column, uint32_t ro
           const unit_t &sum)
 {
     if (row >= segments.rows) {
-        return; /* entries that name no row */
+        return; /* sums of entries that name no row are dropped */
     }
     int64_t begin = chunk * CHUNK;
     int64_t end = begin + CHUNK;
@@ -99,7 +101,7 @@ sum_chunks(const __grid_constant__ segments_t segments)
             sum = {};
         }
         if (row >= segments.rows) {
-            break; /* only such entries follow */
+            break; /* from here on no entry names a row */
         }
         uint32_t entry = segments.sorted.positions[at];
         int64_t source = segments.source ? segments.source[entry] : entry;
@@ -110,7 +112,8 @@ sum_chunks(const __grid_constant__ segments_t segments)
     store_sum(segments, chunk, column, row, sum);
 }
 
-/* Rows that no chunk has written: those without entries, and those of several chunks. */
+/* Writes the rows that no chunk has written: 0 for rows without entries, and the sum of the parts
+ * for rows whose segment crosses chunks. */
 template <typename unit_t>
 static __global__ void
 add_parts(const __grid_constant__ segments_t segments)
@@ -130,7 +133,7 @@ add_parts(const __grid_constant__ segments_t segments)
         if (first == last) {
             return;
         }
-        /* It goes out of the first chunk and comes into the others. */
+        /* Its part is the outgoing one of the first chunk and the incoming one of all others. */
         const unit_t *parts = static_cast<const unit_t *>(segments.parts) + column;
         sum = parts[(first * 2 + 1) * segments.row_size];
         for (int64_t chunk = first + 1; chunk <= last; chunk++) {
@@ -140,7 +143,7 @@ add_parts(const __grid_constant__ segments_t segments)
     static_cast<unit_t *>(segments.out)[unit] = sum;
 }
 
-/* ---- what an entry of a bag adds ---- */
+/* ---- the gradient of a bag's table: source row and scale of each entry ---- */
 
 struct entries_t {
     bags_t bags;
@@ -149,7 +152,8 @@ struct entries_t {
     float *scale;
 };
 
-/* By what a mean divides: the entries that are no padding, or 1 where there are none. */
+/* Computes by what the mean of each bag divides: the number of its entries that are not padding, or
+ * 1 where there are none. */
 static __global__ void
 count_bags(const __grid_constant__ entries_t entries)
 {
@@ -180,7 +184,7 @@ describe_entries(const __grid_constant__ entries_t entries)
 
 /* ---- the host ---- */
 
-/* Where everything lies in the scratch memory; parts aligned to 256. */
+/* Offsets of the arrays in the scratch memory, multiples of 256. */
 struct places_t {
     size_t begins;
     size_t parts;
@@ -216,7 +220,7 @@ cadre_cuda_segments_scratch(const cadre_cuda_operands_t *operands)
     return places_of(operands).size;
 }
 
-/* Sorts the index and finds the segments; fills all but what is summed. */
+/* Sorts the index and finds the segments; sets all of `segments` but source and scale. */
 static int
 find_segments(const cadre_cuda_operands_t *operands, bool padding, void *stream,
               segments_t *segments)

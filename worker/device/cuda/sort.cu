@@ -1,10 +1,11 @@
 /*
- * sort - by digits of eight bits, the lowest first, each pass keeping the order of equals.
+ * sort - a radix sort by digits of eight bits, the lowest first; each pass is stable.
  *
- * A pass counts the digits of each tile, finds where each tile's digits begin, and moves. Tiles are
- * moved by one block each, 256 keys at a time: lanes of a warp with the same digit find their rank
- * by asking each other, warps by counts in shared memory. All sums are of integers, so that the
- * result is the same in every run. Library sorts do as well; this one also runs on the shim.
+ * A pass counts the digits of each tile of keys, finds where the keys of each tile and digit go,
+ * and moves them. A block moves a tile, 256 keys at a time: lanes of a warp with the same digit
+ * find their rank by a warp vote, warps by counts in shared memory. All sums are of integers, so
+ * that the result is the same in every run. A library's sort would do as well; this one also runs
+ * on the shim.
  */
 #include "worker/device/cuda/sort.cuh"
 
@@ -27,8 +28,10 @@ struct pass_t {
     const uint32_t *positions;
     uint32_t *rows_out;
     uint32_t *positions_out;
-    uint32_t *counts; /* [digits, tiles]; then where each tile's begin among their digit's */
-    uint32_t *totals; /* [digits] */
+    uint32_t
+        *counts; /* [digits, tiles]: how many keys of a tile have a digit; then where they begin
+                         among all keys of that digit */
+    uint32_t *totals; /* [digits]: how many keys have the digit */
 };
 
 struct keys_t {
@@ -59,7 +62,7 @@ digit_of(const pass_t &pass, uint32_t row)
     return row >> pass.shift & (DIGITS - 1);
 }
 
-/* A block per tile. */
+/* Counts the digits of a tile per block. */
 static __global__ void
 count_digits(const __grid_constant__ pass_t pass)
 {
@@ -77,8 +80,9 @@ count_digits(const __grid_constant__ pass_t pass)
     pass.counts[threadIdx.x * pass.tiles + blockIdx.x] = counts[threadIdx.x];
 }
 
-/* The sum of what the threads before this one have; *total that of all. `shared` holds WARPS
- * numbers, and no thread touches it before all have left: see the barrier after its use. */
+/* Returns the sum of `value` over the threads before this one; *total becomes the sum over all
+ * threads of the block. `shared` has room for WARPS numbers; the caller puts a barrier before
+ * its next use. */
 static __device__ __forceinline__ uint32_t
 sum_before(uint32_t value, uint32_t *shared, uint32_t *total)
 {
@@ -102,7 +106,7 @@ sum_before(uint32_t value, uint32_t *shared, uint32_t *total)
     return before;
 }
 
-/* A block per digit. */
+/* Turns the counts of one digit per block into the places where each tile's keys begin. */
 static __global__ void
 find_tiles(const __grid_constant__ pass_t pass)
 {
@@ -124,7 +128,7 @@ find_tiles(const __grid_constant__ pass_t pass)
     }
 }
 
-/* A block per tile; the thread `d` keeps where the next key with digit `d` goes. */
+/* Moves the keys of a tile per block; thread `d` keeps where the next key with digit `d` goes. */
 static __global__ void
 move_keys(const __grid_constant__ pass_t pass)
 {
@@ -149,19 +153,19 @@ move_keys(const __grid_constant__ pass_t pass)
         if (present && rank == 0) {
             places[warp * DIGITS + digit] = static_cast<uint32_t>(__popc(same));
         }
-        __syncthreads(); /* counts before they become places */
+        __syncthreads(); /* all counts are complete before they become places */
         for (unsigned other = 0; other < WARPS; other++) {
             uint32_t count = places[other * DIGITS + threadIdx.x];
             places[other * DIGITS + threadIdx.x] = next;
             next += count;
         }
-        __syncthreads(); /* places before they are used */
+        __syncthreads(); /* all places are set before they are used */
         if (present) {
             uint32_t to = places[warp * DIGITS + digit] + rank;
             pass.rows_out[to] = row;
             pass.positions_out[to] = pass.positions[at];
         }
-        __syncthreads(); /* used before they are zeroed again */
+        __syncthreads(); /* all places were used before they are zeroed again */
     }
 }
 

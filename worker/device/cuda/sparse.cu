@@ -1,9 +1,9 @@
 /*
- * sparse - rows of a table at positions: take and bag; and what bags give back to weights.
+ * sparse - rows of a table at positions: take and bag; and the gradient of a bag's weights.
  *
- * One thread per four columns of a row where four divide them, else per column. Positions are data:
- * each is looked at before it is used, and one that names no row raises the fault and counts for
- * nothing. Bound by memory, in lines of a row's length.
+ * One thread per four columns of a row where four divide their number, else per column. Positions
+ * come with the data: each is checked before it is used; one that names no row sets the fault flag
+ * and adds nothing. Bound by memory.
  */
 #include "worker/device/cuda/bags.cuh"
 #include "worker/device/cuda/group.cuh"
@@ -41,7 +41,7 @@ take_rows(const __grid_constant__ take_t take)
     static_cast<unit_t *>(take.out)[unit] = value;
 }
 
-/* `take` in words; moved in vectors where rows allow it. */
+/* Launches `take`, whose sizes are in words; in vectors where row size and alignment allow it. */
 template <typename word_t>
 static int
 launch_take(take_t *take, void *stream)
@@ -86,7 +86,7 @@ struct bag_t {
     void *out;
 };
 
-/* The rows of a bag in the order of the index, as the CPU device adds them. */
+/* Sums the rows of each bag in the order of the index, as the CPU device does. */
 template <typename unit_t>
 static __global__ void
 sum_bags(const __grid_constant__ bag_t bag)

@@ -8,7 +8,7 @@
 
 #include "worker/device/cuda/kernels.h"
 
-/* Enqueues a step, any but MATMUL. CADRE_EDEVICE. */
+/* Enqueues a step, any but MATMUL; fails with CADRE_EDEVICE when the launch was refused. */
 int cadre_cuda_step(const cadre_cuda_operands_t *operands, void *stream);
 
 #endif

@@ -15,7 +15,8 @@
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/strided.h"
 
-/* `count` output elements. Axis 0 needs no divider: what is left of the number is its index. */
+/* A walk over `count` output elements. Axis 0 needs no divider: when the element's number was
+ * divided by all other sizes, the quotient is the index on axis 0. */
 template <int inputs, typename divider_t> struct walk_t {
     int rank;
     int64_t count;
@@ -25,8 +26,8 @@ template <int inputs, typename divider_t> struct walk_t {
     void *out;
 };
 
-/* Where the first `input_count` inputs stand for a unit of `width` output elements, from their
- * first elements on. */
+/* Finds the offsets, from their first elements, at which the first `input_count` inputs are read
+ * for a unit of `width` output elements. */
 template <int width, int inputs, typename divider_t>
 static __device__ __forceinline__ void
 walk_find(const walk_t<inputs, divider_t> &walk, uint64_t unit, int input_count,
@@ -84,7 +85,7 @@ walk_kernel(const __grid_constant__ function_t function,
         *reinterpret_cast<vector_t<out_t> *>(out) = results;
         return;
     }
-    /* One element; or, of one axis, what is left of the last vector. */
+    /* One element (width 1), or the rest of a walk over one axis that is shorter than a vector. */
     for (int k = 0; k < width && first + k < walk.count; k++) {
         word_t words[function_t::inputs];
         for (int i = 0; i < function_t::inputs; i++) {
@@ -97,7 +98,7 @@ walk_kernel(const __grid_constant__ function_t function,
 
 /* ---- launching ---- */
 
-/* What a walk reads and writes, as a step's operands say it. */
+/* What a walk reads and writes, from a step's operands. */
 struct walk_memory_t {
     const cadre_strided_t *walk;
     int64_t count;
@@ -113,7 +114,7 @@ walk_memory(const cadre_cuda_operands_t *operands, void *stream)
             stream};
 }
 
-/* Whether all vectors lie at multiples of their size, within one row. */
+/* Returns whether the walk may use vectors: each is aligned to its size and lies within one row. */
 static inline bool
 walk_takes_vectors(const walk_memory_t &memory, int inputs)
 {
@@ -139,7 +140,8 @@ walk_takes_vectors(const walk_memory_t &memory, int inputs)
     return true;
 }
 
-/* A kernel's parameter for the first `input_count` inputs, of `word_size` bytes an element. */
+/* Makes the kernel's parameter for the first `input_count` inputs, whose elements have `word_size`
+ * bytes. */
 template <int width, int inputs, typename divider_t>
 static void
 walk_init(walk_t<inputs, divider_t> *self, const walk_memory_t &memory, int input_count,
@@ -193,7 +195,8 @@ launch_walk(const function_t &function, const walk_memory_t &memory)
                  : launch_walk_sized<divider64_t, 1>(function, memory);
 }
 
-/* The same for inputs of the output's own shape. */
+/* Computes function(inputs) for each element of the output, where inputs have the output's
+ * shape. */
 template <typename function_t>
 static int
 launch_map(const function_t &function, const cadre_cuda_operands_t *operands, void *stream)
