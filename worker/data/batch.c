@@ -9,7 +9,7 @@
 
 enum { ROWS_AT_ONCE = 256 };
 
-/* Makes `tensor` one of that type and shape, keeping its memory when it is one already. */
+/* Gives `tensor` this dtype and shape; keeps its memory if it has them already. */
 static int
 ensure(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int rank)
 {

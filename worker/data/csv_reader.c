@@ -16,11 +16,11 @@ typedef struct {
     cadre_reader_t *reader;
     cadre_data_file_t *file;
     char delimiter;
-    bool quotes_ok;  /* the field that was cut last had its quotes right */
-    int64_t columns; /* of every line; 0 before the first */
-    int64_t label;   /* its column, from 0 */
-    char **names;    /* [columns], NULL without a header row */
-    float *x;        /* [columns - 1], the line being read */
+    bool quotes_ok; /* the quotes of the field that was cut last are closed and doubled correctly */
+    int64_t columns; /* how many every line has; 0 before the first line */
+    int64_t label;   /* column of the label, from 0 */
+    char **names;    /* [columns]: names from the header row; NULL without one */
+    float *x;        /* [columns - 1]: features of the line being read */
 } csv_t;
 
 typedef struct {
@@ -86,7 +86,8 @@ count_fields(csv_t *self, const char *at, const char *end)
     return count;
 }
 
-/* The text of a failure in `column`; what is wrong with the whole line comes first. */
+/* Fails with a text about `column`, or about the whole line if that has too few or too many
+ * fields. */
 static int
 refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
 {
@@ -116,7 +117,7 @@ refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
                       space, name, cadre_bad_lines_token(field->start, field->stop, token));
 }
 
-/* Reads the number of a field that has blanks or quotes, or none. */
+/* Reads the number of a field that may have blanks or quotes; false when the field is no number. */
 static bool
 parse_field(csv_t *self, const char **at, const char *end, field_t *field, double *number)
 {
@@ -180,7 +181,7 @@ add_line(csv_t *self, const char *line, const char *end)
     return status < 0 ? cadre_fail_within(status, "%s", self->reader->path) : 0;
 }
 
-/* The next line that is not blank; 1, 0 at the end, or a status. */
+/* Reads the next line that is not blank; returns 1, 0 at the end of the file, or a failure. */
 static int
 next_line(csv_t *self, const char **line, const char **end)
 {
@@ -206,7 +207,7 @@ next_line(csv_t *self, const char **line, const char **end)
     }
 }
 
-/* Whether it is written as a number, be it one that is too large. */
+/* Returns whether a field is written as a number, even one that is too large to be read. */
 static bool
 is_written_as_number(const field_t *field)
 {
@@ -221,7 +222,8 @@ is_written_as_number(const field_t *field)
     return has_digit;
 }
 
-/* Words that stand for a number that is missing: they make no header row. */
+/* Returns whether a field is a word for a missing number ("nan" and the like): such a field does
+ * not make its line a header row. */
 static bool
 is_missing_value(const field_t *field)
 {
@@ -241,8 +243,8 @@ is_missing_value(const field_t *field)
     return false;
 }
 
-/* A header row has a field that is neither a number nor a missing one. One that has numbers too may
- * be a row of data with something amiss: it is noted. */
+/* Returns whether a line is a header row: one of its fields is neither a number nor a word for a
+ * missing one. If other fields are numbers, the line may be bad data: it is noted as doubtful. */
 static bool
 looks_like_header(csv_t *self, const char *line, const char *end)
 {
@@ -270,7 +272,7 @@ looks_like_header(csv_t *self, const char *line, const char *end)
     }
 }
 
-/* A copy of a field with its doubled quotes made single. */
+/* Returns a copy of a field in which doubled quotes are single. */
 static char *
 copy_name(const field_t *field)
 {

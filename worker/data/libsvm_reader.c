@@ -14,8 +14,8 @@
 typedef struct {
     cadre_reader_t *reader;
     cadre_data_file_t *file;
-    int64_t features;           /* the largest index that is allowed */
-    cadre_sparse_item_t *items; /* of the line being read */
+    int64_t features;           /* the largest index that a line may have */
+    cadre_sparse_item_t *items; /* [count]: index and value pairs of the line being read */
     size_t count;
     size_t capacity;
 } libsvm_t;

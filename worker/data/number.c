@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-    EXACT_POWER_MAX = 22,     /* 10^22 is the largest power of ten that a double holds exactly */
-    EXPONENT_MAX = 99999,     /* larger exponents are cut here: 0 or not finite all the same */
-    MANTISSA_DIGITS_MAX = 19, /* always fit 64 bits */
+    EXACT_POWER_MAX = 22, /* 10^22 is the largest power of ten that a double holds exactly */
+    EXPONENT_MAX = 99999, /* larger exponents count as this one, which gives 0 or infinity too */
+    MANTISSA_DIGITS_MAX = 19, /* so many decimal digits always fit 64 bits */
 };
 
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -18,12 +18,12 @@ static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6, 
                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 typedef struct {
-    const char *at; /* behind what was read */
+    const char *at; /* the first character that was not read */
     uint64_t mantissa;
-    int digits;   /* significant ones in the mantissa */
-    int exponent; /* of ten */
+    int digits;   /* significant digits in the mantissa */
+    int exponent; /* power of ten that the mantissa is multiplied by */
     bool any;     /* a digit was seen */
-    bool exact;   /* mantissa * 10^exponent is the number */
+    bool exact;   /* mantissa * 10^exponent is the number: no digits were left out */
 } decimal_t;
 
 static bool
@@ -47,7 +47,7 @@ scan_digits(decimal_t *self, const char *end, bool fraction)
     }
 }
 
-/* An "e" that no digits follow does not belong to the number. */
+/* Reads the exponent, if any. An "e" without digits behind it does not belong to the number. */
 static void
 scan_exponent(decimal_t *self, const char *end)
 {
@@ -72,14 +72,14 @@ scan_exponent(decimal_t *self, const char *end)
     self->at = at;
 }
 
-/* The C library's conversion, for what the quick one cannot round correctly. */
+/* Converts by the C library, where `convert` cannot round correctly. */
 static bool
 convert_slowly(const char *text, size_t length, double *out)
 {
     char copy[CADRE_NUMBER_SIZE_MAX + 1];
     memcpy(copy, text, length);
     copy[length] = '\0';
-    /* glibc keeps one "C" locale: this allocates nothing. */
+    /* glibc returns its static "C" locale: nothing is allocated. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     char *stop = copy;
     double value = plain ? strtod_l(copy, &stop, plain) : NAN;
@@ -95,8 +95,9 @@ convert_slowly(const char *text, size_t length, double *out)
     return true;
 }
 
-/* Clinger 1990: when the mantissa and the power of ten are both exact in a double, one
- * multiplication or division rounds correctly. */
+/* Converts to double, correctly rounded. When mantissa and power of ten are both exact in a double,
+ * one multiplication or division does that (Clinger, "How to read floating point numbers
+ * accurately", 1990); else the C library does. */
 static bool
 convert(const decimal_t *decimal, const char *text, bool negative, double *out)
 {

@@ -24,26 +24,26 @@
 
 typedef struct {
     const cadre_data_spec_t *spec;
-    const char *path; /* with the base in front */
-    const char *labels_path;
-    const char *root;           /* that both must be below; or NULL */
-    uint64_t size_bytes_max;    /* of the parsed rows */
-    uint64_t content_bytes_max; /* of one file, uncompressed */
+    const char *path;        /* of the file; with the base folder in front */
+    const char *labels_path; /* of the file of labels; NULL where labels are in the same file */
+    const char *root;        /* folder that both files must be below; NULL: they may be anywhere */
+    uint64_t size_bytes_max; /* limit of the parsed rows */
+    uint64_t content_bytes_max; /* limit of one file, uncompressed */
     cadre_label_rule_t label;
     cadre_bad_lines_t *bad;
-    cadre_row_store_t *store; /* made by the reader, finished by the source */
+    cadre_row_store_t *store; /* made and filled by the format's reader, finished by the source */
     int64_t features;
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* as in cadre_source_info_t */
     int row_rank;
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_reader_t;
 
-/* cadre_csv_read and so on, one for each format: each reads the whole file. */
+/* Declares cadre_csv_read and so on, a function for each format, which reads the whole file. */
 #define ROW(NAME, word, has) int cadre_##word##_read(cadre_reader_t *self);
 CADRE_DATA_FORMAT_LIST(ROW)
 #undef ROW
 
-/* x of one number: scaled, as f32. False when it does not fit. */
+/* Scales a number of the file and converts it to f32; false when the result is not finite. */
 bool cadre_reader_scale(const cadre_reader_t *self, double number, float *out);
 
 #endif

@@ -22,11 +22,11 @@ struct cadre_row_store {
     cadre_row_kind_t kind;
     int64_t features;
     int64_t first_row;
-    int64_t rows_max; /* of the asked part; INT64_MAX: all that follow first_row */
-    int64_t seen;
+    int64_t rows_max; /* rows of the asked part; INT64_MAX: all from first_row on */
+    int64_t seen;     /* rows that were added, kept or not */
     uint64_t size_bytes_max;
     array_t x;      /* one element per row; sparse: one cadre_sparse_item_t per item */
-    array_t starts; /* sparse: where in x each row begins, and behind the last where it ends */
+    array_t starts; /* sparse: [rows + 1], where in `x` each row begins, and where the last ends */
     array_t labels;
     float scaled[256]; /* u8: what each byte becomes */
 };
@@ -37,7 +37,7 @@ size_of(const array_t *array, size_t more)
     return (uint64_t)(array->count + more) * array->element_size;
 }
 
-/* Room for `more` elements, growing by half, so that adding stays linear. */
+/* Makes room for `more` elements. The array grows by half, so adding takes linear time in all. */
 static void
 reserve(array_t *array, size_t more)
 {
@@ -130,7 +130,8 @@ too_large(const cadre_row_store_t *self)
                       self->size_bytes_max);
 }
 
-/* Counts a row. Returns 1 when it is one to keep and `x_count` elements fit, 0 when it is not. */
+/* Counts a row. Returns 1 when it is to be kept, 0 when it is outside the asked part; fails with
+ * CADRE_ETOOLARGE when its `x_count` elements do not fit. */
 static int
 admit(cadre_row_store_t *self, size_t x_count)
 {

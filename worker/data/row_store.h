@@ -4,7 +4,8 @@
  * Owner:   the source.
  * Thread:  one at a time while rows are added; immutable and readable by all after finish.
  *
- * Rows come in file order. All are counted; only those of the asked part are kept.
+ * Rows are added in file order. All are counted; only those of the part that the job asks for are
+ * kept.
  */
 #ifndef CADRE_WORKER_DATA_ROW_STORE_H
 #define CADRE_WORKER_DATA_ROW_STORE_H
@@ -27,8 +28,8 @@ typedef struct {
 
 typedef struct cadre_row_store cadre_row_store_t;
 
-/* An empty store for the part of the file and the scale that `spec` names. It may hold
- * `size_bytes_max` bytes. `features` of a sparse store come with finish. */
+/* Returns an empty store of at most `size_bytes_max` bytes, for the part of the file and the scale
+ * that `spec` names. A sparse store learns its features in cadre_row_store_finish only. */
 cadre_row_store_t *cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec,
                                        int64_t features, uint64_t size_bytes_max);
 
@@ -41,23 +42,23 @@ int cadre_row_store_add(cadre_row_store_t *self, const void *x, cadre_label_t la
 int cadre_row_store_add_sparse(cadre_row_store_t *self, const cadre_sparse_item_t *items,
                                size_t count, cadre_label_t label);
 
-/* CADRE_ETOOLARGE when `file_rows` more rows would go beyond the limit: for formats that say so in
- * front. */
+/* Fails with CADRE_ETOOLARGE when `file_rows` more rows would exceed the limit: for formats that
+ * tell the number of rows at the begin of the file. */
 int cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows);
 
-/* No more rows: gives back spare memory. CADRE_EDATA when there were none, or too few for the asked
- * part. */
+/* Ends the adding of rows, and gives back spare memory. Fails with CADRE_EDATA when there are no
+ * rows, or too few for the asked part. */
 int cadre_row_store_finish(cadre_row_store_t *self, int64_t features);
 
 int64_t cadre_row_store_rows(const cadre_row_store_t *self);      /* kept */
 int64_t cadre_row_store_file_rows(const cadre_row_store_t *self); /* seen */
 uint64_t cadre_row_store_size_bytes(const cadre_row_store_t *self);
 
-/* A hash of all kept rows and labels, the same wherever they were parsed to the same numbers. Reads
- * them once. */
+/* Returns a hash of all kept rows and labels, which is equal for equal numbers, also on other
+ * machines. Reads all rows. */
 uint64_t cadre_row_store_hash(const cadre_row_store_t *self);
 
-/* Copies row `row`, which must be there: `x` gets `features` floats. */
+/* Copies row `row`, which must exist: `x` gets `features` floats. */
 void cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x,
                           cadre_label_t *label);
 

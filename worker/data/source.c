@@ -12,20 +12,20 @@
 #include "common/system/memory_limit.h"
 #include "worker/data/reader.h"
 
-/* Text is larger than what it parses to, but not without end: a file of blank lines compresses a
- * thousandfold. */
+/* How many bytes of text a file may have for each byte that its parsed rows may take. Text is
+ * larger than its numbers, but needs a bound: a file of blank lines compresses a thousandfold. */
 enum { CONTENT_PER_PARSED_BYTE = 32 };
 
 struct cadre_source {
     cadre_row_store_t *store;
     cadre_bad_lines_t bad;
     cadre_source_info_t info;
-    bool split;                /* the rows are a part of the store's, in the order of: */
-    cadre_permutation_t order; /* held-out rows first, the rest behind them */
-    int64_t first;             /* of the part in that order */
+    bool split;                /* only some rows of the store belong to this source */
+    cadre_permutation_t order; /* random order of the store's rows: held-out rows first */
+    int64_t first;             /* position in `order` at which this source's rows begin */
 };
 
-/* `path` with the base in front when it is relative; NULL for NULL. */
+/* Returns a copy of `path`, with the base folder in front when it is relative; NULL for NULL. */
 static char *
 resolve(const char *base, const char *path)
 {
@@ -68,8 +68,8 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     }
 }
 
-/* Which of the rows are ours when a fraction of them is set aside: a random order of all rows is
- * the same in both parts, so they have no row in common and none is missing. */
+/* Decides which rows belong to this source when a fraction is held out for evaluation. The sources
+ * of both parts use the same random order of all rows, so each row is in exactly one of them. */
 static int
 split(cadre_source_t *self, const cadre_reader_t *reader)
 {

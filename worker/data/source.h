@@ -36,7 +36,7 @@ typedef struct {
 } cadre_source_options_t;
 
 typedef struct {
-    int64_t rows;          /* readable: those of the asked part */
+    int64_t rows;          /* rows that can be read: those of the asked part */
     int64_t file_rows;     /* good rows of the whole file */
     int64_t features;      /* numbers in one row of x */
     int64_t classes;       /* "class": as described, else the largest label + 1; "binary": 2;
@@ -52,10 +52,10 @@ typedef struct {
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_source_info_t;
 
-/* Reads the file that `spec` describes; `options` may be NULL. CADRE_ENOTFOUND when a file is
- * missing or cannot be opened, CADRE_EREFUSED when it may not be, CADRE_EDATA as `file:line:
- * reason` when its content is bad (line: of the text; for IDX the offset of the byte),
- * CADRE_ETOOLARGE beyond a limit. */
+/* Reads the file that `spec` describes; `options` may be NULL. Fails with CADRE_ENOTFOUND when a
+ * file is missing or cannot be opened, CADRE_EREFUSED when it is outside the allowed folder,
+ * CADRE_EDATA with the text `file:line: reason` when its content is bad (for IDX the byte's offset
+ * instead of the line), CADRE_ETOOLARGE beyond a limit. */
 int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                       cadre_source_t **out);
 

@@ -1,9 +1,10 @@
 /*
- * gradient_buffer - a gradient on its way from who computed it to a message.
+ * gradient_buffer - memory into which a gradient is computed, and the chunk in which it is pushed.
  *
  * A push takes the gradient of a whole variable as one chunk in the variable's wire dtype. Where
- * that is the variable's own, it is computed into the chunk itself; else it is computed into memory
- * beside it and converted, or the device that computes it converts it.
+ * that is the variable's own dtype, the gradient is computed into the chunk itself. Else it is
+ * computed into other memory and then converted, unless the device that computes it writes the wire
+ * dtype.
  *
  * Owner:   one slot. Thread: the slot's; messages hold references to the chunk.
  */
@@ -24,9 +25,9 @@ typedef struct {
 void *cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self,
                                     const cadre_variable_entry_t *variable, bool on_wire);
 
-/* Converts what was written to the room of a reserve without `on_wire` into the chunk.
- * CADRE_ENOTFINITE, naming the variable, when one of its numbers is infinite or NaN, or has become
- * so by the conversion. */
+/* Completes the chunk: converts the gradient if it was reserved without `on_wire`. Fails with
+ * CADRE_ENOTFINITE and the variable's name when one of the numbers is infinite or NaN, or has
+ * become so by the conversion. */
 int cadre_gradient_buffer_close(cadre_gradient_buffer_t *self,
                                 const cadre_variable_entry_t *variable);
 
@@ -37,7 +38,7 @@ void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 int cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
                              cadre_chunk_t **out);
 
-/* Fails as cadre_gradient_buffer_close does: CADRE_ENOTFINITE with the variable's name. */
+/* Returns CADRE_ENOTFINITE with a text that names the variable, as cadre_gradient_buffer_close. */
 int cadre_gradient_fail(const cadre_variable_entry_t *variable);
 
 #endif

@@ -24,14 +24,14 @@ typedef struct {
     bool is_pageable; /* `data` is plain memory, not the device's pinned one */
 } cadre_host_memory_t;
 
-/* Makes room for `size_bytes`, aligned to 64. True when it has taken other memory for that: what
- * was in the memory before is lost, and pointers into it dangle. */
+/* Makes room for `size_bytes`, aligned to 64. Returns true when the memory was replaced for that:
+ * its content is lost, and pointers into it dangle. */
 bool cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes);
 
-/* Frees it; can be used again. */
+/* Frees the memory; the struct can be used again. */
 void cadre_host_memory_fini(cadre_host_memory_t *self);
 
-/* A chunk of such memory. */
+/* Returns a chunk whose memory is the device's pinned one, or pageable where there is none left. */
 cadre_chunk_t *cadre_host_memory_chunk(cadre_device_t *device, size_t size_bytes);
 
 #endif

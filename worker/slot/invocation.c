@@ -32,7 +32,7 @@ struct cadre_invocation {
     cadre_slot_states_t *states;
     const cadre_native_entry_t *entry;
     cadre_work_t *work;
-    cadre_tensor_t *tensors; /* of the closure, by its names */
+    cadre_tensor_t *tensors; /* the closure's arguments, in the order of its names */
     size_t tensor_count;
     pulled_t **pulled;
     size_t pulled_count;
@@ -41,9 +41,9 @@ struct cadre_invocation {
     char *result_names[CADRE_RESULTS_MAX];
     cadre_tensor_t results[CADRE_RESULTS_MAX];
     size_t result_count;
-    char reason[CADRE_TEXT_SIZE_MAX + 1];     /* cadre_invocation_fail */
-    int noted;                                /* the last call that failed, */
-    char noted_text[CADRE_TEXT_SIZE_MAX + 1]; /* and why: for a function that only returns it */
+    char reason[CADRE_TEXT_SIZE_MAX + 1]; /* cadre_invocation_fail */
+    int noted; /* status of the last call that failed; its text serves if the function returns it */
+    char noted_text[CADRE_TEXT_SIZE_MAX + 1];
 };
 
 static int
@@ -56,7 +56,7 @@ note(cadre_invocation_t *self, int status)
     return status;
 }
 
-/* --- asking --- */
+/* --- arguments, variables and other inputs --- */
 
 const cadre_tensor_t *
 cadre_invocation_argument(cadre_invocation_t *self, const char *name)
@@ -148,7 +148,7 @@ cadre_invocation_stream(cadre_invocation_t *self)
     return cadre_slot_stream(self->slot);
 }
 
-/* --- what stays --- */
+/* --- resources and state that stay on a worker --- */
 
 int
 cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
@@ -221,7 +221,7 @@ cadre_slot_states_fini(cadre_slot_states_t *self)
     }
 }
 
-/* --- giving --- */
+/* --- pushes and results --- */
 
 static int
 check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *entry,
@@ -267,7 +267,7 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
         return note(self, status);
     }
 
-    /* Kept until the flush: a step is pushed whole, or not at all. */
+    /* Kept until cadre_invocation_flush: a step is pushed whole, or not at all. */
     cadre_chunk_t *chunk = NULL;
     status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
     if (status < 0) {
@@ -281,7 +281,7 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
     return 0;
 }
 
-/* `number` in the type of a variable; its size. 0 where an integer cannot hold it. */
+/* Writes `number` in the dtype of a variable; returns its size, 0 if that dtype cannot hold it. */
 static size_t
 write_number(cadre_dtype_t dtype, double number, void *out)
 {
@@ -381,7 +381,7 @@ cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const ca
         return note(self, status);
     }
 
-    /* A result that is given twice is the later one. */
+    /* Of a result that is given twice the second counts. */
     size_t at = 0;
     while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
         at++;
@@ -440,8 +440,8 @@ fini(cadre_invocation_t *self)
     }
 }
 
-/* Returns what the function said of its failure, else what was noted of a value with that status.
- */
+/* Returns the text of the function's failure: what it said itself, else that of the last call that
+ * failed with this status. */
 static const char *
 reason_for(const cadre_invocation_t *self, int status)
 {
@@ -452,8 +452,9 @@ reason_for(const cadre_invocation_t *self, int status)
     return status == self->noted ? self->noted_text : cadre_status_text(status);
 }
 
-/* Whatever the function answers, the work has failed when an update may be missing on some shard,
- * or when a value did not come for a reason that is not the function's (slot_link). */
+/* Ends the work with the function's status. If the link has ended the work already that status
+ * stays, whatever the function returns: an update may be missing on a shard, or a value did not
+ * come for a reason that is not the function's (slot_link.h). */
 static void
 conclude(cadre_invocation_t *self, int status)
 {
@@ -484,7 +485,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
     cadre_work_t *work = link->work;
     const cadre_native_entry_t *entry = cadre_registry_find(registry, work->call->function->name);
 
-    cadre_assert(entry); /* the core hands back what is not here */
+    cadre_assert(entry); /* the core hands back closures whose function is not in this worker */
     cadre_invocation_t self;
     memset(&self, 0, offsetof(cadre_invocation_t, result_names));
     memset(self.results, 0, sizeof(self.results));

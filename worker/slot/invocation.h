@@ -1,5 +1,5 @@
 /*
- * invocation - runs the closures of native functions on one slot; what is behind <cadre/worker.h>.
+ * invocation - runs the closures of native functions on one slot; implements <cadre/worker.h>.
  *
  * Owner:   one slot actor. Thread: the slot's; a native function must not use its invocation from
  *          another thread.
@@ -11,17 +11,17 @@
 #include "worker/device/device.h"
 #include "worker/slot/slot_link.h"
 
-/* What native functions keep on one slot. Zeroed: nothing. */
+/* The state that native functions keep on one slot, one for each function. Zeroed: none. */
 typedef struct {
     struct cadre_slot_state *first;
 } cadre_slot_states_t;
 
-/* Ends it all, on the slot's thread. */
+/* Destroys all states; called on the slot's thread. */
 void cadre_slot_states_fini(cadre_slot_states_t *self);
 
-/* Runs the link's work, whose function is native, and puts the outcome into it. CADRE_ENOTFOUND,
- * with what there is, when this worker has no function of that name. `slot` is where it may
- * compute, `states` what was kept there. */
+/* Runs the link's work, whose function is native and in the registry, and puts the outcome into the
+ * work. `slot` is the device slot that the function may compute on, `states` what functions have
+ * kept on this slot. */
 void cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry,
                           cadre_slot_t *slot, cadre_slot_states_t *states);
 

@@ -1,5 +1,5 @@
 /*
- * load - the batches of one closure, on their way through the reader.
+ * load - a request for the batches of one closure, and the batches that the reader has read for it.
  *
  * Owner:   one thread at a time: the network actor makes it, the reader fills it and gives it back,
  *          a slot reads the tensors while its run is computing, the network actor uses it again.
@@ -22,30 +22,32 @@ typedef struct {
 } cadre_loaded_batch_t;
 
 typedef struct cadre_load {
-    struct cadre_load *next; /* in the list of spare ones */
+    struct cadre_load *next; /* in the network actor's list of spare loads */
     uint64_t closure;
-    bool back;                                  /* network actor: the reader has given it back */
-    bool forgotten;                             /* network actor: nobody wants it any more */
-    size_t count;                               /* of batches */
-    cadre_batch_rows_t rows[CADRE_BATCHES_MAX]; /* what to read, by batch */
-    cadre_loaded_batch_t batches[CADRE_BATCHES_MAX]; /* memory is used again by the next closure */
-    int64_t begin_us; /* when the reader began to read them, and had them */
-    int64_t end_us;
-    int status;
+    bool back;      /* the reader has given the load back; this and
+                                                   `forgotten` are the network actor's */
+    bool forgotten; /* the closure has ended: nobody wants the batches */
+    size_t count;   /* number of batches */
+    cadre_batch_rows_t rows[CADRE_BATCHES_MAX];      /* [count]: which rows to read */
+    cadre_loaded_batch_t batches[CADRE_BATCHES_MAX]; /* [count]; the next closure of this load uses
+                                                        their memory again */
+    int64_t begin_us;                                /* when the reader began to read the batches */
+    int64_t end_us;                                  /* when it had read them */
+    int status;                                      /* 0, or why a batch could not be read */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_load_t;
 
 cadre_load_t *cadre_load_new(void);
 void cadre_load_destroy(cadre_load_t **self_p);
 
-/* Asks for the batches of `closure`. */
+/* Makes the load one for the batches of `closure`. */
 void cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure);
 
-/* Bytes of all its tensors. */
+/* Returns the bytes of all tensors of the load. */
 size_t cadre_load_size_bytes(const cadre_load_t *self);
 
-/* The tensor that a program calls `name`: "x" and "y" of the first batch, "x1" and "y1" of the
- * second, and so on; NULL for another name. */
+/* Returns the tensor that a program calls `name`: "x" and "y" of the first batch, "x1" and "y1" of
+ * the second, and so on; NULL for another name. */
 const cadre_tensor_t *cadre_load_tensor(const cadre_load_t *self, const char *name);
 
 #endif

@@ -11,8 +11,8 @@
 #include "common/base/status.h"
 #include "common/system/trusted.h"
 
-/* Every folder from the file's own to the root: who may write one of them may put another file in
- * its place. */
+/* Checks every folder from the file's own to the root: whoever may write to one of them could put
+ * another file in the place of this one. */
 static int
 check_folders(const char *path)
 {
@@ -34,9 +34,9 @@ check_folders(const char *path)
     return 0;
 }
 
-/* What could let somebody else put code into this process. When it holds, nobody but root and this
- * user can change what the path leads to, so the file may be opened by its path afterwards: through
- * /proc/self/fd the libraries that it looks for beside itself ($ORIGIN) would not be found. */
+/* Refuses a file that somebody else could change, which would put code into this process. After
+ * this check only root and this user can change what the path leads to, so the file may be opened
+ * by its path. (Opened by /proc/self/fd it would not find the libraries beside it, $ORIGIN.) */
 static int
 check_file(const char *path)
 {
@@ -73,7 +73,7 @@ call_entry_point(cadre_registry_t *registry, void *object, const char *path)
         return cadre_fail(CADRE_ECONFIG, "%s does not export cadre_native_register", path);
     }
 
-    memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast between the two */
+    memcpy(&entry, &symbol, sizeof(entry)); /* ISO C casts no data pointer to a function pointer */
     int status = entry(registry);
     if (status < 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: cadre_native_register: %s: %s", path,
@@ -101,7 +101,8 @@ cadre_native_load(cadre_registry_t *registry, const char *path)
         return cadre_fail(CADRE_ECONFIG, "native functions: %s", dlerror());
     }
 
-    /* Exits run in reverse: it is closed after those that it registers. */
+    /* Destructors run in reverse order: the object is closed after those that it registers
+     * itself. */
     status = cadre_registry_at_exit(registry, close_object, object);
     if (status < 0) {
         dlclose(object);

@@ -12,13 +12,15 @@
 
 #include "worker/core/registry.h"
 
-enum { CADRE_NATIVE_FILES_MAX = 64 }; /* of a command line: a further --native is refused */
+enum {
+    CADRE_NATIVE_FILES_MAX = 64
+}; /* --native flags of a command line; a further one is refused */
 
 /* Loads the shared object `path` (a relative one is taken from the current folder) and calls its
- * cadre_native_register. CADRE_ENOTFOUND when there is no such file; CADRE_EREFUSED when it is not
- * a regular file, belongs to neither root nor this user, or can be written by others (itself or the
- * folder it lies in); CADRE_ECONFIG when it cannot be loaded, lacks the entry point, or that
- * fails. Every text names the file. */
+ * cadre_native_register. Fails, with a text that names the file: with CADRE_ENOTFOUND when there is
+ * no such file; CADRE_EREFUSED when it is not a regular file, belongs to neither root nor this
+ * user, or others can write to it or to a folder above it; CADRE_ECONFIG when it cannot be loaded,
+ * lacks the entry point, or the entry point fails. */
 int cadre_native_load(cadre_registry_t *registry, const char *path);
 
 #endif

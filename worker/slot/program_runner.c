@@ -14,20 +14,20 @@
 /* A program as this slot runs it. */
 typedef struct {
     cadre_program_t *program;
-    int status; /* of decoding it, why is in `text` */
+    int status; /* of decoding the program; why it failed is in `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
-    bool found;                               /* its variables, */
-    uint64_t drops;                           /* as they were after so many drops */
-    const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
-    cadre_value_buffer_t *buffers;
-    const void **values;
-    uint64_t *contents;                 /* their numbers */
-    cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
-    cadre_dtype_t *variable_dtypes;     /* of `values` */
-    cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
-    cadre_dtype_t *gradient_dtypes;     /* of `gradient_data` */
-    void **gradient_data;
-    bool *not_finite;
+    bool found;     /* `variables` are set */
+    uint64_t drops; /* for closures that were scheduled after so many drops of variables */
+    const cadre_variable_entry_t **variables; /* [variable_count], like the next four */
+    cadre_value_buffer_t *buffers;            /* memory of the pulled values */
+    const void **values;                      /* the pulled values, contiguous */
+    uint64_t *contents;                       /* content numbers of the values; 0: unknown */
+    cadre_dtype_t *variable_dtypes;           /* dtypes of `values` */
+    cadre_tensor_t *arguments;                /* [argument_count], borrowed from the closure */
+    cadre_gradient_buffer_t *gradients;       /* [push_count], like the next three */
+    cadre_dtype_t *gradient_dtypes;           /* dtypes of `gradient_data` */
+    void **gradient_data;                     /* where the device writes each gradient */
+    bool *not_finite;        /* set by the device for a gradient that is not finite */
     cadre_tensor_t *results; /* [result_count], zeroed between runs */
 } prepared_t;
 
@@ -121,7 +121,7 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
         }
         status = check_variable(wanted, prepared->variables[i]);
         if (status < 0) {
-            return status; /* not for good: the variable may be made later */
+            return status; /* not remembered: a variable that fits may be created later */
         }
     }
 
@@ -170,7 +170,7 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     return 0;
 }
 
-/* The function made ready. */
+/* Gives the function's program, decoded before or now, with its variables looked up. */
 static int
 prepare(cadre_program_runner_t *self, prepared_t **out)
 {
@@ -227,7 +227,7 @@ cadre_program_runner_destroy(cadre_program_runner_t **self_p)
 
 /* --- running --- */
 
-/* Views of the closure's tensors and batches in the order of the program's arguments. */
+/* Sets the arguments in the program's order: views of the closure's tensors and batches. */
 static int
 bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t *tensors)
 {
@@ -275,7 +275,8 @@ pushed_variable(const prepared_t *prepared, int push)
     return prepared->variables[cadre_program_push(prepared->program, push)->variable];
 }
 
-/* Whether the device writes this gradient as it travels: nobody converts it then. */
+/* Returns whether the device writes this gradient in its wire dtype, so that it need not be
+ * converted. */
 static bool
 is_written_for_wire(const prepared_t *prepared, int push)
 {
@@ -293,7 +294,8 @@ reserve_gradients(const prepared_t *prepared)
     }
 }
 
-/* All gradients as they travel. One that is not finite then refuses the whole push. */
+/* Completes all gradients in their wire dtypes; fails, so that nothing is pushed, if one of them is
+ * not finite. */
 static int
 close_gradients(const prepared_t *prepared)
 {
@@ -403,7 +405,8 @@ run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
     return status;
 }
 
-/* Another worker's device may be whole, or larger. */
+/* Returns whether a failure is the device's, so that the closure may do well on another worker,
+ * whose device works or has more memory. */
 static bool
 is_device_failure(int status)
 {

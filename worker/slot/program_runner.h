@@ -3,9 +3,9 @@
  *
  * Owner:   one slot actor. Thread: the slot's.
  *
- * It keeps each program of the session decoded, with its variables looked up, the memory that
- * pulled values are joined in, and the chunks that gradients are written to: running the same
- * program again allocates little. Each slot keeps its own, so slots share nothing.
+ * The runner keeps each program of the session decoded, with its variables looked up, the memory in
+ * which pulled values are joined, and the chunks that gradients are written to: running the same
+ * program again allocates little. Each slot has its own runner, so slots share nothing.
  */
 #ifndef CADRE_WORKER_SLOT_PROGRAM_RUNNER_H
 #define CADRE_WORKER_SLOT_PROGRAM_RUNNER_H
@@ -15,12 +15,14 @@
 
 typedef struct cadre_program_runner cadre_program_runner_t;
 
-/* Borrows all for its life; values and gradients lie in memory of `device`, which is the slot's. */
+/* Returns a runner that borrows its arguments. Values and gradients are in pinned memory of
+ * `device`, which is the slot's. */
 cadre_program_runner_t *cadre_program_runner_new(cadre_device_t *device, cadre_slot_t *slot,
                                                  cadre_slot_link_t *link);
 void cadre_program_runner_destroy(cadre_program_runner_t **self_p);
 
-/* Another session began: functions and variables of the one before are gone. */
+/* Forgets all programs, because another session began: functions and variables of the session
+ * before do not exist any more. */
 void cadre_program_runner_reset(cadre_program_runner_t *self);
 
 /* Runs the link's work, whose function is a program, and puts the outcome into it. */

@@ -137,7 +137,7 @@ load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
     }
 }
 
-/* Does one thing and gives it back; false for STOP. */
+/* Carries out one message and sends its request back; returns false for STOP. */
 static bool
 obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message)
 {

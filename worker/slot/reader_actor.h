@@ -17,10 +17,10 @@
 
 typedef struct cadre_reader_actor cadre_reader_actor_t;
 
-/* A dataset to open, and the answer. Owner: who holds it. */
+/* A dataset to open, and the answer. Owner: the actor that has it at the time. */
 typedef struct {
     uint32_t dataset;
-    uint64_t session; /* the asker's, given back untouched */
+    uint64_t session; /* a number of the asker's that the reader leaves as it is */
     char *description;
     cadre_dataset_ready_message_t ready; /* the answer; its text is `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
@@ -28,7 +28,7 @@ typedef struct {
 
 void cadre_open_request_destroy(cadre_open_request_t **self_p);
 
-/* Kinds on its pipe. */
+/* Kinds of messages on the reader's pipe. */
 enum {
     CADRE_READER_OPEN = 1, /* to and from: cadre_open_request_t */
     CADRE_READER_LOAD,     /* to and from: cadre_load_t */
@@ -36,15 +36,17 @@ enum {
     CADRE_READER_RELEASE,  /* to: a cadre_holding_t to destroy */
 };
 
-/* Relative paths belong to `folder` (copied; NULL: the current one), and with `confined` so must
- * all others. CADRE_EIO. */
+/* Starts the thread. Relative paths of datasets are below `folder` (copied; NULL: the current one);
+ * with `confined` no file outside the folder is opened. Fails with CADRE_EIO when the system has no
+ * thread or socket left. */
 int cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confined,
                             cadre_reader_actor_t **out);
 
-/* The network actor's end of the pipe. */
+/* Returns the network actor's end of the pipe. */
 void *cadre_reader_actor_socket(cadre_reader_actor_t *self);
 
-/* CADRE_ETIMEOUT when a file does not come to an end: nothing is freed then. */
+/* Stops the thread and frees it. Fails with CADRE_ETIMEOUT, and frees nothing, when reading a file
+ * does not end in `timeout_ms`. */
 int cadre_reader_actor_close(cadre_reader_actor_t **self_p, int timeout_ms);
 
 #endif

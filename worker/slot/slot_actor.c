@@ -19,7 +19,8 @@ struct cadre_slot_actor {
     cadre_slot_states_t states;
 };
 
-/* What went before: the time without work, and the reading of this one's batches. */
+/* Notes in the trace what came before this work: the slot's time without work, and the reading of
+ * the work's batches. */
 static void
 trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t waited_since_us)
 {

@@ -4,7 +4,7 @@
  * Owner:   main. Thread: opened and stopped on main's; its pipe belongs to the network actor in
  *          between.
  *
- * It may take as long as a closure takes. It never touches a socket but its pipe.
+ * One turn takes as long as a closure takes. The thread uses no socket but its pipe.
  */
 #ifndef CADRE_WORKER_SLOT_SLOT_ACTOR_H
 #define CADRE_WORKER_SLOT_SLOT_ACTOR_H
@@ -17,7 +17,7 @@
 
 typedef struct cadre_slot_actor cadre_slot_actor_t;
 
-/* All borrowed for its life. */
+/* What a slot works with; all borrowed for the actor's life. */
 typedef struct {
     cadre_work_queue_t *queue;
     cadre_device_t *device;
@@ -25,15 +25,16 @@ typedef struct {
     cadre_trace_lane_t *lane; /* NULL: no trace */
 } cadre_slot_actor_options_t;
 
-/* CADRE_EIO, or what the device says. */
+/* Opens a slot of the device and starts the thread. Fails with CADRE_EIO when the system has no
+ * thread or socket left, or with the device's status. */
 int cadre_slot_actor_open(cadre_context_t *context, const cadre_slot_actor_options_t *options,
                           cadre_slot_actor_t **out);
 
-/* The network actor's end of the pipe; messages as in slot_link.h. */
+/* Returns the network actor's end of the pipe; its messages are those of slot_link.h. */
 void *cadre_slot_actor_socket(cadre_slot_actor_t *self);
 
-/* Ends the thread; the queue must have been closed, and nobody must answer for it any more.
- * CADRE_ETIMEOUT when a closure does not end: nothing is freed then. */
+/* Ends the thread, whose queue must have been closed before. Fails with CADRE_ETIMEOUT, and frees
+ * nothing, when a closure does not end in `timeout_ms`. */
 int cadre_slot_actor_close(cadre_slot_actor_t **self_p, int timeout_ms);
 
 #endif

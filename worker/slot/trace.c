@@ -17,7 +17,7 @@
 
 enum {
     HOLD_US = 1000000,   /* how long an event may wait for others before it is written */
-    LINE_SIZE_MAX = 256, /* of one event, with the comma before it */
+    LINE_SIZE_MAX = 256, /* characters of one event, with the comma before it */
     META_LINES_MAX = 4,  /* names of process, reader and slot, and the note on dropped events */
     TEXT_SIZE = (CADRE_TRACE_LANE_EVENTS + META_LINES_MAX) * LINE_SIZE_MAX,
     NO_WORKER = -1,
@@ -28,7 +28,8 @@ static const char closing[] = "\n]\n";
 struct cadre_trace_lane {
     cadre_trace_t *trace;
     uint32_t slot;
-    int64_t worker; /* whose name the file has for this lane; NO_WORKER */
+    int64_t
+        worker; /* worker index under which this lane is named in the file; NO_WORKER: not yet */
     int64_t flushed_us;
     size_t count;
     cadre_trace_event_t events[CADRE_TRACE_LANE_EVENTS];
@@ -40,11 +41,11 @@ struct cadre_trace {
     uint64_t events_max;
     cadre_trace_lane_t *lanes; /* [slots] */
 
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards all fields below */
     int fd;
-    off_t end;      /* where the closing bracket begins */
-    bool begun;     /* something stands before it */
-    int64_t worker; /* whose name the file has; NO_WORKER */
+    off_t end;      /* offset of the closing bracket */
+    bool begun;     /* the file has events, so that the next one needs a comma */
+    int64_t worker; /* worker index that the file names; NO_WORKER: none yet */
     uint64_t events;
     uint64_t dropped;
     uint64_t unwritten; /* events in `text` */
@@ -91,8 +92,8 @@ add_line(cadre_trace_t *self, const char *format, ...)
     self->begun = true;
 }
 
-/* Writes the lines and the bracket behind them with one call. What could be written of them in part
- * is taken back: the file stays sound. */
+/* Writes the collected lines and a closing bracket with one call. If that fails half-way the file
+ * is cut back to the events before, and closed by a bracket again. */
 static void
 write_lines(cadre_trace_t *self)
 {
@@ -167,7 +168,7 @@ add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event
              event->attempt, event->size_bytes);
 }
 
-/* --- what slots call --- */
+/* --- called by slots --- */
 
 void
 cadre_trace_flush(cadre_trace_lane_t *self)

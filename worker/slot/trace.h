@@ -6,8 +6,9 @@
  * killed leaves a sound file. Times are of the monotonic clock, which all processes of a machine
  * share: traces of several workers fit together.
  *
- * Bounded: a lane holds CADRE_TRACE_LANE_EVENTS events, and writes them at the first that ends a
- * second after those before; a file takes `events_max`, later ones are only counted.
+ * Bounded: a lane collects CADRE_TRACE_LANE_EVENTS events, and writes them when it is full or a
+ * second has passed since it last wrote; a file takes `events_max` events, later ones are only
+ * counted.
  *
  * Owner:   main, from before the first thread that records until after the last.
  * Thread:  a lane belongs to the thread of its slot. Lanes share the file under a lock (README.md,
@@ -36,8 +37,8 @@ typedef struct {
     uint32_t worker;
     uint64_t closure;
     uint64_t attempt;
-    uint64_t size_bytes; /* of PULL: what came, without what had not changed; of PUSH: the
-                            gradients' */
+    uint64_t size_bytes; /* PULL: of values that came, without unchanged partitions; PUSH: of the
+                            gradients */
     int64_t begin_us;
     int64_t end_us;
 } cadre_trace_event_t;
@@ -45,23 +46,24 @@ typedef struct {
 typedef struct cadre_trace cadre_trace_t;
 typedef struct cadre_trace_lane cadre_trace_lane_t;
 
-/* Replaces the file `path` (borrowed); one lane for each of `slots`. `events_max` is
- * CADRE_TRACE_EVENTS_MAX but in tests. CADRE_EIO with the path in the text. */
+/* Creates or replaces the trace file `path` (borrowed), with a lane for each of `slots`.
+ * `events_max` is CADRE_TRACE_EVENTS_MAX except in tests. Fails with CADRE_EIO and the path in
+ * the text. */
 int cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_trace_t **out);
 
-/* Whether cadre_trace_open could open `path`, with what it would say; changes and leaves no file.
- */
+/* Checks that cadre_trace_open could open `path`; fails as it would. Leaves an existing file as it
+ * is, and creates none. */
 int cadre_trace_check(const char *path);
 
-/* Writes what lanes still hold, and how many events did not fit. CADRE_EIO when an event could not
- * be written, now or earlier: none was written after that one, and the file ends before it. NULL
- * inside is fine. */
+/* Writes the events that lanes still hold, and how many events were dropped; frees the trace. Fails
+ * with CADRE_EIO when an event could not be written, now or earlier: the file ends with the event
+ * before that. Harmless on a pointer to NULL. */
 int cadre_trace_close(cadre_trace_t **self_p);
 
 /* Events that were not written so far, because of the limit or of a failure. */
 uint64_t cadre_trace_dropped(cadre_trace_t *self);
 
-/* The lane of a slot; NULL for no trace. */
+/* Returns the lane of a slot; NULL if `self` is NULL (no trace). */
 cadre_trace_lane_t *cadre_trace_lane(cadre_trace_t *self, uint32_t slot);
 
 /* Adds an event; nothing on NULL. */

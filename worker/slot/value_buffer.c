@@ -4,7 +4,8 @@
 
 #include "common/tensor/dtype.h"
 
-/* Whether the memory has the value already; else it has room for `size_bytes`, and will. */
+/* Returns whether the memory holds this content already. If not, makes room for `size_bytes`, and
+ * notes that it will hold this content, which the caller then copies. */
 static bool
 holds(cadre_value_buffer_t *self, const cadre_value_t *value, size_t size_bytes)
 {
@@ -52,7 +53,7 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
     return self->data;
 }
 
-/* Joins the chunks of a value, converted to f32. */
+/* Copies the chunks of a value into the memory, converted to f32. */
 static const void *
 convert(cadre_value_buffer_t *self, cadre_value_t *value)
 {

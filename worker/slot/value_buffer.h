@@ -3,8 +3,9 @@
  *
  * Owner:   one slot. Thread: the slot's.
  *
- * A value that came as one chunk is read where it lies; several are copied together, into memory
- * that the next pull uses again. When that has brought nothing new, nothing is copied either.
+ * A value that came as one chunk is used where it is; several chunks are copied into one piece of
+ * memory, which the next pull uses again. If the next pull brings the same content (by its content
+ * number), nothing is copied.
  */
 #ifndef CADRE_WORKER_SLOT_VALUE_BUFFER_H
 #define CADRE_WORKER_SLOT_VALUE_BUFFER_H
@@ -14,21 +15,21 @@
 
 /* Zeroed memory is an empty buffer; `memory.device` may be set then. */
 typedef struct {
-    void *data; /* what was put in last */
-    cadre_chunk_t *chunk;
-    cadre_host_memory_t memory;
-    uint64_t content; /* number of what lies in `memory`; 0: of nothing that is known */
+    void *data;                 /* the value that was put in last: in `chunk` or in `memory` */
+    cadre_chunk_t *chunk;       /* the reference to a value that came as one chunk; NULL: none */
+    cadre_host_memory_t memory; /* where several chunks are joined */
+    uint64_t content;           /* content number of what is in `memory`; 0: unknown */
 } cadre_value_buffer_t;
 
-/* Takes the value's bytes (and its chunks' references), converted to the variable's dtype where
- * they came in another; returns self->data. Values of one buffer are all put in this way, or all as
- * below. */
+/* Takes the value (and the references to its chunks), converted to the variable's dtype if it came
+ * in another; returns self->data. A buffer is used with this function only, or with
+ * cadre_value_buffer_put_wire only. */
 const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value);
 
 /* Takes the value's bytes unconverted, in the variable's wire dtype; returns self->data. */
 const void *cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value);
 
-/* Drops the reference to a chunk, so that who else holds it may write; keeps the memory. */
+/* Drops the reference to a chunk, so that another holder may write to it; keeps the memory. */
 void cadre_value_buffer_release(cadre_value_buffer_t *self);
 
 void cadre_value_buffer_fini(cadre_value_buffer_t *self);

@@ -18,7 +18,7 @@ typedef struct cadre_work_queue cadre_work_queue_t;
 
 cadre_work_queue_t *cadre_work_queue_new(void);
 
-/* Destroys what is still in it, too. */
+/* Destroys the queue and the works still in it. */
 void cadre_work_queue_destroy(cadre_work_queue_t **self_p);
 
 /* Appends a list of works linked by `next`, which the queue owns from now on. */
