@@ -11,13 +11,13 @@
 #include "ps/core/loader.h"
 #include "ps/folders.h"
 
-/* A loader with no checkpoint open has no reader. */
+/* The state of a loader; `reader` is NULL while no checkpoint is open. */
 typedef struct {
-    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
+    const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
     cadre_checkpoint_reader_t *reader;
 } cadre_checkpoint_loader_t;
 
-/* As a loader, whose `close` is to be called at the end. */
+/* Returns the interface of this loader; the caller calls its `close` at the end. */
 cadre_loader_t cadre_checkpoint_loader(cadre_checkpoint_loader_t *self);
 
 #endif

@@ -24,7 +24,7 @@
 #include "ps/store_actor.h"
 
 enum {
-    TURN_MESSAGES = 64, /* of one source in one turn */
+    TURN_MESSAGES = 64, /* messages taken from one socket in one turn */
     HOST_SIZE = CADRE_HOST_SIZE_MAX + 1,
 };
 
@@ -36,18 +36,18 @@ struct cadre_control_loop {
     cadre_actor_t *shard;
     cadre_actor_t *store;
     cadre_ps_core_t *core;
-    uint64_t epoch;        /* the shard's; what it still says of another one is dropped */
-    const char *transport; /* of both sockets, the worse one */
+    uint64_t epoch;        /* of the shard's session; what the shard says of others is dropped */
+    const char *transport; /* for the log: of the two sockets', the less protected one */
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
-    bool ended;
-    int refused;      /* status of a coordinator that did not take this ps */
-    bool load_stands; /* a checkpoint that the shard waits for is not read any more */
-    bool is_probed;   /* the shard was asked for a sign of life and has given none since */
-    int64_t probed_ms;
-    int signal;
-    uint64_t withdrawals;       /* of keys, as far as they were looked at */
-    cadre_ps_figures_t figures; /* for /metrics, but for what is known when asked */
+    bool ended;           /* the session is over, and no other is waited for */
+    int refused;          /* why the coordinator has refused this ps; 0: it has not */
+    bool load_stands;     /* reading a checkpoint that the shard waits for makes no progress */
+    bool is_probed;       /* the shard was asked for its counters and has not answered */
+    int64_t probed_ms;    /* when it was asked */
+    int signal;           /* the signal that ends this ps; 0: none came */
+    uint64_t withdrawals; /* how many withdrawn keys were looked at so far */
+    cadre_ps_figures_t figures; /* for /metrics; some are filled in only when they are published */
     int64_t write_ms;           /* when a snapshot was given to the store */
 };
 
@@ -62,7 +62,7 @@ now(void)
 
 /* --- opening --- */
 
-/* On the authenticator's thread. */
+/* Logs an event of the authenticator; called on the authenticator's thread. */
 static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
@@ -261,7 +261,7 @@ cadre_control_loop_address(const cadre_control_loop_t *self)
     return self->address;
 }
 
-/* --- to the actors --- */
+/* --- messages to the actors --- */
 
 static void
 tell_shard(cadre_control_loop_t *self, uint32_t kind, void *pointer)
@@ -272,7 +272,7 @@ tell_shard(cadre_control_loop_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* An epoch of 0 empties the shard. */
+/* Begins a session of the shard; epoch 0 empties the shard without another session. */
 static void
 begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
 {
@@ -306,7 +306,8 @@ abandon(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
-/* One question at a time: a shard that is stuck is not asked again. */
+/* Asks the shard for its counters, unless a question before is unanswered: a stuck shard is not
+ * asked again. */
 static void
 probe(cadre_control_loop_t *self)
 {
@@ -317,8 +318,8 @@ probe(cadre_control_loop_t *self)
     }
 }
 
-/* Whether the shard's thread, or the one that reads for it, stands still: no other session could
- * use it. */
+/* Returns whether the shard's thread, or the thread that reads checkpoints for it, makes no
+ * progress: then this process cannot serve another session. */
 static bool
 is_stuck(const cadre_control_loop_t *self)
 {
@@ -389,7 +390,7 @@ take_events(cadre_control_loop_t *self)
     }
 }
 
-/* --- from the actors --- */
+/* --- messages from the actors --- */
 
 static void
 write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
@@ -402,7 +403,7 @@ write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
     }
 }
 
-/* The shard's thread has taken a turn, and told its counters. */
+/* Takes the shard's counters, which also show that its thread makes progress. */
 static void
 take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
 {
@@ -425,7 +426,7 @@ take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
     figures->shard = counts->figures;
 }
 
-/* What the shard says; never waits. */
+/* Takes the messages that the shard's actor has sent; never waits. */
 static void
 hear_shard(cadre_control_loop_t *self)
 {
@@ -519,7 +520,8 @@ watch_connection(cadre_control_loop_t *self)
     }
 }
 
-/* A ps whose coordinator is not trusted any more ends: its messages may be anybody's. */
+/* Ends the ps when the key of its coordinator is not allowed any more: messages under that key may
+ * be anybody's. */
 static void
 watch_keys(cadre_control_loop_t *self)
 {
@@ -538,7 +540,8 @@ watch_keys(cadre_control_loop_t *self)
 
 /* --- metrics and probes --- */
 
-/* Publishes the figures when that is due, and has the shard show then that it takes turns. */
+/* Publishes the figures when that is due, and then asks the shard for its counters, as a sign of
+ * life. */
 static void
 publish(cadre_control_loop_t *self)
 {
@@ -580,7 +583,7 @@ hear_signal(cadre_control_loop_t *self)
     self->ended = true;
 }
 
-/* Until something comes, or `due_ms`. */
+/* Waits until a message or signal comes, or until `due_ms`. */
 static void
 wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
 {
@@ -632,7 +635,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
     return self->signal;
 }
 
-/* Ends the actors and frees what they had still said. */
+/* Ends the actors and frees the messages that they had still sent. */
 static int
 close_actors(cadre_control_loop_t *self)
 {

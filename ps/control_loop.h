@@ -3,8 +3,9 @@
  * and store actors behind it.
  *
  * Owner:   main.
- * Thread:  main's; its actors have their own. It does nothing that takes long, so heartbeats go out
- *          whatever the shard is doing.
+ * Thread:  main's; its actors have their own. The loop does nothing that takes long, so heartbeats
+ * go
+ *          out whatever the shard is doing.
  */
 #ifndef CADRE_PS_CONTROL_LOOP_H
 #define CADRE_PS_CONTROL_LOOP_H
@@ -19,42 +20,43 @@
 
 typedef struct {
     cadre_endpoint_t coordinator;
-    cadre_endpoint_t address; /* to bind for data; its port may be 0 */
-    uint32_t index;           /* or CADRE_INDEX_ANY */
+    cadre_endpoint_t address; /* to bind the data socket to; port 0: any free one */
+    uint32_t index;           /* of this ps; CADRE_INDEX_ANY: the coordinator chooses */
     uint64_t incarnation;
     uint64_t size_bytes_max;   /* of the shard's values and slots */
     unsigned lanes;            /* threads that apply updates, the shard's own among them */
     cadre_security_t security; /* of the connections beyond this machine */
-    bool wait;                 /* for another session when one has ended */
-    uint64_t away_ms; /* leave when a coordinator that was there is away so long; 0: never */
-    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
-    int signals;                    /* a signalfd: whatever it reads means leave; borrowed */
-    cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, or NULL; borrowed */
+    bool wait;                 /* whether to wait for another session when one has ended */
+    uint64_t away_ms; /* leave when a coordinator that was there is away for so long; 0: never */
+    const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
+    int signals;                    /* a signalfd, any signal of which means to leave; borrowed */
+    cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, borrowed; NULL: no HTTP */
 } cadre_control_options_t;
 
-/* Who takes turns in a ps, for options.http. */
+/* The threads of a ps whose progress options.http shows. */
 enum { CADRE_CONTROL_TURN, CADRE_CONTROL_SHARD_TURN, CADRE_CONTROL_ACTOR_COUNT };
 extern const char *const CADRE_CONTROL_ACTORS[CADRE_CONTROL_ACTOR_COUNT];
 
 typedef struct cadre_control_loop cadre_control_loop_t;
 
-/* Binds, connects and starts the actors. CADRE_EREFUSED, CADRE_EIO, CADRE_EINVALID as
- * cadre_socket_bind and cadre_socket_connect, CADRE_ECONFIG and more as cadre_security_apply. */
+/* Binds, connects and starts the actors. Fails with CADRE_EREFUSED, CADRE_EIO or CADRE_EINVALID as
+ * cadre_socket_bind and cadre_socket_connect, with CADRE_ECONFIG and others as
+ * cadre_security_apply. */
 int cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out);
 
 /* Returns the data address that peers connect to. */
 const char *cadre_control_loop_address(const cadre_control_loop_t *self);
 
-/* Serves until the session has ended (and options.wait is false) or a signal came; the number of
- * that signal, or 0. */
+/* Serves until the session has ended (and options.wait is false) or a signal has come; returns the
+ * number of that signal, or 0. */
 int cadre_control_loop_run(cadre_control_loop_t *self);
 
-/* CADRE_EPROTOCOL or CADRE_EREFUSED and the like when the coordinator did not take this ps, else 0.
- */
+/* Returns why the coordinator has refused this ps (CADRE_EPROTOCOL, CADRE_EREFUSED, ...); 0 when it
+ * has not. */
 int cadre_control_loop_refused(const cadre_control_loop_t *self);
 
-/* Lets what is queued leave, ends the actors, closes. CADRE_ETIMEOUT when an actor hangs: the
- * process is then to be ended without more ado. */
+/* Lets queued messages leave, ends the actors, and frees the loop. Fails with CADRE_ETIMEOUT, and
+ * frees nothing, when an actor does not end: the process has to end with _exit then. */
 int cadre_control_loop_close(cadre_control_loop_t **self_p);
 
 #endif

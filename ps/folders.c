@@ -30,8 +30,8 @@ cadre_folders_is_empty(const cadre_folders_t *self)
     return !self->any && self->count == 0;
 }
 
-/* The path without the links in it; only its last component may be one. As it is written where the
- * folders above are not there. */
+/* Returns the path with the links in it resolved, but for its last component. If the folders above
+ * do not exist, returns it as it is written. */
 static char *
 resolve(const char *path)
 {
@@ -52,7 +52,7 @@ resolve(const char *path)
     return cadre_asprintf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);
 }
 
-/* `path` as seen from `folder`, "" for the folder itself; NULL when it is not below. */
+/* Returns `path` relative to `folder`, "" for the folder itself; NULL when it is not below it. */
 static const char *
 below(const char *path, const char *folder)
 {
@@ -66,7 +66,8 @@ below(const char *path, const char *folder)
     return path + length + strspn(path + length, "/");
 }
 
-/* Opens `rest` below the folder; `path` is what was asked for. */
+/* Opens `rest` below the folder, through no link; `path`, as it was asked for, is for error
+ * texts. */
 static int
 open_below(const char *folder, const char *rest, const char *path, int *out)
 {
@@ -85,7 +86,7 @@ open_below(const char *folder, const char *rest, const char *path, int *out)
     return 0;
 }
 
-/* Over ipc, where the coordinator is the same user. */
+/* Opens any path: for a coordinator on an ipc socket, which is the same user. */
 static int
 open_anywhere(const char *path, int *out)
 {

@@ -5,12 +5,12 @@
  * Thread:  any: it does not change once the ps runs.
  *
  * RESTORE and CLOSE_CUT name paths, and whoever has the coordinator's place names them: a ps opens
- * and creates nothing outside the folders that it was started with. Links are resolved on both
- * sides, so a folder may be named by any of its names; but that only finds out what is meant. It is
- * then opened below its folder through no link at all, so that whoever can write there cannot lead
- * the ps out by a link that comes between the look and the use, and the files in it are opened by
- * that descriptor. A path whose folders are not there is compared as it is written, and tells a
- * stranger nothing of what else there is.
+ * and creates nothing outside the folders that it was started with. Links are resolved in the path
+ * and in these folders before the two are compared, so a folder may be given by any of its names.
+ * The path is then opened below its folder without following any link, so that nobody who can write
+ * there can lead the ps out by a link made between check and use; the files in it are opened by
+ * that descriptor. A path whose folders do not exist is compared as it is written, so that a
+ * refusal tells a stranger nothing of what exists elsewhere.
  */
 #ifndef CADRE_PS_FOLDERS_H
 #define CADRE_PS_FOLDERS_H
@@ -20,22 +20,24 @@
 
 enum { CADRE_FOLDERS_MAX = 16 };
 
-/* Zeroed: none may be used. */
+/* The allowed folders. Zeroed: none. */
 typedef struct {
-    bool any;
+    bool any;                             /* every path is allowed */
     const char *paths[CADRE_FOLDERS_MAX]; /* borrowed */
     size_t count;
 } cadre_folders_t;
 
-/* CADRE_EINVALID for an empty path, or beyond CADRE_FOLDERS_MAX. `path` is borrowed. */
+/* Allows a folder; `path` is borrowed. Fails with CADRE_EINVALID for an empty path, and for more
+ * than CADRE_FOLDERS_MAX. */
 int cadre_folders_add(cadre_folders_t *self, const char *path);
 
-/* Whether no path at all is allowed. */
+/* Returns whether no path at all is allowed. */
 bool cadre_folders_is_empty(const cadre_folders_t *self);
 
-/* Opens `path`, one of the folders or below it, to open files in (O_PATH). CADRE_EREFUSED, with
- * words that say how to allow it, when it is nowhere in them, is a symbolic link, or led through
- * one that was put there meanwhile; CADRE_ENOTFOUND, CADRE_EIO. */
+/* Opens the folder `path`, an allowed one or one below it, so that files in it can be opened
+ * (O_PATH). Fails with CADRE_EREFUSED, and a text that says how to allow it, when it is in no
+ * allowed folder, is a symbolic link, or leads through a link that was made after the check; with
+ * CADRE_ENOTFOUND when it does not exist; with CADRE_EIO. */
 int cadre_folders_open(const cadre_folders_t *self, const char *path, int *out);
 
 #endif

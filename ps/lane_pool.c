@@ -12,14 +12,14 @@
 
 struct cadre_lane_pool {
     pthread_mutex_t lock;
-    pthread_cond_t begun; /* a run has begun, or the pool ends */
-    pthread_cond_t left;  /* the last thread has left a run that is over */
-    uint64_t runs;        /* begun so far */
-    bool open;            /* the run may be joined */
-    bool ends;
-    unsigned inside; /* threads in the run, its caller not among them */
+    pthread_cond_t begun; /* signalled when a run has begun, or the pool ends */
+    pthread_cond_t left;  /* signalled when the last thread has left a run */
+    uint64_t runs;        /* how many runs were begun so far */
+    bool open;            /* threads may join the present run */
+    bool ends;            /* the threads are to end */
+    unsigned inside;      /* threads in the present run, without its caller */
 
-    size_t count; /* of the run under way */
+    size_t count; /* of the present run: its indexes are below it */
     void (*each)(void *argument, size_t index);
     void *argument;
     atomic_size_t next;

@@ -20,13 +20,13 @@ typedef struct {
     cadre_checkpoint_loader_t files;
     cadre_loader_t loader;
     uint64_t from;                   /* loads with a lower number are given up */
-    cadre_checkpoint_load_t **loads; /* to be carried out: [count], from `first` on */
+    cadre_checkpoint_load_t **loads; /* [count]; those from `first` on are not begun */
     size_t first;
     size_t count;
-    cadre_checkpoint_load_t *at_hand;
+    cadre_checkpoint_load_t *at_hand; /* the load being carried out */
     atomic_uint_fast64_t *steps;
 
-    /* Since the last time that there was nothing to do: for the log. */
+    /* For the log: what was loaded since this actor last had nothing to do. */
     int64_t begin_ms;
     uint64_t partitions;
     uint64_t size_bytes;
@@ -55,7 +55,7 @@ put(load_actor_t *self, cadre_checkpoint_load_t *load)
     self->loads[self->count++] = load;
 }
 
-/* Takes what came in; never waits. */
+/* Takes the messages that have come; never waits. */
 static void
 take_orders(load_actor_t *self)
 {
@@ -72,7 +72,7 @@ take_orders(load_actor_t *self)
     }
 }
 
-/* Asked now and then while a load is carried out. */
+/* Returns whether the load being carried out is to be given up; called now and then meanwhile. */
 static bool
 give_up(void *context)
 {
@@ -128,7 +128,7 @@ carry_out(load_actor_t *self)
     }
 }
 
-/* One line for everything that was loaded in a row. */
+/* Logs one line for all partitions that were loaded one after the other. */
 static void
 tell(load_actor_t *self)
 {

@@ -24,12 +24,12 @@ enum {
     CADRE_LOAD_LOADED = 3,
 };
 
-/* `folders`: what checkpoints may be in; `steps` counts up while a load goes on. Both are borrowed.
- */
+/* Starts the thread. Checkpoints are read in `folders` only; `steps` is incremented while a load
+ * makes progress. Both are borrowed. */
 int cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
                           atomic_uint_fast64_t *steps, cadre_actor_t **out);
 
-/* Frees an object that came from, or was for, this actor, by its kind. */
+/* Frees the object in a message from or to this actor, by the message's kind. */
 void cadre_load_actor_drop(cadre_pipe_message_t *message);
 
 #endif

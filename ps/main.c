@@ -31,13 +31,13 @@ enum {
     EXIT_USAGE = 2,
     EXIT_UNUSABLE = 69, /* the address cannot be bound, or the coordinator refuses this ps */
     EXIT_BUG = 70,
-    EXIT_PROTOCOL = 76, /* it is of another release */
+    EXIT_PROTOCOL = 76, /* the coordinator is of another release */
     EXIT_CONFIGURATION = 78,
 };
 
 enum {
     AWAY_S_MAX = 1000000,   /* of --coordinator-timeout */
-    LANES_DEFAULT_MAX = 16, /* without --lanes, whatever the CPUs */
+    LANES_DEFAULT_MAX = 16, /* lanes without --lanes, however many CPUs there are */
 };
 
 enum {
@@ -58,14 +58,14 @@ typedef struct {
     const char *address;
     const char *log_level;
     const char *http;        /* where it answers about itself; NULL: nowhere */
-    int64_t away_s;          /* how long a coordinator may be away */
-    int64_t lanes;           /* 0: half of the CPUs */
-    cadre_folders_t folders; /* for checkpoints */
+    int64_t away_s;          /* seconds that a coordinator may be away */
+    int64_t lanes;           /* threads that apply updates; 0: half of the CPUs */
+    cadre_folders_t folders; /* folders that checkpoints may be in */
     cadre_security_t security;
     bool wait;
     bool check;
     bool die_with_parent;
-    bool own_socket; /* nobody named the ipc socket: nobody but this process looks after it */
+    bool own_socket; /* this process chose its ipc socket itself, and has to remove it at the end */
 } flags_t;
 
 static const struct argp_option OPTIONS[] = {
@@ -116,7 +116,8 @@ static const char DOC[] =
     "still, 78 configuration, "
     "130 or 143 stopped by a signal. It waits for its first coordinator as long as it takes.";
 
-/* Ends the process with usage where what the flag was given is wrong. */
+/* Ends the process with an error and the usage when `status`, of reading a flag's value, is a
+ * failure. */
 static void
 check(struct argp_state *state, const char *flag, int status)
 {
@@ -202,8 +203,8 @@ fail(int exit_status)
     return exit_status;
 }
 
-/* A socket of our own in the directory of the coordinator's; any loopback port when the coordinator
- * is not on ipc, or when the path would be too long. */
+/* Chooses an address on this machine: an ipc socket beside the coordinator's; a free port of
+ * loopback when the coordinator is not on ipc, or the path would be too long. */
 static int
 choose_local_address(const cadre_endpoint_t *coordinator, uint64_t incarnation,
                      cadre_endpoint_t *out)
@@ -221,7 +222,8 @@ choose_local_address(const cadre_endpoint_t *coordinator, uint64_t incarnation,
     return cadre_endpoint_parse("tcp://127.0.0.1:*", out);
 }
 
-/* Where to listen: the flag, else this task's entry in the description, else on this machine. */
+/* Chooses where to listen: the flag's address, else that of this task in the description of the
+ * cluster, else one on this machine. */
 static int
 choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint64_t incarnation,
                cadre_endpoint_t *out)
@@ -246,7 +248,8 @@ choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint6
     return 0;
 }
 
-/* Half of the CPUs: the other half receives. More than so many would wait for memory. */
+/* Returns half of the CPUs, as the other half receives messages; at most LANES_DEFAULT_MAX, since
+ * more threads would only wait for memory. */
 static unsigned
 default_lanes(void)
 {
@@ -254,8 +257,8 @@ default_lanes(void)
     return (unsigned)(lanes < LANES_DEFAULT_MAX ? lanes : LANES_DEFAULT_MAX);
 }
 
-/* Where no flag says it. Who is on an ipc socket is the same user, or root; on tcp it may be
- * anybody. */
+/* Chooses the folders for checkpoints if no flag names any: all of them for a coordinator on an ipc
+ * socket, which is the same user or root; none on tcp, where it may be anybody. */
 static void
 choose_folders(flags_t *flags, const cadre_endpoint_t *coordinator)
 {
@@ -309,8 +312,9 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
     return status;
 }
 
-/* Blocks the signals that end a ps and gives a descriptor to read them from. Threads started from
- * now on inherit the mask. A log that nobody reads, or a file over its limit, ends nothing. */
+/* Blocks the signals that end a ps and returns a descriptor to read them from; threads started from
+ * now on inherit the mask. Ignores SIGPIPE and SIGXFSZ, so that a log that nobody reads, or a file
+ * over its limit, does not end the process. */
 static int
 open_signals(void)
 {
@@ -338,7 +342,8 @@ fill_process(cadre_control_options_t *options)
     return options->signals >= 0;
 }
 
-/* 0 is the end of a session and nothing else. */
+/* Returns the exit status of a process that has served: 0 only if a session has ended as it
+ * should. */
 static int
 exit_status(int number, int refused)
 {

@@ -24,26 +24,26 @@ typedef struct {
     void *pipe;
     cadre_socket_t *data;
     cadre_monitor_t *monitor; /* its */
-    int64_t full_ms;          /* when the log may tell again that descriptors have run out */
+    int64_t full_ms;          /* when the log may say again that file descriptors have run out */
     cadre_refusals_t refusals;
-    bool is_guarded; /* the data socket, by keys */
+    bool is_guarded; /* the data socket lets in only peers with keys */
     cadre_actor_t *load;
-    uint64_t loads_from; /* as the load actor knows it */
-    size_t loads_out;    /* that it has */
-    atomic_uint_fast64_t load_steps;
-    uint64_t steps_seen; /* of them, */
-    int64_t steps_ms;    /* and since when there was no other */
+    uint64_t loads_from; /* lower numbers of loads were given up, as the load actor was told */
+    size_t loads_out;    /* loads that the load actor has */
+    atomic_uint_fast64_t load_steps; /* incremented by the load actor while a load makes progress */
+    uint64_t steps_seen;             /* `load_steps` at the last look */
+    int64_t steps_ms;                /* when `load_steps` was last seen to change */
     cadre_shard_t *shard;
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
     cadre_shard_effects_t effects;
     cadre_frames_t frames;
     bool stopped;
-    bool changed;  /* something came in since the counters were told */
-    uint64_t told; /* the generation told with them */
+    bool changed;  /* a message came since the counters were sent to the control loop */
+    uint64_t told; /* the generation that was sent with them */
     uint64_t epoch;
-    int64_t count_due_ms;
-    int64_t looked_ms; /* for orders and loads */
+    int64_t count_due_ms; /* when counters that have changed are sent again */
+    int64_t looked_ms;    /* when the pipes to the control loop and the load actor were last read */
 } shard_actor_t;
 
 void
@@ -62,7 +62,7 @@ cadre_shard_actor_free_message(cadre_pipe_message_t *message)
     cadre_free(&message->pointer);
 }
 
-/* To the control loop; drops it when there is no more way. */
+/* Sends an object to the control loop; frees it when the pipe is closed. */
 static void
 post(shard_actor_t *self, uint32_t kind, void *pointer)
 {
@@ -72,7 +72,7 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* Whether what the shard waits for goes on. */
+/* Returns whether the shard waits for no load, or that load makes progress. */
 static bool
 moves(shard_actor_t *self, int64_t now_ms)
 {
@@ -84,9 +84,8 @@ moves(shard_actor_t *self, int64_t now_ms)
     return now_ms - self->steps_ms < CADRE_LOAD_STALL_MS;
 }
 
-/* Now and then; but a new generation at once: a HELLO with the one before would have the shard
- * restored.
- */
+/* Sends the counters to the control loop when that is due; at once when the generation has changed,
+ * since a HELLO with the generation before would have the coordinator restore the shard. */
 static void
 post_counts(shard_actor_t *self)
 {
@@ -108,7 +107,7 @@ post_counts(shard_actor_t *self)
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
 }
 
-/* In the middle of a long turn: counts are a sign of life. */
+/* Called in the middle of a long turn: sends the counters as a sign of life. */
 static void
 on_step(void *context)
 {
@@ -169,7 +168,7 @@ post_load(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* What the shard wants of a checkpoint now, and what it does not want any more. */
+/* Hands the loads that the shard asks for to the load actor, and tells it which ones to give up. */
 static void
 order_loads(shard_actor_t *self)
 {
@@ -187,9 +186,9 @@ order_loads(shard_actor_t *self)
     }
 }
 
-/* --- what comes in --- */
+/* --- messages --- */
 
-/* Carries out what the shard wants done. */
+/* Carries out the effects of the shard. */
 static void
 carry_out(shard_actor_t *self)
 {
@@ -200,7 +199,7 @@ carry_out(shard_actor_t *self)
     order_loads(self);
     self->changed = true;
     if (cadre_shard_generation(self->shard) != self->told) {
-        post_counts(self); /* before the answer: whoever has that may ask for a HELLO */
+        post_counts(self); /* before the answer, after which the coordinator may ask for a HELLO */
     }
     send_all(self);
 }
@@ -227,7 +226,7 @@ take_loads(shard_actor_t *self)
     }
 }
 
-/* Answers the pulls that wait for which there is room now. */
+/* Answers those waiting pulls that admission.h lets go now. */
 static void
 admit(shard_actor_t *self)
 {
@@ -252,7 +251,8 @@ admit(shard_actor_t *self)
     }
 }
 
-/* Whether a pull that has come may be answered now: none waits, and there is room. */
+/* Returns whether a pull may be answered at once: no other waits, and there is room for its
+ * answer. */
 static bool
 goes_first(shard_actor_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
@@ -324,7 +324,7 @@ decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* What the coordinator wants, and what has been loaded. */
+/* Takes questions of the coordinator (from the control loop) and loads that are done. */
 static void
 look_aside(shard_actor_t *self)
 {
@@ -333,8 +333,9 @@ look_aside(shard_actor_t *self)
     self->looked_ms = cadre_clock_now_ms();
 }
 
-/* Data, and between two messages of it what else there is, where they took a millisecond: an update
- * may take long, but each look is system calls, which cost as much as a small message. */
+/* Takes messages of the data plane. Between two of them it looks at the other pipes if a
+ * millisecond has passed: an update may take long, but a look takes system calls, as long as a
+ * small message. */
 static void
 serve(shard_actor_t *self)
 {
@@ -397,7 +398,8 @@ watch(shard_actor_t *self)
     }
 }
 
-/* Waits for longer than this actor's owner does, who ends the process then. */
+/* Stops the load actor. Waits longer for it than the control loop waits for this actor: that ends
+ * the process first. */
 static int
 stop_loads(shard_actor_t *self)
 {

@@ -12,8 +12,9 @@
  * unanswered.
  *
  * Answers on the data plane that cannot be queued are dropped: the peer is gone, or takes nothing
- * although 65,536 messages wait for it. Whoever still wants one asks again, and an update asked for
- * again is a duplicate. Waiting instead would let one stuck worker stop all the others.
+ * although 65,536 messages wait for it. A peer that still wants its answer repeats the request, and
+ * a repeated update is a duplicate. If this actor waited instead, one stuck worker would stop all
+ * others.
  */
 #ifndef CADRE_PS_SHARD_ACTOR_H
 #define CADRE_PS_SHARD_ACTOR_H
@@ -51,8 +52,8 @@ typedef struct {
 typedef struct {
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
-    uint64_t epoch; /* of the session they belong to */
-    bool moves;     /* no checkpoint that it waits for stands still */
+    uint64_t epoch; /* of the session that the counters belong to */
+    bool moves;     /* the shard waits for no load, or that makes progress */
     cadre_shard_figures_t figures;
 } cadre_shard_counts_t;
 
@@ -60,15 +61,15 @@ typedef struct {
     uint64_t incarnation; /* of the ps */
     uint64_t size_bytes_max;
     unsigned lanes;                 /* ps/lane_pool.h */
-    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
+    const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
 } cadre_shard_actor_options_t;
 
-/* Starts the thread, and those of the lanes but one; takes `data`, a bound ROUTER, and its monitor
- * on success. */
+/* Starts the actor's thread and the threads of the other lanes; takes `data`, a bound ROUTER, and
+ * its monitor on success. */
 int cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
                            cadre_socket_t *data, cadre_monitor_t *monitor, cadre_actor_t **out);
 
-/* Frees an object that came from, or was for, this actor, by its kind. */
+/* Frees the object in a message from or to this actor, by the message's kind. */
 void cadre_shard_actor_free_message(cadre_pipe_message_t *message);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct {
     cadre_give_up_t give_up;
 } job_t;
 
-/* Puts the chunks of the values (slot < 0) or of one slot. */
+/* Writes the chunks of the values (slot < 0) or of one slot to the file. */
 static int
 put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
 {
@@ -75,7 +75,7 @@ put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
     return status;
 }
 
-/* Writes the file from its opening to its end; a writer that is left over is the caller's. */
+/* Opens, writes and ends the file; on failure the caller discards job->writer. */
 static int
 write_file(job_t *job, cadre_shard_snapshot_t *snapshot, int folder, cadre_ps_written_t *written)
 {

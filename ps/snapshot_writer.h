@@ -12,11 +12,11 @@
 #include "ps/core/shard.h"
 #include "ps/folders.h"
 
-/* Writes DIRECTORY/shard-<index>.mdb, if that is in one of the folders, synced and hashed, and says
- * in `written` what became of it: a failure is a status there, with the file removed. Asks
- * `give_up` before every chunk and gives up (CADRE_ECANCELLED) when it answers true. Drops each
- * reference as soon as its bytes are in the file's hands, so that an update which comes meanwhile
- * copies only what is not written yet. */
+/* Writes the snapshot to DIRECTORY/shard-<index>.mdb, which must be in one of the folders; syncs
+ * and hashes the file, and says in `written` what became of it. On failure that has the status, and
+ * the file is removed. Asks `give_up` before every chunk, and fails with CADRE_ECANCELLED when it
+ * returns true. Drops the reference to a chunk as soon as its bytes are copied, so that an update
+ * which comes meanwhile has to copy only chunks that are not written yet. */
 void cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *folders,
                           bool (*give_up)(void *context), void *context,
                           cadre_ps_written_t *written);

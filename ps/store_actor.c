@@ -18,8 +18,9 @@ typedef struct {
     bool stopped;
     cadre_store_abandon_t abandoned; /* the checkpoint that is no longer wanted */
     cadre_shard_snapshot_t *writing;
-    cadre_shard_snapshot_t *next; /* the coordinator makes one checkpoint at a time: of two that
-                                     wait the older one is abandoned */
+    cadre_shard_snapshot_t *next; /* the snapshot to be written next. One place is enough: the
+                                     coordinator makes one checkpoint at a time, so a newer snapshot
+                                     replaces one that still waits */
 } store_t;
 
 static void
@@ -29,7 +30,7 @@ take_next(store_t *self, cadre_shard_snapshot_t *snapshot)
     self->next = snapshot;
 }
 
-/* Takes what came in; never waits. */
+/* Takes the messages that have come; never waits. */
 static void
 take_orders(store_t *self)
 {
@@ -46,7 +47,7 @@ take_orders(store_t *self)
     }
 }
 
-/* Asked before every chunk: whether the snapshot being written is of no use any more. */
+/* Returns whether the snapshot being written is of no use any more; called before every chunk. */
 static bool
 give_up(void *context)
 {

@@ -18,9 +18,9 @@
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"
 
-/* SIGTERM and SIGINT become bytes in a pipe that main's loop reads. Not a signalfd: it needs the
- * signals blocked in every thread, and OpenBLAS starts its own before main begins. The descriptor
- * is static because a handler is given nothing. */
+/* A pipe into which the handler of SIGTERM and SIGINT writes a byte, and which main's loop reads.
+ * Not a signalfd: that needs the signals blocked in every thread, and OpenBLAS starts threads
+ * before main begins. It is static because a handler gets no argument. */
 static int signal_pipe[2];
 
 static void
@@ -29,11 +29,11 @@ on_signal(int number)
     int error = errno;
     uint8_t byte = (uint8_t)number;
     ssize_t written = write(signal_pipe[1], &byte, 1);
-    (void)written; /* a full pipe holds enough of them */
+    (void)written; /* a failure is ignored: a full pipe holds signals enough */
     errno = error;
 }
 
-/* The end of the pipe to read from; -1 when there is none to be had. */
+/* Opens the pipe and installs the handler; returns the end to read from, -1 on failure. */
 static int
 open_signals(void)
 {
@@ -143,7 +143,7 @@ open_http(const cadre_worker_flags_t *flags, cadre_http_server_t **out)
     return 0;
 }
 
-/* Session after session, until there is an exit status. */
+/* Serves one session after the other, until one ends with an exit status; returns that. */
 static int
 serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
                const cadre_registry_t *registry, int signals)
@@ -164,8 +164,9 @@ serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
     return status;
 }
 
-/* Until here SIGTERM and SIGINT end the process as they do any other: nobody reads the pipe while a
- * native file or a device is opened, which takes as long as code of others takes. */
+/* Installs the signal handler and serves sessions. Not before, so that SIGTERM and SIGINT end the
+ * process at once while a native file or a device is opened: that may take long, and nobody reads
+ * the pipe then. */
 static int
 serve_until_told(const cadre_worker_flags_t *flags, cadre_device_t *device,
                  const cadre_registry_t *registry)

@@ -42,7 +42,8 @@ take_spare(cadre_reader_link_t *self)
     return load;
 }
 
-/* One that the reader has is spared when it comes back. */
+/* Marks a load as no longer wanted. If the reader has it, it becomes a spare when it comes back,
+ * else at once. */
 static void
 forget(cadre_reader_link_t *self, cadre_load_t *load)
 {

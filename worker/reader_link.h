@@ -1,8 +1,9 @@
 /*
- * reader_link - what the network actor has the reader do: open datasets, read batches ahead.
+ * reader_link - the network actor's end of its pipe to the reader, which opens datasets and reads
+ * batches ahead.
  *
- * Owner:   the network actor. Thread: the network actor's; a load that the reader has, or a slot,
- *          is theirs meanwhile (worker/slot/load.h).
+ * Owner:   the network actor. Thread: the network actor's; a load that was given to the reader or a
+ *          slot is used by its thread only (worker/slot/load.h).
  *
  * A load whose closure has ended is used again for the next one, once the reader has given it back.
  */
@@ -19,8 +20,8 @@ typedef struct {
     void *pipe;            /* the reader's, borrowed */
     uint64_t session;      /* count of cadre_reader_link_reset */
     cadre_u64_map_t loads; /* by closure id */
-    size_t out;            /* loads and opens that the reader has */
-    cadre_load_t *spare;
+    size_t out;            /* loads and open requests that the reader has */
+    cadre_load_t *spare;   /* list of loads that can be used again */
     size_t spare_count;
 } cadre_reader_link_t;
 
@@ -29,16 +30,16 @@ void cadre_reader_link_init(cadre_reader_link_t *self, void *pipe);
 /* Frees all loads; the reader must have given them back. */
 void cadre_reader_link_fini(cadre_reader_link_t *self);
 
-/* Whether the reader has given everything back. */
+/* Returns whether the reader has given back all loads and open requests. */
 bool cadre_reader_link_is_idle(const cadre_reader_link_t *self);
 
 /* Has the batches of the run's closure read. */
 void cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run);
 
-/* The batches of a closure that are wanted; NULL without any. */
+/* Returns the load of a closure's batches; NULL when the closure has none. */
 cadre_load_t *cadre_reader_link_find(const cadre_reader_link_t *self, uint64_t closure);
 
-/* Nobody wants the closure's batches any more. */
+/* Forgets the batches of a closure, which has ended. */
 void cadre_reader_link_forget(cadre_reader_link_t *self, uint64_t closure);
 
 /* Has a dataset opened. */
@@ -50,11 +51,11 @@ void cadre_reader_link_release(cadre_reader_link_t *self, cadre_holding_t **hold
 /* Another session: has all datasets closed, and wants no batches any more. */
 void cadre_reader_link_reset(cadre_reader_link_t *self);
 
-/* An answer of the reader: takes an open request back; NULL for one of a session before. The caller
- * destroys it. */
+/* Takes back an open request that the reader has answered; the caller destroys it. NULL for a
+ * request of an earlier session. */
 cadre_open_request_t *cadre_reader_link_opened(cadre_reader_link_t *self, void *pointer);
 
-/* An answer of the reader: takes a load back; NULL for one that nobody wants any more. */
+/* Takes back a load that the reader has filled; NULL when its closure has ended. */
 const cadre_load_t *cadre_reader_link_loaded(cadre_reader_link_t *self, void *pointer);
 
 #endif

@@ -38,9 +38,9 @@ cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count)
     self->count = count;
 }
 
-/* A ROUTER that still holds a connection of the same name ignores a new one for good. So each
- * connection to a shard has a name of its own: in the place of the index, which means nothing to a
- * shard, stands its number. */
+/* Opens a connection to a shard under a new routing id. A ROUTER that still has a connection with
+ * the same id would ignore this one for good; so the id has, in the place of the worker's index
+ * (which a shard does not use), the number of the connection. */
 static int
 dial(cadre_shard_peers_t *self, const cadre_task_t *worker, const char *address,
      cadre_socket_t **socket)

@@ -14,7 +14,7 @@ typedef struct {
     cadre_context_t *context;
     cadre_peer_t *peers; /* [count], by the shard's index */
     uint32_t count;
-    uint32_t connections; /* made so far */
+    uint32_t connections; /* how many connections were made so far */
 } cadre_shard_peers_t;
 
 void cadre_shard_peers_init(cadre_shard_peers_t *self, cadre_context_t *context);
@@ -24,16 +24,17 @@ void cadre_shard_peers_fini(cadre_shard_peers_t *self);
  * replaces them. */
 void cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count);
 
-/* Connects `worker` to shard `index` as its entry says: not at all when it is away, again when
- * another process serves it, or `is_mute`, nothing has come on the connection for CADRE_MUTE_MS. */
+/* Connects `worker` to shard `index` at the address in its entry; closes the connection when the
+ * shard is away. Replaces a connection when another process serves the shard, or if `is_mute`:
+ * nothing has come on it although answers are owed (half-open). */
 void cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
                                uint32_t index, const cadre_shard_entry_t *entry, bool is_mute);
 
-/* Sends the entry to the shard's process that it is for, or drops it where that is not connected:
- * what matters is retransmitted; takes it. */
+/* Sends an entry to the ps that it is addressed to; takes the entry. Drops it when that process is
+ * not connected: requests to shards are retransmitted. */
 void cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry);
 
-/* Whether the keys of all that are connected are still allowed. */
+/* Returns whether the keys of all connected ps are still allowed. */
 bool cadre_shard_peers_are_trusted(const cadre_shard_peers_t *self);
 
 #endif

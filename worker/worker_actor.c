@@ -23,12 +23,12 @@
 #include "worker/slot/slot_link.h"
 
 enum {
-    /* Messages taken from one place before the others get their turn. */
+    /* Messages that are taken from one socket in one turn, before the other sockets are read. */
     TURN_CONTROL_MAX = 256,
-    TURN_DATA_MAX = 64, /* of each shard */
+    TURN_DATA_MAX = 64, /* from each shard */
     TURN_PIPE_MAX = 256,
 
-    /* Places in the list that is polled: slots follow, then shards. */
+    /* Positions in the list of sockets that is polled; the slots' follow, then the shards'. */
     ITEM_MAIN = 0,
     ITEM_CONTROL,
     ITEM_MONITOR,
@@ -50,22 +50,23 @@ struct cadre_worker_actor {
 
     uint64_t now_ms;
     uint64_t ticked_ms;
-    uint64_t due_ms;       /* the core's; may have become earlier when `stirred` */
-    uint64_t link_due_ms;  /* the control link's */
-    bool stirred;          /* something has come in since the last tick */
+    uint64_t due_ms;       /* when the core is to be ticked; earlier if `stirred` */
+    uint64_t link_due_ms;  /* when the control link is to be ticked */
+    bool stirred;          /* a message has come since the last tick of the core */
     uint64_t keys_due_ms;  /* when to look at the allowed keys again */
-    bool untouched;        /* contact with the coordinator is lost; said so */
-    bool cleared;          /* draining: what no slot had begun is handed back */
-    const char *draining;  /* why, where it was not the coordinator's wish; NULL: it is not */
-    uint64_t drain_due_ms; /* then what still runs is left to other workers */
-    uint64_t drained_ms;   /* when it was last told over HTTP that it does not drain */
-    bool left;
-    bool device_lost; /* said to main */
+    bool untouched;        /* contact with the coordinator is lost, and the log says so */
+    bool cleared;          /* draining, and closures that no slot had begun were handed back */
+    const char *draining;  /* why this worker drains by itself; NULL: it does not, or the
+                              coordinator has asked for it */
+    uint64_t drain_due_ms; /* when closures that still run are given up, while draining */
+    uint64_t drained_ms;   /* when /metrics last showed that the worker does not drain */
+    bool left;             /* the session is over, and main was told */
+    bool device_lost;      /* the device computes no more, and main was told */
 
-    cadre_work_t **works;  /* [slots + ahead] of the core: what each place runs; NULL */
-    cadre_work_t *started; /* by the events of this turn */
+    cadre_work_t **works;  /* [slots + ahead]: the work in each place; NULL: none */
+    cadre_work_t *started; /* list of works that were started in this turn */
     cadre_work_t **started_last_p;
-    size_t works_out; /* in the queue or on slots */
+    size_t works_out; /* works that are in the queue or on slots */
 };
 
 /* --- slots --- */
@@ -82,8 +83,8 @@ start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
     self->works_out++;
 }
 
-/* Finishes or hands back what there is, then leaves. The reason is a literal; the first one stays.
- */
+/* Begins to drain: the core finishes or hands back its closures, then leaves. The reason is a
+ * literal; if the worker drains already the first reason stays. */
 static void
 begin_drain(cadre_worker_actor_t *self, const char *reason)
 {
@@ -94,8 +95,8 @@ begin_drain(cadre_worker_actor_t *self, const char *reason)
     }
 }
 
-/* Nothing computes in this process any more. What runs fails like the closure before it and goes to
- * other workers; whoever started this one starts a new one. */
+/* Drains because the device is lost: nothing computes in this process any more. Closures that still
+ * run fail, and go to other workers; whatever started this process starts another. */
 static void
 lose_device(cadre_worker_actor_t *self, const char *text)
 {
@@ -146,7 +147,8 @@ resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
     cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
 }
 
-/* A question waits in its work until the core's event answers it. */
+/* Acts on a message of a slot: a work that has ended, or a question, which stays in its work until
+ * an event of the core answers it. */
 static void
 from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t *message)
 {
@@ -187,9 +189,9 @@ answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     cadre_pipe_send(self->options.slots[work->slot], CADRE_SLOT_ANSWERED, request);
 }
 
-/* --- what the core wants done --- */
+/* --- the core's events --- */
 
-/* Another session: other shards, other datasets. */
+/* Drops the connections to shards and the datasets, because another session has begun. */
 static void
 reset(cadre_worker_actor_t *self)
 {
@@ -200,7 +202,7 @@ reset(cadre_worker_actor_t *self)
     cadre_log(CADRE_LOG_INFO, "joined", "worker=%u shards=%u", index, self->shards.count);
 }
 
-/* The session is over: tells main why. */
+/* Tells main that the session is over, and why. */
 static void
 leave(cadre_worker_actor_t *self, uint32_t kind, const char *reason)
 {
@@ -280,8 +282,8 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     }
 }
 
-/* Does what the core wants done: after every message that may end runs, because an event may name
- * one. */
+/* Carries out all events of the core. Called after every message that may end runs, because an
+ * event may hold a pointer to a run. */
 static void
 obey(cadre_worker_actor_t *self)
 {
@@ -291,8 +293,8 @@ obey(cadre_worker_actor_t *self)
     }
 }
 
-/* Does what the core wants done, and hands started runs to the slots and messages to the sockets:
- * once per turn. */
+/* Ends a turn: carries out all events of the core, hands started works to the slots, and messages
+ * to the sockets. */
 static void
 settle(cadre_worker_actor_t *self)
 {
@@ -311,11 +313,12 @@ settle(cadre_worker_actor_t *self)
     }
 }
 
-/* Hands back what no slot has begun. */
+/* Takes the works that no slot has begun out of the queue, and has the core hand their closures
+ * back. */
 static void
 clear_queue(cadre_worker_actor_t *self)
 {
-    settle(self); /* what was started in this turn is in the queue, too */
+    settle(self); /* puts works that were started in this turn into the queue */
     cadre_work_t *work = cadre_work_queue_clear(self->options.queue);
     while (work) {
         cadre_work_t *next = work->next;
@@ -325,7 +328,7 @@ clear_queue(cadre_worker_actor_t *self)
     }
 }
 
-/* --- what comes in --- */
+/* --- messages of the coordinator, shards, slots, reader and main --- */
 
 static void
 from_coordinator(cadre_worker_actor_t *self)
@@ -416,8 +419,9 @@ from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
     }
 }
 
-/* What control brought before may have closed some, or put others in their place: those find
- * nothing, or what the next turn would find. */
+/* Takes messages of shards. Messages of the coordinator in this turn may have closed or replaced
+ * connections since they were polled; reading from such a one finds nothing, or what the next turn
+ * would have found. */
 static void
 from_shards(cadre_worker_actor_t *self, uint32_t polled)
 {
@@ -502,7 +506,8 @@ item_of(void *socket, bool blocked)
                             .events = (short)(ZMQ_POLLIN | (blocked ? ZMQ_POLLOUT : 0))};
 }
 
-/* A shard without a connection is polled as the main pipe, whose events mean nothing there. */
+/* Fills in the list of sockets to be polled. In the place of a shard without a connection stands
+ * the pipe to main, whose events there are ignored. */
 static int
 fill_items(cadre_worker_actor_t *self)
 {
@@ -551,7 +556,8 @@ wait(cadre_worker_actor_t *self)
     self->now_ms = (uint64_t)cadre_clock_now_ms();
 }
 
-/* Says once that updates are held back, and once that they go on. */
+/* Logs once that contact with the coordinator is lost, so that updates are held back, and once that
+ * it is back. */
 static void
 watch_contact(cadre_worker_actor_t *self)
 {
@@ -597,8 +603,8 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
     cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
-/* A worker whose coordinator or ps is not trusted any more ends: their messages may be anybody's.
- */
+/* Drains the worker when the key of its coordinator or of a ps is not allowed any more: messages
+ * under that key may be anybody's. */
 static void
 watch_keys(cadre_worker_actor_t *self)
 {
@@ -635,7 +641,7 @@ keep_time(cadre_worker_actor_t *self)
     keep_draining(self);
 }
 
-/* Tells over HTTP how it stands, when that is due. */
+/* Publishes the worker's figures for /metrics and probes, when that is due. */
 static void
 publish(cadre_worker_actor_t *self)
 {

@@ -4,8 +4,8 @@
  * Owner:   main. Thread: opened and closed on main's; the pipes handed to it are its own in
  *          between.
  *
- * It waits for messages, slots, the reader and the core's next due time, and never for anything
- * that computes or reads files: heartbeats go out whatever the slots do.
+ * The actor waits for messages, for answers of slots and reader, and for the core's next due time.
+ * It never computes or reads a file itself, so heartbeats go out whatever the slots do.
  */
 #ifndef CADRE_WORKER_WORKER_ACTOR_H
 #define CADRE_WORKER_WORKER_ACTOR_H
@@ -21,14 +21,14 @@ typedef struct cadre_worker_actor cadre_worker_actor_t;
 typedef struct {
     cadre_worker_options_t core;
     cadre_endpoint_t coordinator;
-    uint64_t drain_ms;         /* what still runs so long after DRAIN is given up */
-    cadre_work_queue_t *queue; /* borrowed for its life, like the next two */
-    void **slots;              /* [core.slots] pipes to the slot actors */
+    uint64_t drain_ms; /* how long closures may run on after DRAIN before they are given up */
+    cadre_work_queue_t *queue; /* borrowed for the actor's life, like the next two */
+    void **slots;              /* [core.slots]: pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */
-    cadre_http_server_t *http; /* that it publishes to, as its first actor; or NULL */
+    cadre_http_server_t *http; /* where the actor publishes its figures; NULL: nowhere */
 } cadre_worker_actor_options_t;
 
-/* Kinds on its pipe. */
+/* Kinds of messages on the pipe between main and this actor. */
 enum {
     /* from main, on a signal: finish or hand back, then leave */
     CADRE_WORKER_ACTOR_DRAIN = 1,
@@ -46,14 +46,14 @@ enum {
     CADRE_WORKER_ACTOR_GONE,
 };
 
-/* CADRE_EIO when the system has no socket or thread left. */
+/* Starts the thread. Fails with CADRE_EIO when the system has no socket or thread left. */
 int cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,
                             cadre_worker_actor_t **out);
 
-/* Main's end of the pipe. */
+/* Returns main's end of the pipe. */
 void *cadre_worker_actor_socket(cadre_worker_actor_t *self);
 
-/* To be called once GONE has come. CADRE_ETIMEOUT. */
+/* Frees the actor, once GONE has come. Fails with CADRE_ETIMEOUT when the thread does not end. */
 int cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms);
 
 #endif

@@ -62,7 +62,8 @@ add_native(struct argp_state *state, const char *path, cadre_worker_flags_t *fla
     flags->natives[flags->native_count++] = path;
 }
 
-/* Ends the process with usage where what the flag was given is wrong. */
+/* Ends the process with an error and the usage when `status`, of reading a flag's value, is a
+ * failure. */
 static void
 check(struct argp_state *state, const char *flag, int status)
 {
@@ -96,7 +97,7 @@ set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *fl
     flags->http = address;
 }
 
-/* With whom it talks, and how. */
+/* Reads the flags about connections: coordinator, keys, security, how long to wait. */
 static error_t
 parse_connection(int key, char *text, struct argp_state *state)
 {
@@ -244,7 +245,8 @@ static const struct argp_option options[] = {
     {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
     {0}};
 
-/* Flags were checked as they came; what the environment has instead only counts without them. */
+/* Checks the values that come from the environment. Flags were checked when they were read, and
+ * win. */
 static int
 check_environment(cadre_worker_flags_t *flags)
 {
@@ -264,7 +266,7 @@ check_environment(cadre_worker_flags_t *flags)
     return cadre_http_address_choose(flags->http, &flags->http) < 0 ? CADRE_ECONFIG : 0;
 }
 
-/* The variable's text, unless there is none or it is empty. */
+/* Returns the text of a variable of the environment; `otherwise` when it is not set or empty. */
 static const char *
 environment(const char *variable, const char *otherwise)
 {

@@ -28,32 +28,32 @@ enum {
     CADRE_WORKER_EXIT_TERMINATED = 143,
 };
 
-/* Texts are the command line's. */
+/* What the flags and the environment say; texts are borrowed from them. */
 typedef struct {
     cadre_cluster_config_t cluster;
     uint32_t slots;
     int threads;
     const char *natives[CADRE_NATIVE_FILES_MAX];
     int native_count;
-    const char *data_dir; /* or of CADRE_DATA_DIR; NULL: the current folder */
-    const char *device;   /* as cadre_device_options_t has it, and so is the next */
-    const char *math;
-    const char *trace; /* file to write, or NULL */
-    const char *http;  /* where it answers about itself, or NULL */
+    const char *data_dir; /* --data-dir or CADRE_DATA_DIR; NULL: the current folder */
+    const char *device;   /* name of the device, as in cadre_device_options_t */
+    const char *math;     /* of matrix products, as in cadre_device_options_t */
+    const char *trace;    /* trace file to write; NULL: none */
+    const char *http;     /* address for probes and metrics; NULL: none */
     cadre_log_level_t level;
-    int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
-    int drain_seconds; /* after SIGTERM, for what runs */
-    int shard_seconds; /* until a silent ps counts as one that cannot be reached; 0: never */
+    int away_seconds;  /* how long to wait for an absent coordinator, unless `wait`; 0: for ever */
+    int drain_seconds; /* how long closures may still run after SIGTERM */
+    int shard_seconds; /* after so much silence a ps counts as unreachable; 0: never */
     cadre_security_t security; /* of the connections beyond this machine */
-    bool wait;                 /* after a session for the next one */
-    bool check;
-    bool die_with_parent;
+    bool wait;                 /* wait for another session when one has ended */
+    bool check;                /* only check flags, keys and device, then exit */
+    bool die_with_parent;      /* end when the process that has started this one ends */
 } cadre_worker_flags_t;
 
-/* Reads both into `flags`, which the caller ends with cadre_worker_flags_fini. Ends the process
- * itself for --help, --version and usage errors, as argp does. CADRE_ECONFIG for
- * a bad variable of the environment, CADRE_ECONFIG or CADRE_ENOTFOUND when the description of the
- * cluster is bad or missing. */
+/* Reads command line and environment into `flags`, which the caller ends with
+ * cadre_worker_flags_fini. Ends the process itself for --help, --version and usage errors, as argp
+ * does. Fails with CADRE_ECONFIG for a bad variable of the environment, and with CADRE_ECONFIG or
+ * CADRE_ENOTFOUND when the description of the cluster is bad or missing. */
 int cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags);
 
 void cadre_worker_flags_fini(cadre_worker_flags_t *self);

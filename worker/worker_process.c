@@ -20,12 +20,12 @@
 #include "worker/worker_actor.h"
 
 enum {
-    DESCRIPTORS_OWN = 16, /* that are opened from then on, beside those to ps */
-    AHEAD = 64,           /* runs that wait for a slot in the work queue */
-    STUCK_CHECK_MS = 500, /* how often it looks whether closures go on after the session */
-    STUCK_LOG_MS = 5000,  /* that long: says so */
-    HOST_NAME_SIZE = 256, /* gethostname */
-    STOP_MS = 5000,       /* for a thread that has nothing left to do */
+    DESCRIPTORS_OWN = 16, /* file descriptors that a session opens beside those to ps */
+    AHEAD = 64,           /* runs that may wait for a slot in the work queue */
+    STUCK_CHECK_MS = 500, /* how often to look whether closures still run after the session's end */
+    STUCK_LOG_MS = 5000,  /* after so long the log says that they do */
+    HOST_NAME_SIZE = 256, /* for gethostname */
+    STOP_MS = 5000,       /* how long to wait for a thread that has nothing left to do */
 };
 
 typedef struct {
@@ -39,14 +39,14 @@ typedef struct {
     cadre_reader_actor_t *reader;
     cadre_worker_actor_t *network;
     char host[HOST_NAME_SIZE];                         /* borrowed by the core */
-    char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* the same */
-    int signals;
-    int status;     /* to exit with */
-    bool signalled; /* draining because of a signal, or of its device */
-    bool dismissed; /* it has left because it was told to drain */
+    char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* borrowed by the core */
+    int signals;                                       /* descriptor from which signals are read */
+    int status;                                        /* to exit with */
+    bool signalled; /* the worker drains because of a signal, or because its device is lost */
+    bool dismissed; /* the worker has left because it was told to drain */
     bool session_ended;
     int64_t session_ended_ms;
-    bool network_ended; /* the network thread */
+    bool network_ended; /* the network thread has ended */
 } process_t;
 
 /* --- starting --- */
@@ -71,8 +71,8 @@ start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *reg
     return 0;
 }
 
-/* Two descriptors for each ps, of what neither this process has by now, nor files and the
- * connection to the coordinator will take. */
+/* Returns for how many ps there are file descriptors: two for each, of those that this process does
+ * not use by now and will not need for files and the coordinator. */
 static uint32_t
 count_room(process_t *self)
 {
@@ -160,7 +160,7 @@ on_signal(process_t *self)
     cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_ACTOR_DRAIN, NULL);
 }
 
-/* The worker drains by itself. */
+/* Notes that the device is lost; the worker drains by itself. */
 static void
 on_device_lost(process_t *self, const char *text)
 {
@@ -199,15 +199,15 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
     }
 }
 
-/* Whether it serves the next session. */
+/* Returns whether the process serves another session. */
 static bool
 comes_again(const process_t *self)
 {
     return self->flags->wait && !self->signalled && !self->dismissed;
 }
 
-/* A closure that does not end after its session keeps a process that is to exit for a moment only,
- * and one that is to serve again for as long as it takes. */
+/* Looks after closures that still run when the session has ended. A process that is to exit waits a
+ * moment only; one that is to serve again waits as long as it takes, and logs that. */
 static void
 check_stuck(process_t *self)
 {
@@ -232,7 +232,7 @@ wait_for_end(process_t *self)
     while (!self->network_ended) {
         zmq_pollitem_t items[] = {{.socket = socket, .events = ZMQ_POLLIN},
                                   {.fd = self->signals, .events = ZMQ_POLLIN}};
-        /* Before the session ends nothing is due: only what comes in wakes it. */
+        /* Nothing is due before the session ends: only a message or signal ends the wait. */
         cadre_poll(items, 2, self->session_ended ? STUCK_CHECK_MS : -1);
 
         cadre_pipe_message_t message;
@@ -248,7 +248,7 @@ wait_for_end(process_t *self)
 
 /* --- ending --- */
 
-/* Nothing waits for anything here: every thread has nothing left to do. */
+/* Stops all threads, none of which has anything left to do. */
 static void
 stop(process_t *self)
 {
