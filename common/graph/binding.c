@@ -1,5 +1,5 @@
 /*
- * binding - what the symbols of a program stand for, from the arguments that came.
+ * binding - finds the sizes that a program's symbols stand for, from the shapes of its arguments.
  */
 #include <inttypes.h>
 
@@ -17,8 +17,8 @@ mismatch(const cadre_program_t *self, const cadre_program_argument_t *argument,
                       cadre_extents_text(&argument->shape, self->symbols, expected));
 }
 
-/* Returns whether an extent can be `size`: gives its symbol the value that follows, or compares
- * with the value that the symbol has already. */
+/* Returns whether an extent (factor times symbol) can be `size`. If the symbol has no value yet,
+ * gives it the one that follows; else compares. */
 static bool
 bind_extent(cadre_extent_t extent, int64_t size, int64_t *symbol_values)
 {

@@ -61,8 +61,9 @@ cadre_program_mistake(cadre_program_t *self, int status)
     }
 }
 
-/* True while nodes may be added; building on after the end is a mistake of its own, told at once
- * because finish has already answered. */
+/* Returns whether nodes may be added: no mistake was made, and the program is not finished. Adding
+ * to a finished program is a bug of the caller; as cadre_program_finish has returned already, the
+ * error text is set at once. */
 static bool
 building(cadre_program_t *self)
 {
@@ -204,7 +205,8 @@ cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *
     return true;
 }
 
-/* The node of a leaf that was added with `status`. */
+/* Returns the node of a leaf that was added; notes the mistake, and returns the empty node, when
+ * `status` is a failure. */
 static cadre_node_t
 leaf(cadre_program_t *self, int status, int32_t index)
 {
@@ -228,7 +230,8 @@ cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const
     return leaf(self, status, index);
 }
 
-/* The variable `name` if it is there; its shape must be the given one. */
+/* Finds the node of variable `name`, -1 when the program has none; fails when it has another
+ * shape. */
 static int
 find_variable(const cadre_program_t *self, const char *name, const int64_t *shape, int rank,
               int32_t *index)

@@ -10,7 +10,8 @@
 
 static const cadre_node_t none = {0};
 
-/* Queries [B, T, D], keys [B, S, D], values [B, S, E]. */
+/* Returns whether queries [B, T, D], keys [B, S, D] and values [B, S, E] fit together; else notes
+ * the mistake. */
 static bool
 goes_together(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys, cadre_node_t values)
 {
@@ -32,7 +33,7 @@ goes_together(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys, ca
     return true;
 }
 
-/* Whether the last axis falls into `heads` equal parts. */
+/* Returns whether the last axis falls into `heads` equal parts; else notes the mistake. */
 static bool
 has_heads(cadre_program_t *self, cadre_node_t x, int heads)
 {
@@ -47,7 +48,8 @@ has_heads(cadre_program_t *self, cadre_node_t x, int heads)
     return true;
 }
 
-/* As many keys as queries, and their number known: else there is no saying which key is later. */
+/* Returns whether attention can be causal: there are as many keys as queries, and their number is
+ * no symbol, as the mask is a constant. Else notes the mistake. */
 static bool
 can_be_causal(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys)
 {
@@ -69,7 +71,7 @@ can_be_causal(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys)
     return true;
 }
 
-/* [B, T, H * D] to [B, H, T, D]. */
+/* Splits the last axis into heads: [B, T, H * D] becomes [B, H, T, D]. */
 static cadre_node_t
 split(cadre_program_t *self, cadre_node_t x, int heads)
 {
@@ -81,7 +83,7 @@ split(cadre_program_t *self, cadre_node_t x, int heads)
                               (int[]){0, 2, 1, 3});
 }
 
-/* Scores [B, H, T, T] with minus infinity where the key comes after the query. */
+/* Returns the scores [B, H, T, T] with minus infinity where the key comes after the query. */
 static cadre_node_t
 hide_later(cadre_program_t *self, cadre_node_t scores, int64_t positions)
 {

@@ -9,7 +9,8 @@
 
 static const cadre_node_t none = {0};
 
-/* Whether such windows can be laid over x; otherwise the mistake is that of `what`. */
+/* Returns whether windows of these attributes fit over x; else notes the mistake, under the name
+ * `what`. */
 static bool
 has_windows(cadre_program_t *self, const char *what, cadre_node_t x,
             const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX])
@@ -24,7 +25,8 @@ has_windows(cadre_program_t *self, const char *what, cadre_node_t x,
     return status == 0;
 }
 
-/* Whether weight [KH, KW, CIN, COUT] and bias [COUT], which may be empty, go with the image. */
+/* Returns whether weight [KH, KW, CIN, COUT] and bias [COUT] (or the empty node) fit the image x;
+ * else notes the mistake. */
 static bool
 can_convolve(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias)
 {
@@ -75,7 +77,7 @@ cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadr
     return bias.id == 0 ? y : cadre_op_add(self, y, bias);
 }
 
-/* Reduces x, seen as [.., size, kept], over `size`: [.., kept], the leading axes as one. Only the
+/* Reduces x, seen as [rows, size, kept], over its middle axis: the result is [rows, kept]. Only the
  * first axis of x may have a symbol. */
 static cadre_node_t
 reduce_inner(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int64_t size,
@@ -85,7 +87,8 @@ reduce_inner(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int
         return none;
     }
     cadre_extents_t all = {0};
-    cadre_extents_collapse(&cadre_program_at(self, x)->shape, 0, &all); /* has one symbol at most */
+    /* Cannot fail, since x has one symbol at most. */
+    cadre_extents_collapse(&cadre_program_at(self, x)->shape, 0, &all);
     cadre_extents_t seen = {
         .rank = 3,
         .extents = {all.extents[0], cadre_extent_number(size), cadre_extent_number(kept)}};
@@ -94,8 +97,8 @@ reduce_inner(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int
                                      2);
 }
 
-/* Windows beside each other that fill the image: two reductions, of neighbouring rows and of
- * neighbouring columns, without a copy of the image. */
+/* Pools by windows that do not overlap and fill the image: one reduction over the rows and one over
+ * the columns of each window, without a copy of the image. */
 static cadre_node_t
 pool_tiles(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int window[2])
 {

@@ -37,7 +37,8 @@ cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training
     return cadre_op_where(self, dropped, cadre_op_const_f32(self, 0), scaled);
 }
 
-/* True when `node` is empty or a row [C] that goes with the last axis of `x`. */
+/* Returns whether `node` is empty or a row [C] as long as the last axis of `x`; else notes the
+ * mistake. */
 static bool
 fits_channels(cadre_program_t *self, const char *what, const char *name, cadre_node_t node,
               cadre_node_t x)
@@ -59,7 +60,7 @@ fits_channels(cadre_program_t *self, const char *what, const char *name, cadre_n
     return true;
 }
 
-/* x scale + shift, of which either may be empty. */
+/* Returns x * scale + shift; scale or shift is left out where it is the empty node. */
 static cadre_node_t
 scale_and_shift(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift)
 {
@@ -79,7 +80,8 @@ cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, c
     return scale_and_shift(self, cadre_op_rownorm(self, x, eps), scale, shift);
 }
 
-/* Checks what both forms of batch norm share. */
+/* Checks the arguments that both forms of batch norm have; notes the mistake when they do not
+ * fit. */
 static bool
 can_norm_batch(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
                float eps)

@@ -1,5 +1,5 @@
 /*
- * builder_losses - losses and counts of what is right, each a few operations.
+ * builder_losses - losses, and counts of correct predictions, each made of a few operations.
  */
 #include <math.h>
 
@@ -7,7 +7,7 @@
 
 static const cadre_node_t none = {0};
 
-/* Notes the mistake unless `value` is in low..below high. */
+/* Returns whether low <= value < high; else notes the mistake. */
 static bool
 in_range(cadre_program_t *self, const char *what, float value, float low, float high)
 {
@@ -44,8 +44,8 @@ cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logi
 cadre_node_t
 cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t labels)
 {
-    /* The logarithm of the sum of a row's probabilities is 0, so its cross entropy as logits is
-     * -log p[label]; and the label is checked. */
+    /* Log probabilities may be taken for logits: as a row's probabilities sum to 1, its cross
+     * entropy is -log p[label]. The op also checks the label. */
     return cadre_op_mean_all(self, cadre_op_xent(self, log_probabilities, labels));
 }
 
@@ -71,7 +71,8 @@ cadre_op_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t 
     return cadre_op_mean_all(self, cadre_op_sum(self, each, -1));
 }
 
-/* `x` without a last axis of size 1, when it has one axis more than `other`. */
+/* Returns `x` without its last axis if that has size 1 and `x` has one axis more than `other`; else
+ * `x` itself. */
 static cadre_node_t
 drop_last(cadre_program_t *self, cadre_node_t x, cadre_node_t other)
 {

@@ -72,8 +72,8 @@ cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpo
     return cadre_program_emit(self, &node);
 }
 
-/* One matrix for all leading axes: the same as one long matrix on the left, where the leading axes
- * collapse into the rows. */
+/* If `right` is a single matrix while `left` has leading axes, these are collapsed into the rows of
+ * one long matrix: one product instead of many. */
 cadre_node_t
 cadre_op_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
 {
@@ -108,8 +108,8 @@ cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function, cadre_
     return cadre_program_emit(self, &node);
 }
 
-/* An axis counted from the end becomes one counted from the start; one that does not exist stays as
- * it is, for the message. */
+/* Returns an axis that is counted from the end (negative) as counted from the start. An axis that
+ * does not exist is returned as it is, for the error text. */
 static int
 from_start(const cadre_program_t *self, cadre_node_t x, int axis)
 {

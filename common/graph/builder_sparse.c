@@ -52,7 +52,8 @@ cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadr
     return cadre_program_emit(self, &node);
 }
 
-/* Numbers as positions: what is no whole number, NaN too, becomes -1, which no table has. */
+/* Returns ids given as f32 as positions (i32). A number that is not whole, or NaN, becomes -1, which
+ * is no row of any table. */
 static cadre_node_t
 whole_numbers(cadre_program_t *self, cadre_node_t x)
 {
@@ -81,7 +82,7 @@ cadre_op_embedding(cadre_program_t *self, cadre_node_t table, cadre_node_t ids)
     return cadre_op_take(self, table, are_positions ? ids : whole_numbers(self, ids));
 }
 
-/* `x` with one more axis of size 1, the last. */
+/* Returns `x` with one more last axis, of size 1. */
 static cadre_node_t
 with_last(cadre_program_t *self, cadre_node_t x, const char *what)
 {
@@ -100,7 +101,7 @@ with_last(cadre_program_t *self, cadre_node_t x, const char *what)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* Bags of one size: index [B, L]. */
+/* Returns the embeddings of bags that all have the same size: index [B, L]. */
 static cadre_node_t
 even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights,
           cadre_bag_mode_t mode)
@@ -121,8 +122,8 @@ even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_n
     return cadre_op_sum(self, rows, 1);
 }
 
-/* That weights [B, L], where they are given, stand beside the index, which broadcasting would not
- * ask. */
+/* Checks that weights, if any, have the shape [B, L] of the index: the operations below would
+ * broadcast others without a complaint. */
 static bool
 check_even_bags(cadre_program_t *self, cadre_node_t index, cadre_node_t offsets,
                 cadre_node_t weights)
@@ -172,14 +173,15 @@ cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_
     cadre_node_t sum = cadre_op_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
     cadre_node_t own = cadre_op_embedding_bag(self, cadre_op_square(self, table), index, offsets,
                                               squares, CADRE_BAG_SUM);
-    /* Of all ordered pairs, half of those that are no pair of one with itself. */
+    /* (sum of all ordered pairs - pairs of a feature with itself) / 2. */
     cadre_node_t both = cadre_op_sum(self, cadre_op_sub(self, cadre_op_square(self, sum), own), -1);
     return cadre_op_mul(self, both, cadre_op_const_f32(self, 0.5F));
 }
 
 /* ---- DLRM ---- */
 
-/* The vectors one after the other, [B, F * D], with `*count_out` = F; F and D are numbers. */
+/* Returns the vectors of all nodes side by side, [B, F * D], and in `*count_out` their number F; F
+ * and D must not depend on symbols. */
 static cadre_node_t
 side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_t *count_out)
 {
@@ -193,7 +195,8 @@ side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_
         cadre_extents_t shape = cadre_program_at(self, nodes[i])->shape;
         char text[CADRE_EXTENTS_TEXT_SIZE];
         cadre_extents_text(&shape, cadre_program_symbols(self), text);
-        /* The first is the dense vector and says the size; [B, n, D] counts as n vectors. */
+        /* The first node is the dense vector, which sets D; a node [B, n, D] counts as n
+         * vectors. */
         bool usable = shape.rank == 2 || (shape.rank == 3 && i > 0 && shape.extents[1].symbol < 0);
         if (usable) {
             cadre_extent_t last = shape.extents[shape.rank - 1];
@@ -216,7 +219,8 @@ side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_
     return cadre_op_concat(self, flat, count, 1);
 }
 
-/* The places of the pairs (i, j), j < i, in a matrix of `count` rows and columns: i32 [pairs]. */
+/* Returns the positions of the pairs (i, j), j < i, in a flat matrix of `count` rows and columns,
+ * as i32 [pairs]. */
 static cadre_node_t
 lower_triangle(cadre_program_t *self, int64_t count)
 {
@@ -280,7 +284,7 @@ cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre
 
 /* ---- skip-gram ---- */
 
-/* 1 for each negative, and before them -1 for the context: [count + 1]. */
+/* Returns the signs [count + 1] of the scores: -1 for the context, then 1 for each negative. */
 static cadre_node_t
 signs(cadre_program_t *self, int64_t count)
 {

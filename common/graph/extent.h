@@ -21,7 +21,7 @@ enum {
 
 typedef struct {
     int64_t factor; /* at least 1 */
-    int symbol;     /* CADRE_EXTENT_NO_SYMBOL or an index */
+    int symbol;     /* index into the program's symbols, or CADRE_EXTENT_NO_SYMBOL */
 } cadre_extent_t;
 
 typedef struct {
@@ -29,32 +29,35 @@ typedef struct {
     cadre_extent_t extents[CADRE_PROGRAM_RANK_MAX];
 } cadre_extents_t;
 
-/* Elements of a shape, its symbols aside. A larger one is refused where it is made. */
+/* The largest product of a shape's factors (its elements, if all symbols were 1); a shape with a
+ * larger one is refused when it is made. */
 #define CADRE_EXTENTS_FACTOR_MAX (INT64_C(1) << 40)
 
 cadre_extent_t cadre_extent_number(int64_t factor);
 bool cadre_extent_equal(cadre_extent_t left, cadre_extent_t right);
 bool cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right);
 
-/* The product of the factors; CADRE_ETOOLARGE beyond CADRE_EXTENTS_FACTOR_MAX. */
+/* Computes the product of the factors; fails with CADRE_ETOOLARGE beyond
+ * CADRE_EXTENTS_FACTOR_MAX. */
 int cadre_extents_factor(const cadre_extents_t *shape, int64_t *out);
 
-/* True when both have the same number of elements whatever the symbols are. */
+/* Returns whether two shapes have the same number of elements for all values of the symbols. */
 bool cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right);
 
-/* The shape that `left` and `right` broadcast to; false when they do not. */
+/* Computes the shape to which `left` and `right` are broadcast; false when they cannot be. */
 bool cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
                              cadre_extents_t *out);
 
-/* `shape` with its leading axes as one and its last `kept` as they are: rank `kept` + 1, of at
- * least as many axes. False when two symbols would be multiplied, or numbers beyond
- * CADRE_EXTENTS_FACTOR_MAX. */
+/* Merges all axes of `shape` but the last `kept` into one, which gives rank `kept` + 1. False when
+ * two symbols would be multiplied, or the product of factors exceeds CADRE_EXTENTS_FACTOR_MAX. */
 bool cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *out);
 
-/* The value of `extent` for the given symbols; CADRE_ETOOLARGE when it overflows. */
+/* Computes the size of `extent` for these values of the symbols; fails with CADRE_ETOOLARGE when it
+ * overflows. */
 int cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out);
 
-/* "[B,512]", "[2*B,1]", "[]" into `text` of CADRE_EXTENTS_TEXT_SIZE bytes; returns `text`. */
+/* Writes a shape, such as "[B,512]", "[2*B,1]" or "[]", into `text` of CADRE_EXTENTS_TEXT_SIZE
+ * bytes; returns `text`. */
 const char *cadre_extents_text(const cadre_extents_t *shape, const char *const *symbols,
                                char *text);
 

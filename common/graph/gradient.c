@@ -5,8 +5,9 @@
  * respect to node i, complete when the walk arrives there, because every user of i comes later in
  * the list. Only nodes through which the loss depends on a wanted one are visited (`depends`).
  *
- * All adjoints are f32, also those of bf16 nodes: gradients of several uses are added, which bf16
- * has no operation for and not enough bits. So a cast between the two hands its gradient on.
+ * All adjoints are f32, also those of bf16 nodes: the gradients of several uses of a node are
+ * added, for which bf16 has no operation and too few bits. So the gradient of a cast between the
+ * two dtypes is the gradient of its result, unchanged.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@
 
 static const cadre_node_t none = {0};
 
-/* Marks what depends on the nodes already marked, up to `last`. */
+/* Marks in `depends` all nodes up to `last` that depend on a node marked before. */
 static void
 spread(const cadre_program_t *program, bool *depends, int32_t last)
 {
@@ -28,7 +29,7 @@ spread(const cadre_program_t *program, bool *depends, int32_t last)
     }
 }
 
-/* Marks what `from` depends on: the other direction. */
+/* Marks in `reached` all nodes that `from` depends on. */
 static void
 reach(const cadre_program_t *program, bool *reached, int32_t from)
 {
@@ -83,7 +84,7 @@ check_loss(cadre_program_t *self, cadre_node_t loss)
     return true;
 }
 
-/* What to call a node in a message. */
+/* Returns what to call a node in an error text. */
 static const char *
 node_name(const cadre_program_t *self, cadre_node_t node)
 {

@@ -49,8 +49,9 @@ give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visi
     }
 }
 
-/* C = op(A) op(B), where op transposes if its flag is set. Of bf16 the products of the way back are
- * of bf16 too, for their speed: the gradient is rounded, their sums are f32. */
+/* For C = op(A) op(B), where op transposes if its flag is set. If A and B are bf16, the products
+ * for their gradients are of bf16 matrices too, for speed: dL/dC is rounded to bf16, sums are
+ * f32. */
 void
 cadre_gradient_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -74,8 +75,8 @@ cadre_gradient_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
     }
 }
 
-/* The derivative of a map1 function times g. Where it can be had from the result y it is, because
- * then x need not be kept. */
+/* Returns the derivative of a map1 function times g. Where the derivative can be computed from the
+ * result y it is, since x need not be kept in memory then. */
 static cadre_node_t
 map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
 {
@@ -278,7 +279,8 @@ cadre_gradient_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *vi
                                        visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
-/* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
+/* Gives dL/dx, with g = dL/dy and sums over the row. softmax: y (g - sum(g y)); log softmax:
+ * g - exp(y) sum(g). */
 void
 cadre_gradient_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -317,14 +319,16 @@ cadre_gradient_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t
                                             visit->gradient, cadre_gradient_input(visit, 0)));
 }
 
-/* Gives the gradient by `adjoint`: im2col and col2im are each the adjoint of the other. */
+/* Gives the input's gradient by the op `adjoint`: im2col and col2im are each the adjoint of the
+ * other. */
 static void
 give_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_op_t adjoint)
 {
     cadre_program_node_t node = {
         .op = adjoint, .input_count = 1, .inputs = {visit->gradient.id - 1}};
     memcpy(node.attributes, visit->node.attributes, sizeof(node.attributes));
-    node.shape = shape_of(walk, cadre_gradient_input(visit, 0)); /* inferred again for im2col */
+    /* Used by col2im, which carries a shape; im2col's is inferred. */
+    node.shape = shape_of(walk, cadre_gradient_input(visit, 0));
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
@@ -340,7 +344,7 @@ cadre_gradient_col2im(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
     give_image(walk, visit, CADRE_OP_IM2COL);
 }
 
-/* Between f32 and bf16, whose gradient is f32 as well. */
+/* Hands the gradient of a cast between f32 and bf16 on: gradients of bf16 nodes are f32 too. */
 void
 cadre_gradient_cast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {

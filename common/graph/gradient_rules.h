@@ -8,10 +8,11 @@
 
 #include "common/graph/gradient_visit.h"
 
-/* Adds to the adjoints of the node's inputs, as far as these depend on what is asked for. */
+/* Adds, by the rule of the visited node's op, to the gradients of those of its inputs that depend
+ * on a node whose gradient is asked for. */
 void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
 
-/* cadre_gradient_matmul and so on: one for each op that has a rule. */
+/* Declares cadre_gradient_matmul and so on, a function for each op that has a rule. */
 #define NONE(word)
 #define LAST(word)
 #define RULE(word)                                                                                 \
@@ -25,7 +26,8 @@ CADRE_OP_LIST(ROW)
 #undef RULE
 #undef ROW
 
-/* Whether a gradient flows from the node to its input `index`. None does between integers. */
+/* Returns whether a gradient flows from the node to its input `index`; none flows to or from
+ * integers. */
 bool cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node,
                           int index);
 

@@ -1,15 +1,15 @@
 /*
  * gradient_sparse - the rules of take, scatter, bag and bag_grad.
  *
- * Each is linear in its table (or values) and in its weights, and bag, bag_grad of the table and
- * bag_grad of the weights are one another's adjoints. So these close under differentiation, and a
- * gradient of a gradient is there as well.
+ * Each of these ops is linear in its table (or values) and in its weights, and bag, bag_grad of the
+ * table and bag_grad of the weights are one another's adjoints. So the derivatives of these ops are
+ * ops of the same kinds, and gradients of gradients exist too.
  */
 #include "common/graph/gradient_rules.h"
 #include "common/graph/program_data.h"
 
-/* A bag_grad of `gradient` over the bags of the visited node; `last` is its fourth input, none for
- * the empty node, and `like` the node whose gradient it is. */
+/* Returns a bag_grad of `gradient` over the bags of the visited node. `last` is its fourth input
+ * (empty: none), `like` the node whose gradient it is, which has its shape. */
 static cadre_node_t
 bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node_t gradient,
          cadre_node_t last, cadre_node_t like)
@@ -36,7 +36,8 @@ bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node
     return cadre_program_emit(walk->program, &node);
 }
 
-/* Gives the gradient by `adjoint`: take and scatter are each the adjoint of the other. */
+/* Gives the input's gradient by the op `adjoint`: take and scatter are each the adjoint of the
+ * other. */
 static void
 give_rows(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_op_t adjoint)
 {
@@ -44,7 +45,7 @@ give_rows(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadr
         .op = adjoint,
         .input_count = 2,
         .inputs = {visit->gradient.id - 1, visit->node.inputs[1]},
-        /* Inferred again for take. */
+        /* Used by scatter, which carries a shape; take's is inferred. */
         .shape = cadre_program_at(walk->program, cadre_gradient_input(visit, 0))->shape};
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
@@ -77,8 +78,9 @@ cadre_gradient_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *vi
     }
 }
 
-/* With h the gradient of the result: of the table's gradient, h is a table, and what arrives for
- * the bags' gradient is its bag; of the weights' gradient, h are weights. */
+/* With h the gradient of bag_grad's result. For the gradient of a table h has the table's shape,
+ * and the gradient of input 0 is the bag of h. For the gradient of weights h has the weights'
+ * shape, and the gradient of input 0 is the bag weighted by h. */
 void
 cadre_gradient_bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {

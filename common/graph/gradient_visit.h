@@ -1,5 +1,5 @@
 /*
- * gradient_visit - one step of the walk from the loss to the front, and what its rules share.
+ * gradient_visit - one step of the walk from the loss back to the leaves, and what all rules use.
  *
  * Plain data for one walk, see gradient.c; for this folder only.
  */
@@ -11,7 +11,7 @@
 typedef struct {
     cadre_program_t *program;
     cadre_node_t *adjoints; /* per node: the gradient of the loss with respect to it, so far */
-    bool *depends;          /* per node: whether it depends on a node that is asked for */
+    bool *depends;          /* per node: whether it depends on a node whose gradient is asked for */
 } cadre_gradient_walk_t;
 
 /* The node that is differentiated, copied because the list may move while nodes are added. */
@@ -23,12 +23,12 @@ typedef struct {
 
 cadre_node_t cadre_gradient_input(const cadre_gradient_visit_t *visit, int index);
 
-/* Whether the input depends on what is asked for. */
+/* Returns whether the input depends on a node whose gradient is asked for. */
 bool cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
                            int index);
 
-/* Adds `gradient` to what has arrived for the input; nothing for the empty node, which a mistake
- * in between made. */
+/* Adds `gradient` to the gradient of the input so far. Ignores the empty node, which a mistake in
+ * the program makes of everything. */
 void cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
                          int index, cadre_node_t gradient);
 

@@ -29,7 +29,7 @@ check_shape(const cadre_infer_t *self, const cadre_extents_t *shape)
     return cadre_extents_factor(shape, &factor);
 }
 
-/* Runs the op's rule between the checks of what comes in and of what comes out. */
+/* Checks the node's inputs, runs the rule of its op, and checks the shape that comes out. */
 static int
 infer(const cadre_infer_t *self, const cadre_op_info_t *info, cadre_program_node_t *node)
 {

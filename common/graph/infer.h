@@ -10,18 +10,18 @@
 
 #include "common/graph/program.h"
 
-/* What a rule sees of the program that the node is for. Borrowed; holds until the next node is
- * added. */
+/* What a rule sees of the program to which the node is added. Borrowed; valid until the next node
+ * is added. */
 typedef struct {
-    const cadre_program_node_t *nodes; /* those before it, by index */
+    const cadre_program_node_t *nodes; /* the nodes before the new one, by index */
     const char *const *symbols;
     int symbol_count;
 } cadre_infer_t;
 
-/* Fills node->dtype and node->shape; for ops that carry a shape (op.h) checks the one given, and a
- * leaf comes with both. The inputs must be nodes of the program; input count and attributes are
- * checked here.
- * CADRE_ESHAPE, CADRE_EDTYPE, CADRE_EINVALID, CADRE_ETOOLARGE. */
+/* Sets node->dtype and node->shape. For an op that carries its shape (op.h), checks the shape in
+ * the node; a leaf comes with both. The inputs must be nodes of the program; their number and the
+ * attributes are checked here. Fails with CADRE_ESHAPE, CADRE_EDTYPE, CADRE_EINVALID or
+ * CADRE_ETOOLARGE. */
 int cadre_infer(const cadre_infer_t *self, cadre_program_node_t *node);
 
 #endif

@@ -18,8 +18,8 @@ need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *ri
     return 0;
 }
 
-/* [.., m, k] times [.., k, n], either transposed, with equal leading axes. Of bf16 as of f32 it is
- * f32: sums of products are never narrower. */
+/* Infers [.., m, k] times [.., k, n], either of which may be transposed, with equal leading axes.
+ * The result is f32 for bf16 operands too: sums of products are never rounded to less. */
 int
 cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -41,7 +41,7 @@ cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
     cadre_infer_text_t left_text;
     cadre_infer_text_t right_text;
     const char *problem = NULL;
-    /* Of a transposed operand the last two axes stand the other way round. */
+    /* The last two axes of a transposed operand are swapped. */
     int rank = a->rank;
     if (rank < 2 || b->rank != rank) {
         problem = "needs two matrices of the same rank";

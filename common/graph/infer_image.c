@@ -30,7 +30,8 @@ check_window(const int64_t *attributes)
     return 0;
 }
 
-/* Height, width and channels are numbers: the places of windows are counted here. */
+/* Returns whether a shape is an image's: rank 4, with height, width and channels that are no
+ * symbols, since windows are counted here. */
 static bool
 is_image(const cadre_extents_t *shape)
 {
@@ -38,7 +39,8 @@ is_image(const cadre_extents_t *shape)
            shape->extents[3].symbol < 0;
 }
 
-/* The columns of an image of that shape: [batch, rows of windows, windows in one, window]. */
+/* Computes the shape of im2col's result for an image of this shape: [batch, rows of windows,
+ * windows in a row, elements of a window]. */
 static int
 columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_extents_t *image,
            cadre_extents_t *out)
@@ -57,7 +59,7 @@ columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_ext
     int64_t padding = attributes[CADRE_IMAGE_PADDING];
     *out = *image;
     for (int i = 0; i < 2; i++) {
-        /* Far from overflow: a dimension is at most 2^40 (extent.h). */
+        /* Cannot overflow: a dimension is at most 2^40 (extent.h). */
         int64_t room = image->extents[1 + i].factor + 2 * padding - window[i];
         if (room < 0) {
             return cadre_fail(CADRE_ESHAPE,

@@ -94,8 +94,8 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
     node->shape = first->shape;
     cadre_extent_t *total = &node->shape.extents[axis];
 
-    /* Extents but that of the axis must be equal. Those of the axis add up: an extent is a factor
-     * times a symbol, so only such of the same symbol do. */
+    /* All extents but that of the axis must be equal. The extents of the axis are added; each is a
+     * factor times a symbol, so their symbols must be the same. */
     for (int i = 1; i < node->input_count; i++) {
         const cadre_program_node_t *next = cadre_infer_input(self, node, i);
         if (cadre_infer_need_dtype(next, first->dtype) < 0) {
@@ -114,12 +114,12 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
                               cadre_infer_shown(self, &first->shape, &left),
                               cadre_infer_shown(self, &next->shape, &right), axis);
         }
-        total->factor += more; /* both below 2^40, and at most 32 of them */
+        total->factor += more; /* no overflow: at most 32 numbers of at most 2^40 */
     }
     return 0;
 }
 
-/* SLICE and PAD: `axis` changes to `factor`. */
+/* Gives a SLICE or PAD the shape of its input, with `factor` as the factor of its axis. */
 static int
 change_axis(cadre_program_node_t *node, const cadre_program_node_t *x, int64_t factor)
 {

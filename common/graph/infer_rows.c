@@ -1,5 +1,5 @@
 /*
- * infer_rows - shapes of what works along the last axis: softmax, cross entropy, rownorm.
+ * infer_rows - shapes of operations along the last axis: softmax, cross entropy, rownorm.
  */
 #include "common/graph/infer_rules.h"
 
@@ -24,7 +24,7 @@ cadre_infer_softmax(const cadre_infer_t *self, cadre_program_node_t *node)
     return cadre_infer_need_dtype(x, CADRE_F32);
 }
 
-/* Checks logits [.., C] and labels [..]; `rows` is [..]. */
+/* Checks logits [.., C] and labels [..]; `rows` becomes the shape [..]. */
 static int
 check_labels(const cadre_infer_t *self, const cadre_program_node_t *node, cadre_extents_t *rows)
 {
@@ -62,7 +62,7 @@ cadre_infer_xent(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
-/* Beside the inputs of xent the loss' gradient [..]. */
+/* Infers xent_grad, which has the inputs of xent and the gradient of each row's loss, [..]. */
 int
 cadre_infer_xent_grad(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -84,7 +84,7 @@ cadre_infer_xent_grad(const cadre_infer_t *self, cadre_program_node_t *node)
     return cadre_infer_need_dtype(gradient, CADRE_F32);
 }
 
-/* What both ops of rownorm need of their attribute and x [.., C]. */
+/* Checks the attribute eps and the input x [.., C], for rownorm and rownorm_grad. */
 static int
 check_rownorm(const cadre_program_node_t *node, const cadre_program_node_t *x)
 {
@@ -111,7 +111,7 @@ cadre_infer_rownorm(const cadre_infer_t *self, cadre_program_node_t *node)
     return cadre_infer_need_dtype(x, CADRE_F32);
 }
 
-/* Of the result's gradient and x. */
+/* Infers rownorm_grad, whose inputs are the gradient of rownorm's result, and x. */
 int
 cadre_infer_rownorm_grad(const cadre_infer_t *self, cadre_program_node_t *node)
 {

@@ -1,5 +1,5 @@
 /*
- * infer_rules - the rule of each operation, and what the rules share; for infer*.c, and for
+ * infer_rules - the rule of each operation, and helpers of the rules; for infer*.c, and for
  * builders that check an operation in words of their own.
  *
  * A rule fills node->dtype and node->shape, or checks the shape that the node carries; the number
@@ -10,7 +10,7 @@
 
 #include "common/graph/infer.h"
 
-/* cadre_infer_matmul and so on: one for each op but the leaves. */
+/* Declares cadre_infer_matmul and so on, a function for each op but the leaves. */
 #define ROW(NAME, number, word, ...)                                                               \
     int cadre_infer_##word(const cadre_infer_t *self, cadre_program_node_t *node);
 CADRE_OP_RULE_LIST(ROW)
@@ -27,7 +27,7 @@ const cadre_program_node_t *cadre_infer_input(const cadre_infer_t *self,
 const char *cadre_infer_shown(const cadre_infer_t *self, const cadre_extents_t *shape,
                               cadre_infer_text_t *text);
 
-/* CADRE_EDTYPE unless the node is of that dtype. */
+/* Fails with CADRE_EDTYPE unless the node has this dtype. */
 int cadre_infer_need_dtype(const cadre_program_node_t *of, cadre_dtype_t dtype);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * infer_sparse - shapes of what reads or writes rows at positions: take, scatter, bag, bag_grad.
+ * infer_sparse - shapes of operations that read or write rows at positions: take, scatter, bag,
+ * bag_grad.
  *
- * Whether a position is a row of the table is known only when the values are: a device checks.
+ * Whether a position is a row of the table depends on the values, so a device checks it at run
+ * time.
  */
 #include "common/graph/infer_rules.h"
 
@@ -20,7 +22,7 @@ need_positions(const cadre_program_node_t *index, const char *what)
     return 0;
 }
 
-/* [I.., D..] of an index [I..] and a table [N, D..]. */
+/* Computes the shape [I.., D..] of the rows of a table [N, D..] at an index [I..]. */
 static int
 rows_at(const cadre_infer_t *self, const cadre_extents_t *table, const cadre_extents_t *index,
         cadre_extents_t *out)
@@ -83,7 +85,7 @@ cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
-/* Index [nnz] and offsets [B], inputs 1 and 2. */
+/* Checks inputs 1 and 2, the index [nnz] and the offsets [B]. */
 static int
 check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
@@ -106,7 +108,8 @@ check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
     return 0;
 }
 
-/* The weights, input 3, beside the index; a weighted mean has no common meaning. */
+/* Checks the weights, input 3, which must have the shape of the index. Refuses a weighted mean, for
+ * which there is no common definition. */
 static int
 check_weights(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
@@ -157,7 +160,8 @@ cadre_infer_bag(const cadre_infer_t *self, cadre_program_node_t *node)
     return status;
 }
 
-/* That the carried shape is the one that the gradient has: the table's, or the weights'. */
+/* Checks that the shape in a bag_grad node is that of the table, or of the weights, whose gradient
+ * it is. */
 static int
 check_gradient_of(const cadre_infer_t *self, const cadre_program_node_t *node)
 {

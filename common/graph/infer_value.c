@@ -1,5 +1,5 @@
 /*
- * infer_value - types and shapes of what changes no axis: cast, detach, random numbers.
+ * infer_value - dtypes and shapes of operations that change no axis: cast, detach, random numbers.
  */
 #include "common/graph/infer_rules.h"
 

@@ -58,7 +58,8 @@ find(const function_t *functions, size_t count, int64_t function)
     return valid ? &functions[function] : NULL;
 }
 
-/* Returns NULL for ops that have no functions, and for a number that is none of theirs. */
+/* Returns the row of a function of MAP1, MAP2 or REDUCE; NULL for other ops, which have no
+ * functions, and for a number that is no function of the op. */
 static const function_t *
 function_of(cadre_op_t op, int64_t function)
 {

@@ -1,9 +1,9 @@
 /*
  * op - the operations a program is made of: names, numbers on the wire, attributes.
  *
- * A number never changes its meaning. Ranges are kept free so that later ops stand beside their
- * kin. Every op has the same shape of description: inputs, up to CADRE_OP_ATTRIBUTES_MAX integer
- * attributes, and for some the shape of the result.
+ * A number never changes its meaning. Ranges of numbers are kept free, so that a later op can have
+ * one beside similar ops. Every op is described alike: inputs, up to CADRE_OP_ATTRIBUTES_MAX
+ * integer attributes, and for some ops the shape of the result.
  */
 #ifndef CADRE_COMMON_GRAPH_OP_H
 #define CADRE_COMMON_GRAPH_OP_H
@@ -16,7 +16,7 @@ enum {
     CADRE_OP_ATTRIBUTES_MAX = 4,
 };
 
-/* Which inputs, in a row below. */
+/* Sets of inputs, for the last two columns of the rows below. */
 #define CADRE_OP_INPUT(k) (1U << (k))
 #define CADRE_OP_ALL      UINT32_MAX
 
@@ -30,17 +30,17 @@ enum {
  * derivative (RULE, NONE or LAST: cadre_derivative_t), inputs to which a gradient flows, inputs
  * whose memory the result may take over
  *
- * The last one holds where each element of the result depends on that input only at its own place
- * or, of what works along rows, where a row is written after all of it was read.
+ * An input may be in the last column if element i of the result depends on no other element of that
+ * input than i, or, for an op along rows, if each row is written only after all of it was read.
  */
 
-/* Values from outside: they are in tables of the program, and nothing computes them. */
+/* Leaves: values from outside, which the program lists in tables and no step computes. */
 #define CADRE_OP_LEAF_LIST(X)                                                                      \
     X(ARG, 1, arg, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)                                          \
     X(VAR, 2, var, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)                                          \
     X(CONST, 3, const, 0, 0, 1, false, OWN, NONE, NONE, 0, 0)
 
-/* The input's memory under another name. */
+/* Views: the result is the memory of the input. */
 #define CADRE_OP_VIEW_LIST(X)                                                                      \
     X(RESHAPE, 32, reshape, 1, 1, 0, true, OWN, NONE, RULE, CADRE_OP_ALL, 0)                       \
     X(DETACH, 82, detach, 1, 1, 0, false, OWN, NONE, NONE, 0, 0)
@@ -81,7 +81,7 @@ enum {
     X(IM2COL, 96, im2col, 1, 1, 4, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                        \
     X(COL2IM, 97, col2im, 1, 1, 4, true, OWN, NONE, RULE, CADRE_OP_ALL, 0)
 
-/* What is computed in steps; what has a rule of its own for its shape; all. */
+/* All ops that are computed by steps; all that have a rule for their shape; all ops. */
 #define CADRE_OP_STEP_LIST(X)                                                                      \
     CADRE_OP_PRODUCT_LIST(X) CADRE_OP_ELEMENT_LIST(X) CADRE_OP_KERNEL_LIST(X)
 #define CADRE_OP_RULE_LIST(X) CADRE_OP_VIEW_LIST(X) CADRE_OP_STEP_LIST(X)
@@ -93,7 +93,7 @@ typedef enum {
 #undef ROW
 } cadre_op_t;
 
-/* name, number, word, its derivative: the function of MAP1, its attribute 0. */
+/* The functions of MAP1 (its attribute 0). Columns: name, number, word, derivative. */
 #define CADRE_MAP1_LIST(X)                                                                         \
     X(NEG, 1, neg, RULE)                                                                           \
     X(EXP, 2, exp, RULE)                                                                           \
@@ -112,7 +112,7 @@ typedef enum {
     X(DGELU, 15, dgelu, LAST)                                                                      \
     X(SOFTPLUS, 16, softplus, RULE)
 
-/* The same columns: the function of MAP2, its attribute 0. */
+/* The functions of MAP2 (its attribute 0). Columns: name, number, word, derivative. */
 #define CADRE_MAP2_LIST(X)                                                                         \
     X(ADD, 1, add, RULE)                                                                           \
     X(SUB, 2, sub, RULE)                                                                           \
@@ -123,7 +123,7 @@ typedef enum {
     X(GT, 7, gt, NONE)                                                                             \
     X(EQ, 8, eq, NONE)
 
-/* The same columns: the function of REDUCE, its attribute 0. */
+/* The functions of REDUCE (its attribute 0). Columns: name, number, word, derivative. */
 #define CADRE_REDUCE_LIST(X)                                                                       \
     X(SUM, 1, sum, RULE)                                                                           \
     X(MEAN, 2, mean, RULE)                                                                         \
@@ -144,7 +144,7 @@ typedef enum { CADRE_REDUCE_LIST(ROW) } cadre_reduce_t;
 
 /* What the attributes of the other ops mean, by index. */
 enum {
-    CADRE_LEAF_INDEX = 0, /* ARG, VAR, CONST: place in the program's table */
+    CADRE_LEAF_INDEX = 0, /* ARG, VAR, CONST: index in the program's table of these */
 
     CADRE_MATMUL_TRANSPOSE_LEFT = 0,
     CADRE_MATMUL_TRANSPOSE_RIGHT = 1,
@@ -180,7 +180,7 @@ enum {
     CADRE_IMAGE_WIDTH = 1,
     CADRE_IMAGE_STRIDE = 2,
     CADRE_IMAGE_PADDING = 3,
-    CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* of each */
+    CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* largest value of each of these four */
 };
 
 typedef enum {
@@ -192,30 +192,33 @@ typedef enum {
 } cadre_op_kind_t;
 
 typedef enum {
-    CADRE_DERIVATIVE_NONE, /* no gradient flows through it */
-    CADRE_DERIVATIVE_RULE, /* there is a rule (gradient_rules.h) */
-    CADRE_DERIVATIVE_LAST, /* it stands for a first derivative, and has none of its own */
+    CADRE_DERIVATIVE_NONE, /* no gradient flows through the op */
+    CADRE_DERIVATIVE_RULE, /* the op has a rule (gradient_rules.h) */
+    CADRE_DERIVATIVE_LAST, /* the op is itself a first derivative: no gradient of it is supported */
 } cadre_derivative_t;
 
-/* Where in its first input an element of the result comes from: what a plan walks with strides. */
+/* Where in the inputs an element of the result comes from, for ops that a plan walks with
+ * strides. */
 typedef enum {
     CADRE_WALK_OWN,       /* the op has an order of its own */
-    CADRE_WALK_BROADCAST, /* at its place in every input, each stretched to the result's shape */
+    CADRE_WALK_BROADCAST, /* the same position of every input, which is broadcast to the result */
     CADRE_WALK_PERMUTE,   /* axis i of the result is the axis that attribute i names */
     CADRE_WALK_SLICE,     /* a range of one axis: CADRE_AXIS, CADRE_SLICE_BEGIN */
 } cadre_walk_t;
 
-/* What input 1 of an op points at. A device checks what comes from outside before it follows it. */
+/* What the positions in input 1 of an op refer to. A device checks positions before it uses
+ * them. */
 typedef enum {
-    CADRE_INDEXES_NONE,        /* it holds no positions */
-    CADRE_INDEXES_LABELS,      /* places in the rows of input 0 */
+    CADRE_INDEXES_NONE,        /* input 1 holds no positions */
+    CADRE_INDEXES_LABELS,      /* positions within the rows of input 0 */
     CADRE_INDEXES_ROWS,        /* rows of input 0 */
     CADRE_INDEXES_RESULT_ROWS, /* rows of the result */
     CADRE_INDEXES_BAGS, /* rows of input 0 or none (-1), in bags that begin where input 2 says */
-    CADRE_INDEXES_RESULT_BAGS, /* likewise of the result; of a gradient of weights, of input 3 */
+    CADRE_INDEXES_RESULT_BAGS, /* as BAGS, rows of the result; for a gradient of weights, of input
+                                  3 */
 } cadre_indexes_t;
 
-/* A row of the list. */
+/* A row of CADRE_OP_LIST. */
 typedef struct {
     cadre_op_kind_t kind;
     const char *text;
@@ -230,18 +233,19 @@ typedef struct {
     uint32_t in_place_inputs; /* bit k: the result may take over the memory of input k */
 } cadre_op_info_t;
 
-/* NULL for a number that is no op. */
+/* Returns the row of an op; NULL for a number that is no op. */
 const cadre_op_info_t *cadre_op_info(uint64_t number);
 
-/* Returns the derivative of an op with that attribute 0, which of MAP1, MAP2 and REDUCE is that of
- * their function. */
+/* Returns which derivative an op has; for MAP1, MAP2 and REDUCE that of `function`, their
+ * attribute 0. */
 cadre_derivative_t cadre_op_derivative(cadre_op_t op, int64_t function);
 
-/* The word for messages: the function's name for MAP1, MAP2 and REDUCE, otherwise the op's. */
+/* Returns the word for error texts: the function's name for MAP1, MAP2 and REDUCE, else the
+ * op's. */
 const char *cadre_op_text(cadre_op_t op, int64_t function);
 
-/* A number as an attribute: the bits of an f32. `is` is false for what are no bits of a finite one.
- */
+/* Convert between an f32 and an attribute, which holds its bits; the first returns whether an
+ * attribute is the bits of a finite f32. */
 bool cadre_op_is_float(int64_t attribute);
 float cadre_op_float(int64_t attribute);
 int64_t cadre_op_float_bits(float number);

@@ -52,8 +52,8 @@ cadre_program_destroy(cadre_program_t **self_p)
     free(self);
 }
 
-/* Makes room for one more element: arrays have a power of two of places, so that the count alone
- * says when they are full. */
+/* Makes room for one more element. The capacity of an array is the next power of two of its count,
+ * so the array is full when the count is a power of two. */
 static void *
 grown(void *array, int count, size_t size_bytes)
 {

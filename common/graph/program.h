@@ -1,5 +1,5 @@
 /*
- * program - what a built or decoded program consists of, for the code that runs or ships it.
+ * program - the parts of a built or decoded program, for code that runs it or sends it to workers.
  *
  * Owner:   whoever built or decoded it (cadre_program_destroy).
  * Thread:  after cadre_program_finish or decoding it never changes: any number of threads may read.
@@ -45,24 +45,24 @@ typedef struct {
     char *name;
     int rank;
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
-    int32_t node; /* its one leaf; always f32 */
+    int32_t node; /* the variable's leaf, always f32 */
 } cadre_program_variable_t;
 
 typedef struct {
     int variable; /* index into the program's variables */
-    int32_t node; /* of the variable's shape */
+    int32_t node; /* the gradient, of the variable's shape */
 } cadre_program_push_t;
 
 typedef struct {
     char *name;
-    int32_t node; /* its dtype and shape are the node's */
+    int32_t node; /* whose value is the result */
 } cadre_program_result_t;
 
 /* ---- inspection ---- */
 
 const char *cadre_program_name(const cadre_program_t *self);
 
-/* XXH3 of the encoded bytes: programs with the same hash are the same. 0 before it is finished. */
+/* Returns XXH3 of the encoded bytes, which identifies a program; 0 before it is finished. */
 uint64_t cadre_program_hash(const cadre_program_t *self);
 
 int cadre_program_symbol_count(const cadre_program_t *self);
@@ -88,26 +88,27 @@ const cadre_program_node_t *cadre_program_node(const cadre_program_t *self, int3
 
 /* ---- shipping ---- */
 
-/* The encoded form of a finished program, owned by it. */
+/* Returns the encoded form of a finished program, owned by the program. */
 const uint8_t *cadre_program_bytes(const cadre_program_t *self, size_t *size_bytes);
 
-/* Makes a finished program of untrusted bytes. CADRE_EMALFORMED for what is no program,
- * CADRE_EPROTOCOL for a format version that is not ours, otherwise the status that building the
- * same program would give: CADRE_ETOOLARGE beyond a limit, CADRE_ESHAPE, CADRE_EDTYPE,
- * CADRE_EINVALID, CADRE_EEXISTS. */
+/* Decodes untrusted bytes to a finished program. Fails with CADRE_EMALFORMED for bytes that are no
+ * program, CADRE_EPROTOCOL for a format version that this build does not know, else with the status
+ * that building the same program would give: CADRE_ETOOLARGE beyond a limit, CADRE_ESHAPE,
+ * CADRE_EDTYPE, CADRE_EINVALID, CADRE_EEXISTS. */
 int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out);
 
 /* ---- arguments ---- */
 
-/* Checks `arguments` (in the program's order; `count` of them) against the program and finds what
- * each symbol stands for: symbol_values[cadre_program_symbol_count]. `f32_dtype` is what arguments
- * have that the program calls f32: CADRE_F32, or CADRE_F64 in the executor that tests build.
- * CADRE_EINVALID for their count, CADRE_EDTYPE, CADRE_ESHAPE, each naming argument and shapes. */
+/* Checks `count` arguments, in the program's order, against the program, and finds the size that
+ * each symbol stands for: symbol_values[cadre_program_symbol_count]. `f32_dtype` is the dtype that
+ * arguments must have which the program declares as f32: CADRE_F32, or CADRE_F64 in the device that
+ * tests build. Fails with CADRE_EINVALID for another count, CADRE_EDTYPE, CADRE_ESHAPE; the text
+ * names the argument and the shapes. */
 int cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
                        cadre_dtype_t f32_dtype, int64_t *symbol_values);
 
-/* The shape of `node` under those values, into shape[CADRE_PROGRAM_RANK_MAX]; CADRE_ETOOLARGE when
- * it overflows. */
+/* Computes the shape of `node` for these values of the symbols, into shape[CADRE_PROGRAM_RANK_MAX];
+ * fails with CADRE_ETOOLARGE when it overflows. */
 int cadre_program_node_shape(const cadre_program_t *self, int32_t node,
                              const int64_t *symbol_values, int64_t *shape);
 

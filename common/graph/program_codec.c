@@ -119,7 +119,8 @@ put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_n
     }
 }
 
-/* Fills bytes, size_bytes and hash. CADRE_ETOOLARGE beyond CADRE_PROGRAM_SIZE_MAX. */
+/* Sets bytes, size_bytes and hash of a program that is complete; fails with CADRE_ETOOLARGE beyond
+ * CADRE_PROGRAM_SIZE_MAX. */
 static int
 encode(cadre_program_t *self)
 {
@@ -159,8 +160,8 @@ encode(cadre_program_t *self)
 
 /* ---- reading ---- */
 
-/* Reads past the end give zeros and set `broken`, so that a record is read whole before one check.
- */
+/* A reader of bytes. A read beyond the end gives 0 and sets `broken`, so that a whole record can be
+ * read before that is checked once. */
 typedef struct {
     const uint8_t *bytes;
     size_t left;
@@ -232,7 +233,8 @@ malformed(const char *what)
     return cadre_fail(CADRE_EMALFORMED, "program: %s", what);
 }
 
-/* Of an argument, or of a constant, which is never bf16. */
+/* Reads the dtype of an argument, or of a constant, which is never bf16; sets `broken` for
+ * others. */
 static cadre_dtype_t
 get_dtype(reader_t *reader, bool argument)
 {
@@ -244,7 +246,8 @@ get_dtype(reader_t *reader, bool argument)
     return (cadre_dtype_t)number;
 }
 
-/* A leaf's shape in numbers; a variable or constant has no symbols. */
+/* Copies the shape of a variable or constant, which has no symbols; sets `broken` if there is
+ * one. */
 static void
 numbers_only(reader_t *reader, const cadre_extents_t *shape, int64_t *numbers)
 {

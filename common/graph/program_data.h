@@ -1,5 +1,5 @@
 /*
- * program_data - the inside of a program, for the files of this folder only.
+ * program_data - the fields of a program, for the files of this folder only.
  *
  * Owner:   the program.
  * Thread:  as in <cadre/program.h>.
@@ -23,7 +23,7 @@ struct cadre_program {
     int argument_count;
     cadre_program_result_t results[CADRE_RESULTS_MAX];
     int result_count;
-    cadre_program_variable_t *variables; /* these four grow by doubling, up to their limits */
+    cadre_program_variable_t *variables; /* this and the next three arrays grow by doubling */
     int variable_count;
     cadre_tensor_t *constants;
     int constant_count;
@@ -36,8 +36,8 @@ struct cadre_program {
     const char *scopes[CADRE_SCOPE_DEPTH_MAX]; /* owned */
     int scope_count;
     int rand_count;
-    int status; /* of the first mistake, or 0 */
-    char *text; /* its message */
+    int status; /* of the first mistake; 0: none was made */
+    char *text; /* error text of the first mistake */
     bool finished;
 
     uint8_t *bytes; /* encoded, once finished */
@@ -45,23 +45,24 @@ struct cadre_program {
     uint64_t hash;
 };
 
-/* ---- tables: each refuses what breaks its rules and returns the new entry's index ---- */
+/* ---- tables: each function refuses a bad entry, or gives the new entry's index ---- */
 
-/* 1 to CADRE_NAME_SIZE_MAX characters, none of them a control character; `what` for the text. */
+/* Checks that a name has 1 to CADRE_NAME_SIZE_MAX characters, none of them a control character;
+ * `what` says in the error text whose name it is. */
 int cadre_program_check_name(const char *what, const char *name);
 
 int cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index);
 
-/* The index of `symbol`, adding it when it is new. */
+/* Gives the index of `symbol`, adding it when it is new. */
 int cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index);
 
-/* A leaf: the table's entry together with its node. */
+/* Add a leaf: an entry in the table of arguments or variables, and its node. */
 int cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                                const cadre_extents_t *shape, int32_t *node);
 int cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape,
                                int rank, int32_t *node);
 
-/* Takes over the memory of `tensor` on success. */
+/* Adds a constant and its node; takes the memory of `tensor` on success. */
 int cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_t *node);
 
 int cadre_program_add_push(cadre_program_t *self, int variable, int32_t node);
@@ -74,22 +75,25 @@ cadre_infer_t cadre_program_before(const cadre_program_t *self);
  * inputs must be nodes of the program. */
 int cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index);
 
-/* What must hold of a whole program: outputs, symbols. */
+/* Checks what can be checked of a whole program only: it has outputs, and an argument for each
+ * symbol. */
 int cadre_program_check(const cadre_program_t *self);
 
 /* ---- building ---- */
 
-/* Notes the first mistake: the current error text, with the scope before it. */
+/* Notes a mistake, with the current error text behind the name of the scope; only the first
+ * counts. */
 void cadre_program_mistake(cadre_program_t *self, int status);
 
-/* Appends `node`, or notes the mistake; the empty node after a mistake. */
+/* Appends `node` and returns it; notes the mistake and returns the empty node when `node` is
+ * refused. */
 cadre_node_t cadre_program_emit(cadre_program_t *self, const cadre_program_node_t *node);
 
 /* True when building goes on and `node` is one of this program's; otherwise notes the mistake that
  * `what` got an empty node. */
 bool cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what);
 
-/* A node and what to call it in a message. */
+/* A node, and what to call it in an error text. */
 typedef struct {
     const char *name;
     cadre_node_t node;
@@ -100,20 +104,23 @@ typedef struct {
 void cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_node_t left,
                           cadre_named_node_t right);
 
-/* The node behind `node`, which must be one. The pointer holds until the next node is added. */
+/* Returns the data of a node, which must not be the empty one; valid until the next node is
+ * added. */
 const cadre_program_node_t *cadre_program_at(const cadre_program_t *self, cadre_node_t node);
 
-/* One node with one or two inputs and a first attribute, as most are; mistakes stick. */
+/* Append a node with one or two inputs and attribute 0, as most have; as cadre_program_emit. */
 cadre_node_t cadre_program_emit1(cadre_program_t *self, cadre_op_t op, int64_t attribute,
                                  cadre_node_t x);
 cadre_node_t cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t attribute,
                                  cadre_node_t left, cadre_node_t right);
 
-/* `dims` in inner form, adding symbols; false, with the mistake noted, when they are no shape. */
+/* Converts `dims` to extents, adding new symbols to the program; notes the mistake and returns
+ * false when `dims` are no shape. */
 bool cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *dims, int rank,
                          cadre_extents_t *out);
 
-/* As cadre_op_reshape and cadre_op_broadcast, with the shape in inner form; `share` as in op.h. */
+/* Append a reshape or broadcast to a shape given as extents; `share`: CADRE_BROADCAST_SHARE
+ * (op.h). */
 cadre_node_t cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x,
                                         const cadre_extents_t *shape);
 cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
@@ -121,11 +128,11 @@ cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
 cadre_node_t cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function,
                                        cadre_node_t x, int begin, int end);
 
-/* cadre_op_im2col with the attributes of the op (op.h). */
+/* Appends an im2col with the attributes of the op (op.h). */
 cadre_node_t cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
                                        const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX]);
 
-/* A fresh stream of random numbers of that shape. */
+/* Appends random numbers of this shape, from a stream that no other node of the program has. */
 cadre_node_t cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape);
 
 #endif

@@ -5,7 +5,7 @@
 #include "common/tensor/bf16_word.h"
 #include "common/tensor/clones.h"
 
-/* Numbers at any address. */
+/* Types of words that may stand at any address, or be read as another type. */
 typedef uint16_t unaligned_u16_t __attribute__((aligned(1), may_alias));
 typedef uint32_t aliasing_u32_t __attribute__((may_alias));
 

@@ -1,5 +1,5 @@
 /*
- * bf16_word - one f32 as bf16, bit by bit: the one place that rounds.
+ * bf16_word - rounds one f32 to bf16, by its bits; used by all code that rounds to bf16.
  *
  * For C and for device compilers, which define CADRE_ELEMENT to mark functions as their own.
  */
@@ -12,9 +12,9 @@
 #define CADRE_ELEMENT static inline
 #endif
 
-/* The bf16 nearest to the f32 of bits `word`, ties to even; beyond the largest one stands infinity.
- * NaN keeps its sign and becomes quiet: rounding could turn it into infinity. Written as a choice
- * between two numbers, so that loops around it become vectors. */
+/* Returns the bf16 nearest to the f32 with bits `word`, ties to even; infinity for a number beyond
+ * the largest bf16. NaN keeps its sign and becomes a quiet NaN, since rounding its bits could give
+ * infinity. Written without a branch, so that the compiler vectorises loops around it. */
 CADRE_ELEMENT uint16_t
 cadre_bf16_word(uint32_t word)
 {

@@ -14,7 +14,9 @@ struct cadre_chunk {
     atomic_size_t references;
     size_t size_bytes;
     void *data;
-    void (*release)(void *owner); /* NULL: `data` lies behind this struct, in the same block */
+    void (*release)(
+        void *owner); /* frees memory of another owner; NULL: `data` is in the same block
+                                     of memory as this struct */
     void *owner;
 };
 

@@ -19,14 +19,14 @@
 
 typedef struct cadre_chunk cadre_chunk_t;
 
-/* A chunk of `size_bytes` (not zeroed) with one reference, held by the caller. */
+/* Returns a chunk of `size_bytes` (not zeroed) with one reference, held by the caller. */
 cadre_chunk_t *cadre_chunk_new(size_t size_bytes);
 
-/* A chunk that copies `size_bytes` from `bytes`. */
+/* Returns a chunk with a copy of `size_bytes` from `bytes`. */
 cadre_chunk_t *cadre_chunk_new_copy(const void *bytes, size_t size_bytes);
 
-/* A chunk over memory that somebody else owns; `release(owner)` is called on whatever thread drops
- * the last reference. The bytes may have any alignment. */
+/* Returns a chunk over memory that somebody else owns; `release(owner)` is called on the thread
+ * that drops the last reference. The bytes may have any alignment. */
 cadre_chunk_t *cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *owner),
                                        void *owner);
 

@@ -17,11 +17,12 @@
 
 typedef struct {
     size_t size_bytes;   /* of all chunks together */
-    size_t stride_bytes; /* of each chunk but the last; 0 where there is none */
-    size_t count;        /* 0 where rows or row_size_bytes is 0 */
+    size_t stride_bytes; /* of each chunk but the last; 0 when there are no chunks */
+    size_t count;        /* number of chunks; 0 when rows or row_size_bytes is 0 */
 } cadre_chunk_layout_t;
 
-/* CADRE_ETOOLARGE when rows * row_size_bytes exceeds INT64_MAX. */
+/* Computes the layout of `rows` rows; fails with CADRE_ETOOLARGE when rows * row_size_bytes exceeds
+ * INT64_MAX. */
 int cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes);
 
 /* Returns the layout of these elements in another dtype, chunk by chunk: `to_bytes` each in the
@@ -29,10 +30,10 @@ int cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t ro
 cadre_chunk_layout_t cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes,
                                                 size_t to_bytes);
 
-/* Bytes before chunk `k`, k < count. */
+/* Returns the bytes before chunk `k`, k < count. */
 size_t cadre_chunk_layout_offset(const cadre_chunk_layout_t *self, size_t k);
 
-/* Bytes of chunk `k`, k < count. */
+/* Returns the bytes of chunk `k`, k < count. */
 size_t cadre_chunk_layout_size(const cadre_chunk_layout_t *self, size_t k);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * clones - marks loops that are compiled plain and with AVX2: the CPU chooses at load time.
  *
- * The choice is an indirect function, whose resolver runs before a sanitizer is ready; clang has
- * another notion of it. A function with clones would be exported even by a library that hides all
- * else: outside of programs it is static.
+ * Not with sanitizers: the choice is made by an indirect function, whose resolver runs before they
+ * are ready. Not with clang, whose attribute differs. In a library such a function must be static:
+ * it would be exported although the library hides everything else.
  */
 #ifndef CADRE_COMMON_TENSOR_CLONES_H
 #define CADRE_COMMON_TENSOR_CLONES_H

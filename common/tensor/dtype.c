@@ -6,7 +6,7 @@
 #include "common/tensor/bf16.h"
 #include "common/tensor/clones.h"
 
-/* Numbers at any address. */
+/* Types of words that may stand at any address, or be read as another type. */
 typedef uint32_t unaligned_u32_t __attribute__((aligned(1), may_alias));
 typedef uint64_t unaligned_u64_t __attribute__((aligned(1), may_alias));
 
@@ -35,7 +35,8 @@ all_finite_f64(const void *elements, size_t count)
     return bad == 0;
 }
 
-/* For the rows: an address of a function with clones would have to be resolved before them. */
+/* Wraps the function above, so that `rows` can be constant: the address of a function with clones
+ * is known only at load time. */
 static bool
 is_finite_f32(const void *elements, size_t count)
 {
@@ -70,7 +71,7 @@ bf16_number(const void *elements)
 }
 
 static const cadre_dtype_traits_t rows[] = {
-    [0] = {.is_of_variables = false}, /* of what is no dtype */
+    [0] = {.is_of_variables = false}, /* the row for numbers that are no dtype */
     [CADRE_F32] = {.is_of_variables = true,
                    .is_of_programs = true,
                    .number = f32_number,
@@ -87,7 +88,7 @@ static const cadre_dtype_traits_t rows[] = {
                     .to_f32 = cadre_bf16_to_f32},
 };
 
-/* Numbers of dtypes count from 1 without a gap. */
+/* The numbers of dtypes count from 1 without a gap, so each has a row. */
 #define ONE(name, number, size_bytes, text) +1
 _Static_assert(CADRE_COUNT_OF(rows) == 1 CADRE_DTYPE_LIST(ONE), "a row for each dtype");
 #undef ONE

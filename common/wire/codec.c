@@ -15,8 +15,8 @@ _Static_assert(sizeof(double) == sizeof(uint64_t), "both lists have elements of 
 
 enum { TEXT_BUFFER_SIZE = CADRE_TEXT_SIZE_MAX + 1 };
 
-/* The same walk over the fields runs twice: to sum up sizes, then to pack into a chunk of just that
- * size. */
+/* Where a message is written. The fields are walked twice: first only to sum up their sizes, then
+ * to pack them into a chunk of exactly that size. */
 typedef struct {
     uint8_t *at; /* NULL while sizes are summed up */
     size_t size_bytes;

@@ -17,9 +17,9 @@
 
 #include "common/wire/message.h"
 
-/* The header frame of `message`, one reference, owned by the caller; its `sizes` describe
- * message->chunks. A field beyond its limit is our bug and asserts: callers check user input before
- * they fill a message. */
+/* Returns the header frame of `message`, a chunk whose one reference is the caller's; `sizes` in it
+ * describes message->chunks. Asserts that no field exceeds its limit: callers check user input
+ * before they fill in a message. */
 cadre_chunk_t *cadre_message_encode(const cadre_message_t *message);
 
 /* Reads a header of `size_bytes` bytes and pairs it with `count` payload chunks. On success
@@ -30,21 +30,21 @@ cadre_chunk_t *cadre_message_encode(const cadre_message_t *message);
 int cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chunks,
                          size_t count, cadre_message_t *message);
 
-/* Reads of the HELLO of any protocol what stands at the same place in all of them: the envelope and
- * the fields `lowest` to `build`; the others are zero and "". On success `message` is to be ended
- * as ever; CADRE_EMALFORMED for anything else than a HELLO. */
+/* Decodes the part of a HELLO that is the same in all protocol versions: the envelope and the
+ * fields `lowest` to `build`; other fields become 0 and "". On success the caller ends `message`
+ * with cadre_message_fini. Fails with CADRE_EMALFORMED for bytes that are no HELLO. */
 int cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_message_t *message);
 
-/* A number for the tables of this build's messages: two builds that call their protocol the same
- * but lay out messages otherwise would misread each other. */
+/* Returns a hash of the message tables of this build. Builds with the same protocol version and
+ * another hash would misread each other's messages. */
 uint64_t cadre_message_schema_hash(void);
 
-/* CADRE_OK when `sender` may send messages of `type`, else CADRE_EREFUSED: the one table of rights.
- */
+/* Returns CADRE_OK when the role `sender` may send messages of `type`, else CADRE_EREFUSED, by the
+ * message tables. */
 int cadre_message_authorize(cadre_message_type_t type, cadre_role_t sender);
 
-/* One line for logs, "PUSH request=3 update=17 ...", long lists cut, into `text` of `size_bytes`;
- * returns `text`. */
+/* Writes a message as one line for logs, such as "PUSH request=3 update=17 ..." with long lists
+ * cut, into `text` of `size_bytes`; returns `text`. */
 const char *cadre_message_text(const cadre_message_t *message, char *text, size_t size_bytes);
 
 #endif

@@ -14,8 +14,9 @@
 
 _Static_assert(sizeof(char *) <= sizeof(uint64_t), "cadre_scan_all counts 8 bytes per string");
 
-/* Where copies go: lists upwards from the front, where they stay aligned, strings downwards from
- * the end. cadre_scan_all has summed up that they do not meet. */
+/* The storage of a message being decoded: copies of lists are put at its front, where they are
+ * aligned, copies of strings at its end. It has the size that cadre_scan_all has summed up, so
+ * they never meet. */
 typedef struct {
     uint64_t *lists;
     char *strings;
@@ -27,7 +28,7 @@ typedef struct {
     const cadre_message_schema_t *schema;
 } decoder_t;
 
-/* The next value of a header that cadre_scan_all has passed. */
+/* Returns the next value of a header; cannot fail, since cadre_scan_all has accepted the header. */
 static cadre_token_t
 next(cadre_scan_t *scan)
 {
@@ -89,7 +90,7 @@ copy_string(storage_t *storage, const cadre_token_t *token)
     return storage->strings;
 }
 
-/* Checks and copies a bin of 8-byte elements; `items` is NULL for none. */
+/* Checks a bin of 8-byte elements and copies it; out->items is NULL for an empty one. */
 static int
 read_list(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_t *token,
           cadre_u64s_t *out)
@@ -223,8 +224,8 @@ read_field(decoder_t *self, const cadre_field_schema_t *field, void *value)
     return 0;
 }
 
-/* Another protocol's header may be anything beyond its first two values, so this comes before the
- * scan; it allocates nothing. */
+/* Fails with CADRE_EPROTOCOL for a header of another protocol version. Runs before the scan, since
+ * only the first two values of such a header are known; allocates nothing. */
 static int
 check_protocol(const void *header, size_t size_bytes)
 {
@@ -267,7 +268,7 @@ check_protocol(const void *header, size_t size_bytes)
     return 0;
 }
 
-/* Reads `count` tokens of these kinds. */
+/* Reads `count` values; fails unless each is of the kind given. */
 static int
 read_kinds(cadre_scan_t *scan, const cadre_token_kind_t *kinds, size_t count, cadre_token_t *tokens)
 {
@@ -333,7 +334,8 @@ cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_messa
     return 0;
 }
 
-/* Reads [.. , type, request, incarnation, epoch; `sizes` follows. */
+/* Reads the begin of a header: the array, then protocol, type, request, incarnation and epoch. The
+ * next value is `sizes`. */
 static int
 read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
 {
@@ -377,7 +379,7 @@ read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
     return 0;
 }
 
-/* The chunks that came must be those the sender sent. */
+/* Checks that the chunks have the number and sizes that the header's `sizes` says. */
 static int
 check_sizes(const char *text, const cadre_token_t *token, cadre_chunk_t *const *chunks,
             size_t count)

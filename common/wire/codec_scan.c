@@ -43,8 +43,8 @@ place(const cadre_scan_t *self)
     return (size_t)(self->at - self->start);
 }
 
-/* Reads the big-endian integer of `size_bytes` bytes after a first byte. One below `least` has a
- * shorter form. */
+/* Reads the big-endian integer of `size_bytes` bytes after a first byte. Refuses a number below
+ * `least`: it has a shorter form, and only the shortest form is valid. */
 static int
 read_number(cadre_scan_t *self, size_t size_bytes, uint64_t least, uint64_t *out)
 {
@@ -66,7 +66,8 @@ read_number(cadre_scan_t *self, size_t size_bytes, uint64_t least, uint64_t *out
     return 0;
 }
 
-/* Kind and number of a value from its first byte and what belongs to it. */
+/* Reads the kind of a value, and its number or length, from its first byte and the bytes that
+ * belong to that. */
 static int
 read_head(cadre_scan_t *self, uint8_t first, cadre_token_t *out)
 {
@@ -159,7 +160,7 @@ check_string(const cadre_scan_t *self, const cadre_token_t *token)
     return 0;
 }
 
-/* Elements still to come of each array around the next value. */
+/* The arrays around the next value: how many elements of each are still to come. */
 typedef struct {
     uint64_t open[CADRE_HEADER_DEPTH_MAX];
     int depth;

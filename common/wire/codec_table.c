@@ -7,7 +7,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/message.h"
 
-/* The words of the message rows. */
+/* The words that rows of CADRE_MESSAGE_LIST use. */
 enum {
     SMALL = CADRE_HEADER_SIZE_MAX,
     LARGE = CADRE_LARGE_HEADER_SIZE_MAX,
@@ -18,7 +18,7 @@ enum {
     ASKERS = COORDINATOR | WORKER,
 };
 
-/* Every message struct lies at the same place, that of the union. */
+/* All message structs are in one union, so their fields count from the same offset. */
 #define FIELDS_OFFSET offsetof(cadre_message_t, hello)
 
 #define FIELD(field_kind, field_name, field_limit)                                                 \
@@ -59,7 +59,7 @@ cadre_message_protocol(uint64_t type)
     return type == CADRE_MESSAGE_REFUSED ? CADRE_PROTOCOL_GREETING : CADRE_PROTOCOL_VERSION;
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+/* Continues a 64-bit FNV-1a hash (Fowler, Noll, Vo) with more bytes. */
 static uint64_t
 hash_bytes(uint64_t hash, const void *bytes, size_t size_bytes)
 {

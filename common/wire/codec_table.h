@@ -32,17 +32,17 @@ typedef struct {
 typedef struct {
     const char *text; /* "CLOSURE" */
     size_t header_size_max;
-    uint32_t senders;   /* 1 << role for each role that may send it */
-    uint32_t receivers; /* likewise, that it is for */
+    uint32_t senders;   /* bit 1 << role for each role that may send the message */
+    uint32_t receivers; /* bit 1 << role for each role that the message is for */
     cadre_plane_t plane;
     size_t field_count;
     const cadre_field_schema_t *fields;
 } cadre_message_schema_t;
 
-/* The schema of message number `type`; NULL for a number that is none. */
+/* Returns the schema of message number `type`; NULL for a number that is no message. */
 const cadre_message_schema_t *cadre_message_schema(uint64_t type);
 
-/* The protocol that the header of a message of `type` names. */
+/* Returns the protocol version that the header of a message of `type` has. */
 uint64_t cadre_message_protocol(uint64_t type);
 
 #endif

@@ -41,7 +41,8 @@ typedef struct {
     size_t count;
 } cadre_strs_t;
 
-/* A string is never NULL once decoded; NULL encodes as "". */
+/* The members of message structs, by kind of field. A decoded string is never NULL; NULL is encoded
+ * as "". */
 #define CADRE_FIELD_U64(name)          uint64_t name;
 #define CADRE_FIELD_STR(name)          const char *name;
 #define CADRE_FIELD_TEXT(name)         const char *name;
@@ -59,10 +60,10 @@ CADRE_MESSAGE_LIST(X)
 
 typedef struct {
     cadre_message_type_t type;
-    uint64_t request;     /* pairs an answer with its question; 0 where none is awaited */
+    uint64_t request;     /* the same in a question and its answer; 0: no answer is awaited */
     uint64_t incarnation; /* of the sender */
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
-    uint64_t key;         /* not on the wire: of the connection it came by, cadre_peer_key_t */
+    uint64_t key;         /* not on the wire: cadre_peer_key_t of the connection that brought it */
     union {
 #define X(name, ...) cadre_##name##_message_t name;
         CADRE_MESSAGE_LIST(X)
@@ -73,24 +74,25 @@ typedef struct {
     void *storage;
 } cadre_message_t;
 
-/* Who a task is. `index` is CADRE_INDEX_ANY until the coordinator has chosen one. */
+/* What a task is in its job. */
 typedef enum {
     CADRE_ROLE_COORDINATOR = 0,
     CADRE_ROLE_PS = 1,
     CADRE_ROLE_WORKER = 2,
     CADRE_ROLE_EVALUATOR = 3,
-    CADRE_ROLE_CLIENT = 4, /* looks at a job and is no task of it */
+    CADRE_ROLE_CLIENT = 4, /* asks how a job stands, and is no task of it */
 } cadre_role_t;
 
-/* The roles in the rows, while they are read. */
+/* The names of roles that rows of CADRE_MESSAGE_LIST use; undefined again below. */
 #define COORDINATOR (1 << CADRE_ROLE_COORDINATOR)
 #define PS          (1 << CADRE_ROLE_PS)
 #define WORKER      (1 << CADRE_ROLE_WORKER)
 #define CLIENT      (1 << CADRE_ROLE_CLIENT)
 #define ASKERS      (COORDINATOR | WORKER)
 
-/* The types of the messages that are for a role, for a `switch` without `default` over what it
- * receives: the compiler names one that is not handled. All others are 0 here. */
+/* For each role, the types of the messages that are for it, so that its `switch` over messages
+ * needs no `default` and the compiler names a message that is not handled. A message that is not
+ * for the role has the number 0 in the role's enum. */
 #define X(name, NAME, number, limit, senders, plane, receivers)                                    \
     CADRE_FOR_COORDINATOR_##NAME = ((receivers)&COORDINATOR) != 0 ? (number) : 0,
 typedef enum { CADRE_MESSAGE_LIST(X) CADRE_FOR_COORDINATOR_NONE = 0 } cadre_for_coordinator_t;
@@ -126,7 +128,7 @@ typedef enum {
 } cadre_function_kind_t;
 
 typedef enum {
-    CADRE_CLOSURE_WANTS_RESULTS = 1, /* else results are dropped on the worker */
+    CADRE_CLOSURE_WANTS_RESULTS = 1, /* the worker reports the results; else it drops them */
 } cadre_closure_flag_t;
 
 typedef enum {
@@ -144,11 +146,11 @@ typedef enum {
     CADRE_ASSIGN_SUB = 2,
 } cadre_assign_mode_t;
 
-/* What a ps knows of a request that it is asked after. */
+/* What a ps says, in PROBED, of a request that PROBE asks after. */
 typedef enum {
-    CADRE_PROBED_UNKNOWN = 0, /* it never came, or its answer was sent before: say it again */
-    CADRE_PROBED_QUEUED = 1,  /* it waits here and will be answered */
-    CADRE_PROBED_APPLIED = 2, /* its update or assignment is in, and needs no other answer */
+    CADRE_PROBED_UNKNOWN = 0, /* it never came, or was answered before: the asker sends it again */
+    CADRE_PROBED_QUEUED = 1,  /* it waits at the ps and will be answered */
+    CADRE_PROBED_APPLIED = 2, /* its update or assignment is applied: this is the answer */
 } cadre_probed_t;
 
 /* Positions in the counter lists of HEARTBEAT and SNAPSHOT_WRITTEN. */
@@ -165,17 +167,19 @@ enum {
         CADRE_WORKER_COUNTER_COUNT
 };
 
-/* "HELLO" and so on; "?" for a number that is no type. */
+/* Returns the name of a type, such as "HELLO"; "?" for a number that is no type. */
 const char *cadre_message_type_text(cadre_message_type_t type);
 
-/* The plane that messages of `type` travel on: data for values and what asks for or changes them. A
- * REPLY answers on the plane its question came on; this function says control. */
+/* Returns the plane on which messages of `type` travel: data for values and requests to read or
+ * change them, else control. (A REPLY goes on the plane of its question; this function returns
+ * control.) */
 cadre_plane_t cadre_message_plane(cadre_message_type_t type);
 
-/* "coordinator", "ps", "worker", "evaluator", "client"; "?" otherwise. */
+/* Returns the word for a role ("coordinator", "ps", "worker", "evaluator", "client"), or "?". */
 const char *cadre_role_text(cadre_role_t role);
 
-/* Returns where a message says for which shard it is, NULL where it does not. */
+/* Returns a pointer to the field that says for which shard the message is; NULL for a message
+ * without such a field. */
 const uint64_t *cadre_message_shard(const cadre_message_t *self);
 
 /* Appends one payload chunk; takes the caller's reference. */

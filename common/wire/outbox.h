@@ -18,7 +18,8 @@
 #include "common/wire/plane.h"
 #include "common/wire/task.h"
 
-/* One message on its way. It owns its references; cadre_outbox_entry_fini ends it. */
+/* An encoded message to be sent. It owns references to its chunks; ended with
+ * cadre_outbox_entry_fini. */
 typedef struct {
     cadre_task_t destination;
     cadre_plane_t plane;
@@ -45,13 +46,13 @@ void cadre_outbox_fini(cadre_outbox_t *self);
 void cadre_outbox_send(cadre_outbox_t *self, const cadre_task_t *destination,
                        cadre_message_t *message);
 
-/* The same on a plane of the caller's choice: a REPLY goes back on the plane its question came on.
- */
+/* Puts in a message as cadre_outbox_send, on the plane that the caller names: a REPLY goes back on
+ * the plane of its question. */
 void cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane,
                           const cadre_task_t *destination, cadre_message_t *message);
 
-/* An entry to keep, on the plane its type belongs to, and to send as often as needed with
- * cadre_outbox_repeat; moves the payload chunks of `message` into it. */
+/* Encodes `message` into an entry that the caller keeps, to send it with cadre_outbox_repeat as
+ * often as needed; moves the message's payload chunks into the entry. */
 void cadre_outbox_entry_init(cadre_outbox_entry_t *self, const cadre_task_t *destination,
                              cadre_message_t *message);
 

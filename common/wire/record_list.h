@@ -14,29 +14,30 @@
 typedef struct {
     uint64_t variable;
     uint64_t partition;
-    uint64_t number; /* of a PULL the version held plus 1, 0 for none; of a PUSH the one pulled */
+    uint64_t number; /* PULL: the version that the asker holds, plus 1; 0: it holds none. PUSH: the
+                        version that the gradient was computed from */
 } cadre_part_t;
 
-/* What VALUES says of a partition, in the order asked. */
+/* What VALUES says of a partition; partitions are in the order of the PULL. */
 typedef struct {
     uint64_t version;
     uint64_t chunk_count; /* 0: the asker holds this version */
 } cadre_pulled_part_t;
 
-/* What a PROBE asks after. */
+/* A request that a PROBE asks after. */
 typedef struct {
     uint64_t request;
-    uint64_t update;   /* of a PUSH; else 0 */
-    uint64_t sequence; /* of an ASSIGN; else 0 */
+    uint64_t update;   /* update id of a PUSH; 0 for others */
+    uint64_t sequence; /* sequence of an ASSIGN; 0 for others */
 } cadre_probe_t;
 
-/* What PROBED says of it. */
+/* What PROBED says of a request. */
 typedef struct {
     uint64_t request;
     uint64_t state; /* cadre_probed_t */
 } cadre_probe_answer_t;
 
-/* What on a worker waits for which shard, as HEARTBEAT says it. */
+/* A closure that waits for a shard on a worker, as HEARTBEAT tells it. */
 typedef struct {
     uint64_t closure;
     uint64_t shard;
@@ -47,7 +48,7 @@ typedef struct {
 typedef struct {
     uint64_t dataset;
     uint64_t order_seed; /* 0: file order */
-    uint64_t first;      /* position */
+    uint64_t first;      /* position of the first row in that order */
     uint64_t count;
 } cadre_batch_rows_t;
 
@@ -55,8 +56,8 @@ typedef struct {
 typedef struct {
     uint64_t closure;
     uint64_t attempt;
-    uint64_t result;  /* its position */
-    uint64_t is_told; /* 1: it stands in the closure's tensors */
+    uint64_t result;  /* position among that closure's results */
+    uint64_t is_told; /* 1: the CLOSURE brings the value among its tensors; 0: the worker has it */
 } cadre_taken_value_t;
 
 /* A report that an ACK names. */
@@ -68,7 +69,7 @@ typedef struct {
 /* An update of a synchronous step, as END_STEP names it. */
 typedef struct {
     uint64_t update;
-    uint64_t rows; /* that its gradient is the mean of */
+    uint64_t rows; /* how many rows its gradient is the mean of: its weight in the step */
 } cadre_step_update_t;
 
 #define CADRE_RECORD_LIST(R)                                                                       \

@@ -24,17 +24,17 @@ typedef struct {
     uint64_t words[CADRE_RESOURCE_WORDS]; /* id n is bit (n - 1) % 64 of word (n - 1) / 64 */
 } cadre_resource_set_t;
 
-/* An id that no resource can have is in no set. */
+/* Returns whether the set has a resource; false for an id that no resource can have. */
 bool cadre_resource_set_has(const cadre_resource_set_t *self, uint64_t id);
 
-/* All of these ids are in it. */
+/* Returns whether the set has all of these resources. */
 bool cadre_resource_set_has_all(const cadre_resource_set_t *self, const uint64_t *ids,
                                 size_t count);
 
-/* `id` must be one that a resource can have. */
+/* Adds a resource, whose id must be one that a resource can have. */
 void cadre_resource_set_put(cadre_resource_set_t *self, uint64_t id);
 
-/* The set as a list for a message, borrowed; and what a message's list says. */
+/* Return the set as a list for a message (borrowed), and the set that a message's list says. */
 cadre_u64s_t cadre_resource_set_list(const cadre_resource_set_t *self);
 cadre_resource_set_t cadre_resource_set_of(cadre_u64s_t list);
 

@@ -21,11 +21,11 @@ typedef struct {
 
 enum { CADRE_ROUTING_ID_TEXT_SIZE = 2 * CADRE_ROUTING_ID_SIZE_MAX + 3 };
 
-/* From bytes; CADRE_EINVALID when there are none or too many. */
+/* Sets an id from bytes; fails with CADRE_EINVALID when there are none or too many. */
 int cadre_routing_id_set(cadre_routing_id_t *self, const void *bytes, size_t size_bytes);
 
-/* The id as text when all of it is printable ASCII, else "0x" and hex, into `text` of
- * CADRE_ROUTING_ID_TEXT_SIZE bytes; returns `text`. */
+/* Writes the id into `text` of CADRE_ROUTING_ID_TEXT_SIZE bytes: as it is when all of it is
+ * printable ASCII, else "0x" and hexadecimal digits. Returns `text`. */
 const char *cadre_routing_id_text(const cadre_routing_id_t *self, char *text);
 
 #endif

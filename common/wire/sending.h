@@ -1,11 +1,11 @@
 /*
- * sending - how many bytes of what was sent to a peer have not left.
+ * sending - counts the bytes that were sent to a peer and have not left this process yet.
  *
  * Owner:   whoever sends holds a reference, and so does each frame: the object lives until the last
  *          one has ended.
  * Thread:  any. The socket's owner adds; ZeroMQ's I/O thread, which ends a frame when its bytes are
- *          with the system or its connection has gone, subtracts. The count is atomic and tells
- *          nothing but itself, so whoever reads it late errs on the safe side only.
+ *          with the system or its connection has gone, subtracts. The count is atomic, and nothing
+ *          else depends on it: a count that is read late is too large, never too small.
  */
 #ifndef CADRE_COMMON_WIRE_SENDING_H
 #define CADRE_COMMON_WIRE_SENDING_H

@@ -13,8 +13,8 @@ cadre_task_equal(const cadre_task_t *left, const cadre_task_t *right)
            left->incarnation == right->incarnation;
 }
 
-/* Written by hand: every message that is sent or received needs it, and snprintf took more time
- * than all else that is done with a routing id. */
+/* Appends text and returns the end. Written by hand, not with snprintf: the text of a task is made
+ * for every message that is sent or received, and snprintf took most of that time. */
 static char *
 put_text(char *at, const char *text)
 {
@@ -75,8 +75,8 @@ read_role(const char *text, size_t length, cadre_role_t *out)
     return false;
 }
 
-/* Reads what looks like a task. What strtoull is too kind about (signs, spaces, leading zeros,
- * overflow) shows when the task is written again. */
+/* Reads a task. strtoull accepts signs, spaces, leading zeros and overflow; the caller refuses such
+ * a text by writing the task again and comparing. */
 static bool
 read_text(const char *text, cadre_task_t *out)
 {

@@ -135,14 +135,14 @@ cadre_tensor_list_add_chunks(const cadre_tensor_list_t *self, cadre_message_t *m
 
 /* --- decoding --- */
 
-/* A place in items and payload. */
+/* A position in the list of items and in the payload of a message being decoded. */
 typedef struct {
     cadre_u64s_t items;
     const cadre_message_t *message;
     size_t item;
     size_t chunk;
-    size_t bytes_left; /* of what the caller permits */
-    size_t tensor;     /* position, for texts */
+    size_t bytes_left; /* how many more bytes of tensors the caller permits */
+    size_t tensor;     /* position of the present tensor, for error texts */
 } cursor_t;
 
 /* Reads (dtype, rank, dims...) into `out`, without data. */

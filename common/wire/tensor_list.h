@@ -21,26 +21,26 @@ typedef struct {
     size_t size_bytes; /* of all chunks */
 } cadre_tensor_list_t;
 
-/* Copies `count` tensors into a list. They may come from a user: CADRE_EINVALID for a bad dtype,
- * rank or dimension, CADRE_ETOOLARGE when their bytes are more than `size_bytes_max` or take more
- * chunks than a message holds; the text names the tensor by position. */
+/* Copies `count` tensors, which may come from a user, into a list. Fails with CADRE_EINVALID for a
+ * bad dtype, rank or dimension, CADRE_ETOOLARGE when their bytes are more than `size_bytes_max` or
+ * take more chunks than a message holds; the text names the tensor by position. */
 int cadre_tensor_list_encode(const cadre_tensor_t *tensors, size_t count, size_t size_bytes_max,
                              cadre_tensor_list_t *out);
 
 void cadre_tensor_list_fini(cadre_tensor_list_t *self);
 
-/* A list of the tensors that a message told in `items`, with references to its chunks. Neither is
- * checked. */
+/* Makes a list of the tensors that a message describes in `items`, with references to the chunks
+ * given. Checks neither. */
 void cadre_tensor_list_share(cadre_tensor_list_t *self, cadre_u64s_t items,
                              cadre_chunk_t *const *chunks, size_t chunk_count);
 
-/* A list of the tensor at `position` alone, with references to its chunks. `self` may come from a
- * message: CADRE_EMALFORMED unless its items and chunks agree up to there, and for a position
- * beyond its tensors. */
+/* Makes a list of the tensor at `position` alone, with references to its chunks. `self` may come
+ * from a message: fails with CADRE_EMALFORMED unless items and chunks agree up to that position,
+ * and for a position beyond the last tensor. */
 int cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position,
                            cadre_tensor_list_t *out);
 
-/* The items as a field of a message, borrowed from the list. */
+/* Returns the items as a field for a message, borrowed from the list. */
 cadre_u64s_t cadre_tensor_list_items(const cadre_tensor_list_t *self);
 
 /* Adds a reference to each of the list's chunks to the payload of `message`. */
