@@ -11,10 +11,10 @@ enum {
     CADRE_PROTOCOL_VERSION = 1,
     CADRE_PROTOCOL_LOWEST = 1,
 
-    CADRE_PROTOCOL_GREETING = 0, /* what REFUSED is written in, whatever both speak */
+    CADRE_PROTOCOL_GREETING = 0, /* version of REFUSED, which tasks of all versions can read */
 
-    /* Wire: a message beyond one of these is refused as malformed and counted, once it is there.
-     * While it comes, receiving.h bounds the frames and bytes of it. */
+    /* Wire: a message that has arrived and exceeds one of these is refused as malformed and
+     * counted. While a message arrives receiving.h bounds its frames and bytes. */
     CADRE_HEADER_SIZE_MAX = 4096,
     CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* of messages that carry lists or definitions */
     CADRE_HEADER_TOKENS_MAX = 256,
@@ -52,8 +52,8 @@ enum {
     CADRE_SLOTS_MAX = 1024,           /* closures in progress on one worker */
     CADRE_LANES_MAX = 256,            /* threads of one ps that apply an update */
 
-    /* Closures that a worker is given ahead when they are short. A worker with more than half as
-     * many slots is given twice its slots. */
+    /* Credit: how many closures a worker may hold when closures are short. A worker with more than
+     * half as many slots is given twice its slots. */
     CADRE_CREDIT_MAX = 512,
 
     CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
@@ -129,7 +129,7 @@ enum {
     CADRE_POISON_DEATHS = 10,
 
     /* How long a closure waits while no present worker has its function or its data; then it fails.
-     * As long a dataset waits for more workers to say which rows they have. */
+     * A new dataset waits as long for further workers to say which rows they have. */
     CADRE_UNSERVED_MS = 5000,
 
     CADRE_OVERRUNS_MAX = 3,      /* attempts past the closure's deadline; then the closure fails */
@@ -168,7 +168,7 @@ enum {
      * shard has stalled, and is lost after a lease. */
     CADRE_LOAD_STALL_MS = 30000,
 
-    CADRE_REDIAL_MS = 2000, /* from a handshake that failed to the next one */
+    CADRE_REDIAL_MS = 2000, /* pause between a handshake that failed and the next one */
 
     /* A connection whose HELLO is unanswered for this long may be one that the ROUTER ignores
      * (half-open), so the task replaces it. A data connection is replaced when requests are

@@ -100,7 +100,8 @@ cadre_free(void *memory_p)
 void
 cadre_memory_keep_freed(void)
 {
-    /* Either alone ends malloc's own adjusting of both. 32 MiB is the most that malloc takes. */
+    /* Setting either threshold ends malloc's own adjusting of both, so both are set. 32 MiB is the
+     * largest mmap threshold that malloc accepts. */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 16 << 20);

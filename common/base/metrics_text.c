@@ -68,7 +68,7 @@ cadre_metrics_text_family(cadre_metrics_text_t *self, const char *name, cadre_me
     append_line(self, "# TYPE %s %s\n", name, types[type]);
 }
 
-/* How a byte stands in the value of a label: itself, or escaped. */
+/* Returns how a byte is written in the value of a label: as it is, or escaped. */
 static const char *
 escaped(const char *byte, size_t *size_bytes)
 {
@@ -127,7 +127,7 @@ end_sample(cadre_metrics_text_t *self)
     self->labels[0] = '\0';
 }
 
-/* "name" or "name{labels}", and a space. */
+/* Writes "name" or "name{labels}", and a space. */
 static void
 begin_sample(cadre_metrics_text_t *self, const char *suffix)
 {

@@ -1,7 +1,7 @@
 /*
- * metrics_text - figures as Prometheus reads them (text format 0.0.4).
+ * metrics_text - writes metrics as text for Prometheus (text format 0.0.4).
  *
- * Owner:   who tells the figures.
+ * Owner:   the actor whose metrics they are.
  * Thread:  its owner's.
  *
  * A family comes first (its HELP and TYPE lines), then its samples, each behind its labels:
@@ -10,8 +10,9 @@
  *     cadre_metrics_text_label(&text, "result", "applied");
  *     cadre_metrics_text_count(&text, 42);
  *
- * Names of families and labels are literals of ours; values of labels may be any text. How many
- * samples there may be is for the callers to say: no label has values that only peers bound.
+ * Names of families and labels are literals in our code; values of labels may be any text. Callers
+ * bound the number of samples: no label may have values without a limit of our own, such as names
+ * that peers choose.
  */
 #ifndef CADRE_COMMON_BASE_METRICS_TEXT_H
 #define CADRE_COMMON_BASE_METRICS_TEXT_H
@@ -58,25 +59,26 @@ void cadre_metrics_text_label_number(cadre_metrics_text_t *self, const char *nam
 void cadre_metrics_text_count(cadre_metrics_text_t *self, uint64_t value);
 void cadre_metrics_text_number(cadre_metrics_text_t *self, double value);
 
-/* A sample of a histogram: `counts` has one entry more than `bounds`, for what is larger than the
- * last; they are of the buckets alone, and are added up here. */
+/* Writes a histogram. `counts` has one entry for each bucket, and one more than `bounds` for values
+ * above the last bound; the cumulative counts that Prometheus wants are computed here. */
 void cadre_metrics_text_histogram(cadre_metrics_text_t *self, const uint64_t *bounds,
                                   const uint64_t *counts, size_t bound_count, uint64_t sum);
 
-/* A family of one sample without labels. */
+/* Write a family of one sample without labels. */
 void cadre_metrics_text_counter(cadre_metrics_text_t *self, const char *name, uint64_t value,
                                 const char *help);
 void cadre_metrics_text_gauge(cadre_metrics_text_t *self, const char *name, double value,
                               const char *help);
 
-/* cadre_build_info: what runs here. */
+/* Writes cadre_build_info: role and build of this process. */
 void cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, const char *build);
 
-/* cadre_transport_info: how its connections are guarded, as cadre_security_transport says. */
+/* Writes cadre_transport_info: how connections are protected, as cadre_security_transport tells. */
 void cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role,
                                   const char *transport);
 
-/* cadre_keys_unreadable: what cadre_keyring_unreadable says. */
+/* Writes cadre_keys_unreadable: whether the folder of keys cannot be read
+ * (cadre_keyring_unreadable). */
 void cadre_metrics_text_keys(cadre_metrics_text_t *self, const char *role, bool unreadable);
 
 #endif

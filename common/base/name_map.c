@@ -22,7 +22,7 @@ home(const cadre_name_map_t *self, uint64_t hash)
     return (size_t)hash & (self->capacity - 1);
 }
 
-/* The entry that holds `name`, or the free one where it would go. */
+/* Returns the entry with `name`, or the free entry where it would be put. */
 static cadre_name_map_entry_t *
 find(const cadre_name_map_t *self, const char *name, uint64_t hash)
 {

@@ -1,10 +1,10 @@
 /*
- * name_map - things by name: a hash table of pointers.
+ * name_map - a hash table of pointers by name.
  *
  * Owner:   whoever initialised it; names and values stay the caller's, and a name must live as long
  *          as its value is in the map. Thread: one at a time.
  *
- * Names that hash alike are compared, so that it is right for any names.
+ * Names with the same hash are compared, so the map is correct for any names.
  */
 #ifndef CADRE_COMMON_BASE_NAME_MAP_H
 #define CADRE_COMMON_BASE_NAME_MAP_H
@@ -27,13 +27,13 @@ typedef struct {
 
 void cadre_name_map_fini(cadre_name_map_t *self);
 
-/* The value of `name`, or NULL. */
+/* Returns the value under `name`, or NULL. */
 void *cadre_name_map_get(const cadre_name_map_t *self, const char *name);
 
-/* Adds a value, which must not be NULL, under a name that is not there. */
+/* Adds a value, which must not be NULL, under a name that the map does not have. */
 void cadre_name_map_put(cadre_name_map_t *self, const char *name, void *value);
 
-/* Takes the value of `name` out; NULL when there was none. */
+/* Removes `name` and returns its value; NULL when the map did not have it. */
 void *cadre_name_map_take(cadre_name_map_t *self, const char *name);
 
 #endif

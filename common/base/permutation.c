@@ -35,8 +35,8 @@ cadre_permutation_init(cadre_permutation_t *self, uint64_t count, uint64_t seed,
     }
 }
 
-/* One walk through the network. Each round changes one half by a function of the other and can be
- * undone, so the whole is a bijection of [0, 2^bits) whatever `mix` does. */
+/* Runs a number through the Feistel network. Each round changes one half by a function of the other
+ * and can be undone, so the whole is a bijection of [0, 2^bits) whatever `mix` computes. */
 static uint64_t
 walk(const cadre_permutation_t *self, uint64_t value)
 {
@@ -53,8 +53,8 @@ uint64_t
 cadre_permutation_at(const cadre_permutation_t *self, uint64_t position)
 {
     cadre_assert(position < self->count);
-    /* Cycle walking: follow the cycle of the larger bijection until it is back below count. It
-     * ends, because `position` itself lies on the cycle, and takes two walks on average at most. */
+    /* Cycle walking: apply the larger bijection until the value is below count. That ends, because
+     * `position` itself is on the cycle, and takes at most two applications on average. */
     uint64_t value = walk(self, position);
     while (value >= self->count) {
         value = walk(self, value);

@@ -1,11 +1,13 @@
 /*
- * queue - values of one size, first in, first out: what a core has for its shell to do.
+ * queue - a first-in first-out queue of values of one size, such as the events of a core for its
+ * shell.
  *
  * Owner:   whoever holds it.
  * Thread:  its owner's.
  *
- * It grows without a limit of its own: a core puts in a few values for each call, and its shell
- * empties it after every one. Values are copied as bytes; what they own is their owner's business.
+ * The queue grows without a limit of its own: a core puts in a few values for each call, and its
+ * shell empties the queue after every call. Values are copied as bytes; memory that they point to
+ * is not freed by the queue.
  */
 #ifndef CADRE_COMMON_BASE_QUEUE_H
 #define CADRE_COMMON_BASE_QUEUE_H
@@ -24,7 +26,7 @@ typedef struct {
 
 void cadre_queue_init(cadre_queue_t *self, size_t item_size);
 
-/* Frees the ring and zeroes the struct; what is still in it is to be taken out before. */
+/* Frees the queue's memory and zeroes the struct. Take out values that own memory before. */
 void cadre_queue_fini(cadre_queue_t *self);
 
 /* Appends a copy of the value at `item`. */

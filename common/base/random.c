@@ -130,8 +130,8 @@ uint64_t
 cadre_random_below(cadre_random_t *self, uint64_t bound)
 {
     cadre_assert(bound > 0);
-    /* 2^64 mod bound numbers at the bottom are drawn again, so that each remainder has equally
-     * many. */
+    /* The lowest (2^64 mod bound) numbers are drawn again, so that all remainders are equally
+     * likely. */
     uint64_t excess = (UINT64_MAX - bound + 1) % bound;
     uint64_t number = 0;
     do {

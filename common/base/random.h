@@ -19,41 +19,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One block of ten rounds. `out` may be `counter`. */
+/* Computes one block: ten rounds on `counter`. `out` may be `counter`. */
 void cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-/* The block at `index` of a stream: counter = (index, stream), key = seed, low words first. */
+/* Computes block `index` of a stream: counter = (index, stream), key = seed, low words first. */
 void cadre_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]);
 
-/* Element `index` of a stream of uniform numbers: [0, 1) in steps of 2^-24, word `index % 4` of
- * block `index / 4`. */
+/* Returns element `index` of a stream of uniform numbers, in [0, 1) in steps of 2^-24: made of word
+ * `index % 4` of block `index / 4`. */
 float cadre_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* Elements [first, first + count) of the same stream. */
+/* Writes elements [first, first + count) of a stream of uniform numbers (cadre_random_uniform). */
 void cadre_random_fill_uniform(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
                                float *out);
 
-/* Elements [first, first + count) of a stream of numbers with mean 0 and variance 1. Box and Muller
- * make elements 2k and 2k + 1 from words of block k / 2, in double; |value| < 6.7. The last bit
- * follows the machine's libm. */
+/* Writes elements [first, first + count) of a stream of normal numbers with mean 0 and variance 1.
+ * Elements 2k and 2k + 1 are made by Box and Muller's method from words of block k / 2, in double;
+ * |value| < 6.7. The last bit depends on the machine's libm. */
 void cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
                               float *out);
 
-/* The two normal numbers that Box and Muller make of two words. */
+/* Computes two normal numbers of two random words, by Box and Muller's method. */
 void cadre_random_box_muller(uint32_t left, uint32_t right, double out[2]);
 
-/* A generator for what is drawn one after the other: ids, choices of the simulation. */
+/* A generator of numbers that are drawn one after the other: ids, choices of the simulation. */
 typedef struct {
     uint64_t seed;
     uint64_t stream;
-    uint64_t drawn; /* numbers so far; two per block */
+    uint64_t drawn; /* how many numbers were drawn; a block gives two */
 } cadre_random_t;
 
 void cadre_random_init(cadre_random_t *self, uint64_t seed, uint64_t stream);
 
 uint64_t cadre_random_next_u64(cadre_random_t *self);
 
-/* A number in [0, bound) without bias; `bound` is at least 1. */
+/* Draws a number in [0, bound) without bias; `bound` is at least 1. */
 uint64_t cadre_random_below(cadre_random_t *self, uint64_t bound);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/base/utf8.h"
 
-/* What the header tells the analyzer is no name for a definition. */
+/* status.h makes these names macros for the static analyzer; here the functions are defined. */
 #undef cadre_fail
 #undef cadre_fail_within
 

@@ -21,7 +21,7 @@ int cadre_fail(int status, const char *format, ...) CADRE_PRINTF(2, 3);
 int cadre_fail_within(int status, const char *format, ...) CADRE_PRINTF(2, 3);
 
 #ifdef __clang_analyzer__
-/* The analyzer sees one file at a time and would follow a failure that answers 0. */
+/* clang's analyzer sees one file at a time, and would assume that these functions may return 0. */
 #define cadre_fail(status, ...)        (cadre_fail(status, __VA_ARGS__), (status))
 #define cadre_fail_within(status, ...) (cadre_fail_within(status, __VA_ARGS__), (status))
 #endif

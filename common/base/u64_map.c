@@ -7,8 +7,8 @@
 
 enum { CAPACITY_MIN = 16 };
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the key reaches the low bits.
- */
+/* Returns where an entry for `key` is looked for first. The finalizer of SplitMix64 (Steele, Lea,
+ * Flood 2014) lets every bit of the key change the low bits. */
 static size_t
 home(const cadre_u64_map_t *self, uint64_t key)
 {
@@ -24,7 +24,7 @@ cadre_u64_map_fini(cadre_u64_map_t *self)
     *self = (cadre_u64_map_t){0};
 }
 
-/* The entry that holds `key`, or the free one where it would go. */
+/* Returns the entry with `key`, or the free entry where it would be put. */
 static cadre_u64_map_entry_t *
 find(const cadre_u64_map_t *self, uint64_t key)
 {

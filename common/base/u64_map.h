@@ -1,11 +1,11 @@
 /*
- * u64_map - pointers by 64-bit key: a hash table with open addressing.
+ * u64_map - a hash table of pointers by 64-bit key, with open addressing.
  *
  * Owner:   whoever initialised it; the pointers stay the caller's. Thread: one at a time.
  *
- * Keys are ids that Cadre hands out, or random incarnations, and are mixed before use. It is on the
- * path of every closure and update, where a general container (a list node and a duplicated key per
- * entry) cost more than the lookup.
+ * Keys are ids that Cadre hands out, or random incarnations; they are hashed. The map is used for
+ * every closure and update, where a general container (a list node and a copied key per entry) cost
+ * more than the lookup.
  */
 #ifndef CADRE_COMMON_BASE_U64_MAP_H
 #define CADRE_COMMON_BASE_U64_MAP_H
@@ -28,13 +28,13 @@ typedef struct {
 
 void cadre_u64_map_fini(cadre_u64_map_t *self);
 
-/* The value of `key`, or NULL. */
+/* Returns the value under `key`, or NULL. */
 void *cadre_u64_map_get(const cadre_u64_map_t *self, uint64_t key);
 
 /* Sets the value, which must not be NULL, of `key`; returns the one it replaces, or NULL. */
 void *cadre_u64_map_put(cadre_u64_map_t *self, uint64_t key, void *value);
 
-/* Takes the value of `key` out; NULL when there was none. */
+/* Removes `key` and returns its value; NULL when the map did not have it. */
 void *cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key);
 
 /* Walks the values in no particular order: start with *cursor = 0; NULL at the end. The map must

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What may follow a leading byte: how many bytes, and the range of the first of them, which rules
- * out overlong forms, surrogates and numbers over U+10FFFF. */
+/* Returns how many bytes must follow a leading byte, and the range of the first of them, which
+ * excludes overlong forms, surrogates and numbers above U+10FFFF. */
 static size_t
 tail_of(uint8_t lead, uint8_t *low, uint8_t *high)
 {

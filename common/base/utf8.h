@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character that `bytes` begins with, 1 to 4; 0 when there is none in `size_bytes`
- * bytes: the end, a byte sequence that is not UTF-8 (Unicode 15, table 3-7), or a control character
- * (U+0000 to U+001F, U+007F to U+009F). */
+/* Returns the length of the character with which `bytes` begins, 1 to 4 bytes; 0 when that is not
+ * allowed or not there: no bytes are left, they are not UTF-8 (Unicode 15, table 3-7), or it is a
+ * control character (U+0000 to U+001F, U+007F to U+009F). */
 size_t cadre_utf8_character(const char *bytes, size_t size_bytes);
 
-/* True when all of `bytes` is such characters; true for none. */
+/* Returns whether all of `bytes` is characters that cadre_utf8_character accepts; true for no
+ * bytes. */
 bool cadre_utf8_valid(const char *bytes, size_t size_bytes);
 
 /* Copies the string `text` (NULL means "") with every byte that fits no character replaced by "?",

@@ -12,8 +12,8 @@
 #include "common/base/status.h"
 
 enum {
-    QUOTED_SIZE_MAX = 64,  /* of a key or value that an error text repeats */
-    CHOICES_SIZE_MAX = 128 /* of the words that might stand there */
+    QUOTED_SIZE_MAX = 64,  /* bytes of a key or value that an error text repeats */
+    CHOICES_SIZE_MAX = 128 /* bytes of the list of allowed words in an error text */
 };
 
 static const struct {
@@ -63,7 +63,7 @@ integer_between(const char *key, const json_t *value, int64_t least, int64_t mos
     return 0;
 }
 
-/* Fails with `choices`, "a|b|c", as "a", "b" or "c". */
+/* Fails with a text that names the allowed words: `choices` "a|b|c" become "a", "b" or "c". */
 static int
 refuse_choice(const char *key, const char *choices)
 {
@@ -81,7 +81,7 @@ refuse_choice(const char *key, const char *choices)
     return refuse(key, wanted);
 }
 
-/* The index of the string `value` among `texts`, or -1. */
+/* Returns the index of the string `value` among `texts`; -1 when it is none of them. */
 static int
 index_among(const json_t *value, const char *const *texts, size_t count)
 {
@@ -190,7 +190,7 @@ static int
 set_scale(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     double scale = json_number_value(value);
-    /* Within 1e30 every byte of an image stays a finite float. */
+    /* A scale of at most 1e30 keeps every byte of an image a finite float. */
     if (!json_is_number(value) || !(fabs(scale) <= 1e30) || scale == 0) {
         return refuse(key, "a number other than 0, from -1e30 to 1e30");
     }
@@ -259,7 +259,7 @@ set_skip_bad(const char *key, const json_t *value, cadre_data_spec_t *spec)
 
 static const struct {
     const char *key;
-    int goes_with; /* what a format has that uses it; 0: every one does */
+    int goes_with; /* CADRE_DATA_... that a format must have to use this key; 0: all formats may */
     int (*set)(const char *key, const json_t *value, cadre_data_spec_t *spec);
 } settings[] = {
     {"format", 0, set_format},
@@ -297,7 +297,7 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return cadre_fail(CADRE_ECONFIG, "dataset: unknown key \"%.*s\"", QUOTED_SIZE_MAX, key);
 }
 
-/* What single keys cannot know. */
+/* Checks what depends on several keys: required keys, and keys that the format does not use. */
 static int
 check_whole(const cadre_data_spec_t *spec)
 {

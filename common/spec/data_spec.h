@@ -20,23 +20,22 @@ enum {
     CADRE_DATA_SPEC_SIZE_MAX = 16384,  /* bytes of JSON; longer ones are refused */
     CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
     CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
-    CADRE_SPLIT_SEED = 1,              /* of held-out rows, unless the description gives one */
+    CADRE_SPLIT_SEED = 1,              /* default of "split_seed" */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
 };
 
-/* Rows of a file, and bad lines of it that may be skipped. */
+/* Largest number of rows, and of bad lines to be skipped, that a description may give. */
 #define CADRE_DATA_ROWS_MAX ((int64_t)1 << 40)
 
-/* What a format has, and with it which keys go with it. */
+/* Properties of a format, from which follows which keys may be used with it. */
 enum {
-    CADRE_DATA_COLUMNS = 1,     /* rows of columns, one of them the label */
-    CADRE_DATA_LINES = 2,       /* lines, one of which may be bad and the others good */
-    CADRE_DATA_SPARSE = 4,      /* a file may lack its last features */
+    CADRE_DATA_COLUMNS = 1, /* rows of columns, one of them the label */
+    CADRE_DATA_LINES = 2,   /* lines, one of which may be bad and the others good */
+    CADRE_DATA_SPARSE = 4,  /* the last features may be in no row, so their number can be given */
     CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
 };
 
-/* The formats: name, word, what it has. The readers are a table of this list
- * (worker/data/reader.h). */
+/* The formats. Columns: name, word, properties. worker/data/reader.h declares a reader for each. */
 #define CADRE_DATA_FORMAT_LIST(X)                                                                  \
     X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
     X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES)                                        \
@@ -48,8 +47,8 @@ typedef enum {
 #undef ROW
 } cadre_data_format_t;
 
-/* What a label is: a class number (i32, from 0), one of two (f32, 0 or 1; the file has 0/1 or
- * -1/+1), or any finite number (f32). Name, word. */
+/* The kinds of labels: a class number (i32, from 0), one of two classes (f32, 0 or 1; the file has
+ * 0/1 or -1/+1), any finite number (f32). Columns: name, word. */
 #define CADRE_LABEL_KIND_LIST(X)                                                                   \
     X(CLASS, class)                                                                                \
     X(BINARY, binary)                                                                              \
@@ -87,22 +86,22 @@ typedef enum {
 
 typedef struct {
     cadre_data_format_t format;
-    char *path;        /* relative ones belong to a base that who opens it has */
-    char *labels_path; /* idx only, else NULL */
+    char *path;        /* of the file; a relative one is below a folder that the reader knows */
+    char *labels_path; /* of the file of labels, for idx; else NULL */
     cadre_label_kind_t label_kind;
-    int64_t classes;           /* 0: found in the file */
-    double scale;              /* x is multiplied by it */
-    int64_t first_row;         /* of the file's good rows, from 0 */
-    int64_t rows;              /* 0: to the end of the file */
-    double held_out;           /* fraction of those rows that is set aside; 0: none */
+    int64_t classes;           /* number of classes; 0: found in the file */
+    double scale;              /* factor of every number of x */
+    int64_t first_row;         /* first row of the part to use, counted in good rows from 0 */
+    int64_t rows;              /* rows of that part; 0: all up to the end of the file */
+    double held_out;           /* fraction of the part's rows that is held out; 0: none */
     bool has_part;             /* "part" was given */
-    bool use_held_out;         /* these rows are the ones set aside, else the others */
-    int64_t split_seed;        /* which ones */
-    int64_t skip_bad;          /* csv, libsvm: that many bad lines are skipped and counted */
-    int64_t features;          /* libsvm; 0: found in the file */
-    cadre_label_at_t label_at; /* csv, and so on below */
-    int64_t label_index;       /* with CADRE_LABEL_AT_INDEX, from 0 */
-    char *label_name;          /* with CADRE_LABEL_AT_NAME, else NULL */
+    bool use_held_out;         /* the dataset is the held-out rows; else the other rows */
+    int64_t split_seed;        /* decides which rows are held out */
+    int64_t skip_bad;          /* csv, libsvm: so many bad lines may be skipped */
+    int64_t features;          /* libsvm: features of a row; 0: found in the file */
+    cadre_label_at_t label_at; /* which column is the label; this and all below are for csv */
+    int64_t label_index;       /* column, from 0, with CADRE_LABEL_AT_INDEX */
+    char *label_name;          /* name of the column, with CADRE_LABEL_AT_NAME; else NULL */
     cadre_csv_header_t header;
     char delimiter;
 } cadre_data_spec_t;
@@ -126,16 +125,16 @@ typedef struct {
  *   "split_seed"   with "held_out": another number draws other rows; default 1
  *   "skip_bad"     csv, libsvm: how many bad lines to skip; default 0
  *
- * CADRE_ECONFIG with a text that names the key. */
+ * Fails with CADRE_ECONFIG and a text that names the key. */
 int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out);
 
 /* Frees what the struct owns and clears it; harmless on a zeroed one. */
 void cadre_data_spec_fini(cadre_data_spec_t *self);
 
-/* Finds the format of that word; false where there is none. `text` may be NULL. */
+/* Finds the format with the word `text` (may be NULL); false when there is none. */
 bool cadre_data_format_find(const char *text, cadre_data_format_t *out);
 
-/* Whether the format has that: one of CADRE_DATA_COLUMNS and so on. */
+/* Returns whether the format has a property, one of CADRE_DATA_COLUMNS and so on. */
 bool cadre_data_format_has(cadre_data_format_t format, int what);
 
 #endif

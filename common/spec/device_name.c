@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 
-/* N of "cuda:N", 0 of "cuda"; -1 for another name. */
+/* Returns N for "cuda:N", 0 for "cuda", -1 for any other name. */
 static int
 cuda_index(const char *name)
 {

@@ -1,8 +1,8 @@
 /*
- * device_name - what devices are called, and the ways in which they multiply matrices: as flags,
- * the environment and job files have them.
+ * device_name - the names of devices and of the ways in which they multiply matrices, as flags, the
+ * environment and job files have them.
  *
- * Only the form is looked at. Whether a machine has the device is found out by who opens it.
+ * Only the form of a name is checked. Whether the machine has the device shows when it is opened.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -17,11 +17,11 @@ enum {
 
 #define CADRE_MATH_WORDS "f32|tf32|bf16"
 
-/* "auto" to CADRE_DEVICE_AUTO, "cpu" to CADRE_DEVICE_CPU, "cuda" to 0 and "cuda:N" to N.
- * CADRE_EINVALID for another name, with a text that has the choices. */
+/* Converts "auto" to CADRE_DEVICE_AUTO, "cpu" to CADRE_DEVICE_CPU, "cuda" to 0 and "cuda:N" to N.
+ * Fails with CADRE_EINVALID and the choices for another name. */
 int cadre_device_name_parse(const char *name, int *device);
 
-/* CADRE_EINVALID, with the choices, for a text that is not one of CADRE_MATH_WORDS. */
+/* Fails with CADRE_EINVALID and the choices for a text that is not one of CADRE_MATH_WORDS. */
 int cadre_math_check(const char *math);
 
 #endif

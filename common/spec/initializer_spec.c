@@ -8,7 +8,8 @@
 #include "common/spec/kind.h"
 #include "common/tensor/dtype.h"
 
-/* What f32 can hold; a standard deviation far below that, so that no element becomes infinite. */
+/* Bounds of parameters: what f32 and f64 can hold. A standard deviation is bounded far below, so
+ * that no element becomes infinite. */
 #define F32_MAX 3.4e38
 #define F64_MAX 1.7e308
 
@@ -40,7 +41,7 @@ static const cadre_kind_t rows[] = {
 #undef X
 };
 
-/* The numbers of the public struct, by the names of parameters. */
+/* Which field of the public struct is which parameter. */
 #define FIELD(name) #name, offsetof(cadre_initializer_t, name)
 static const cadre_kind_field_t fields[] = {
     {FIELD(value)}, {FIELD(min)}, {FIELD(max)}, {FIELD(mean)}, {FIELD(stddev)}};
@@ -118,7 +119,7 @@ cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
     return status;
 }
 
-/* What the ranges of single parameters do not say. */
+/* Checks what depends on several parameters. */
 static int
 check_together(const cadre_initializer_spec_t *self)
 {
@@ -147,7 +148,7 @@ cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
     return 0;
 }
 
-/* True when `value` is a whole number that an integer of `bits` bits holds. */
+/* Returns whether `value` is a whole number that a signed integer of `bits` bits can hold. */
 static bool
 fits_integer(double value, int bits)
 {

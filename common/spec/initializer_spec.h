@@ -16,7 +16,7 @@
 #include "common/spec/parameter.h"
 #include "common/tensor/tensor.h"
 
-/* Positions of parameters; the kinds that are not here have none. */
+/* Positions of a kind's parameters, with their defaults; kinds that are not listed have none. */
 enum {
     CADRE_CONSTANT_VALUE = 0, /* 0 */
     CADRE_UNIFORM_MIN = 0,    /* -0.05 */
@@ -32,32 +32,34 @@ typedef struct {
     uint64_t seed; /* of this variable: two variables of a job must not share it */
 } cadre_initializer_spec_t;
 
-/* The kind called `text` with its default parameters and seed 0; CADRE_ENOTFOUND, naming the kinds.
- */
+/* Gives the kind called `text` with its default parameters and seed 0; fails with CADRE_ENOTFOUND
+ * and the names of all kinds. */
 int cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text);
 
-/* Takes what a program of the public API gave; `seed` becomes 0. Values are left to
- * cadre_initializer_spec_check. CADRE_EINVALID for what is no kind, and for parameters without a
- * kind. */
+/* Converts the public struct that a user's program has filled in; `seed` becomes 0. Fails with
+ * CADRE_EINVALID for an unknown kind, and for parameters without a kind. The values are checked by
+ * cadre_initializer_spec_check only. */
 int cadre_initializer_spec_take(cadre_initializer_spec_t *self, const cadre_initializer_t *given);
 
-/* Returns the spec as a program of the public API has it. */
+/* Converts the spec to the public struct. */
 cadre_initializer_t cadre_initializer_spec_give(const cadre_initializer_spec_t *self);
 
-/* The spec that came as `kind` and `count` parameters from wire or disk. CADRE_EMALFORMED for an
- * unknown kind or another number of parameters, CADRE_EINVALID for a value. */
+/* Reads a spec that came from wire or disk as `kind` and `count` parameters. Fails with
+ * CADRE_EMALFORMED for an unknown kind or another number of parameters, CADRE_EINVALID for a bad
+ * value. */
 int cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
                                   const double *parameters, size_t count, uint64_t seed);
 
-/* Checks the values, and that they suit `dtype`: random kinds need f32, zeros and constant f32,
- * f64, i32 or i64 (CADRE_EDTYPE); an integer's constant is one that the type holds
- * (CADRE_EINVALID). */
+/* Checks the values, and that they suit `dtype`. Fails with CADRE_EDTYPE unless random kinds are
+ * for f32, zeros and constant for f32, f64, i32 or i64; with CADRE_EINVALID for a bad value, also
+ * for a constant that an integer dtype cannot hold. */
 int cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype);
 
-/* "zeros" and so on; "?" for a number that is no kind. */
+/* Returns the word for a kind, such as "zeros"; "?" for a number that is no kind. */
 const char *cadre_initializer_kind_text(cadre_initializer_kind_t kind);
 
-/* The parameters of a kind in their order on the wire. */
+/* Gives the table of a kind's parameters, in their order on the wire; returns how many there
+ * are. */
 size_t cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_parameter_t **table);
 
 #endif

@@ -71,7 +71,7 @@ value_of(const cadre_kind_field_t *field, const void *given)
     return value;
 }
 
-/* The field of a parameter; NULL where the public struct says it otherwise. */
+/* Returns the public struct's field for a parameter; NULL for one that is no double field there. */
 static const cadre_kind_field_t *
 find_field(const cadre_kinds_t *self, const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * kind - the kinds that there are of something that a variable is created with, as a table: what an
- * initializer and an optimizer have in common.
+ * kind - tables of kinds with parameters, such as the kinds of initializers and of optimizers, and
+ * the functions that both use.
  *
  * Owner:   constant tables.
  * Thread:  any.
@@ -15,12 +15,12 @@
 #include "common/spec/parameter.h"
 
 typedef struct {
-    const char *text;                    /* in job files; NULL: this number is none */
+    const char *text;                    /* word in job files; NULL: the number is no kind */
     const cadre_parameter_t *parameters; /* in their order on the wire */
     size_t parameter_count;
 } cadre_kind_t;
 
-/* A member of the public struct, a double, that is the parameter of that name. */
+/* Where a parameter is in the public struct: the offset of a field of type double. */
 typedef struct {
     const char *name;
     size_t offset;
@@ -44,15 +44,17 @@ size_t cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number,
 /* Writes the defaults of a kind's parameters. */
 void cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *parameters);
 
-/* Finds the kind called `text` and writes its defaults. CADRE_ENOTFOUND, naming the kinds. */
+/* Finds the kind called `text` and writes its defaults; fails with CADRE_ENOTFOUND and the names of
+ * all kinds. */
 int cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number,
                       double *parameters);
 
-/* Whether all fields of the public struct at `given` are 0: the program left it to us. */
+/* Returns whether all fields of the public struct at `given` are 0: the user's program wants the
+ * default. */
 bool cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given);
 
-/* Copies a kind's parameters from the fields of the public struct at `given`; what has no field
- * becomes its default. CADRE_EINVALID where the number is no kind. */
+/* Copies a kind's parameters from the fields of the public struct at `given`; a parameter without a
+ * field gets its default. Fails with CADRE_EINVALID when the number is no kind. */
 int cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *given,
                      double *parameters);
 
@@ -60,17 +62,18 @@ int cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *giv
 void cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *parameters,
                       void *given);
 
-/* Takes what came from wire or disk: copies `count` parameters of a kind to `out`, and checks their
- * ranges. CADRE_EMALFORMED for an unknown kind or another number of parameters, CADRE_EINVALID for
- * a value. */
+/* Copies `count` parameters of a kind, which came from wire or disk, to `out`, and checks their
+ * ranges. Fails with CADRE_EMALFORMED for an unknown kind or another number of parameters,
+ * CADRE_EINVALID for a bad value. */
 int cadre_kinds_decode(const cadre_kinds_t *self, uint64_t number, const double *parameters,
                        size_t count, double *out);
 
-/* Finds the position of a kind's parameter by name. CADRE_ENOTFOUND, naming those that it has. */
+/* Finds the position of a kind's parameter by name; fails with CADRE_ENOTFOUND and the kind's
+ * parameters. */
 int cadre_kinds_find(const cadre_kinds_t *self, uint64_t number, const char *name,
                      size_t *position);
 
-/* Checks the ranges of a kind's parameters. CADRE_EINVALID. */
+/* Checks the ranges of a kind's parameters; fails with CADRE_EINVALID. */
 int cadre_kinds_check(const cadre_kinds_t *self, uint64_t number, const double *parameters);
 
 #endif

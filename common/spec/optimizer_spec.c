@@ -32,7 +32,7 @@ static const cadre_parameter_t rmsprop_parameters[] = {
     LEARNING_RATE(0.001),         {"rho", 0.9, 0, 1, false}, {"momentum", 0, 0, 1, false}, EPSILON,
     {"centered", 0, 0, 1, false},
 };
-/* adam is adamw without the last one. */
+/* The parameters of adamw; those of adam are the same without the last one. */
 static const cadre_parameter_t adamw_parameters[] = {
     LEARNING_RATE(0.001),
     {"beta_1", 0.9, 0, 1, true},
@@ -76,14 +76,14 @@ static const cadre_kind_t rows[] = {
 #define FTRL_SLOTS     "accumulator", "linear"
 #define ADD_SLOTS      NULL
 
-/* The names of the slots, which stand in checkpoints. */
+/* The names of each optimizer's slots, which are written to checkpoints. */
 static const char *const slots[][CADRE_OPTIMIZER_SLOTS_MAX] = {
 #define X(name, number, text) [number] = {name##_SLOTS},
     CADRE_OPTIMIZER_LIST(X)
 #undef X
 };
 
-/* The numbers of the public struct, by the names of parameters. */
+/* Which field of the public struct is which parameter. */
 #define FIELD(name) #name, offsetof(cadre_optimizer_t, name)
 static const cadre_kind_field_t fields[] = {{FIELD(learning_rate)},
                                             {FIELD(momentum)},
@@ -194,7 +194,7 @@ cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double 
     return status;
 }
 
-/* What the ranges of single parameters do not say. */
+/* Checks what depends on several parameters. */
 static int
 check_together(const cadre_optimizer_spec_t *self)
 {
@@ -234,8 +234,8 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
     return status < 0 ? status : check_together(self);
 }
 
-/* Whether the optimizer keeps the slot at this place of its row: rmsprop has two that depend on
- * parameters. */
+/* Returns whether the optimizer keeps the slot at this position of its row in `slots`: two slots of
+ * rmsprop exist only with certain parameters. */
 static bool
 has_slot(const cadre_optimizer_spec_t *self, size_t place)
 {

@@ -18,7 +18,7 @@
 
 /* Positions of parameters, with Keras' defaults. `add` has none. */
 enum {
-    CADRE_LEARNING_RATE = 0, /* of all others: 0.01 for sgd, momentum, nesterov, else 0.001 */
+    CADRE_LEARNING_RATE = 0, /* of all but add: 0.01 for sgd, momentum, nesterov, else 0.001 */
 
     CADRE_MOMENTUM_MOMENTUM = 1, /* 0.9; of momentum and nesterov */
 
@@ -51,43 +51,46 @@ typedef struct {
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX]; /* unused ones are 0 */
 } cadre_optimizer_spec_t;
 
-/* The kind called `text` with its default parameters; CADRE_ENOTFOUND, naming the kinds. */
+/* Gives the kind called `text` with its default parameters; fails with CADRE_ENOTFOUND and the
+ * names of all kinds. */
 int cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text);
 
-/* Sets a parameter by the name Keras gives it (ftrl: learning_rate_power, l1, l2, l2_shrinkage,
- * beta). CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
+/* Sets a parameter by Keras' name for it (ftrl: learning_rate_power, l1, l2, l2_shrinkage, beta).
+ * Fails with CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value);
 
-/* Takes what a program of the public API gave. Values are left to cadre_optimizer_spec_check.
- * CADRE_EINVALID for what is no kind, and for parameters without a kind. */
+/* Converts the public struct that a user's program has filled in. Fails with CADRE_EINVALID for an
+ * unknown kind, and for parameters without a kind. The values are checked by
+ * cadre_optimizer_spec_check only. */
 int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given);
 
-/* Returns the spec as a program of the public API has it. */
+/* Converts the spec to the public struct. */
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
-/* The spec that came as `kind` and `count` parameters from wire or disk. CADRE_EMALFORMED for an
- * unknown kind or another number of parameters, CADRE_EINVALID for a value. */
+/* Reads a spec that came from wire or disk as `kind` and `count` parameters. Fails with
+ * CADRE_EMALFORMED for an unknown kind or another number of parameters, CADRE_EINVALID for a bad
+ * value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);
 
-/* Checks the values, and that they suit values of `dtype`: `add` takes f32, f64, i32 and i64, the
- * others f32 (CADRE_EDTYPE). */
+/* Checks the parameters. Fails with CADRE_EINVALID for a bad one, and with CADRE_EDTYPE when the
+ * optimizer is not for `dtype`: `add` takes f32, f64, i32 and i64, the others f32. */
 int cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype);
 
-/* "sgd" and so on; "?" for a number that is no kind. */
+/* Returns the word for a kind, such as "sgd"; "?" for a number that is no kind. */
 const char *cadre_optimizer_kind_text(cadre_optimizer_kind_t kind);
 
-/* The parameters of a kind in their order on the wire. */
+/* Gives the table of a kind's parameters, in their order on the wire; returns how many there
+ * are. */
 size_t cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t **table);
 
-/* Slots: the f32 numbers that an optimizer keeps per element. Their names (Keras') stand in
- * checkpoints. */
+/* Returns how many slots (f32 numbers per element) the optimizer keeps. */
 size_t cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self);
 
-/* The name of slot `slot`, slot < count. */
+/* Returns Keras' name of slot `slot`, slot < count, which is written to checkpoints. */
 const char *cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot);
 
-/* What every element of slot `slot` begins with. */
+/* Returns the number with which every element of slot `slot` begins. */
 float cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot);
 
 #endif

@@ -12,21 +12,22 @@
 
 typedef struct {
     const char *name;
-    double initial; /* what it is unless set */
-    double low;     /* the range, ends included */
-    double high;
-    bool high_open; /* `high` itself is outside */
+    double initial; /* default */
+    double low;     /* smallest allowed value */
+    double high;    /* largest allowed value, unless `high_open` */
+    bool high_open; /* `high` itself is not allowed */
 } cadre_parameter_t;
 
-/* CADRE_EINVALID, naming `owner`, the parameter and its range, when `value` is not finite or lies
- * outside. */
+/* Checks a value. Fails with CADRE_EINVALID, and a text with `owner`, the parameter and its range,
+ * when `value` is not finite or outside the range. */
 int cadre_parameter_check(const cadre_parameter_t *self, const char *owner, double value);
 
 /* Checks `count` values against a table of the same length. */
 int cadre_parameter_check_all(const cadre_parameter_t *table, size_t count, const char *owner,
                               const double *values);
 
-/* The position of `name` in a table; CADRE_ENOTFOUND, naming the ones there are. */
+/* Finds the position of `name` in a table; fails with CADRE_ENOTFOUND and the names in the
+ * table. */
 int cadre_parameter_find(const cadre_parameter_t *table, size_t count, const char *owner,
                          const char *name, size_t *position);
 

@@ -17,7 +17,7 @@ cadre_wire_dtype_at(int64_t place)
     return dtypes[place];
 }
 
-/* Whether values of `dtype` may travel as the dtype of this number, which is another. */
+/* Returns whether values of `dtype` may travel in another dtype, that with this number. */
 static bool
 is_allowed(cadre_dtype_t dtype, uint64_t number)
 {

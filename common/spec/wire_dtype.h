@@ -1,9 +1,9 @@
 /*
  * wire_dtype - the type in which a variable's values and gradients travel between ps and workers.
  *
- * It is the variable's own, or bf16 for f32: half the bytes. A ps keeps, updates and saves what the
- * variable's dtype says in any case. Messages and manifests name the type only where it is another
- * one; everything else holds the type itself.
+ * The wire dtype is the variable's own, or bf16 for an f32 variable: half the bytes. A ps keeps,
+ * updates and saves values in the variable's own dtype in any case. In messages and manifests 0
+ * stands for the variable's own dtype; structs hold the wire dtype itself.
  */
 #ifndef CADRE_COMMON_SPEC_WIRE_DTYPE_H
 #define CADRE_COMMON_SPEC_WIRE_DTYPE_H
@@ -12,7 +12,7 @@
 
 #include <cadre/tensor.h>
 
-/* The types in which values of f32 may travel: name, word in job files. */
+/* The dtypes in which f32 values may travel. Columns: name, word in job files. */
 #define CADRE_WIRE_DTYPE_LIST(X)                                                                   \
     X(F32, f32)                                                                                    \
     X(BF16, bf16)
@@ -22,13 +22,15 @@
 /* The words in the list's order: "f32|bf16". */
 #define CADRE_WIRE_DTYPE_WORDS (&CADRE_WIRE_DTYPE_LIST(CADRE_WIRE_DTYPE_WORD)[1])
 
-/* Returns the type at a place of the list. */
+/* Returns the dtype at a position of the list. */
 cadre_dtype_t cadre_wire_dtype_at(int64_t place);
 
-/* The type that `number` means for a variable of `dtype`: 0 is its own. CADRE_EDTYPE. */
+/* Gives the dtype that `number` means for a variable of `dtype`; 0 means its own. Fails with
+ * CADRE_EDTYPE when values of `dtype` may not travel in it. */
 int cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire);
 
-/* The number of it: 0 where it is the variable's own. */
+/* Returns the number for `wire` in messages and manifests: 0 when it is the variable's own
+ * dtype. */
 uint64_t cadre_wire_dtype_encode(cadre_dtype_t dtype, cadre_dtype_t wire);
 
 #endif

@@ -28,7 +28,7 @@ fail(int error)
     return -1;
 }
 
-/* Opens one component and closes the folder that it is in. */
+/* Opens the component `name` in `folder`, and closes `folder`. */
 static int
 step(int folder, const char *name)
 {
@@ -47,8 +47,9 @@ step(int folder, const char *name)
     return fail(S_ISLNK(about.st_mode) ? ELOOP : ENOTDIR);
 }
 
-/* What openat2 does, in one call for each component. No other process can lead it astray: each
- * folder is opened by its name in the one before, which stays the same however it is renamed. */
+/* Does what openat2 does, with one call for each component. Another process cannot redirect it:
+ * each folder is opened by its name in the folder before, whose descriptor stays valid if it is
+ * renamed. */
 static int
 walk(int root, const char *path)
 {

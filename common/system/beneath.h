@@ -14,13 +14,13 @@
 
 #include <stdbool.h>
 
-/* Whether some component of the path is "..". */
+/* Returns whether some component of the path is "..". */
 bool cadre_beneath_goes_up(const char *path);
 
-/* Opens the folder `path`, as seen from the open folder `root` ("" for that one), for the calls
- * that take a folder's descriptor and a name; its names cannot be listed (O_PATH). Returns the
- * descriptor, which is the caller's to close, or -1 with errno: ELOOP for a link on the way, EXDEV
- * for a path that begins with "/" or holds "..". */
+/* Opens the folder `path`, relative to the open folder `root` ("": `root` itself), so that files in
+ * it can be opened by name; its names cannot be listed (O_PATH). Returns a descriptor that the
+ * caller closes, or -1 with errno: ELOOP for a link on the way, EXDEV for a path that begins with
+ * "/" or contains "..". */
 int cadre_beneath_open(int root, const char *path);
 
 #endif

@@ -26,9 +26,9 @@ cadre_cgroup_line(const char *directory, const char *name, char *line, size_t si
     return read;
 }
 
-/* The smallest limit of the group at `path` below `mount` and of the groups around it. In a
- * container that sees the host's path but mounts only its own group, the deeper directories do not
- * exist and the mount itself has the limit. */
+/* Returns the smallest limit of the group at `path` below `mount` and of the groups around it. A
+ * container may see the host's path but mount only its own group: then the deeper directories do
+ * not exist, and the mount itself has the limit. */
 static uint64_t
 smallest_below(const char *mount, const char *path, cadre_cgroup_limit_t limit)
 {
@@ -58,7 +58,8 @@ has_controller(const char *controllers, const char *wanted)
     return false;
 }
 
-/* One line of /proc/self/cgroup, "number:controllers:path"; the controllers are empty for v2. */
+/* Returns the limit for one line of /proc/self/cgroup, "number:controllers:path", where the
+ * controllers are empty for v2; UINT64_MAX when the line is not for this controller. */
 static uint64_t
 limit_of_line(const char *root, const cadre_cgroup_controller_t *controller, char *line)
 {

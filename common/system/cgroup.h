@@ -10,21 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The limit that the files in a group's directory set; UINT64_MAX when they set none, are missing
- * or odd. */
+/* Returns the limit that the files in a group's directory set; UINT64_MAX when they set none, are
+ * missing or cannot be understood. */
 typedef uint64_t (*cadre_cgroup_limit_t)(const char *directory);
 
-/* Which controller, and how its limit is read. */
+/* A cgroup controller (cpu, memory), and how its limit is read. */
 typedef struct {
-    const char *name;             /* as /proc/self/cgroup has it */
+    const char *name;             /* of the controller in /proc/self/cgroup */
     const char *const *mounts_v1; /* below /sys/fs/cgroup, NULL-ended */
     cadre_cgroup_limit_t limit_v1;
     cadre_cgroup_limit_t limit_v2;
 } cadre_cgroup_controller_t;
 
-/* The smallest limit of this process's group and of the groups around it, of both versions, for
- * files under `root`
- * ("" on a real system); UINT64_MAX when there is none. */
+/* Returns the smallest limit of this process's group and of the groups around it, of both versions,
+ * read from files under `root` ("" on a real system); UINT64_MAX when there is none. */
 uint64_t cadre_cgroup_smallest(const char *root, const cadre_cgroup_controller_t *controller);
 
 /* Reads the first line of the file DIRECTORY/NAME without its newline into `line`; false when there

@@ -10,13 +10,14 @@
 
 enum { CADRE_CLOCK_TEXT_SIZE = 32 };
 
-/* Monotonic time since an arbitrary start; never jumps, and means nothing to another machine. */
+/* Return the monotonic time since an arbitrary start, which never jumps and cannot be compared with
+ * another machine's. */
 int64_t cadre_clock_now_ms(void);
 int64_t cadre_clock_now_us(void);
 
-/* The wall clock, for logs and file names only; it decides nothing. Into `text` of
- * CADRE_CLOCK_TEXT_SIZE bytes, which is returned: "2025-01-31T12:34:56.789Z" and, in the local time
- * zone, "12:34:56.789". */
+/* Write the wall clock into `text` of CADRE_CLOCK_TEXT_SIZE bytes, and return `text`: as
+ * "2025-01-31T12:34:56.789Z", or in the local time zone as "12:34:56.789". For logs and file names
+ * only; no decision depends on it. */
 const char *cadre_clock_utc_text(char *text);
 const char *cadre_clock_local_text(char *text);
 

@@ -18,7 +18,7 @@ whole_cpus(long quota_us, long period_us)
     return quota_us < period_us ? 1 : (uint64_t)(quota_us / period_us);
 }
 
-/* v2: "max 100000" or "150000 100000". */
+/* Reads the quota of version 2, cpu.max: "max 100000" (none) or "150000 100000" (1.5 CPUs). */
 static uint64_t
 limit_v2(const char *directory)
 {
@@ -31,7 +31,7 @@ limit_v2(const char *directory)
     return end == line ? UINT64_MAX : whole_cpus(quota_us, strtol(end, NULL, 10));
 }
 
-/* v1: a quota of -1 is none. */
+/* Reads the quota of version 1, where -1 means none. */
 static uint64_t
 limit_v1(const char *directory)
 {
@@ -53,7 +53,8 @@ cadre_cpu_quota(const char *root)
     return smallest > INT_MAX ? 0 : (int)smallest;
 }
 
-/* CPUs this process may be scheduled on; those online where the mask is larger than cpu_set_t. */
+/* Returns how many CPUs this process may be scheduled on; those online if the machine's affinity
+ * mask is larger than cpu_set_t. */
 static int
 affinity_count(void)
 {

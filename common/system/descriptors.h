@@ -4,13 +4,14 @@
  * Owner:   none.
  * Thread:  any; the limit is the process's.
  *
- * What is needed: 25 for a process, and one connection for each peer; a coordinator has three more
- * for each ps, a worker two for each ps. The usual soft limit of 1,024 is for programs that use
- * select(), which ours do not.
+ * A process needs 25 descriptors, and one for the connection of each peer; a coordinator needs
+ * three more for each ps, a worker two for each ps. The usual soft limit of 1,024 is for programs
+ * that use select(), which ours do not.
  *
- * Connections come from others, so they must not take the last: those are kept for files and for
- * connections that we make. A coordinator refuses workers in words before (setup.c); what connects
- * all the same, or to a ps, is closed by the program (accept.c).
+ * Peers open connections, so these must not take the last descriptors: a reserve is kept for files
+ * and for connections that this process opens. A coordinator refuses workers with a message before
+ * the reserve is touched (setup.c); a connection that would take a descriptor of it, also to a ps,
+ * is closed (accept.c).
  */
 #ifndef CADRE_COMMON_SYSTEM_DESCRIPTORS_H
 #define CADRE_COMMON_SYSTEM_DESCRIPTORS_H
@@ -20,29 +21,30 @@
 #include <stdint.h>
 
 enum {
-    CADRE_DESCRIPTORS_MIN = 64,     /* a program does not start with fewer */
-    CADRE_DESCRIPTORS_RESERVE = 64, /* that connections leave, of 256 or more; else a quarter */
+    CADRE_DESCRIPTORS_MIN = 64, /* a program does not start with fewer */
+    CADRE_DESCRIPTORS_RESERVE =
+        64, /* the reserve of a limit of 256 or more; else a quarter of it */
     CADRE_DESCRIPTORS_TEXT_SIZE = 160,
 };
 
 /* Raises the soft limit to the hard one, as far as that may be done. */
 void cadre_descriptors_raise(void);
 
-/* How many the process may have. */
+/* Returns how many descriptors the process may have. */
 uint64_t cadre_descriptors_limit(void);
 
-/* How many it has. */
+/* Returns how many descriptors the process has open. */
 uint64_t cadre_descriptors_open(void);
 
-/* What connections leave of the limit. */
+/* Returns how many descriptors are the reserve that connections of peers must leave. */
 uint64_t cadre_descriptors_reserve(void);
 
-/* Whether the one that was just opened is of the reserve. They are given out from the lowest on, so
- * that all below it are taken. */
+/* Returns whether a descriptor that was just opened is one of the reserve. The system gives out the
+ * lowest free one, so all below it are taken. */
 bool cadre_descriptors_is_reserved(int descriptor);
 
-/* "RLIMIT_NOFILE is N: raise it, as with `ulimit -n M`", with what there is and twice of it, for an
- * error or a log. Gives `text` back. */
+/* Writes "RLIMIT_NOFILE is N: raise it, as with `ulimit -n M`" into `text`, for an error or a log,
+ * where N is the limit and M twice as much; returns `text`. */
 const char *cadre_descriptors_text(char text[CADRE_DESCRIPTORS_TEXT_SIZE]);
 
 #endif

@@ -13,7 +13,8 @@
 #ifndef CADRE_COMMON_SYSTEM_FLOAT_MODE_H
 #define CADRE_COMMON_SYSTEM_FLOAT_MODE_H
 
-/* Subnormal operands and results count as 0. Does nothing on a machine where we do not know how. */
+/* Makes subnormal operands and results count as 0. Does nothing on a CPU other than x86-64 and
+ * ARM64. */
 void cadre_flush_subnormals(void);
 
 #endif

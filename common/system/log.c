@@ -19,7 +19,7 @@
 static struct {
     cadre_log_options_t options;
     char task[CADRE_LOG_TASK_SIZE];
-    atomic_uint_least64_t place; /* the task's index and 1; 0: it has none */
+    atomic_uint_least64_t place; /* the task's index plus 1; 0: it has no index */
 } settings;
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -54,12 +54,13 @@ begin_line(cadre_log_line_t *line, cadre_log_level_t level, const char *event)
 
 /* --- stderr --- */
 
-/* Lines that were left out because nobody read; the lock is held while one is written, so that the
- * room for it that was found is there. */
+/* How many lines were dropped because nobody read the pipe; and the lock that is held while a line
+ * is written, so that no other thread takes the room that was found for it. */
 static pthread_mutex_t stderr_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long long lost_lines;
 
-/* Room for a line in a pipe: a page of it, and no line is longer. Always, in a file. */
+/* Returns whether stderr takes a line without blocking, after at most `timeout_ms`: always if it is
+ * a file; a pipe when it has a page free, which no line exceeds. */
 static bool
 has_room(int timeout_ms)
 {
@@ -67,8 +68,8 @@ has_room(int timeout_ms)
     return poll(&to, 1, timeout_ms) != 0;
 }
 
-/* One write(2): lines of several processes do not mix on a pipe or a terminal. What cannot be
- * written is lost; there is nobody left to tell. */
+/* Writes a line by one write(2), so that lines of several processes do not mix on a pipe or a
+ * terminal. Ignores failures, of which nobody could be told. */
 static void
 write_bytes(const char *line, size_t size_bytes)
 {
@@ -89,8 +90,9 @@ tell_lost(void)
     lost_lines = 0;
 }
 
-/* Whoever holds the other end of a pipe and does not read it must not stop the threads that log:
- * after CADRE_LOG_STALL_MS lines are lost, and counted, until there is room again. */
+/* Writes a line to stderr. If the reader of a pipe does not read, waits at most CADRE_LOG_STALL_MS,
+ * so that it cannot stop threads that log; then lines are dropped and counted until there is
+ * room again. */
 static void
 write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size_bytes)
 {
@@ -257,8 +259,8 @@ next_unsigned(walk_t *walk, const char *length)
 }
 
 /* Formats the conversion at walk->at behind `used` bytes of `value`; returns the new size. `number`
- * becomes true when it wrote a number in decimal. Each argument is taken here, by its own type,
- * because only so do we know where a value ends. */
+ * becomes true when that is a decimal number. Each argument is taken by its own type and formatted
+ * alone, so that the end of its text is known, whatever it contains. */
 static size_t
 format_conversion(walk_t *walk, char *value, size_t used, bool *number)
 {
@@ -284,7 +286,7 @@ format_conversion(walk_t *walk, char *value, size_t used, bool *number)
         } else if (parsed.conversion == 'p') {
             length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, void *));
         } else {
-            cadre_assert(parsed.conversion == '%'); /* log.h names all there are */
+            cadre_assert(parsed.conversion == '%'); /* log.h lists all conversions */
             length = snprintf(to, room, "%%");
         }
     }

@@ -5,8 +5,8 @@
  *          (README.md): they are written once before any thread of Cadre starts and only read
  *          afterwards, but for the task's index, which is an atomic.
  *
- * Only actors and main files log. Until somebody sets it up nothing is written: the commands send
- * lines to stderr, a program that uses libcadre may hand in a callback.
+ * Only actors and main files log. Before cadre_log_setup nothing is written: the commands have
+ * lines written to stderr, a program that uses libcadre may give a callback.
  */
 #ifndef CADRE_COMMON_SYSTEM_LOG_H
 #define CADRE_COMMON_SYSTEM_LOG_H
@@ -37,8 +37,8 @@ typedef enum {
     CADRE_LOG_JSON = 1,
 } cadre_log_style_t;
 
-/* Gets each line, newline and a terminating 0 included (size_bytes does not count the 0), on the
- * thread that logged it. It must not call into Cadre. */
+/* Writes a line, which ends with a newline and a 0 (not counted in size_bytes); called on the
+ * thread that logs it. It must not call into Cadre. */
 typedef void (*cadre_log_write_t)(void *owner, cadre_log_level_t level, const char *line,
                                   size_t size_bytes);
 
@@ -50,7 +50,7 @@ typedef struct {
     void *owner;             /* passed to `write` */
 } cadre_log_options_t;
 
-/* Sets the process's log; before any thread that logs is started. */
+/* Sets the process's log; called before any thread that logs is started. */
 void cadre_log_setup(const cadre_log_options_t *options);
 
 /* Sets the log of a command: to stderr, as text when that is a terminal, else as JSON lines. Each
@@ -59,14 +59,15 @@ void cadre_log_setup(const cadre_log_options_t *options);
  * with their number. */
 void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
 
-/* From now on the task is called "ps/3" where it was set up as "ps": its index is often known only
- * once a coordinator has chosen it, and may be another one in its next session. Any thread. */
+/* Adds the task's index to its name in lines from now on: "ps/3" where it was set up as "ps". The
+ * coordinator often chooses the index, which may differ in the next session. Any thread. */
 void cadre_log_set_index(uint32_t index);
 
-/* "debug", "info", "warn", "error" to a level; CADRE_EINVALID otherwise. */
+/* Converts "debug", "info", "warn" or "error" to a level; fails with CADRE_EINVALID for other
+ * texts. */
 int cadre_log_level_parse(const char *text, cadre_log_level_t *level);
 
-/* The level that a letter stands for: 'D', 'I', 'W', any other 'E'. */
+/* Returns the level for a letter: 'D' debug, 'I' info, 'W' warn, any other error. */
 cadre_log_level_t cadre_log_level_of(char letter);
 
 /* Logs `event` with pairs:
@@ -83,8 +84,8 @@ cadre_log_level_t cadre_log_level_of(char letter);
 void cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
-/* Logs `event` with pairs that are ready, as above without conversions: for who is handed them,
- * such as a cadre_audit_t. A value in quotes ends at the next quote. */
+/* Logs `event` with key=value pairs that are formatted already, for callbacks that are given such a
+ * text (cadre_audit_t). A value in quotes ends at the next quote. */
 void cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs);
 
 #endif

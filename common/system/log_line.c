@@ -7,7 +7,7 @@
 #include "common/base/utf8.h"
 #include "common/system/clock.h"
 
-enum { END_SIZE = 16 }; /* kept free for what cadre_log_line_end writes */
+enum { END_SIZE = 16 }; /* bytes kept free for cadre_log_line_end */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 

@@ -28,7 +28,8 @@ limit_v2(const char *directory)
     return read_bytes(directory, "memory.max");
 }
 
-/* Without a limit it holds the largest number of whole pages, far beyond any machine's memory. */
+/* Reads the limit of version 1. Without a limit the file has the largest number of whole pages,
+ * which is far above any machine's memory. */
 static uint64_t
 limit_v1(const char *directory)
 {

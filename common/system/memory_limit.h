@@ -10,13 +10,13 @@
 
 #include <stdint.h>
 
-/* Bytes of the machine's memory, or the smallest limit of this process's cgroup and the groups
- * around it (v2 memory.max, v1 memory.limit_in_bytes) or of its address space (ulimit -v),
- * whichever is least. */
+/* Returns how many bytes this process may use: the least of the machine's memory, the limits of its
+ * cgroup and the groups around it (v2 memory.max, v1 memory.limit_in_bytes), and the limit of its
+ * address space (ulimit -v). */
 uint64_t cadre_memory_size(void);
 
-/* The cgroup's part alone, for files under `root` ("" on a real system); UINT64_MAX when there is
- * none. */
+/* Returns the cgroup's limit alone, read from files under `root` ("" on a real system); UINT64_MAX
+ * when there is none. */
 uint64_t cadre_memory_limit(const char *root);
 
 #endif

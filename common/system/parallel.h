@@ -3,9 +3,9 @@
  *
  * Thread:  any; returns when every call has.
  *
- * For work on files and memory that is the same for each of many parts, where nobody waits for a
- * message meanwhile. What the threads share is the number of the next part, an atomic counter, and
- * whatever the caller hands them: each call may write only what belongs to its own number.
+ * For the same work on many parts of files or memory, on a thread that need not answer messages
+ * meanwhile. The threads share the number of the next part, an atomic counter, and the caller's
+ * context: each call may write only what belongs to its own number.
  */
 #ifndef CADRE_COMMON_SYSTEM_PARALLEL_H
 #define CADRE_COMMON_SYSTEM_PARALLEL_H

@@ -12,7 +12,7 @@
 
 _Static_assert(ZMQ_POLLIN == 1 && ZMQ_POLLOUT == 2, "events of sockets are given as they come");
 
-enum { FEW = 32 }; /* items that need no memory of their own */
+enum { FEW = 32 }; /* up to so many items no memory is allocated */
 
 static short
 to_poll(short events)
@@ -29,7 +29,7 @@ from_poll(short revents)
     return (short)result;
 }
 
-/* Looks at a socket; whether it has something. */
+/* Looks at a socket (ZMQ_EVENTS), sets its revents, and returns whether it has an event. */
 static bool
 look(zmq_pollitem_t *item)
 {
@@ -51,7 +51,7 @@ descriptor_of(const zmq_pollitem_t *item)
     return descriptor;
 }
 
-/* Fills `waits`; with `sockets` false, those of descriptors only. */
+/* Fills in `waits` for poll(2); with `sockets` false, sockets are left out. */
 static void
 fill(const zmq_pollitem_t *items, int count, bool sockets, struct pollfd *waits)
 {
@@ -64,7 +64,7 @@ fill(const zmq_pollitem_t *items, int count, bool sockets, struct pollfd *waits)
     }
 }
 
-/* Waits once; how many items have something. */
+/* Waits once with poll(2); returns how many items have an event. */
 static int
 wait(zmq_pollitem_t *items, int count, struct pollfd *waits, int timeout_ms)
 {
@@ -85,7 +85,7 @@ wait(zmq_pollitem_t *items, int count, struct pollfd *waits, int timeout_ms)
     return found;
 }
 
-/* Looks at all sockets; how many have something. */
+/* Looks at all sockets; returns how many have an event. */
 static int
 look_at_all(zmq_pollitem_t *items, int count, bool *descriptors)
 {

@@ -3,22 +3,21 @@
  *
  * Thread:  that of the sockets.
  *
- * What a ZeroMQ socket has for its owner is known by looking (ZMQ_EVENTS), which costs a poll(2) of
- * its own; its descriptor only says that looking may pay. zmq_poll looks at every socket before and
- * after it waits, which is most of what a busy actor with eight sockets does. Here every socket is
- * looked at once before waiting, because a send or receive since the last look may have swallowed
- * its signal, and after waiting only those whose descriptors speak.
+ * Whether a ZeroMQ socket has an event is learned by asking it (ZMQ_EVENTS), which costs a system
+ * call; its descriptor only signals that asking may pay. zmq_poll asks every socket before and
+ * after it waits, which takes most of the time of a busy actor with eight sockets. cadre_poll asks
+ * every socket once before waiting, because a send or receive since the last time may have consumed
+ * the signal, and after waiting only the sockets whose descriptors are readable.
  */
 #ifndef CADRE_COMMON_SYSTEM_POLL_H
 #define CADRE_COMMON_SYSTEM_POLL_H
 
 #include <zmq.h>
 
-/* As zmq_poll: waits for an item with one of its events, at most `timeout_ms` (-1: without limit),
- * and sets the revents of all. Returns how many have some; 0 when the time is over (a signal does
- * not end the wait).
- * A socket whose context is being closed has all events it asked for, so that its owner's next call
- * tells. */
+/* Waits until an item has one of its events, at most `timeout_ms` (-1: without limit), and sets the
+ * revents of all items, as zmq_poll. Returns how many items have an event; 0 when the time is over.
+ * A signal does not end the wait. A socket whose context is being closed gets all events it asked
+ * for, so that its owner's next call fails with that. */
 int cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms);
 
 #endif

@@ -13,7 +13,8 @@
 #include "common/base/status.h"
 #include "common/system/descriptors.h"
 
-/* The lowest free descriptor is the next to be given out, so they fill up in order. */
+/* Opens /dev/null as each of the descriptors 0 to 2 that is closed. The system gives out the lowest
+ * free descriptor, so opening until one is above 2 fills the gaps. */
 static void
 reserve_descriptors(void)
 {
@@ -22,13 +23,13 @@ reserve_descriptors(void)
             continue;
         }
         if (open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) {
-            (void)!open("/", O_PATH); /* what is written to it fails, and lands nowhere else */
+            (void)!open("/", O_PATH); /* in place of /dev/null: writes to it just fail */
         }
     }
 }
 
-/* Whether everything printed has arrived is only known when the last of it is flushed; argp exits
- * by itself. */
+/* Ends the process with CADRE_EXIT_OUTPUT when stdout has not taken all output, which is known only
+ * after the last flush. Runs at exit, since argp calls exit() itself. */
 static void
 check_stdout(void)
 {

@@ -1,6 +1,6 @@
 /*
- * trusted - whether nobody but root and this user can change a file or a folder, as far as its
- * owner and its mode say. Access control lists are not seen.
+ * trusted - checks that only root and this user can change a file or a folder, by its owner and its
+ * mode. Access control lists are not checked.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Whether it belongs to root or to this user. */
+/* Returns whether a file or folder belongs to root or to this user. */
 bool cadre_trusted_owner(const struct stat *about);
 
-/* Whether a file belongs to one of them and nobody else may write to it. */
+/* Returns whether a file belongs to root or this user, and nobody else may write to it. */
 bool cadre_trusted_file(const struct stat *about);
 
-/* Whether names in a folder are theirs alone to replace: as above, or it is sticky, where others
- * may add names, but not replace one that is root's or this user's. */
+/* Returns whether only root and this user can replace files of theirs in a folder: it is as
+ * cadre_trusted_file wants, or it is sticky, so that others may add files but not replace these. */
 bool cadre_trusted_folder(const struct stat *about);
 
 #endif
