@@ -10,8 +10,8 @@
  *     options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
  *     options.optimizer.learning_rate = 0.003;
  *
- * Neither struct can grow: they stand in cadre_variable_options_t. Fields that a kind does not have
- * are not looked at. The words are those of job files (docs/job-file.md).
+ * Neither struct can get further fields, since cadre_variable_options_t contains them. Fields that
+ * a kind does not have are ignored. The words are those of job files (docs/job-file.md).
  */
 #ifndef CADRE_OPTIMIZER_H
 #define CADRE_OPTIMIZER_H
@@ -45,35 +45,37 @@ typedef enum {
 } cadre_optimizer_kind_t;
 
 typedef struct {
-    /* 0, with all else 0: CADRE_OPTIMIZER_SGD with its defaults. CADRE_OPTIMIZER_ADD adds what is
-     * pushed, in the variable's own type, and has no parameters. */
+    /* If this and all other fields are 0: CADRE_OPTIMIZER_SGD with its defaults.
+     * CADRE_OPTIMIZER_ADD adds what is pushed, in the variable's own type, and has no
+     * parameters. */
     cadre_optimizer_kind_t kind;
 
-    /* Of all but add, above 0: 0.01 for sgd, momentum and nesterov, else 0.001. */
+    /* Of all kinds but add, above 0. Default: 0.01 for sgd, momentum and nesterov, else 0.001. */
     double learning_rate;
 
-    /* Of momentum and nesterov 0.9; of rmsprop 0, which is none and takes no memory for it. */
+    /* Of momentum and nesterov, default 0.9; of rmsprop, default 0, which means no momentum and
+     * takes no memory for it. */
     double momentum;
 
-    /* Of rmsprop: the decay of its running averages, 0.9; and whether it divides by the standard
-     * deviation of the gradients instead of their root mean square. */
+    /* Of rmsprop: the decay of its running averages, default 0.9; and whether it divides by the
+     * standard deviation of the gradients instead of their root mean square, default false. */
     double rho;
     bool centered;
 
-    /* Of adam and adamw: 0.9 and 0.999, both below 1. */
+    /* Of adam and adamw, below 1. Defaults: 0.9 and 0.999. */
     double beta_1;
     double beta_2;
 
-    /* Of adagrad, rmsprop, adam and adamw: 1e-7. */
+    /* Of adagrad, rmsprop, adam and adamw. Default: 1e-7. */
     double epsilon;
 
-    /* Of adamw: 0.004. */
+    /* Of adamw. Default: 0.004. */
     double weight_decay;
 
-    /* Of adagrad and ftrl: 0.1. */
+    /* Of adagrad and ftrl. Default: 0.1. */
     double initial_accumulator_value;
 
-    /* Of ftrl: -0.5, then all 0. */
+    /* Of ftrl. Defaults: -0.5 for the power, 0 for the others. */
     double learning_rate_power;
     double l1;
     double l2;
@@ -81,7 +83,8 @@ typedef struct {
     double beta;
 } cadre_optimizer_t;
 
-/* Returns `kind` with its defaults. What is no kind is refused where it is used. */
+/* Returns `kind` with its defaults. A number that is no kind is refused by the call that uses the
+ * struct. */
 CADRE_API cadre_optimizer_t cadre_optimizer(cadre_optimizer_kind_t kind);
 
 /* Gives the kind called `word`, such as "adam", with its defaults.
@@ -110,17 +113,18 @@ typedef enum {
 } cadre_initializer_kind_t;
 
 typedef struct {
-    /* 0, with all else 0: CADRE_INITIALIZER_ZEROS. Kinds with random numbers are for f32. */
+    /* If this and all other fields are 0: CADRE_INITIALIZER_ZEROS. Kinds with random numbers are
+     * for f32 variables only. */
     cadre_initializer_kind_t kind;
 
-    /* Of constant: 0. */
+    /* Of constant. Default: 0. */
     double value;
 
-    /* Of uniform: -0.05 and 0.05. */
+    /* Of uniform. Defaults: -0.05 and 0.05. */
     double min;
     double max;
 
-    /* Of normal and truncated_normal: 0 and 0.05. */
+    /* Of normal and truncated_normal. Defaults: 0 and 0.05. */
     double mean;
     double stddev;
 } cadre_initializer_t;

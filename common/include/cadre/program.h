@@ -55,9 +55,9 @@ typedef struct {
     int32_t id;
 } cadre_node_t;
 
-/* A dimension, which cannot grow: `factor`, or `factor` times the number that `symbol` gets when
- * the arguments arrive on a worker. The symbol's text is copied by the call that takes the
- * dimension. */
+/* A dimension: `factor`, or `factor` times the number that `symbol` stands for once the arguments
+ * arrive on a worker. The symbol's text is copied by the call that takes the dimension. The struct
+ * will get no further fields. */
 typedef struct {
     int64_t factor;
     const char *symbol; /* NULL: a plain number */
@@ -72,7 +72,7 @@ CADRE_API cadre_dim_t cadre_dim_symbol_times(const char *symbol, int64_t factor)
 
 /* --- Life --- */
 
-/* Makes an empty program. A bad name is a mistake that cadre_program_finish tells of. */
+/* Makes an empty program. A bad name is a mistake that cadre_program_finish reports. */
 CADRE_API cadre_program_t *cadre_program_new(const char *name);
 
 /* Destroys the program and nulls the pointer. */
@@ -97,16 +97,17 @@ CADRE_API void cadre_program_scope_end(cadre_program_t *self);
 
 /* --- Leaves --- */
 
-/* An argument that each closure brings under this name; what else it brings is not looked at. */
+/* Adds an argument, which each closure brings under this name. Arguments of a closure with other
+ * names are ignored. */
 CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                                     const cadre_dim_t *dims, int rank);
 
-/* The current value of the variable `name` (f32), which the worker pulls before it runs the
- * program. Asking again for the same name gives the same node; the shape must be the same too. */
+/* Adds the current value of the variable `name` (f32), which the worker pulls before it runs the
+ * program. A second call with the same name gives the same node; the shape must be the same too. */
 CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape,
                                     int rank);
 
-/* A copy of `tensor` (f32 or i32), shipped with the program. */
+/* Add a copy of `tensor` (f32 or i32), or a number, which is sent to workers with the program. */
 CADRE_API cadre_node_t cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor);
 CADRE_API cadre_node_t cadre_op_const_f32(cadre_program_t *self, float value);
 
@@ -124,11 +125,12 @@ CADRE_API cadre_node_t cadre_op_div(cadre_program_t *self, cadre_node_t left, ca
 CADRE_API cadre_node_t cadre_op_max(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_op_min(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
-/* 1 where true, else 0, as f32; both sides f32 or both i32. */
+/* Compare: 1 where left > right (gt) or left = right (eq), else 0, as f32; both sides are f32 or
+ * both i32. */
 CADRE_API cadre_node_t cadre_op_gt(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_op_eq(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
-/* `yes` where `condition` (f32) is not 0, else `no`; all three are broadcast. */
+/* Returns `yes` where `condition` (f32) is not 0, else `no`; all three are broadcast. */
 CADRE_API cadre_node_t cadre_op_where(cadre_program_t *self, cadre_node_t condition,
                                       cadre_node_t yes, cadre_node_t no);
 
@@ -151,9 +153,9 @@ CADRE_API cadre_node_t cadre_op_gelu(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_dgelu(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_softplus(cadre_program_t *self, cadre_node_t x);
 
-/* [.., m, k] times [.., k, n] is [.., m, n], f32; both sides f32 or both bf16, whose products are
- * added in f32. The leading axes of both are the same, or `right` has
- * rank 2 and is used for all of them. */
+/* Multiplies [.., m, k] by [.., k, n] to [.., m, n], f32. Both sides are f32 or both bf16, whose
+ * products are added in f32. The leading axes of both are the same, or `right` has rank 2 and is
+ * used for all of them. */
 CADRE_API cadre_node_t cadre_op_matmul(cadre_program_t *self, cadre_node_t left,
                                        cadre_node_t right);
 
@@ -162,14 +164,14 @@ CADRE_API cadre_node_t cadre_op_matmul_transposed(cadre_program_t *self, cadre_n
                                                   int transpose_left, cadre_node_t right,
                                                   int transpose_right);
 
-/* Over one axis, which disappears; a negative axis counts from the end. argmax gives i32, the first
- * of equals. */
+/* Reduce over one axis, which disappears; a negative axis counts from the end. argmax gives the
+ * position of the largest element as i32, of equal ones the first. */
 CADRE_API cadre_node_t cadre_op_sum(cadre_program_t *self, cadre_node_t x, int axis);
 CADRE_API cadre_node_t cadre_op_mean(cadre_program_t *self, cadre_node_t x, int axis);
 CADRE_API cadre_node_t cadre_op_reduce_max(cadre_program_t *self, cadre_node_t x, int axis);
 CADRE_API cadre_node_t cadre_op_argmax(cadre_program_t *self, cadre_node_t x, int axis);
 
-/* Over all elements: a scalar. */
+/* Reduce over all elements to a scalar. */
 CADRE_API cadre_node_t cadre_op_sum_all(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_mean_all(cadre_program_t *self, cadre_node_t x);
 
@@ -189,16 +191,16 @@ CADRE_API cadre_node_t cadre_op_reshape(cadre_program_t *self, cadre_node_t x,
 /* Axis i of the result is axis `order[i]` of `x`; `order` has as many entries as `x` has axes. */
 CADRE_API cadre_node_t cadre_op_transpose(cadre_program_t *self, cadre_node_t x, const int *order);
 
-/* Joins 1 to 32 nodes along `axis`. Along it all sizes are numbers, or multiples of one symbol. */
+/* Joins 1 to 32 nodes along `axis`, where all sizes are numbers, or all multiples of one symbol. */
 CADRE_API cadre_node_t cadre_op_concat(cadre_program_t *self, const cadre_node_t *nodes, int count,
                                        int axis);
 
-/* `length` entries from `begin` on along `axis`. Where the axis is `c * symbol`, both count in
- * units of the symbol: of [2*B] (1, 1) is the second half. */
+/* Returns `length` entries from `begin` on along `axis`. If the size of the axis is `c * symbol`,
+ * both count in units of the symbol: begin 1 and length 1 of [2*B] is the second half. */
 CADRE_API cadre_node_t cadre_op_slice(cadre_program_t *self, cadre_node_t x, int axis,
                                       int64_t begin, int64_t length);
 
-/* Zeros before and after along `axis`, counted as for cadre_op_slice. */
+/* Adds zeros before and after `x` along `axis`, counted as for cadre_op_slice. */
 CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                     int64_t after);
 
@@ -209,12 +211,13 @@ CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int a
  *     cadre_node_t vectors = cadre_op_take(p, cadre_op_var(p, "table", shape, 2), index);
  */
 
-/* The rows of table [N, D..] at index [I..]: [I.., D..], of rank 4 at most. A position outside
- * 0..N-1 fails the closure with CADRE_EDATA. */
+/* Returns the rows of table [N, D..] at index [I..] as [I.., D..], of rank 4 at most. A position
+ * outside 0..N-1 fails the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index);
 
-/* The other way round: the sums of values [I.., D..] at their positions in index [I..], as
- * [rows, D..]; zeros where there is none. Added in the order of the index. CADRE_EDATA as above. */
+/* Adds values [I.., D..] to the rows of a table [rows, D..] of zeros, at the positions in index
+ * [I..] (the inverse of cadre_op_take), in the order of the index. A position outside 0..rows-1
+ * fails the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_scatter(cadre_program_t *self, cadre_node_t values,
                                         cadre_node_t index, cadre_dim_t rows);
 
@@ -238,32 +241,33 @@ CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, c
 CADRE_API cadre_node_t cadre_op_softmax(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x);
 
-/* Cross entropy of each row of logits [.., C] against labels [..] (i32): [..]. A label outside
- * 0..C-1 fails the closure with CADRE_EDATA. */
+/* Returns the cross entropy of each row of logits [.., C] against labels [..] (i32), as [..]. A
+ * label outside 0..C-1 fails the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_xent(cadre_program_t *self, cadre_node_t logits,
                                      cadre_node_t labels);
 
-/* Each row less its mean, over the root of its variance plus `eps` (at least 0): mean 0, variance
- * near 1. The variance is the biased one, over the number of elements. Ba, Kiros, Hinton 2016,
- * without scale and shift. */
+/* Normalises each row to mean 0 and variance near 1: (x - mean) / sqrt(variance + eps), `eps` at
+ * least 0. The variance is the biased one, divided by the number of elements. Layer normalization
+ * without scale and shift (Ba, Kiros, Hinton 2016). */
 CADRE_API cadre_node_t cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
 
 /* --- Images: [batch, height, width, channels], of which the last three are numbers --- */
 
-/* Every place of a window of `kernel` (height, width) over x [B, H, W, C] with `padding` zeros on
- * each side, `stride` apart: [B, OH, OW, KH * KW * C], each row in the order (row in the kernel,
- * column, channel), with OH = (H + 2 padding - KH) / stride + 1, rounded down, and OW alike. */
+/* Returns the content of a window of `kernel` (height, width) at all positions, `stride` apart,
+ * over x [B, H, W, C] with `padding` zeros on each side: [B, OH, OW, KH * KW * C], the last axis in
+ * the order (row in the kernel, column, channel), with OH = (H + 2 padding - KH) / stride + 1,
+ * rounded down, and OW alike. */
 CADRE_API cadre_node_t cadre_op_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
                                        int stride, int padding);
 
 /* --- Other --- */
 
-/* To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by way of f32. A
- * gradient flows between f32 and bf16 as if nothing was rounded. */
+/* Converts to `dtype`. To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by
+ * way of f32. A gradient flows between f32 and bf16 as if nothing was rounded. */
 CADRE_API cadre_node_t cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
 
-/* Uniform in [0, 1), made of the closure's seed, this node and the element's index (Philox), so
- * that a closure which is run again gets the same numbers. */
+/* Returns numbers uniform in [0, 1), made of the closure's seed, this node and the element's index
+ * (Philox), so that a closure which is run again gets the same numbers. */
 CADRE_API cadre_node_t cadre_op_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims,
                                              int rank);
 
@@ -277,12 +281,12 @@ CADRE_API cadre_node_t cadre_op_detach(cadre_program_t *self, cadre_node_t x);
  *     cadre_node_t hidden = cadre_op_relu(p, cadre_op_dense(p, x, w1, b1));
  */
 
-/* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
+/* Returns x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
 CADRE_API cadre_node_t cadre_op_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
                                       cadre_node_t bias);
 
 /* Zeroes each element with probability `rate` (0 to below 1) and scales the others by
- * 1 / (1 - rate). With `training` 0 it is `x` itself. */
+ * 1 / (1 - rate). With `training` 0 returns `x` itself. */
 CADRE_API cadre_node_t cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate,
                                         int training);
 
@@ -292,30 +296,30 @@ CADRE_API cadre_node_t cadre_op_dropout(cadre_program_t *self, cadre_node_t x, f
 CADRE_API cadre_node_t cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
                                        cadre_node_t bias, int stride, int padding);
 
-/* The largest, or the mean, of each channel in windows of `window` (height, width), `stride` apart:
- * x [B, H, W, C] to [B, OH, OW, C]. Without padding: a rest that fills no window is left out. Where
- * several are the largest, the gradient is shared among them. */
+/* Return the largest element, or the mean, of each channel in windows of `window` (height, width),
+ * `stride` apart: x [B, H, W, C] gives [B, OH, OW, C]. There is no padding: a rest of the image
+ * that fills no window is left out. If several elements are the largest they share the gradient. */
 CADRE_API cadre_node_t cadre_op_max_pool2d(cadre_program_t *self, cadre_node_t x,
                                            const int window[2], int stride);
 CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x,
                                             const int window[2], int stride);
 
-/* cadre_op_rownorm of x [.., C] times scale [C] plus shift [C], either of which may be empty. Ba,
- * Kiros, Hinton 2016, "Layer normalization". */
+/* Returns cadre_op_rownorm of x [.., C], times scale [C] plus shift [C], either of which may be
+ * empty. Ba, Kiros, Hinton 2016, "Layer normalization". */
 CADRE_API cadre_node_t cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x,
                                            cadre_node_t scale, cadre_node_t shift, float eps);
 
-/* Mean and variance of each channel, [C] both. It cannot grow. */
+/* Mean and variance of each channel, both [C]. The struct will get no further fields. */
 typedef struct {
     cadre_node_t mean;
     cadre_node_t variance;
 } cadre_moments_t;
 
-/* (x - mean) / sqrt(variance + eps) times scale [C] plus shift [C] (either may be empty), with mean
- * and biased variance of each channel of x [.., C] over all other axes: of this closure's batch.
- * Ioffe, Szegedy 2015, "Batch normalization". Writes them to `moments` unless NULL. A program that
- * keeps running averages in variables with the optimizer sgd, whose learning rate is then the
- * average's rate, pushes how far they are off:
+/* Returns (x - mean) / sqrt(variance + eps) times scale [C] plus shift [C] (either may be empty),
+ * with the mean and biased variance of each channel of x [.., C] over all other axes, of this
+ * closure's batch. Ioffe, Szegedy 2015, "Batch normalization". Writes mean and variance to
+ * `moments` unless NULL. A program can keep running averages of these in variables with the
+ * optimizer sgd, whose learning rate is then the rate of the average, by pushing the difference:
  *
  *     cadre_op_push(p, running_mean, cadre_op_sub(p, running_mean, moments.mean));
  */
@@ -328,10 +332,10 @@ CADRE_API cadre_node_t cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_no
                                                  cadre_moments_t moments, cadre_node_t scale,
                                                  cadre_node_t shift, float eps);
 
-/* softmax(Q K' / sqrt(D / heads)) V for each head: queries [B, T, D], keys [B, S, D], values
- * [B, S, E] to [B, T, E], of which head i has the i-th part of each last axis. With `causal` not 0
- * a query sees no later key; then T and S are one number. Vaswani and others 2017, "Attention is
- * all you need", without its projections. */
+/* Returns softmax(Q K' / sqrt(D / heads)) V for each head: queries [B, T, D], keys [B, S, D] and
+ * values [B, S, E] give [B, T, E]; head i uses the i-th part of each last axis. With `causal` not 0
+ * a query does not see later keys; then T and S are the same number. Vaswani and others 2017,
+ * "Attention is all you need", without its projections. */
 CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t queries,
                                           cadre_node_t keys, cadre_node_t values, int heads,
                                           int causal);
@@ -354,18 +358,18 @@ CADRE_API cadre_node_t cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *
                                                                cadre_node_t labels,
                                                                float smoothing);
 
-/* -log p[label] of log probabilities [.., C], each row as cadre_op_log_softmax gives it, and labels
- * [..] (i32). */
+/* Returns -log p[label], given log probabilities [.., C], each row as cadre_op_log_softmax gives
+ * it, and labels [..] (i32). */
 CADRE_API cadre_node_t cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities,
                                     cadre_node_t labels);
 
-/* sum(t (log t - log softmax(logits))) of each row, the Kullback-Leibler divergence of the targets
- * t, probabilities [.., C] of the shape of the logits; 0 log 0 is 0. */
+/* Returns the Kullback-Leibler divergence of each row, sum(t (log t - log softmax(logits))), for
+ * targets t, probabilities [.., C] of the shape of the logits; 0 log 0 is 0. */
 CADRE_API cadre_node_t cadre_op_kl_divergence(cadre_program_t *self, cadre_node_t logits,
                                               cadre_node_t targets);
 
-/* For the rest, predictions and targets have the same shape, but for a last axis of size 1 that
- * only one of them has; targets may be i32. */
+/* For all losses below, predictions and targets have the same shape, except that one of them may
+ * have a last axis of size 1 more; targets may be i32. */
 
 /* Returns the cross entropy of targets from 0 to 1 against sigmoid(logits), computed without
  * overflow. `smoothed` moves the targets by `smoothing` (0 to below 1) toward one half: t (1 -
@@ -377,7 +381,8 @@ CADRE_API cadre_node_t cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *
                                                                cadre_node_t targets,
                                                                float smoothing);
 
-/* max(0, 1 - y score) with y = 1 for a target above one half, else -1 (Cortes, Vapnik 1995). */
+/* Returns max(0, 1 - y score) with y = 1 for a target above one half, else -1 (Cortes, Vapnik
+ * 1995). */
 CADRE_API cadre_node_t cadre_op_hinge(cadre_program_t *self, cadre_node_t scores,
                                       cadre_node_t targets);
 
@@ -386,13 +391,13 @@ CADRE_API cadre_node_t cadre_op_mse(cadre_program_t *self, cadre_node_t predicti
 CADRE_API cadre_node_t cadre_op_mae(cadre_program_t *self, cadre_node_t predictions,
                                     cadre_node_t targets);
 
-/* d^2 / 2 for a difference |d| up to `delta` (above 0), beyond it delta (|d| - delta / 2) (Huber
- * 1964). */
+/* Returns d^2 / 2 for a difference |d| up to `delta` (above 0), beyond it delta (|d| - delta / 2)
+ * (Huber 1964). */
 CADRE_API cadre_node_t cadre_op_huber(cadre_program_t *self, cadre_node_t predictions,
                                       cadre_node_t targets, float delta);
 
-/* 1 for each row whose largest logit is at its label, else 0, as f32: their mean is the accuracy,
- * their sum counts over batches of different sizes. */
+/* Returns 1 for each row whose largest logit is at its label, else 0, as f32. The mean of these is
+ * the accuracy; their sum can be added up over batches of different sizes. */
 CADRE_API cadre_node_t cadre_op_correct(cadre_program_t *self, cadre_node_t logits,
                                         cadre_node_t labels);
 
@@ -403,39 +408,39 @@ CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node
 
 /* --- Layers and losses over tables --- */
 
-/* Returns the row of table [N, D] for each of the ids [I..]: [I.., D], of rank 4 at most. Ids are
- * i32, or f32 as the columns of a dataset are; one that is no whole number counts as -1. An id
- * outside 0..N-1 fails the closure with CADRE_EDATA and a text that names it and, of ids [B, ..],
- * the row of the batch that it stands in; on CUDA only where the ids are an i32 argument. */
+/* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids are
+ * i32, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An id outside
+ * 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..], its row in
+ * the batch; on CUDA it does so only where the ids are an i32 argument. */
 CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t table,
                                           cadre_node_t ids);
 
-/* cadre_op_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L]
- * without offsets, which is then the empty node. Such an index has no padding. */
+/* Returns cadre_op_bag. If every bag has L entries, index and weights may be [B, L] and `offsets`
+ * the empty node; such an index has no padding. */
 CADRE_API cadre_node_t cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table,
                                               cadre_node_t index, cadre_node_t offsets,
                                               cadre_node_t weights, cadre_bag_mode_t mode);
 
-/* The sum over all pairs i < j of an example's features of <v_i, v_j> x_i x_j, as [B], in time
- * linear in the features (Rendle 2010, "Factorization machines", equation 4): `table` [N, K] holds
- * the v, `index` and `offsets` are as above and `values` the x, the empty node for all 1. The
+/* Returns the sum over all pairs i < j of an example's features of <v_i, v_j> x_i x_j, as [B], in
+ * time linear in the features (Rendle 2010, "Factorization machines", equation 4): `table` [N, K]
+ * holds the v, `index` and `offsets` are as above and `values` the x, the empty node for all 1. The
  * linear term is the embedding bag of a table [N, 1] with the same weights. */
 CADRE_API cadre_node_t cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table,
                                                       cadre_node_t index, cadre_node_t offsets,
                                                       cadre_node_t values);
 
-/* The products of each two different ones of the F vectors of an example, behind `dense`: [B, D]
- * and `count` (1 to 31) nodes [B, D] or [B, K, D], F - 1 vectors together, give [B, D + F (F - 1) /
- * 2], in the order (1,0) (2,0) (2,1) (3,0).. with the dense vector as 0. Naumov and others 2019,
- * "Deep learning recommendation model", without a vector's product with itself. */
+/* Returns `dense`, followed by the dot products of all pairs of an example's F vectors. `dense` [B,
+ * D] is vector 0; `count` (1 to 31) nodes [B, D] or [B, K, D] have the other F - 1 vectors. The
+ * result is [B, D + F (F - 1) / 2], pairs in the order (1,0) (2,0) (2,1) (3,0) and so on. Naumov
+ * and others 2019, "Deep learning recommendation model", without a vector's product with itself. */
 CADRE_API cadre_node_t cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense,
                                                  const cadre_node_t *embeddings, int count);
 
-/* The loss of skip-gram with negative sampling (Mikolov and others 2013, "Distributed
+/* Returns the loss of skip-gram with negative sampling (Mikolov and others 2013, "Distributed
  * representations of words and phrases", equation 4): the mean over the batch of -log s(u_o v_c) -
  * sum_k log s(-u_k v_c), s the sigmoid, with v rows of `input` [N, D] at `center` [B], and u rows
- * of `output` [M, D] at `context` [B] and, for the k, at `negatives` [B, K]. Who samples the
- * negatives is the caller. */
+ * of `output` [M, D] at `context` [B] and, for the k, at `negatives` [B, K]. The caller samples the
+ * negatives. */
 CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output,
                                      cadre_node_t center, cadre_node_t context,
                                      cadre_node_t negatives);
@@ -448,8 +453,8 @@ CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, 
  *     cadre_op_result(p, "loss", loss);
  */
 
-/* The gradient of the scalar `loss` with respect to each of `count` nodes, into `gradients`. A node
- * that the loss does not depend on is a mistake. */
+/* Gives the gradient of the scalar `loss` with respect to each of `count` nodes, in `gradients`. A
+ * node on which the loss does not depend is a mistake. */
 CADRE_API void cadre_op_gradient(cadre_program_t *self, cadre_node_t loss,
                                  const cadre_node_t *nodes, int count, cadre_node_t *gradients);
 

@@ -1,5 +1,5 @@
 /*
- * status - what every call of Cadre answers.
+ * status - what every call of Cadre that can fail returns.
  *
  * A call returns 0 or a negative CADRE_E... number. The numbers are the same in the C API, in logs
  * and on the wire and never change their meaning. Beside the number each thread keeps one text with

@@ -31,9 +31,10 @@ typedef enum {
 
 enum { CADRE_RANK_MAX = 8 };
 
-/* A tensor with memory of its own, or a view of somebody else's. It knows which: one that a program
- * fills in by hand is a view, {.dtype = CADRE_F32, .data = &number}, and one that is all zero is
- * empty. A copy of the struct shares its memory; of both only one is ended. It cannot grow. */
+/* A tensor with memory of its own, or a view of memory that somebody else owns; the field `owned`
+ * tells which. A struct that a program fills in itself is a view, {.dtype = CADRE_F32, .data =
+ * &number}; one that is all zero is empty. A copy of the struct shares its memory, so only one of
+ * the two is ended. The struct will get no further fields. */
 typedef struct {
     cadre_dtype_t dtype;
     /* 0 (one element) to CADRE_RANK_MAX. */
@@ -58,8 +59,8 @@ CADRE_API int64_t cadre_tensor_count(const cadre_tensor_t *tensor);
 /* Returns the bytes that `data` has. */
 CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
 
-/* Allocates zeroed memory for the shape; the caller ends it with cadre_tensor_fini. What was in the
- * struct before is not looked at.
+/* Allocates zeroed memory for the shape; the caller ends the tensor with cadre_tensor_fini. What
+ * the struct held before is overwritten, not freed.
  *
  * CADRE_EINVALID: a bad dtype, rank or dimension.
  * CADRE_ETOOLARGE: the size overflows. */
@@ -71,8 +72,8 @@ CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, con
  *     float rate = 0.1f;
  *     cadre_tensor_t value = cadre_tensor_view(CADRE_F32, &rate, NULL, 0);
  *
- * A bad rank gives the empty tensor. Data that are const are only read where the tensor is const.
- */
+ * A bad rank gives the empty tensor. If `data` is const, give the view only to calls that take a
+ * const tensor: these do not write to it. */
 CADRE_API cadre_tensor_t cadre_tensor_view(cadre_dtype_t dtype, const void *data,
                                            const int64_t *shape, int rank);
 

@@ -19,8 +19,8 @@
  *
  * A function runs on one of the worker's slot threads, several at once, and does its work through
  * the invocation. It returns 0, or a negative CADRE_E... number after cadre_invocation_fail; a
- * failure is never retried. A call that fails has kept its text as the closure's; the function
- * passes its status on.
+ * failure is never retried. When a call fails, its error text becomes the closure's if the function
+ * returns the call's status.
  *
  * A closure may run more than once (its worker died): keep side effects to pushes and results,
  * which count once.
@@ -69,7 +69,7 @@ CADRE_API int cadre_registry_at_exit(cadre_registry_t *registry, cadre_destructo
 /* The entry point of the shared object. */
 CADRE_API int cadre_native_register(cadre_registry_t *registry);
 
-/* --- Taking and giving --- */
+/* --- Arguments, variables and results --- */
 
 /* For example:
  *
@@ -122,12 +122,12 @@ CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 CADRE_API int cadre_invocation_set_result(cadre_invocation_t *self, const char *name,
                                           const cadre_tensor_t *value);
 
-/* Keeps the text as the reason of the failure and returns `status`. */
+/* Sets the error text of the closure and returns `status`, for the function to return. */
 CADRE_API int cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
-/* Tells whether nobody wants the end any more: long functions ask now and then and return
- * CADRE_ECANCELLED. */
+/* Returns whether the closure was cancelled, so that nobody wants its results: long functions ask
+ * now and then, and return CADRE_ECANCELLED. */
 CADRE_API bool cadre_invocation_is_cancelled(cadre_invocation_t *self);
 
 /* Returns the stream of this slot on a CUDA device, a cudaStream_t: the function enqueues its work
@@ -145,8 +145,8 @@ CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
  * with it. Where a resource is built it is the same on every worker. */
 CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
 
-/* Returns which of the job's workers this is, from 0. One that takes the place of another has its
- * index. */
+/* Returns which of the job's workers this is, from 0. A worker that takes the place of a lost one
+ * has the same index. */
 CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self);
 
 /* Returns how many places of workers the job has: the highest index that a worker has had plus 1,
@@ -163,25 +163,26 @@ CADRE_API uint32_t cadre_invocation_worker_count(const cadre_invocation_t *self)
 
 /* For a function that builds a resource (cadre_resource_create): keeps `pointer` as what the
  * resource is on this worker, until the session ends; then `destructor` (NULL: none) is called with
- * it. A second call takes the place of the first, whose pointer is ended. When the build fails in
- * the end, it is ended too.
+ * it. A second call replaces the pointer of the first, which is destroyed. If the build fails in
+ * the end, the pointer is destroyed too.
  *
  * CADRE_ESTATE: the call builds no resource; the pointer stays the caller's. */
 CADRE_API int cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                                             cadre_destructor_t destructor);
 
-/* Returns what the resource called `name` is on this worker: the pointer that was put, NULL when
- * none was, or when the closure does not name it in its call. Functions on other slots may be using
- * it at the same time. */
+/* Returns the pointer that the function of resource `name` has set on this worker; NULL when it has
+ * set none, or the closure does not name the resource. Functions on other slots may be using it at
+ * the same time. */
 CADRE_API void *cadre_invocation_resource(cadre_invocation_t *self, const char *name);
 
-/* Returns a pointer for each pair of a slot and a function's name, NULL at first: what such a
- * function keeps between two calls on the same thread, which nobody else uses. It lives as long as
- * the process, also from one session to the next. */
+/* Returns the state that this function has set on this slot, NULL at first: each pair of a slot and
+ * a function's name has one. It is used on the slot's thread only, and is kept from call to call,
+ * also from one session to the next, as long as the process lives. */
 CADRE_API void *cadre_invocation_slot_state(const cadre_invocation_t *self);
 
-/* Sets it; `destructor` (NULL: none) is called with it on the slot's thread when the worker exits.
- * The pointer before is the caller's to end. */
+/* Sets the state of this function on this slot; `destructor` (NULL: none) is called with it on the
+ * slot's thread when the worker exits. A state that was set before is not destroyed: the caller
+ * does that. */
 CADRE_API void cadre_invocation_set_slot_state(cadre_invocation_t *self, void *state,
                                                cadre_destructor_t destructor);
 
