@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 enum {
-    CADRE_BAD_LINES_REPORTS_MAX = 8, /* texts that are kept; further lines are only counted */
-    CADRE_BAD_LINES_TOKEN_SIZE = 36  /* of a piece of a file that a text repeats */
+    CADRE_BAD_LINES_REPORTS_MAX = 8, /* bad lines whose text is kept; further ones are counted */
+    CADRE_BAD_LINES_TOKEN_SIZE = 36  /* bytes of a piece of the file that an error text repeats */
 };
 
 typedef struct {
@@ -28,8 +28,8 @@ void cadre_bad_lines_fini(cadre_bad_lines_t *self);
  * Returns 0 when the line may be skipped, else CADRE_EDATA. */
 int cadre_bad_lines_add(cadre_bad_lines_t *self, const char *path, int64_t line);
 
-/* A piece of an untrusted file for an error text: cut, and everything that is not printable ASCII
- * replaced by '?', so that it can go to a terminal. Returns `token`. */
+/* Copies a piece of an untrusted file to `token`, for an error text: cut, and with everything that
+ * is not printable ASCII replaced by '?', so that a terminal may show it. Returns `token`. */
 const char *cadre_bad_lines_token(const char *text, const char *end,
                                   char token[CADRE_BAD_LINES_TOKEN_SIZE]);
 

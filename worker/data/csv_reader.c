@@ -357,7 +357,8 @@ find_label(csv_t *self)
     return find_label_name(self);
 }
 
-/* Learns columns, names and label from the first line. Returns 1 when it was a header, else 0. */
+/* Learns columns, names and label from the first line. Returns 1 when the line was a header row,
+ * else 0, or a failure. */
 static int
 begin(csv_t *self, const char *line, const char *end)
 {

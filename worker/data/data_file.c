@@ -28,18 +28,19 @@ struct cadre_data_file {
     uint64_t size_bytes_max;
     uint64_t offset;
     int64_t line_number;
-    char *buffer; /* lines only: capacity bytes, of which [start, stop) are not handed out yet */
+    char *buffer; /* [capacity], for reading lines: bytes [start, stop) are not handed out yet */
     size_t capacity;
     size_t start;
     size_t stop;
     bool ended;
 };
 
-/* Non-blocking, because opening a FIFO would wait for a writer. */
+/* How files are opened: non-blocking, because opening a FIFO would wait for a writer. */
 enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-/* `path` as seen from `root`: without the root's own name in front, whichever of its names that is.
- * What has another one is left as it is, and is not found to be below. */
+/* Returns `path` relative to `root`: without the name of the root in front, be it as given or
+ * resolved. A path with another begin is returned as it is, which the kernel then finds not to
+ * be below. */
 static const char *
 below(const char *root, const char *path)
 {
@@ -59,7 +60,7 @@ below(const char *root, const char *path)
     return path;
 }
 
-/* Opens `path` where it is `root` or below it; the kernel sees to that, link by link. */
+/* Opens `path` if it is below `root`; the kernel checks every component and link on the way. */
 static int
 open_below(const char *root, const char *path)
 {
@@ -92,7 +93,7 @@ open_anywhere(const char *path)
                           : descriptor;
 }
 
-/* The descriptor of a regular file, or a status. */
+/* Opens a regular file; returns its descriptor, or a failure. */
 static int
 open_regular(const char *path, const char *root, uint64_t *size_on_disk)
 {
@@ -198,7 +199,8 @@ translate_zlib(const cadre_data_file_t *self)
                : cadre_fail(CADRE_EDATA, "%s:%" PRIu64 ": %s", self->path, self->offset, text);
 }
 
-/* One gzread, which takes an unsigned count, with the errors of the whole content. */
+/* Reads some bytes by one gzread (whose count is an unsigned int), and checks the limit of the
+ * content. */
 static int
 read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
@@ -210,7 +212,7 @@ read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
         }
     }
 
-    cadre_assert(count >= 0); /* zlib promises a code with every -1 */
+    cadre_assert(count >= 0); /* zlib sets an error code with every -1, and that was checked */
     self->offset += (uint64_t)count;
     if (self->offset > self->size_bytes_max) {
         return cadre_fail(CADRE_ETOOLARGE, "%s: more than %" PRIu64 " bytes of content", self->path,
@@ -251,7 +253,8 @@ check_line_size(const cadre_data_file_t *self, size_t length)
                             self->line_number + 1, CADRE_DATA_LINE_SIZE_MAX);
 }
 
-/* Moves what is left to the front of the buffer, grows it when it is full, and reads on. */
+/* Moves the bytes that are left to the front of the buffer, grows the buffer when it is full, and
+ * reads more. */
 static int
 fill(cadre_data_file_t *self)
 {
@@ -262,7 +265,8 @@ fill(cadre_data_file_t *self)
 
     self->start = 0;
     self->stop = left;
-    /* One more than the limit, for a CR that does not count. */
+    /* One byte more than the limit is allowed here, for a CR before the LF, which does not
+     * count. */
     int status = check_line_size(self, left > 0 ? left - 1 : 0);
     if (status < 0) {
         return status;
@@ -280,7 +284,7 @@ fill(cadre_data_file_t *self)
     return status;
 }
 
-/* Gives out [start, stop); the rest begins at `next`. */
+/* Hands out the line [start, stop) of the buffer; the next line begins at `next`. */
 static int
 hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, size_t *length)
 {

@@ -17,9 +17,10 @@ enum { CADRE_DATA_LINE_SIZE_MAX = 16 << 20 }; /* bytes of a line; a longer one i
 
 typedef struct cadre_data_file cadre_data_file_t;
 
-/* Opens a regular file; reading stops with CADRE_ETOOLARGE after `size_bytes_max` of content.
- * CADRE_ENOTFOUND, with the reason, when it cannot be opened. With a `root` (else NULL) only what
- * is in that folder or below is opened, wherever links lead: CADRE_EREFUSED for all else. */
+/* Opens a regular file; reading fails with CADRE_ETOOLARGE after `size_bytes_max` of content. Fails
+ * with CADRE_ENOTFOUND, and the reason, when the file cannot be opened. With a `root` (else NULL) a
+ * file that is not in that folder or below, after all links are followed, is refused with
+ * CADRE_EREFUSED. */
 int cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
                          cadre_data_file_t **out);
 
@@ -28,22 +29,23 @@ void cadre_data_file_close(cadre_data_file_t **self_p);
 
 const char *cadre_data_file_path(const cadre_data_file_t *self);
 
-/* The next line without its LF or CR LF; valid until the next call. Returns 1, or 0 at the end of
- * the file (a last line needs no LF), CADRE_EDATA for damaged compression or a line beyond the
- * limit, CADRE_EIO. */
+/* Gives the next line without its LF or CR LF; valid until the next call. Returns 1; 0 at the end
+ * of the file (a last line needs no LF). Fails with CADRE_EDATA for damaged compression or a line
+ * that is too long, and with CADRE_EIO. */
 int cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length);
 
-/* Number of the line that was handed out last, from 1. */
+/* Returns the number of the line that was handed out last, from 1. */
 int64_t cadre_data_file_line_number(const cadre_data_file_t *self);
 
-/* Reads `size_bytes` bytes, or what is left: `*got` says how many. Errors as above. */
+/* Reads `size_bytes` bytes, or fewer at the end of the file; `*got` says how many. Fails as
+ * cadre_data_file_line. */
 int cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got);
 
-/* Bytes of content read so far. */
+/* Returns the bytes of content read so far. */
 uint64_t cadre_data_file_offset(const cadre_data_file_t *self);
 
-/* The most content that the file can have, given its size on disk: so that a few bytes that promise
- * much are caught before memory is allocated for them. */
+/* Returns the most content that the file can have, given its size on disk. With it a short file
+ * whose header promises many rows is refused before memory is allocated for them. */
 uint64_t cadre_data_file_content_max(const cadre_data_file_t *self);
 
 #endif

@@ -17,8 +17,8 @@ typedef struct {
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t row_elements;
-    uint64_t offset; /* of the row being read */
-    uint8_t *row;    /* row_elements elements */
+    uint64_t offset; /* in the file, of the row being read */
+    uint8_t *row;    /* [row_elements]: the row being read */
 } idx_t;
 
 enum { U8 = 8, I8 = 9, I16 = 11, I32 = 12, F32 = 13, F64 = 14 };
@@ -67,7 +67,7 @@ element(const idx_t *self, int64_t index)
     }
 }
 
-/* A failure at a byte: `file:offset: reason`. */
+/* Fails with a text that names the byte: `file:offset: reason`. */
 #define refuse_at(self, offset, ...)                                                               \
     (cadre_fail(CADRE_EDATA, __VA_ARGS__),                                                         \
      cadre_fail_within(CADRE_EDATA, "%s:%" PRIu64, cadre_data_file_path((self)->file),             \
