@@ -52,8 +52,8 @@ cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadr
     return cadre_program_emit(self, &node);
 }
 
-/* Returns ids given as f32 as positions (i32). A number that is not whole, or NaN, becomes -1, which
- * is no row of any table. */
+/* Returns ids given as f32 as positions (i32). A number that is not whole, or NaN, becomes -1,
+ * which is no row of any table. */
 static cadre_node_t
 whole_numbers(cadre_program_t *self, cadre_node_t x)
 {

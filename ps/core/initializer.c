@@ -17,6 +17,7 @@ enum {
 }; /* blocks of four random numbers that an element may need: more has
                               probability 1e-86 */
 
+/* Computes fan_in and fan_out of a shape, as initializer.h defines them. */
 static void
 compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
 {

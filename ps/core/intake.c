@@ -151,6 +151,8 @@ find(const cadre_intake_t *self, uint64_t incarnation, uint64_t request)
     return at;
 }
 
+/* A repeated RESERVE keeps its place in the queue. Its GRANT is sent again, over the connection by
+ * which it came now, and its PUSH is expected from the first part. */
 void
 cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t request,
                      uint64_t size_bytes, uint64_t now_ms)
@@ -294,6 +296,8 @@ append(reservation_t *reservation, cadre_message_t *message)
     reservation->next_part++;
 }
 
+/* Drops a part that is not the next one, that exceeds what was granted, or that has no grant: its
+ * worker finds that out by a PROBE. */
 bool
 cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
                   uint64_t **triples, uint64_t now_ms)

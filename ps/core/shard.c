@@ -401,6 +401,8 @@ retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
     return 0;
 }
 
+/* Drops a variable: gives up loads of its parts and answers the CREATEs that wait for these, frees
+ * the images that an open cut holds, then the parts. */
 static int
 drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox)
 {
@@ -617,6 +619,7 @@ collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
     return cadre_intake_take(self->intake, question->from, message, partitions, self->now_ms);
 }
 
+/* Applies a PUSH, or collects one part of it until it is whole; answers with the outcome. */
 static void
 push(cadre_shard_t *self, const question_t *question)
 {
@@ -636,6 +639,8 @@ push(cadre_shard_t *self, const question_t *question)
     answer_update(self, question, push->update, status, staleness);
 }
 
+/* Takes a RESERVE: size 0 gives a reservation up; an update that is refused anyway, or larger than
+ * the shard, is answered at once; any other waits for its GRANT. */
 static void
 reserve(cadre_shard_t *self, const question_t *question)
 {

@@ -238,6 +238,8 @@ cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint6
     return 0;
 }
 
+/* A part that stands in the list twice is found by `named`, the number of the list that named the
+ * part last. */
 int
 cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                              cadre_named_parts_t *out)

@@ -146,6 +146,8 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
     return 0;
 }
 
+/* Applies a checked update to its parts, and as a straggler to their images too. An update that
+ * comes after a cut opens that cut first, in case SNAPSHOT has not come yet. */
 static void
 apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
       const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t staleness)

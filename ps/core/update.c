@@ -55,6 +55,7 @@ is_large(const cadre_update_t *self)
     return elements >= CADRE_UPDATE_ALONE_COUNT;
 }
 
+/* Calls `each` for every index, on the lanes if the update is large, else on this thread alone. */
 static void
 run(const cadre_update_t *self, const cadre_lanes_t *lanes, size_t count,
     void (*each)(void *argument, size_t index), void *argument)

@@ -120,6 +120,8 @@ told_by(const cadre_message_t *message)
                                  .chunk_count = message->chunk_count};
 }
 
+/* Of the values that the CLOSURE takes from other closures, some are named only (this worker has
+ * them) and some come as tensors (`is_told`). */
 bool
 cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *kept,
                                cadre_worker_counters_t *counters)

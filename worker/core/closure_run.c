@@ -201,6 +201,8 @@ cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
     }
 }
 
+/* Refuses a gradient of another size than its variable, and two of one variable, before any part is
+ * made. */
 int
 cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count)
 {

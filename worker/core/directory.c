@@ -574,6 +574,9 @@ cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
     return entry && entry->shards_known == entry->partitions ? entry : NULL;
 }
 
+/* Walks the variables of one name from the newest to older ones, as long as they existed for the
+ * closure: they were never dropped, or later than its first `drops` drops. The last such is
+ * meant. */
 const cadre_variable_entry_t *
 cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name, uint64_t drops,
                                  bool *was_dropped)

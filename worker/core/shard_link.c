@@ -123,6 +123,8 @@ may_go(const cadre_shard_link_t *self, const cadre_link_request_t *request)
            self->pulled_bytes + request->size_bytes <= CADRE_IN_FLIGHT_SIZE_MAX;
 }
 
+/* Sends requests in their order until one may not go yet. A PUSH within the window goes at once; a
+ * larger one, or one in several messages, sends its RESERVE and counts no bytes before GRANT. */
 void
 cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {

@@ -396,6 +396,8 @@ begin_newer(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
     begin(self, &message, restores, cancelled, now_ms);
 }
 
+/* A CLOSURE may be new, a later attempt of one that is here, or a copy of one that is here or was
+ * reported: a copy of a reported one has the report sent again, any other copy is dropped. */
 bool
 cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -557,6 +559,8 @@ end_build(cadre_worker_runs_t *self, cadre_run_t *run, const cadre_run_outcome_t
     cadre_worker_runs_advance(self, now_ms); /* its closures */
 }
 
+/* Decides what the end of a run is: that of a build; nothing for a session that is over; the begin
+ * of a later attempt, if this one failed or began before a shard was restored; else a report. */
 void
 cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
                          const cadre_run_outcome_t *outcome, uint64_t now_ms)

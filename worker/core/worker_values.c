@@ -380,6 +380,7 @@ end_pull(cadre_worker_values_t *self, cadre_run_t *run, size_t *count)
     return values;
 }
 
+/* Ends the pull or push of a run, and hands its status and values to the shell as an event. */
 static void
 end_operation(cadre_worker_values_t *self, cadre_run_t *run)
 {
@@ -728,6 +729,8 @@ end_applied(cadre_worker_values_t *self, uint32_t shard, uint64_t id, uint64_t n
     }
 }
 
+/* Takes PROBED: ends the PUSHes that are applied, and sends again the requests that it proves
+ * lost. */
 static void
 on_probed(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
           uint64_t now_ms)
@@ -808,6 +811,9 @@ give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     fail_requests(self, shard, CADRE_ETIMEOUT, text, now_ms);
 }
 
+/* Runs the timers of one shard's link: gives the shard up as unreachable, replaces a half-open
+ * connection and sends all requests again, sends what may go, probes. Returns when it is due
+ * next. */
 static uint64_t
 tick_link(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {

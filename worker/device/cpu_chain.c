@@ -261,6 +261,7 @@ chain_cost(const cadre_chain_t *chain)
     return cost;
 }
 
+/* Runs a chain: by blocks of several rows if rows are short, else by pieces of rows. */
 static void
 run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
 {

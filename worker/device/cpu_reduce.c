@@ -59,6 +59,8 @@ sum_stretches(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Sums a single long row in stretches on several threads, and adds the stretches' totals in
+ * order. */
 static void
 sum_single(const reduction_t *self, cadre_cpu_pool_t *pool)
 {

@@ -73,6 +73,7 @@ cadre_slot_link_end_native(cadre_slot_link_t *self)
     self->computing_us = 0;
 }
 
+/* Sends a request to the network actor and waits until it is answered. */
 static int
 ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {
@@ -105,6 +106,8 @@ moved_bytes(const cadre_slot_request_t *request)
     return size_bytes;
 }
 
+/* Asks as `ask` and traces the time. A native function's time of computing ends before the question
+ * and begins again after the answer. */
 static int
 ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {

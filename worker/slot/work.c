@@ -57,6 +57,7 @@ cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, con
     return found ? found : cadre_closure_call_resource_value(self->call, name);
 }
 
+/* Moves the results of a build, as tensors with their names, into what it holds. */
 static int
 hold_results(cadre_work_t *self)
 {

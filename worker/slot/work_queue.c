@@ -45,6 +45,8 @@ cadre_work_queue_destroy(cadre_work_queue_t **self_p)
     free(self);
 }
 
+/* Wakes as many slots as there are new works, but no more than wait; after the lock is given back,
+ * so that they do not run into it. */
 void
 cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first)
 {

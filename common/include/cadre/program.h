@@ -408,10 +408,10 @@ CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node
 
 /* --- Layers and losses over tables --- */
 
-/* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids are
- * i32, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An id outside
- * 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..], its row in
- * the batch; on CUDA it does so only where the ids are an i32 argument. */
+/* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids
+ * are i32, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An id
+ * outside 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..],
+ * its row in the batch; on CUDA it does so only where the ids are an i32 argument. */
 CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t table,
                                           cadre_node_t ids);
 

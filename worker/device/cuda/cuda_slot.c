@@ -300,6 +300,8 @@ put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
                                : put(self, progress, input->offset, data, input->size_bytes);
 }
 
+/* Copies a bf16 variable in: first what was collected before it is sent, since it goes to other
+ * memory of the device and is converted there. */
 static int
 put_bf16(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {

@@ -355,6 +355,8 @@ copy_outputs(const cadre_execution_t *self, const char *block, cudaStream_t stre
     return 0;
 }
 
+/* Enqueues all steps, a group in its fused form where it has one, then the copies to outputs;
+ * records the event of each output group as soon as it is complete. */
 static int
 enqueue_steps(const cadre_execution_t *self, const cadre_execution_memory_t *memory,
               cudaStream_t stream)
@@ -379,6 +381,7 @@ cadre_execution_make_plain(cadre_execution_t *self)
     drop_graph(self);
 }
 
+/* The capture is ended in any case, since the stream could not be used otherwise. */
 int
 cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *memory,
                        cudaStream_t stream)

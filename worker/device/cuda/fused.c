@@ -80,6 +80,7 @@ weight_forms(const cadre_plan_fusion_t *fusion, form_t *forms)
     return 1;
 }
 
+/* Prepares one form of a group; fails with CADRE_ENOTFOUND when cuBLAS has no such product. */
 static int
 try_form(cadre_cuda_fused_t *self, const cadre_lane_t *lane, const cadre_plan_t *plan,
          const cadre_plan_fusion_t *fusion, const form_t *form)
