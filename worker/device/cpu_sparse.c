@@ -30,8 +30,8 @@ check_index(const char *what, const int32_t *index, int64_t count, int64_t low, 
     return 0;
 }
 
-/* Checks the positions of take, in the table's `rows`. Of positions [B, ..] the text says in which
- * row of the batch a bad one stands. */
+/* Fails with CADRE_EDATA when a position of take is no row of the table, which has `rows`. For
+ * positions [B, ..] the text names the row of the batch in which the bad one is. */
 static int
 check_positions(const cadre_plan_value_t *positions, const int32_t *index, int64_t rows)
 {

@@ -28,7 +28,7 @@ check_range(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_p
             continue;
         }
 
-        /* As on the CPU: of take's positions [B, ..] the row of the batch is named. */
+        /* As the CPU does, name the row of the batch where take has positions [B, ..]. */
         char place[64];
         int64_t width = positions->count / (positions->rank > 0 ? positions->shape[0] : 1);
         if (step->op == CADRE_OP_TAKE && positions->rank > 1) {
