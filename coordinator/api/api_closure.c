@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/api/future.h"
+#include "coordinator/api/group.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 
@@ -387,17 +388,20 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
     return 0;
 }
 
-/* Under the lock: raises the pending error, once everything in flight has ended. */
+/* Under the lock: raises the pending error of closures without a group, once everything of them in
+ * flight has ended. */
 static int
 raise(cadre_coordinator_t *self)
 {
-    char text[CADRE_CLOSURE_ERROR_SIZE];
-    int status = cadre_closure_queue_raise(&self->core.queue, text);
-    if (status == 0 || status == CADRE_EAGAIN) {
-        return status;
-    }
-    cadre_gate_broadcast(self->gate);
-    return cadre_fail(status, "%s", text);
+    return cadre_group_raise(self, &self->core.queue.own);
+}
+
+/* Under the lock: raises what must be raised before the closure can be put. */
+static int
+raise_before(cadre_coordinator_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_group_t *group = closure->group ? closure->group : &self->core.queue.own;
+    return group->goes_on ? 0 : cadre_group_raise(self, group);
 }
 
 /* Under the lock: puts the closure into the queue. CADRE_EAGAIN when that has to wait: for room, or
@@ -410,7 +414,7 @@ try_to_put(cadre_coordinator_t *self, cadre_closure_t *closure)
         return status;
     }
 
-    status = raise(self);
+    status = raise_before(self, closure);
     if (status < 0) {
         return status;
     }
@@ -465,7 +469,7 @@ static bool
 has_more_than_tensors(const cadre_call_t *call)
 {
     return call->batch_count || call->resource_count || call->future_count || call->steps ||
-           call->sequence;
+           call->sequence || call->group;
 }
 
 /* Makes the closure that builds a resource on each worker. */
@@ -536,14 +540,19 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-/* Under the lock: puts a new closure into the queue; it may name the variables that exist now. Adds
- * the futures that are its arguments. */
+/* Under the lock: puts a new closure into the queue, in the call's group; it may name the variables
+ * that exist now. Adds the futures that are its arguments. */
 static int
 put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
         int64_t deadline_ms)
 {
     closure->variables = variables_now(self);
     int status = check_sequence(self, closure);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_group_closures(call->group, self, &closure->group);
     if (status < 0) {
         return status;
     }

@@ -66,6 +66,13 @@ cadre_core_cancel(cadre_core_t *self)
 }
 
 void
+cadre_core_cancel_group(cadre_core_t *self, cadre_closure_group_t *group)
+{
+    cadre_closure_queue_cancel_group(&self->queue, group);
+    carry_out_ends(self);
+}
+
+void
 cadre_core_close(cadre_core_t *self)
 {
     cadre_steps_restart(&self->steps);
@@ -916,7 +923,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 
     cadre_acks_tick(&self->acks, self->stopping);
     bool asks = cadre_recovery_pump(&self->recovery);
-    bool chasing = cadre_worker_admission_chase(&self->admission) || asks || self->queue.cancelling;
+    bool chasing = cadre_worker_admission_chase(&self->admission) || asks ||
+                   cadre_closure_queue_is_cancelling(&self->queue);
     due_ms = chasing ? cadre_min_u64(due_ms, now_ms + self->options.resend_ms) : due_ms;
     cadre_leases_promise(&self->leases, due_ms);
     return due_ms;

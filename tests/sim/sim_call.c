@@ -1,9 +1,11 @@
 #include "tests/sim/sim_call.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
+#include "tests/sim/sim_swarm.h"
 
 enum { DATASET_ROWS = 1000 };
 
@@ -12,6 +14,14 @@ static uint32_t
 some(cadre_random_t *random, uint32_t count)
 {
     return (uint32_t)cadre_random_next_u64(random) & ((1U << count) - 1);
+}
+
+static uint32_t
+draw_group(const sim_check_t *check, const sim_call_t *call)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "group %u", call->index);
+    return (uint32_t)sim_swarm_draw(check->seed, what, 0, SIM_GROUPS - 1);
 }
 
 static void
@@ -40,6 +50,7 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
     if (plan->resources && sim_chance(random, plan->fails)) {
         call->resources |= 1U << (SIM_RESOURCE_BROKEN - 1);
     }
+    call->group = plan->groups ? draw_group(check, call) : 0;
     call->tag = plan->tagged_workers && sim_chance(random, plan->tags)
                     ? (uint32_t)sim_between(random, 0, plan->tagged_workers - 1)
                     : CADRE_TAG_NONE;

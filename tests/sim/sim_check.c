@@ -113,8 +113,10 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
     }
     self->left_out = 0;
     self->variable_count = 0;
-    self->first_error = 0;
-    self->first_text[0] = '\0';
+    for (uint32_t i = 0; i < SIM_GROUPS; i++) {
+        self->groups[i] = (sim_group_t){.closures = self->groups[i].closures};
+    }
+    self->cancels_all = false;
     self->read.variable = SIM_NEVER;
 }
 
@@ -511,6 +513,39 @@ tells(const char *text, const char *what, unsigned long least)
     return at && strtoul(at, NULL, 10) >= least;
 }
 
+/* Whether a call may end cancelled: what it is in was, or has failed. */
+static bool
+may_cancel(const sim_check_t *self, const sim_call_t *call)
+{
+    const sim_group_t *group = &self->groups[call->group];
+    bool has_failed = group->closures->error < 0 && call->group != SIM_GROUP_GOES_ON;
+    return self->cancels_all || group->is_cancelled || has_failed;
+}
+
+/* Whether a call that has ended badly is a failure of its group: it failed, or takes a result of
+ * one that ended badly in another group. */
+static bool
+is_failure(const sim_check_t *self, const sim_call_t *call, int status)
+{
+    bool found = status < 0 && status != CADRE_ECANCELLED;
+    bool was_cancelled = self->cancels_all || self->groups[call->group].is_cancelled;
+    for (uint32_t i = 0; i < call->source_count; i++) {
+        const sim_call_t *source = self->calls[call->sources[i]];
+        found = found || (source->ended && source->status < 0 && source->group != call->group &&
+                          !was_cancelled);
+    }
+    return found;
+}
+
+static void
+note_error(sim_group_t *self, int status, const char *text)
+{
+    if (self->first_error == 0) {
+        self->first_error = status;
+        snprintf(self->first_text, sizeof(self->first_text), "%s", text);
+    }
+}
+
 static void
 check_status(sim_check_t *self, const sim_call_t *call, const cadre_results_t *end)
 {
@@ -519,7 +554,7 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_results_t *e
     if (end->status == 0) {
         good = !is_broken && call->fail_step == SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_ECANCELLED) {
-        good = self->may_cancel && !sim_check_has_failed_source(self, call);
+        good = may_cancel(self, call) && !sim_check_has_failed_source(self, call);
     } else if (end->status == CADRE_EFUNCTION) {
         good = call->fail_step != SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_EINVALID) {
@@ -561,9 +596,8 @@ sim_check_ended(sim_check_t *self, sim_call_t *call, const cadre_results_t *end)
             sim_check_pushed(self, call, step);
         }
         check_results(self, call, end);
-    } else if (end->status != CADRE_ECANCELLED && self->first_error == 0) {
-        self->first_error = end->status;
-        snprintf(self->first_text, sizeof(self->first_text), "%s", end->text);
+    } else if (is_failure(self, call, end->status)) {
+        note_error(&self->groups[call->group], end->status, end->text);
     }
 }
 
@@ -575,29 +609,27 @@ sim_check_given_up(sim_check_t *self, uint64_t id, int status)
         sim_check_fail(self, "closure %" PRIu64 " is given up and had not finished", id);
     }
     call->given_up = true;
-    if (self->first_error == 0) {
-        self->first_error = status;
-        snprintf(self->first_text, sizeof(self->first_text), "while it ran again");
-    }
+    note_error(&self->groups[call->group], status, "while it ran again");
 }
 
 void
-sim_check_raised(sim_check_t *self, int status, const char *text)
+sim_check_raised(sim_check_t *self, uint32_t group, int status, const char *text)
 {
-    size_t length = strlen(self->first_text);
+    sim_group_t *of = &self->groups[group];
+    size_t length = strlen(of->first_text);
     length = length < 700 ? length : 700;
-    if (status != self->first_error || (status && strncmp(text, self->first_text, length) != 0)) {
-        sim_check_fail(self, "raised %s (%s), the first error was %s (%s)",
-                       cadre_status_name(status), text, cadre_status_name(self->first_error),
-                       self->first_text);
+    if (status != of->first_error || (status && strncmp(text, of->first_text, length) != 0)) {
+        sim_check_fail(self, "group %u raised %s (%s), the first error was %s (%s)", group,
+                       cadre_status_name(status), text, cadre_status_name(of->first_error),
+                       of->first_text);
     }
-    for (uint32_t i = 0; status && i < self->call_count; i++) {
+    for (uint32_t i = 0; status && group != SIM_GROUP_GOES_ON && i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
-        if (call->scheduled && !call->ended && !call->lost) {
+        if (call->group == group && call->scheduled && !call->ended && !call->lost) {
             sim_check_fail(self, "an error was raised before closure %" PRIu64 " has ended",
                            call->id);
         }
     }
-    self->first_error = 0;
-    self->first_text[0] = '\0';
+    of->first_error = 0;
+    of->first_text[0] = '\0';
 }

@@ -80,6 +80,7 @@ typedef struct cadre_future {
     uint32_t function;
     uint32_t dataset;      /* that it reads; 0: none */
     uint64_t deadline_ms;  /* of an attempt; 0: none */
+    uint32_t group;        /* in which it is; 0: none */
     uint32_t tag;          /* index of the one worker that may run it, or CADRE_TAG_NONE */
     uint64_t with;         /* incarnation of the worker that has it, as of the last look */
     uint64_t with_attempt; /* the same */
@@ -130,6 +131,16 @@ typedef struct {
     size_t count;
 } sim_read_t;
 
+/* Calls that fail, and are cancelled, apart from others; the first are those without a group. */
+enum { SIM_GROUPS = 3, SIM_GROUP_GOES_ON = 2 };
+
+typedef struct {
+    const cadre_closure_group_t *closures; /* the core's */
+    bool is_cancelled; /* the user has cancelled it, and scheduled nothing of it since */
+    int first_error;   /* since the last one was raised */
+    char first_text[CADRE_CLOSURE_ERROR_SIZE];
+} sim_group_t;
+
 typedef struct {
     uint64_t seed;
     const uint64_t *now_ms;
@@ -163,9 +174,8 @@ typedef struct {
     bool few_values;      /* there is little room for results: closures may fail for it */
     uint32_t short_shard; /* has no memory for a variable that is too large; SIM_NEVER: none */
 
-    bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */
-    int first_error; /* since the last one was raised */
-    char first_text[CADRE_CLOSURE_ERROR_SIZE];
+    bool cancels_all; /* the user has cancelled everything: calls may end cancelled */
+    sim_group_t groups[SIM_GROUPS];
 } sim_check_t;
 
 void sim_check_init(sim_check_t *self, uint64_t seed, uint32_t shard_count);
@@ -216,7 +226,7 @@ uint64_t sim_check_missing(const sim_check_t *self, sim_state_t *const *states);
 void sim_check_risk(sim_check_t *self, sim_state_t *const *states, uint64_t at_risk);
 
 /* The queue raised `status` with `text`, 0 for none. */
-void sim_check_raised(sim_check_t *self, int status, const char *text);
+void sim_check_raised(sim_check_t *self, uint32_t group, int status, const char *text);
 
 /* --- lives --- */
 

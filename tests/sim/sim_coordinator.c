@@ -17,7 +17,7 @@ enum { ANSWER_MS_MAX = 20 };
 static void
 note_ended(sim_coordinator_t *self, sim_call_t *call, const cadre_results_t *end)
 {
-    self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
+    self->check->cancels_all = self->user_cancels;
     bool is_own = end->status < 0 && !sim_check_has_failed_source(self->check, call);
     if (is_own && strstr(end->text, " run it: worker")) {
         sim_lacks_check_unserved(self->check, &self->core, call);

@@ -180,6 +180,7 @@ make_script(sim_cluster_t *self)
         plan->tags = 0; /* those are part of no step */
     }
     plan->drops = drop_chance(self->seed);
+    plan->groups = sim_swarm_has(self->seed, "groups", 2);
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     plan->dataset = draw(self, 0, 2) == 0;

@@ -55,20 +55,54 @@ draw(sim_script_t *self, uint64_t low, uint64_t high)
 
 /* --- raising and joining --- */
 
-/* Raises what is pending: true when the queue is clean and nothing was raised. */
+/* Raises what is pending in a group, or outside of groups: true when that is clean and nothing was
+ * raised. */
+static bool
+raise_of(sim_script_t *self, uint32_t group, bool *raised)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE] = "";
+    const sim_group_t *known = &self->check->groups[group];
+    int status = group > 0 ? cadre_closure_queue_raise_of(self->groups[group], text)
+                           : cadre_closure_queue_raise(&core_of(self)->queue, text);
+    *raised = status < 0 && status != CADRE_EAGAIN;
+    if (*raised) {
+        sim_check_raised(self->check, group, status, text);
+        self->errors++;
+    } else if (status == 0 && known->first_error < 0) {
+        sim_check_fail(self->check, "an error of group %u was lost: %s", group, known->first_text);
+    }
+    return status == 0;
+}
+
 static bool
 raise_error(sim_script_t *self, bool *raised)
 {
-    char text[CADRE_CLOSURE_ERROR_SIZE] = "";
-    int status = cadre_closure_queue_raise(&core_of(self)->queue, text);
-    *raised = status < 0 && status != CADRE_EAGAIN;
-    if (*raised) {
-        sim_check_raised(self->check, status, text);
-        self->errors++;
-    } else if (status == 0 && self->check->first_error < 0) {
-        sim_check_fail(self->check, "an error was lost: %s", self->check->first_text);
+    return raise_of(self, 0, raised);
+}
+
+/* What is common has ended; closures of a group that are tagged may not have. */
+static void
+join_groups(sim_script_t *self)
+{
+    bool raised = false;
+    for (uint32_t group = 1; group < SIM_GROUPS; group++) {
+        raise_of(self, group, &raised);
     }
-    return status == 0;
+}
+
+/* Cancels a group, sometimes; what of it is in flight ends later. */
+static void
+cancel_some_group(sim_script_t *self)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "cancel %" PRIu64, self->operations_done);
+    uint64_t group = sim_swarm_draw(self->check->seed, what, 1, 4 * SIM_GROUPS);
+    if (!self->plan.groups || group >= SIM_GROUPS) {
+        return;
+    }
+    self->check->groups[group].is_cancelled = true;
+    cadre_core_cancel_group(core_of(self), self->groups[group]);
+    sim_coordinator_take_ended(self->coordinator);
 }
 
 static bool
@@ -80,6 +114,7 @@ join(sim_script_t *self)
         !cadre_recovery_is_settled(&core_of(self)->recovery)) {
         return false;
     }
+    join_groups(self);
     bool clean = raise_error(self, &raised);
     if (clean) {
         sim_cluster_check_joined(self->cluster);
@@ -129,6 +164,12 @@ open_data(sim_script_t *self)
     cadre_announcements_tell_dataset(&core_of(self)->announcements, dataset);
 }
 
+static cadre_closure_group_t *
+share_of_group(const sim_script_t *self, uint32_t group)
+{
+    return group > 0 ? cadre_closure_group_ref(self->groups[group]) : NULL;
+}
+
 static bool
 schedule(sim_script_t *self)
 {
@@ -138,7 +179,7 @@ schedule(sim_script_t *self)
     }
     while (self->burst > 0 || self->closure) {
         bool raised = false;
-        if (!raise_error(self, &raised)) {
+        if (!self->closure && !raise_error(self, &raised)) {
             if (raised) {
                 continue; /* clean again */
             }
@@ -149,15 +190,24 @@ schedule(sim_script_t *self)
             if (self->plan.futures) {
                 sim_futures_link(&self->futures, &self->random, call_of(self), self->closure);
             }
+            self->closure->group = share_of_group(self, call_of(self)->group);
             self->burst--;
         }
         sim_call_t *call = call_of(self);
+        bool goes_on = call->group == SIM_GROUP_GOES_ON;
+        if (!goes_on && !raise_of(self, call->group, &raised)) {
+            if (raised) {
+                continue;
+            }
+            return false;
+        }
         sim_futures_check(call, self->closure);
         if (cadre_closure_queue_put(&core->queue, self->closure) < 0) {
             return false;
         }
         cadre_core_note_scheduled(core);
         sim_check_life(self->check)->scheduled++;
+        self->check->groups[call->group].is_cancelled = false;
         call->scheduled = true;
         self->closure = NULL;
     }
@@ -321,6 +371,7 @@ go_on(sim_script_t *self)
         return join(self);
     case SIM_DONE:
         raise_error(self, &raised);
+        cancel_some_group(self);
         return true;
     case SIM_CANCEL:
         return cancel(self);
@@ -493,6 +544,11 @@ set_up(sim_script_t *self)
     core->checkpoint.every_ms = self->plan.every_ms;
     core->queue.values_size_max =
         self->plan.values_max ? self->plan.values_max : core->queue.values_size_max;
+    for (uint32_t i = 1; i < SIM_GROUPS; i++) {
+        self->groups[i] = cadre_closure_group_new(i == SIM_GROUP_GOES_ON);
+        self->check->groups[i].closures = self->groups[i];
+    }
+    self->check->groups[0].closures = &core->queue.own;
     cadre_function_t *function = NULL;
     bool is_new = false;
     for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
@@ -520,6 +576,9 @@ void
 sim_script_fini(sim_script_t *self)
 {
     cadre_closure_destroy(&self->closure);
+    for (uint32_t i = 1; i < SIM_GROUPS; i++) {
+        cadre_closure_group_unref(&self->groups[i]);
+    }
     sim_futures_fini(&self->futures);
     cadre_free(&self->buffer);
     self->variables = self->check->variable_count > self->variables ? self->check->variable_count

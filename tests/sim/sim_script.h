@@ -61,6 +61,7 @@ typedef struct {
     bool big;                  /* one variable of several chunks */
     uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */
     uint32_t bad_values;       /* chance that it assigns what a shard must refuse */
+    bool groups;               /* closures are in groups */
     uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
 } sim_plan_t;
 
@@ -82,7 +83,8 @@ typedef struct {
     uint64_t patience_ms; /* SIM_READ, SIM_ASSIGN, SIM_COUNT: it gives the operation up then */
     uint32_t burst;       /* SIM_SCHEDULE: closures to come */
     sim_futures_t futures;
-    cadre_closure_t *closure; /* waits to be put into the queue */
+    cadre_closure_group_t *groups[SIM_GROUPS]; /* the first is NULL */
+    cadre_closure_t *closure;                  /* waits to be put into the queue */
     cadre_operation_t pending;
     bool asked;
     uint32_t variable;  /* SIM_READ, SIM_ASSIGN, SIM_DROP: index; SIM_COUNT: a shard */

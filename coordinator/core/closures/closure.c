@@ -44,6 +44,7 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     free(self->arguments);
     cadre_results_unref(&self->results);
     cadre_closure_drop_report(self);
+    cadre_closure_group_unref(&self->group);
     free(self);
 }
 
@@ -234,6 +235,22 @@ cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
     closure->next = NULL;
     closure->previous = NULL;
     self->count--;
+}
+
+size_t
+cadre_closure_list_move(cadre_closure_list_t *self, const cadre_closure_group_t *group,
+                        cadre_closure_list_t *to)
+{
+    const size_t before = self->count;
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = self->first; closure; closure = next) {
+        next = closure->next;
+        if (closure->group == group) {
+            cadre_closure_list_remove(self, closure);
+            cadre_closure_list_push(to, closure);
+        }
+    }
+    return before - self->count;
 }
 
 /* Links a closure in between two neighbours; NULL for `before` or `after` is that end of the

@@ -15,6 +15,7 @@
 #include "common/wire/outbox.h"
 #include "common/wire/tensor_list.h"
 #include "coordinator/core/closures/abilities.h"
+#include "coordinator/core/closures/closure_group.h"
 #include "coordinator/core/closures/results.h"
 #include "coordinator/core/closures/suspicion.h"
 
@@ -100,7 +101,9 @@ typedef struct cadre_closure {
     uint64_t sequence; /* the program's number of it; 0: none */
     /* Its interval in the queue's `barriers` (coordinator/core/closures/barriers.h). */
     uint64_t interval;
-    uint64_t drop_interval; /* its interval in the queue's `drop_barriers` */
+    uint64_t drop_interval;       /* its interval in the queue's `drop_barriers` */
+    cadre_closure_group_t *group; /* what hears how it ends; NULL: the queue's own group */
+    uint64_t group_interval;      /* its interval in the barriers of `group` */
     /* Incarnation of the worker on which the attempt before the last one goes on; 0: none. */
     uint64_t raced;
     /* Number of the last attempt that began before a shard was restored; 0: none. */
@@ -175,6 +178,10 @@ typedef struct {
 void cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure);
 void cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure);
 void cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure);
+
+/* Moves the closures of a group (NULL: of none) to the end of `to`. Returns how many. */
+size_t cadre_closure_list_move(cadre_closure_list_t *self, const cadre_closure_group_t *group,
+                               cadre_closure_list_t *to);
 
 /* Inserts a closure into a list that ascends by id. Searches from both ends, so it is fast near
  * them. */

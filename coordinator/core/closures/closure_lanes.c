@@ -139,6 +139,22 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
     }
 }
 
+void
+cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_t *group,
+                         cadre_closure_list_t *list)
+{
+    for (size_t i = self->count;
+         i-- > 0;) { /* the last one takes the place of one that is dropped */
+        cadre_closure_lane_t *lane = self->lanes[i];
+        self->common -= cadre_closure_list_move(&lane->ready, group, list);
+        self->common -= cadre_closure_list_move(&lane->common, group, list);
+        self->tagged -= cadre_closure_list_move(&lane->tagged, group, list);
+        if (self->count > 1 && !first_of(lane)) {
+            drop_lane(self, lane);
+        }
+    }
+}
+
 static bool
 may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filter_t *filter)
 {

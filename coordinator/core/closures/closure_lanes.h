@@ -63,6 +63,10 @@ void cadre_closure_lanes_push_front(cadre_closure_lanes_t *self, cadre_closure_t
 /* Takes a QUEUED closure out of its lane; its state is then the caller's to set. */
 void cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure);
 
+/* Takes the QUEUED closures of a group (NULL: of none) out, to the end of `list`. */
+void cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_t *group,
+                              cadre_closure_list_t *list);
+
 /* Value of `below` for cadre_closure_lanes_next: new closures, which have no id yet, come out,
  * too. */
 enum { CADRE_QUEUE_NEW_TOO = 0 };

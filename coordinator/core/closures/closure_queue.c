@@ -13,6 +13,7 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity)
     *self = (cadre_closure_queue_t){.capacity = capacity, .values_size_max = CADRE_VALUES_SIZE_MAX};
     cadre_barriers_init(&self->barriers);
     cadre_barriers_init(&self->drop_barriers);
+    cadre_closure_group_init(&self->own);
 }
 
 void
@@ -22,10 +23,54 @@ cadre_closure_queue_set_pace(cadre_closure_queue_t *self, cadre_consistency_t co
     cadre_pace_init(&self->pace, consistency, size, bound);
 }
 
+/* --- groups --- */
+
+/* The group that hears how the closure ends. */
+static cadre_closure_group_t *
+group_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    return closure->group ? closure->group : &self->own;
+}
+
 static size_t *
 in_flight_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
     return closure->tag == CADRE_TAG_NONE ? &self->in_flight : &self->tagged_in_flight;
+}
+
+static void
+count_in_flight(cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    (*in_flight_of(self, closure))++;
+    cadre_closure_group_begin(group_of(self, closure));
+}
+
+/* What is cancelled until nothing is in flight is cancelled no longer when that was the last. */
+static void
+count_out_of_flight(cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    (*in_flight_of(self, closure))--;
+    if (cadre_closure_group_leave_flight(group_of(self, closure))) {
+        self->groups_cancelling--;
+    }
+}
+
+static void
+enter_group(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_group_note_put(group_of(self, closure));
+    if (closure->group) {
+        closure->group_interval = cadre_barriers_enter(&closure->group->barriers);
+    }
+}
+
+static void
+leave_group(cadre_closure_queue_t *self, const cadre_closure_t *closure, int status)
+{
+    cadre_closure_group_note_end(group_of(self, closure), status);
+    if (closure->group) {
+        cadre_barriers_leave(&closure->group->barriers, closure->group_interval);
+    }
 }
 
 /* --- arguments that are results of other closures --- */
@@ -74,6 +119,7 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     }
 
     cadre_barriers_leave(&self->drop_barriers, closure->drop_interval);
+    leave_group(self, closure, how->status);
     if (results) {
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
         self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
@@ -93,12 +139,14 @@ leave_blocked(cadre_closure_queue_t *self, cadre_closure_t *closure)
     self->common_blocked -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
 }
 
+/* --- failures --- */
+
 /* Moves the closures that wait for these results from `blocked` to the end of `list`. */
 static void
 take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
              cadre_closure_list_t *list)
 {
-    while (results->waiting_first) {
+    while (results && results->waiting_first) {
         cadre_closure_t *closure = results->waiting_first->closure;
         for (size_t i = 0; i < closure->argument_count; i++) {
             cadre_closure_argument_wait_no_more(&closure->arguments[i]);
@@ -108,20 +156,84 @@ take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
     }
 }
 
-/* Fails all closures that wait for these results, and then those that wait for results of these. */
+/* Has a group hear of a failure; cancel_failing does the rest. */
 static void
-fail_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
+note_failure(cadre_closure_queue_t *self, cadre_closure_group_t *group,
              const cadre_closure_end_t *how)
 {
-    cadre_closure_list_t failing = {.first = NULL};
-    take_waiting(self, results, &failing);
-    while (failing.first) {
-        cadre_closure_t *closure = failing.first;
-        cadre_closure_list_remove(&failing, closure);
-        if (closure->results) {
-            take_waiting(self, closure->results, &failing);
-        }
+    cadre_closure_group_note_error(group, how->status, how->text);
+    if (!group->goes_on) {
+        cadre_closure_group_push_failing(group, &self->failing);
+    }
+}
+
+/* Whoever waits for these results ends as `how`, and whoever waits for those of them. A group hears
+ * of it that is not `source` (NULL: none is), which hears of the end that they follow. */
+static void
+end_takers_of(cadre_closure_queue_t *self, const cadre_results_t *results,
+              const cadre_closure_group_t *source, const cadre_closure_end_t *how)
+{
+    cadre_closure_list_t ending = {.first = NULL};
+    take_waiting(self, results, &ending);
+    while (ending.first) {
+        cadre_closure_t *closure = ending.first;
+        cadre_closure_group_t *group = group_of(self, closure);
+        cadre_closure_list_remove(&ending, closure);
+        take_waiting(self, closure->results, &ending);
         end(self, closure, how);
+        if (group != source) {
+            note_failure(self, group, how);
+        }
+    }
+}
+
+/* Takes a queued closure that is in `cancelled` now out of what its list counted. */
+static void
+leave_counts(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    const size_t common = closure->tag == CADRE_TAG_NONE ? 1 : 0;
+    self->common_blocked -= closure->state == CADRE_CLOSURE_BLOCKED ? common : 0;
+    self->common_aside -= closure->state == CADRE_CLOSURE_ASIDE ? common : 0;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_closure_argument_wait_no_more(&closure->arguments[i]);
+    }
+}
+
+/* Cancels a group: ends what is queued of it. What is in flight is to be cancelled by the owner. */
+static void
+cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
+{
+    const cadre_closure_end_t how = {.status = CADRE_ECANCELLED, .text = "cancelled"};
+    const cadre_closure_group_t *name = group == &self->own ? NULL : group;
+    cadre_closure_list_t *lists[] = {&self->blocked, &self->aside, &self->later};
+    cadre_closure_list_t cancelled = {.first = NULL};
+    self->cancels++;
+    self->groups_cancelling += cadre_closure_group_cancel(group) ? 1 : 0;
+
+    cadre_pace_cut_short(&self->pace);
+    for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
+        cadre_closure_list_move(lists[i], name, &cancelled);
+    }
+    cadre_closure_lanes_move(&self->lanes, name, &cancelled);
+    for (cadre_closure_t *closure = cancelled.first; closure; closure = closure->next) {
+        leave_counts(self, closure);
+    }
+
+    while (cancelled.first) {
+        cadre_closure_t *closure = cancelled.first;
+        cadre_closure_list_remove(&cancelled, closure);
+        end(self, closure, &how);
+        end_takers_of(self, closure->results, group, &how);
+    }
+}
+
+/* Cancels the groups that have heard of a failure, and those that hear of one over that. */
+static void
+cancel_failing(cadre_closure_queue_t *self)
+{
+    cadre_closure_group_t *group = NULL;
+    while ((group = cadre_closure_group_pop_failing(&self->failing))) {
+        cancel_group(self, group);
     }
 }
 
@@ -240,6 +352,7 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
     cadre_closure_lanes_fini(&self->lanes);
     cadre_barriers_fini(&self->barriers);
     cadre_barriers_fini(&self->drop_barriers);
+    cadre_closure_group_fini(&self->own);
     cadre_pace_fini(&self->pace);
 }
 
@@ -266,10 +379,18 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return count >= self->capacity || too_much;
 }
 
+/* Its group is being cancelled, or has an error that is to be raised first. */
+static bool
+is_refused(cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    const cadre_closure_group_t *group = group_of(self, closure);
+    return self->cancelling || group->cancelling || (group->error < 0 && !group->goes_on);
+}
+
 int
 cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    if (self->cancelling || self->error < 0 || is_full(self, closure)) {
+    if (is_refused(self, closure) || is_full(self, closure)) {
         return CADRE_EAGAIN;
     }
 
@@ -278,6 +399,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
     closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
     closure->drops = self->drops;
+    enter_group(self, closure);
     take_turn(self, closure);
     let_in(self);
     if (closure->missing > 0) {
@@ -296,7 +418,7 @@ cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     cadre_closure_lanes_remove(&self->lanes, closure);
     closure->state = CADRE_CLOSURE_IN_FLIGHT;
-    (*in_flight_of(self, closure))++;
+    count_in_flight(self, closure);
 }
 
 cadre_closure_t *
@@ -321,19 +443,45 @@ settle(cadre_closure_queue_t *self)
     let_in(self);
 }
 
-/* Takes a closure out of flight; true when that has ended it, since everything is being cancelled.
- */
+bool
+cadre_closure_queue_is_cancelled(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    const cadre_closure_group_t *group = closure->group ? closure->group : &self->own;
+    return self->cancelling || group->cancelling;
+}
+
+bool
+cadre_closure_queue_is_cancelling(const cadre_closure_queue_t *self)
+{
+    return self->cancelling || self->groups_cancelling > 0;
+}
+
+/* Ends a closure that has failed, or was cancelled, and all that ends with it. */
+static void
+end_badly(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
+{
+    cadre_closure_group_t *group = group_of(self, closure);
+    end(self, closure, how);
+    end_takers_of(self, closure->results, group, how);
+    if (how->status != CADRE_ECANCELLED) {
+        note_failure(self, group, how);
+    }
+    cancel_failing(self);
+}
+
+/* Takes a closure out of flight; true when that has ended it, since it is being cancelled. */
 static bool
 ends_out_of_flight(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
+    const cadre_closure_end_t how = {.status = CADRE_ECANCELLED, .text = "cancelled"};
     cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
-    (*in_flight_of(self, closure))--;
-    if (self->cancelling) {
+    const bool is_cancelled = cadre_closure_queue_is_cancelled(self, closure);
+    count_out_of_flight(self, closure);
+    if (is_cancelled) {
+        end_badly(self, closure, &how);
         settle(self);
-        end(self, closure, &(cadre_closure_end_t){.status = CADRE_ECANCELLED, .text = "cancelled"});
-        return true;
     }
-    return false;
+    return is_cancelled;
 }
 
 void
@@ -369,7 +517,7 @@ cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
         cadre_closure_queue_begin(self, closure);
     } else if (closure->state == CADRE_CLOSURE_ASIDE) {
         take_from_aside(self, closure);
-        (*in_flight_of(self, closure))++;
+        count_in_flight(self, closure);
     }
     closure->state = CADRE_CLOSURE_HELD;
     cadre_pace_hold(&self->pace, closure->turn);
@@ -408,17 +556,6 @@ cadre_closure_queue_release(cadre_closure_queue_t *self)
     }
 }
 
-/* Makes a failure the pending error, or counts it, and cancels everything. */
-static void
-fail(cadre_closure_queue_t *self, const cadre_closure_end_t *how)
-{
-    if (self->error_count++ == 0) {
-        self->error = how->status;
-        snprintf(self->error_text, sizeof(self->error_text), "%s", how->text);
-    }
-    cadre_closure_queue_cancel(self);
-}
-
 /* Fails the closures that wait for these results, because there is no memory left for the
  * values. */
 static void
@@ -430,10 +567,19 @@ refuse_values(cadre_closure_queue_t *self, const cadre_results_t *results)
              " have no room: what closures that wait take as arguments is %zu bytes, and at most "
              "twice %zu are held",
              results->closure_id, self->values_size_bytes, self->values_size_max);
-    if (results->waiting_first) {
-        const cadre_closure_end_t how = {.status = CADRE_EFULL, .text = text};
-        fail_waiting(self, results, &how);
-        fail(self, &how);
+    const cadre_closure_end_t how = {.status = CADRE_EFULL, .text = text};
+    end_takers_of(self, results, NULL, &how);
+    cancel_failing(self);
+}
+
+static void
+end_well(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
+{
+    end(self, closure, how);
+    if (closure->results && self->values_size_bytes / 2 > self->values_size_max) {
+        refuse_values(self, closure->results);
+    } else if (closure->results) {
+        unblock(self, closure->results);
     }
 }
 
@@ -448,63 +594,58 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
     } else {
         cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT ||
                      closure->state == CADRE_CLOSURE_HELD);
-        (*in_flight_of(self, closure))--;
+        count_out_of_flight(self, closure);
     }
 
-    cadre_results_t *results = closure->results ? cadre_results_ref(closure->results) : NULL;
-    end(self, closure, how);
-    if (results && how->status < 0) {
-        fail_waiting(self, results, how);
-    } else if (results && self->values_size_bytes / 2 > self->values_size_max) {
-        refuse_values(self, results);
-    } else if (results) {
-        unblock(self, results);
+    if (how->status < 0) {
+        end_badly(self, closure, how);
+    } else {
+        end_well(self, closure, how);
     }
-
-    if (how->status < 0 && how->status != CADRE_ECANCELLED) {
-        fail(self, how);
-    }
-
     settle(self);
-    cadre_results_unref(&results);
 }
 
 void
-cadre_closure_queue_report(cadre_closure_queue_t *self, int status, const char *text)
+cadre_closure_queue_report(cadre_closure_queue_t *self, cadre_closure_group_t *group, int status,
+                           const char *text)
 {
-    fail(self, &(cadre_closure_end_t){.status = status, .text = text});
+    const cadre_closure_end_t how = {.status = status, .text = text};
+    note_failure(self, group && group->is_heard ? group : &self->own, &how);
+    cancel_failing(self);
+    settle(self);
 }
 
 void
 cadre_closure_queue_cancel(cadre_closure_queue_t *self)
 {
     self->cancelling = true;
+    self->cancels++;
     cadre_pace_cut_short(&self->pace);
     end_all_queued(self, CADRE_ECANCELLED, "cancelled");
+    settle(self);
+}
+
+void
+cadre_closure_queue_cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
+{
+    cancel_group(self, group);
+    cancel_failing(self);
     settle(self);
 }
 
 int
 cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
 {
-    if (self->error == 0) {
-        return 0;
-    }
-    if (self->in_flight > 0 || self->tagged_in_flight > 0) {
+    return cadre_closure_queue_raise_of(&self->own, text);
+}
+
+int
+cadre_closure_queue_raise_of(cadre_closure_group_t *group, char *text)
+{
+    if (group->error < 0 && !group->goes_on && group->in_flight > 0) {
         return CADRE_EAGAIN;
     }
-
-    int error = self->error;
-    if (self->error_count > 1) {
-        snprintf(text, CADRE_CLOSURE_ERROR_SIZE, "%.700s (and %zu more failed)", self->error_text,
-                 self->error_count - 1);
-    } else {
-        snprintf(text, CADRE_CLOSURE_ERROR_SIZE, "%s", self->error_text);
-    }
-
-    self->error = 0;
-    self->error_count = 0;
-    return error;
+    return cadre_closure_group_take_error(group, text);
 }
 
 bool

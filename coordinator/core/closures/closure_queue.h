@@ -1,6 +1,5 @@
 /*
- * closure_queue - which closures wait, how many are in flight, and the one pending error of the
- * job.
+ * closure_queue - which closures wait, how many are in flight, and the pending error of each group.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
@@ -10,15 +9,17 @@
  * (coordinator/core/closures/closure_lanes.h tells which is next).
  *   - A closure that is tagged for a worker comes before common closures and is given to no other
  * worker; join does not wait for it.
- *   - The first failure is kept as the pending error. Everything queued is cancelled at once, so
- * that workers stop; closures in flight are cancelled by the owner. Further failures are counted,
- * cancellations are not.
+ *   - Closures belong to a group, and those that name none to the queue's own. The first failure in
+ * a group is kept as its pending error. Everything queued of it is cancelled at once, so that
+ * workers stop; closures of it in flight are cancelled by the owner. Further failures are counted,
+ * cancellations are not. A group that goes on cancels nothing.
  *   - A closure that takes a result of another as an argument is blocked until that other has ended
  * well, and then comes before other new closures, because the values of results take memory. If the
  * other fails, the blocked closure fails with the same status and text; it is not counted as a
- * further failure.
+ * further failure, but in a group that is not that other's.
  *   - The pending error is raised once, by the first call of schedule, join or done, and only after
- * everything in flight has ended. Raising it makes the queue clean and usable.
+ * everything of the group in flight has ended. Raising it makes the group clean and usable. The
+ * error of a group that goes on is raised by its join alone.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_QUEUE_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_QUEUE_H
@@ -29,10 +30,9 @@
 
 #include "common/base/status.h"
 #include "coordinator/core/closures/barriers.h"
+#include "coordinator/core/closures/closure_group.h"
 #include "coordinator/core/closures/closure_lanes.h"
 #include "coordinator/core/closures/pace.h"
-
-enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL included */
 
 /* How a closure ended. `message` has the results of one that succeeded (NULL otherwise). */
 typedef struct {
@@ -62,11 +62,13 @@ typedef struct {
     size_t values_size_max;
     size_t in_flight; /* how many common closures are in flight or held */
     size_t tagged_in_flight;
-    /* Everything is being cancelled: from a failure or a cancel until nothing is in flight. */
+    /* Everything is being cancelled: from cadre_closure_queue_cancel until nothing is in flight. */
     bool cancelling;
-    int error; /* status of the first failure since the last one was raised; 0: none */
-    size_t error_count;
-    char error_text[CADRE_CLOSURE_ERROR_SIZE];
+    cadre_closure_group_t own; /* the closures without a group; its barriers are not used */
+    size_t groups_cancelling;  /* how many groups are being cancelled, `own` included */
+    uint64_t cancels;          /* how often a group or everything was cancelled so far */
+    /* Groups that are about to be cancelled for a failure; NULL between two calls. */
+    cadre_closure_group_t *failing;
     /* Closures that have ended and were not taken yet, in the order of their ends. */
     cadre_closure_list_t ended;
 } cadre_closure_queue_t;
@@ -89,9 +91,10 @@ void cadre_closure_queue_fini(cadre_closure_queue_t *self);
 cadre_closure_t *cadre_closure_queue_take_ended(cadre_closure_queue_t *self);
 
 /* Appends a new closure. CADRE_EAGAIN, and nothing changes, when the caller must wait: too many
- * closures wait, there is no room for the values of its arguments, an error waits to be raised, or
- * everything is being cancelled. (A closure that is put back finds room even in a full queue.) None
- * of the closures that its arguments come from may have failed (cadre_closure_argument_check). */
+ * closures wait, there is no room for the values of its arguments, an error of its group waits to
+ * be raised, or the group or everything is being cancelled. (A closure that is put back finds room
+ * even in a full queue.) None of the closures that its arguments come from may have failed
+ * (cadre_closure_argument_check). */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
 /* Puts a queued closure in flight. */
@@ -102,8 +105,8 @@ void cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *clo
 cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
                                           uint64_t below);
 
-/* Returns a closure that is in flight to the front of the queue; while everything is being
- * cancelled it ends as cancelled instead. */
+/* Returns a closure that is in flight to the front of the queue; one that is being cancelled ends
+ * as cancelled instead. */
 void cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
 /* Hold a closure of a synchronous step, whose updates are on the shards, until the step ends: it is
@@ -128,21 +131,38 @@ void cadre_closure_queue_put_aside(cadre_closure_queue_t *self, cadre_closure_t 
  * first. */
 void cadre_closure_queue_release(cadre_closure_queue_t *self);
 
-/* Makes a failure the pending error (or counts it), without ending a closure with it. */
-void cadre_closure_queue_report(cadre_closure_queue_t *self, int status, const char *text);
+/* Makes a failure the pending error of a group (or counts it), without ending a closure with it;
+ * of the queue's own group where `group` is NULL, or nobody can join it. */
+void cadre_closure_queue_report(cadre_closure_queue_t *self, cadre_closure_group_t *group,
+                                int status, const char *text);
 
 /* Ends a closure that is in flight or held, or queued again after it was. A status below 0 other
- * than CADRE_ECANCELLED becomes the pending error. */
+ * than CADRE_ECANCELLED becomes the pending error of its group. */
 void cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure,
                                 const cadre_closure_end_t *end);
 
 /* Cancels what is queued and refuses new closures until nothing is in flight. */
 void cadre_closure_queue_cancel(cadre_closure_queue_t *self);
 
-/* Returns 0 when no error is pending; CADRE_EAGAIN when one is but closures are still in flight;
- * else the error, once. Its text, which says how many more failed, is written to `text`
- * (CADRE_CLOSURE_ERROR_SIZE bytes). */
+/* Cancels what is queued of a group, and refuses new closures of it until nothing of it is in
+ * flight. */
+void cadre_closure_queue_cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group);
+
+/* Returns whether a closure is being cancelled: it ends as soon as it is out of flight. */
+bool cadre_closure_queue_is_cancelled(const cadre_closure_queue_t *self,
+                                      const cadre_closure_t *closure);
+
+/* Returns whether anything is being cancelled. */
+bool cadre_closure_queue_is_cancelling(const cadre_closure_queue_t *self);
+
+/* Returns 0 when no error of the queue's own group is pending; CADRE_EAGAIN when one is but
+ * closures of it are still in flight; else the error, once. Its text, which says how many more
+ * failed, is written to `text` (CADRE_CLOSURE_ERROR_SIZE bytes). */
 int cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text);
+
+/* Raises the error of a group as cadre_closure_queue_raise does; that of a group that goes on
+ * whatever is in flight. */
+int cadre_closure_queue_raise_of(cadre_closure_group_t *group, char *text);
 
 /* Returns whether no common closure is queued, blocked, put aside or in flight. */
 bool cadre_closure_queue_done(const cadre_closure_queue_t *self);

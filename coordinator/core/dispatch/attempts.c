@@ -243,8 +243,8 @@ cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int sta
     cadre_effects_log(self->links.effects, 'E', "replay_failed",
                       "closure=%" PRIu64 " why=\"%.400s\"", closure->id, why);
     cadre_apart_forget(self->links.apart, closure);
+    cadre_closure_queue_report(self->links.queue, closure->group, status, text);
     cadre_replay_drop(self->links.replay, closure);
-    cadre_closure_queue_report(self->links.queue, status, text);
 }
 
 void
@@ -318,15 +318,16 @@ cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died)
 
 /* --- cancelling --- */
 
-/* Tells a worker to stop its closures, except those that run again for a replay: their updates are
- * needed. `ids` is scratch space for as many ids as closures were begun. */
+/* Tells a worker to stop those of its closures that are being cancelled, except what runs again for
+ * a replay: its updates are needed. `ids` is scratch space for as many ids as closures were
+ * begun. */
 static void
 cancel_on(const cadre_attempts_t *self, const cadre_member_t *worker, uint64_t *ids)
 {
     size_t count = 0;
     for (const cadre_closure_t *closure = worker->in_flight.first; closure;
          closure = closure->next) {
-        if (!closure->kept) {
+        if (!closure->kept && cadre_closure_queue_is_cancelled(self->links.queue, closure)) {
             ids[count++] = closure->id;
         }
     }
@@ -337,15 +338,17 @@ void
 cadre_attempts_cancel(cadre_attempts_t *self)
 {
     uint64_t now_ms = self->links.effects->now_ms;
-    if (!self->links.queue->cancelling) {
+    if (!cadre_closure_queue_is_cancelling(self->links.queue)) {
         self->cancel_ms = 0;
         return;
     }
-    if (self->cancel_ms && now_ms < self->cancel_ms + self->links.options->resend_ms) {
+    bool is_new = self->cancels != self->links.queue->cancels;
+    if (!is_new && self->cancel_ms && now_ms < self->cancel_ms + self->links.options->resend_ms) {
         return;
     }
 
     self->cancel_ms = now_ms ? now_ms : 1;
+    self->cancels = self->links.queue->cancels;
     uint64_t *ids = cadre_calloc(self->links.begun->closures.count, sizeof(*ids));
     for (uint32_t i = 0; i < self->links.members->worker_capacity; i++) {
         if (self->links.members->workers[i]) {

@@ -55,6 +55,7 @@ typedef struct {
     uint64_t backups_won; /* and those that ended their closure */
     /* When workers were last told to cancel; 0 while nothing is being cancelled. */
     uint64_t cancel_ms;
+    uint64_t cancels; /* the queue's `cancels`, as of then */
 } cadre_attempts_t;
 
 void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links);

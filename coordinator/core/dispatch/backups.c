@@ -105,12 +105,14 @@ find_idle(const cadre_backups_t *self, const cadre_closure_t *closure)
 }
 
 /* Returns whether a closure may be tried twice at once. One that is apart has a worker chosen for
- * it, and a stale attempt is given back as soon as it reports. */
+ * it, a stale attempt is given back as soon as it reports, and one that is being cancelled is to
+ * stop. */
 static bool
-may_race(const cadre_closure_t *closure)
+may_race(const cadre_backups_t *self, const cadre_closure_t *closure)
 {
-    return closure->raced == 0 && closure->tag == CADRE_TAG_NONE &&
-           !cadre_closure_is_apart(closure) && closure->attempt > closure->stale;
+    return closure->raced == 0 && !cadre_closure_queue_is_cancelled(self->links.queue, closure) &&
+           closure->tag == CADRE_TAG_NONE && !cadre_closure_is_apart(closure) &&
+           closure->attempt > closure->stale;
 }
 
 /* Gives a slow closure to another worker, where one is idle. `runs`: it is among those that its
@@ -154,7 +156,8 @@ watch_worker(cadre_backups_t *self, const cadre_member_t *worker)
         if (self->links.attempts->racing >= self->links.options->backup_attempts) {
             return;
         }
-        if (may_race(closure) && now_ms - closure->begun_ms >= slow_ms(self, closure->function)) {
+        if (may_race(self, closure) &&
+            now_ms - closure->begun_ms >= slow_ms(self, closure->function)) {
             back_up(self, closure, runs);
         }
     }
@@ -178,7 +181,7 @@ cadre_backups_tick(cadre_backups_t *self)
     const cadre_backups_links_t *links = &self->links;
     const size_t in_flight =
         links->queue->in_flight + links->queue->tagged_in_flight + links->replay->in_flight;
-    if (links->options->backup_attempts == 0 || links->queue->cancelling || in_flight == 0) {
+    if (links->options->backup_attempts == 0 || in_flight == 0) {
         return UINT64_MAX;
     }
     if (links->effects->now_ms < self->due_ms) {

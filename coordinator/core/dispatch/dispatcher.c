@@ -122,7 +122,7 @@ cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *c
     if (closure->kept || replay->active) {
         return replay->active && closure->id < cadre_replay_limit(replay);
     }
-    return !self->links.queue->cancelling;
+    return !cadre_closure_queue_is_cancelled(self->links.queue, closure);
 }
 
 typedef struct {

@@ -230,7 +230,8 @@ watch_closure(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *c
     uint64_t ran_ms = now_ms - closure->running_ms;
     note_longest(self, worker, closure, ran_ms);
     name_long(self, worker, closure, ran_ms);
-    if (closure->deadline_ms && ran_ms >= closure->deadline_ms && !self->links.queue->cancelling) {
+    if (closure->deadline_ms && ran_ms >= closure->deadline_ms &&
+        !cadre_closure_queue_is_cancelled(self->links.queue, closure)) {
         overrun(self, worker, closure, ran_ms);
     }
 }

@@ -17,9 +17,9 @@
  * Names:   a call begins with the class that it acts on or makes. What builds programs begins with
  *          cadre_op_ (program.h).
  * Ends:    one verb for each kind. A coordinator is closed, which ends what it has: functions,
- *          datasets, resources and variables. A variable is dropped from the cluster. Futures and
- *          programs are memory of the caller's and are destroyed. A tensor has cadre_tensor_fini.
- *          Each takes NULL, and a pointer to NULL, and does nothing.
+ *          datasets, resources and variables. A variable is dropped from the cluster. Futures,
+ *          groups and programs are memory of the caller's and are destroyed. A tensor has
+ *          cadre_tensor_fini. Each takes NULL, and a pointer to NULL, and does nothing.
  * Threads: every call may be made from any thread, several at once, on the same coordinator. A
  *          handle must not be used after it was closed, nor closed while another thread uses it.
  * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait.
@@ -62,6 +62,7 @@ typedef struct cadre_function cadre_function_t; /* its coordinator's */
 typedef struct cadre_dataset cadre_dataset_t;   /* its coordinator's */
 typedef struct cadre_resource cadre_resource_t; /* its coordinator's */
 typedef struct cadre_future cadre_future_t;     /* the caller's: cadre_future_destroy */
+typedef struct cadre_group cadre_group_t;       /* the caller's: cadre_group_destroy (group.h) */
 
 /* --- Opening and closing --- */
 
@@ -588,6 +589,10 @@ typedef struct {
     /* How long an attempt may run. 0: closure_deadline_ms of the coordinator's options; -1: as long
      * as it takes. */
     int64_t deadline_ms;
+
+    /* The group that hears how the closure ends, and that may cancel it. NULL: it has none, and
+     * cadre_coordinator_join raises its failure. */
+    cadre_group_t *group;
 } cadre_call_t;
 
 /* Returns a call without arguments. */
@@ -623,7 +628,8 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
  * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
  * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards.
+ * usable again afterwards. That is so for closures without a group among themselves; of a call with
+ * a group, and the closures of that group, likewise (group.h).
  *
  * A call that names futures waits in the queue until their closures have ended, and gets their
  * results, also those of futures that were destroyed meanwhile and also when it runs again. When
@@ -662,18 +668,19 @@ CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t 
                                             cadre_future_t **future);
 
 /* Waits until every closure scheduled before this call has ended and what it pushed is on its
- * shards; closures that are scheduled meanwhile, on other threads, are not waited for. Raises the
- * first error, once, as cadre_coordinator_schedule does, whichever thread's closure failed. The
- * text names function, closure, attempt and worker, and counts further failures. */
+ * shards, closures of groups too; closures that are scheduled meanwhile, on other threads, are not
+ * waited for. Raises the first error of those without a group, once, as cadre_coordinator_schedule
+ * does, whichever thread's closure failed. The text names function, closure, attempt and worker,
+ * and counts further failures. */
 CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Tells whether nothing is queued or in flight, of any thread. Raises as cadre_coordinator_join
  * does, but does not wait: while an error waits for what is still in flight it says false. */
 CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
 
-/* Cancels everything queued and in flight, of all threads. The futures of what was queued say
- * CADRE_ECANCELLED at once; what runs is asked to stop, and one that ends well all the same says
- * so. Returns when none of them runs any more. */
+/* Cancels everything queued and in flight, of all threads and groups. The futures of what was
+ * queued say CADRE_ECANCELLED at once; what runs is asked to stop, and one that ends well all the
+ * same says so. Returns when none of them runs any more. */
 CADRE_API int cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Schedules `function` for each batch of `epochs` epochs of a dataset, from epoch `epoch` on, each

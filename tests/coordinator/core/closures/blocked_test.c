@@ -248,7 +248,7 @@ Test(blocked, cancelling_ends_what_is_blocked_and_ready)
     cadre_closure_queue_put_back(&self.queue, running);
     cr_expect_eq(drain(&self)->ended[3].status, CADRE_ECANCELLED);
     cr_expect(cadre_closure_queue_done(&self.queue));
-    cr_expect_not(self.queue.cancelling);
+    cr_expect_not(cadre_closure_queue_is_cancelling(&self.queue));
     close_stage(&self);
 }
 

@@ -340,7 +340,7 @@ Test(dispatcher, what_is_being_cancelled_is_told_again_until_it_has_ended)
     for (size_t i = 0; i < 3; i++) {
         cr_assert_eq(self->ended[i].status, self->ended[i].number == 1 ? 0 : CADRE_ECANCELLED);
     }
-    cr_assert_not(self->core.queue.cancelling);
+    cr_assert_not(cadre_closure_queue_is_cancelling(&self->core.queue));
     fixture_schedule(self, 4);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &workers[1], CADRE_MESSAGE_CLOSURE), 1);

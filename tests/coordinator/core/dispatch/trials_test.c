@@ -316,12 +316,12 @@ Test(trials, poison_is_found_among_random_kills)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         storm_t storm = begin_storm(seed);
         fixture_t *self = storm.fixture;
-        for (int i = 0; i < 120 * 1000 / STEP_MS && self->core.queue.error == 0; i++) {
+        for (int i = 0; i < 120 * 1000 / STEP_MS && self->core.queue.own.error == 0; i++) {
             step(&storm, 20);
         }
-        cr_assert_eq(self->core.queue.error, CADRE_EPOISON, "seed %lu", seed);
-        cr_assert(strstr(self->core.queue.error_text, "closure 1:"), "seed %lu: %s", seed,
-                  self->core.queue.error_text);
+        cr_assert_eq(self->core.queue.own.error, CADRE_EPOISON, "seed %lu", seed);
+        cr_assert(strstr(self->core.queue.own.error_text, "closure 1:"), "seed %lu: %s", seed,
+                  self->core.queue.own.error_text);
         fixture_destroy(&storm.fixture);
     }
 }

@@ -122,7 +122,7 @@ Test(worker_admission, a_worker_that_lacks_a_function_gets_no_closures_of_it_and
     fixture_done(self, &other, 2, 1);
     pass(self, CADRE_UNSERVED_MS + 1000);
     cr_expect_eq(given(self, 1), 4);
-    cr_expect_eq(self->core.queue.error, 0);
+    cr_expect_eq(self->core.queue.own.error, 0);
     fixture_destroy(&self);
 }
 
@@ -442,6 +442,6 @@ Test(worker_admission, a_closure_that_is_to_run_again_and_that_nobody_can_run_is
     pass(self, CADRE_UNSERVED_MS);
     cr_expect_not(self->core.replay.active);
     cr_expect(fixture_logged(self, "replay_failed"));
-    cr_expect_eq(self->core.queue.error, CADRE_ENOTFOUND);
+    cr_expect_eq(self->core.queue.own.error, CADRE_ENOTFOUND);
     fixture_destroy(&self);
 }

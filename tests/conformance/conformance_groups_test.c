@@ -1,0 +1,282 @@
+/* Groups of closures: the ids G of docs/conformance.md. */
+#include <cadre/group.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_groups, .timeout = 240);
+
+static cadre_group_t *
+make_group(stage_t *stage, cadre_after_error_t after_error)
+{
+    cadre_group_t *group = NULL;
+    cadre_group_options_t options = cadre_group_options();
+    options.after_error = after_error;
+    OK(cadre_group_create(stage->coordinator, &options, &group));
+    return group;
+}
+
+/* Schedules `count` calls of a function without arguments. */
+static void
+schedule_in(stage_t *stage, cadre_group_t *group, const char *name, int count)
+{
+    cadre_call_t call = cadre_call();
+    call.group = group;
+    for (int i = 0; i < count; i++) {
+        OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, name), &call,
+                                      LOCAL_WAIT_MS, NULL));
+    }
+}
+
+/* Schedules a call that fails with `text`. */
+static cadre_future_t *
+fail_in(stage_t *stage, cadre_group_t *group, const char *text)
+{
+    cadre_future_t *future = NULL;
+    cadre_tensor_t tensor = stage_text(text);
+    cadre_argument_t argument = {"text", &tensor};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    call.group = group;
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "fail"), &call,
+                                  LOCAL_WAIT_MS, &future));
+    return future;
+}
+
+/* Schedules a call that runs until it is released or cancelled. */
+static hold_t
+hold_in(stage_t *stage, cadre_group_t *group, const char *name)
+{
+    hold_t hold = stage_hold_files(stage, name);
+    cadre_tensor_t started = stage_text(hold.started);
+    cadre_tensor_t release = stage_text(hold.release);
+    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}};
+    cadre_call_t call = cadre_call_tensors(arguments, 2);
+    call.group = group;
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "hold"), &call,
+                                  LOCAL_WAIT_MS, &hold.future));
+    return hold;
+}
+
+BOTH_CAPACITIES(conformance_groups, G1_a_failure_cancels_its_group_and_nothing_else)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 3, capacity);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_STOPS);
+    cadre_group_t *other = make_group(&stage, CADRE_GROUP_STOPS);
+    hold_t of_group = hold_in(&stage, group, "of-group");
+    hold_t of_other = hold_in(&stage, other, "of-other");
+    hold_t of_none = stage_hold(&stage, "of-none");
+    hold_wait(&of_group, 1);
+    hold_wait(&of_other, 1);
+    hold_wait(&of_none, 1);
+
+    cadre_future_t *failing = fail_in(&stage, group, "the soup is cold");
+    FAILS(cadre_future_wait(failing, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_future_wait(of_group.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
+    FAILS(cadre_group_join(group, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    OK(cadre_group_join(group, LOCAL_WAIT_MS)); /* once */
+    FAILS(cadre_group_join(other, 0), CADRE_ETIMEOUT, "closures of a group");
+
+    hold_release(&of_other);
+    hold_release(&of_none);
+    OK(cadre_future_wait(of_other.future, LOCAL_WAIT_MS));
+    OK(cadre_future_wait(of_none.future, LOCAL_WAIT_MS));
+    schedule_in(&stage, group, "add_one", 10); /* it is usable again */
+    OK(cadre_group_join(group, LOCAL_WAIT_MS));
+    stage_join(&stage);
+    stage_expect(&stage, 12);
+
+    cadre_group_totals_t totals = cadre_group_totals(group);
+    cr_expect_eq(totals.scheduled, 12);
+    cr_expect_eq(totals.finished, 10);
+    cr_expect_eq(totals.failed, 1);
+    cr_expect_eq(totals.cancelled, 1);
+    cadre_future_destroy(&failing);
+    hold_fini(&of_group);
+    hold_fini(&of_other);
+    hold_fini(&of_none);
+    cadre_group_destroy(&group);
+    cadre_group_destroy(&other);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, G1_a_failure_outside_of_groups_cancels_nothing_in_one)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_STOPS);
+    hold_t hold = hold_in(&stage, group, "held");
+    hold_wait(&hold, 1);
+    cadre_future_t *failing = fail_in(&stage, NULL, "the soup is cold");
+    FAILS(cadre_future_wait(failing, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    schedule_in(&stage, group, "add_one", 10);
+    hold_release(&hold);
+    OK(cadre_group_join(group, LOCAL_WAIT_MS));
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
+    stage_expect(&stage, 11);
+    cadre_future_destroy(&failing);
+    hold_fini(&hold);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_groups, G2_schedule_raises_the_error_of_a_group_that_stops)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 1, capacity);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_STOPS);
+    cadre_call_t call = cadre_call();
+    const cadre_function_t *function = stage_function(&stage, "add_one");
+    cadre_future_t *failing = fail_in(&stage, group, "the soup is cold");
+    FAILS(cadre_future_wait(failing, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    call.group = group;
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL),
+          CADRE_EFUNCTION, "the soup is cold");
+    OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    OK(cadre_group_join(group, LOCAL_WAIT_MS));
+    stage_join(&stage);
+    stage_expect(&stage, 2);
+    cadre_future_destroy(&failing);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_groups, G3_a_group_that_goes_on_runs_the_rest_and_counts_failures)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 1, capacity);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    for (int i = 0; i < 5; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "failure number %d", i);
+        cadre_future_t *future = fail_in(&stage, group, text);
+        cadre_future_destroy(&future);
+        schedule_in(&stage, group, "add_one", 3);
+    }
+    FAILS(cadre_group_join(group, LOCAL_WAIT_MS), CADRE_EFUNCTION, "failure number 0");
+    cr_expect(strstr(cadre_error_text(), "(and 4 more failed)"), "%s", cadre_error_text());
+    OK(cadre_group_join(group, LOCAL_WAIT_MS)); /* once */
+    stage_join(&stage);
+    stage_expect(&stage, 15);
+    cadre_group_totals_t totals = cadre_group_totals(group);
+    cr_expect_eq(totals.finished, 15);
+    cr_expect_eq(totals.failed, 5);
+    cr_expect_eq(totals.cancelled, 0);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, G4_cancelling_a_group_leaves_others_alone)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    hold_t of_group = hold_in(&stage, group, "of-group");
+    hold_t of_none = stage_hold(&stage, "of-none");
+    hold_wait(&of_group, 1);
+    hold_wait(&of_none, 1);
+    OK(cadre_group_cancel(group, LOCAL_WAIT_MS));
+    FAILS(cadre_future_wait(of_group.future, 0), CADRE_ECANCELLED, "");
+    OK(cadre_group_join(group, LOCAL_WAIT_MS)); /* what was cancelled has not failed */
+    FAILS(cadre_future_wait(of_none.future, 0), CADRE_ETIMEOUT, "");
+    hold_release(&of_none);
+    stage_join(&stage);
+    stage_expect(&stage, 1);
+
+    hold_t another = hold_in(&stage, group, "another");
+    hold_wait(&another, 1);
+    OK(cadre_coordinator_cancel(stage.coordinator, LOCAL_WAIT_MS));
+    FAILS(cadre_future_wait(another.future, 0), CADRE_ECANCELLED, "");
+    hold_fini(&of_group);
+    hold_fini(&of_none);
+    hold_fini(&another);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, G5_who_takes_a_result_of_a_failed_group_fails_in_its_own)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    hold_t hold = stage_hold_files(&stage, "held");
+    cadre_tensor_t started = stage_text(hold.started);
+    cadre_tensor_t release = stage_text(hold.release);
+    cadre_tensor_t text = stage_text("the soup is cold");
+    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}, {"text", &text}};
+    cadre_call_t call = cadre_call_tensors(arguments, 3);
+    call.group = group;
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "fail_when"), &call,
+                                  LOCAL_WAIT_MS, &hold.future));
+
+    cadre_future_argument_t argument = {"value", hold.future, NULL};
+    cadre_call_t taking = cadre_call();
+    taking.futures = &argument;
+    taking.future_count = 1;
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "echo"), &taking,
+                                  LOCAL_WAIT_MS, NULL));
+    hold_release(&hold);
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
+    FAILS(cadre_group_join(group, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    hold_fini(&hold);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+BOTH_SIZES(conformance_groups, G6_updates_of_groups_count_once_although_a_worker_dies)
+{
+    stage_t stage;
+    stage_open(&stage, size, size);
+    cadre_group_t *groups[2] = {make_group(&stage, CADRE_GROUP_STOPS),
+                                make_group(&stage, CADRE_GROUP_GOES_ON)};
+    hold_t hold = hold_in(&stage, groups[0], "held");
+    schedule_in(&stage, groups[0], "add_one", 50);
+    schedule_in(&stage, groups[1], "add_one", 50);
+    int worker = hold_wait(&hold, 1);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGKILL);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
+    hold_release(&hold);
+    OK(cadre_group_join(groups[0], LOCAL_WAIT_MS));
+    OK(cadre_group_join(groups[1], LOCAL_WAIT_MS));
+    stage_expect(&stage, 101);
+    stage_expect_applied(&stage, 101);
+    hold_fini(&hold);
+    cadre_group_destroy(&groups[0]);
+    cadre_group_destroy(&groups[1]);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, G7_bad_calls_are_refused_and_a_group_outlives_its_coordinator)
+{
+    stage_t stage;
+    stage_t another;
+    stage_open(&stage, 1, 1);
+    stage_open(&another, 1, 1);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_STOPS);
+    cadre_group_options_t options = cadre_group_options();
+    options.after_error = (cadre_after_error_t)7;
+    FAILS(cadre_group_create(stage.coordinator, &options, NULL), CADRE_EINVALID, "after_error 7");
+    FAILS(cadre_group_join(NULL, 0), CADRE_EINVALID, "no group");
+    FAILS(cadre_group_cancel(NULL, 0), CADRE_EINVALID, "no group");
+    cadre_call_t call = cadre_call();
+    call.group = group;
+    FAILS(cadre_coordinator_schedule(another.coordinator, stage_function(&another, "add_one"),
+                                     &call, LOCAL_WAIT_MS, NULL),
+          CADRE_EINVALID, "no group of this coordinator");
+    FAILS(cadre_resource_create(stage.coordinator, "r", stage_function(&stage, "build_place"),
+                                &call, NULL),
+          CADRE_EINVALID, "tensors only");
+    schedule_in(&stage, group, "add_one", 3);
+    stage_join(&stage);
+    stage_close(&stage);
+    stage_close(&another);
+    FAILS(cadre_group_join(group, LOCAL_WAIT_MS), CADRE_ECLOSED, "closed");
+    cr_expect_eq(cadre_group_totals(group).finished, 3);
+    cadre_group_destroy(&group);
+    cadre_group_destroy(&group);
+}
