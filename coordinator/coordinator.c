@@ -2,12 +2,12 @@
 
 #include <inttypes.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
 #include "coordinator/core/dispatch/waiting.h"
+#include "coordinator/event_fd.h"
 
 enum { WAITING_LOG_MS = 5000 };
 
@@ -106,20 +106,13 @@ cadre_coordinator_cut_step_short(cadre_coordinator_t *self)
 }
 
 void
-cadre_coordinator_signal_future(const cadre_future_t *future)
-{
-    uint64_t one = 1;
-    ssize_t written = future->fd >= 0 ? write(future->fd, &one, sizeof(one)) : 0;
-    (void)written; /* fails only when the eventfd's counter is full: then it is readable already */
-}
-
-void
 cadre_coordinator_tell_ended(cadre_coordinator_t *self)
 {
     cadre_results_t *results = NULL;
     while ((results = cadre_effects_take_ended(&self->core.effects))) {
         if (results->future) {
-            cadre_coordinator_signal_future(results->future);
+            cadre_event_fd_set(results->future->fd);
+            cadre_completion_finish(&results->future->entry);
         }
         cadre_results_unref(&results);
     }

@@ -16,6 +16,7 @@
 #include "common/net/endpoint.h"
 #include "common/net/monitor.h"
 #include "common/net/socket.h"
+#include "coordinator/completion.h"
 #include "coordinator/core/coordinator_core.h"
 #include "coordinator/gate.h"
 #include "coordinator/lock_file.h"
@@ -72,6 +73,7 @@ struct cadre_future {
     cadre_results_t *results;
     /* Descriptor that becomes readable at the end; -1 before the caller asks for it. */
     int fd;
+    cadre_completion_entry_t entry; /* its place in a completion queue */
 };
 
 /* The actor's loop (coordinator_actor.c). */
@@ -90,12 +92,9 @@ int cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self);
  * the lock. */
 void cadre_store_run(void *pipe, void *coordinator);
 
-/* Under the lock: makes the descriptors of futures readable whose closures have ended. Whoever has
- * called the core calls this before it releases the lock. */
+/* Under the lock, before it is let go by whoever has called the core: makes the descriptors of
+ * futures readable whose closures have ended, and tells their completion queues. */
 void cadre_coordinator_tell_ended(cadre_coordinator_t *self);
-
-/* Makes the descriptor of a future readable. */
-void cadre_coordinator_signal_future(const cadre_future_t *future);
 
 /* Under the lock: 0, or the reason why no call can succeed any more. */
 int cadre_coordinator_usable(cadre_coordinator_t *self);

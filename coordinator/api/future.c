@@ -8,20 +8,14 @@
  */
 #include "coordinator/api/future.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/coordinator.h"
-
-/* Descriptors that futures leave free for connections, if the limit is 512 or more. */
-enum { FD_RESERVE = 128 };
+#include "coordinator/event_fd.h"
 
 cadre_future_t *
 cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
@@ -40,9 +34,7 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
 static void
 destroy(cadre_future_t *self)
 {
-    if (self->fd >= 0) {
-        close(self->fd);
-    }
+    cadre_event_fd_close(self->fd);
     cadre_gate_unref(&self->gate);
     free(self);
 }
@@ -63,6 +55,7 @@ cadre_future_destroy(cadre_future_t **self_p)
 
     *self_p = NULL;
     cadre_gate_lock(self->gate);
+    cadre_completion_leave(&self->entry);
     cadre_results_set_future(self->results, NULL);
     if (!self->results->ended) {
         /* References beside the closure's and this one are those of arguments of other closures. */
@@ -207,33 +200,6 @@ cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t time
     return 0;
 }
 
-/* Opens a descriptor, but none of the last ones: a process that accepts a connection without a
- * descriptor left ends (libzmq asserts), so futures leave some for the coordinator's
- * connections. */
-static int
-open_fd(int *fd)
-{
-    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    rlim_t reserve = limit.rlim_cur / 4 < FD_RESERVE ? limit.rlim_cur / 4 : FD_RESERVE;
-    int opened = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (opened < 0) {
-        return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
-    }
-
-    /* Open returns the lowest free descriptor: those below are in use. */
-    if ((rlim_t)opened >= limit.rlim_cur - reserve) {
-        close(opened);
-        return cadre_fail(CADRE_EIO,
-                          "%d descriptors are open, and the last %llu of %llu are kept for "
-                          "connections: raise ulimit -n, or use fewer at a time",
-                          opened, (unsigned long long)reserve, (unsigned long long)limit.rlim_cur);
-    }
-
-    *fd = opened;
-    return 0;
-}
-
 /* Under the lock: opens the future's descriptor at its first use; it is readable if the closure has
  * ended. */
 static int
@@ -243,12 +209,12 @@ ensure_fd(cadre_future_t *self)
         return 0;
     }
 
-    int status = open_fd(&self->fd);
+    int status = cadre_event_fd_open(&self->fd);
     if (status < 0) {
         return status;
     }
     if (self->results->ended) {
-        cadre_coordinator_signal_future(self);
+        cadre_event_fd_set(self->fd);
     }
 
     return 0;
@@ -270,6 +236,19 @@ cadre_future_fd(cadre_future_t *self, int *fd)
 
     cadre_gate_unlock(self->gate);
     return status;
+}
+
+int
+cadre_future_add_to(cadre_future_t *self, cadre_completion_t *completion)
+{
+    if (!self || self->gate != completion->gate) {
+        return cadre_fail(CADRE_EINVALID, "this is no future of the same coordinator");
+    }
+    if (self->entry.completion) {
+        return cadre_fail(CADRE_EEXISTS, "the future is in a completion queue already");
+    }
+    cadre_completion_enter(completion, &self->entry, self, self->results->ended);
+    return 0;
 }
 
 uint64_t

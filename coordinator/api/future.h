@@ -3,6 +3,7 @@
 #ifndef CADRE_COORDINATOR_API_FUTURE_H
 #define CADRE_COORDINATOR_API_FUTURE_H
 
+#include <cadre/completion.h>
 #include <cadre/coordinator.h>
 
 #include "coordinator/core/closures/closure.h"
@@ -14,5 +15,11 @@ cadre_future_t *cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure
  * NULL or of another coordinator. */
 cadre_results_t *cadre_future_results(const cadre_future_t *self,
                                       const cadre_coordinator_t *coordinator);
+
+/* Under the lock: puts it into a completion queue.
+ *
+ * CADRE_EINVALID: it is NULL, or of another coordinator.
+ * CADRE_EEXISTS: it is in one. */
+int cadre_future_add_to(cadre_future_t *self, cadre_completion_t *completion);
 
 #endif
