@@ -28,6 +28,7 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
     self->results = cadre_results_new();
     cadre_results_set_future(self->results, self);
     closure->results = cadre_results_ref(self->results);
+    cadre_results_set_turn(self->results, closure->turn);
     return self;
 }
 

@@ -286,3 +286,31 @@ Test(conformance_sync, recovery_that_loses_updates_is_refused)
     options.step_closures = 100000;
     FAILS(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG, "step_closures");
 }
+
+/* It would wait for the step to end, which waits for it. */
+Test(conformance_sync, a_closure_that_takes_a_result_of_its_step_begins_the_next)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 2};
+    options.coordinator.consistency = CADRE_SYNC;
+    options.coordinator.step_closures = 4;
+    float values[WIDE_ROWS];
+    stage_open_with(&stage, &options);
+    cadre_tensor_t ones = stage_row(values, 1);
+    cadre_tensor_t name = stage_text("other");
+    const int64_t shape[] = {WIDE_ROWS};
+    OK(cadre_variable_create(stage.coordinator, "other", CADRE_F32, shape, 1, NULL, NULL));
+    cadre_future_t *giving = stage_call(&stage, "add_named", "name", &name);
+    cadre_future_argument_t argument = {"gradient", giving, "value"};
+    cadre_call_t call = cadre_call();
+    call.futures = &argument;
+    call.future_count = 1;
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "push"), &call,
+                                  LOCAL_WAIT_MS, NULL));
+    stage_join(&stage);
+    cadre_future_destroy(&giving);
+    giving = stage_call(&stage, "push", "gradient", &ones);
+    OK(cadre_future_wait(giving, LOCAL_WAIT_MS));
+    cadre_future_destroy(&giving);
+    stage_close(&stage);
+}
