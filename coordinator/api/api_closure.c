@@ -6,6 +6,7 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/api/future.h"
@@ -571,6 +572,22 @@ put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t 
     return 0;
 }
 
+/* Checks what is to be scheduled, and makes its closure. */
+static int
+take_scheduled(cadre_coordinator_t *self, const cadre_function_t *function,
+               const cadre_call_t *given, cadre_call_t *call, cadre_closure_t **closure)
+{
+    int status = check_function(self, function);
+    if (status < 0) {
+        return status;
+    }
+    status = take_call(given, call);
+    if (status < 0) {
+        return status;
+    }
+    return make_closure(self, function, call, closure);
+}
+
 /* Schedules a call; `tag`: the worker that may run it, or CADRE_TAG_NONE. */
 static int
 schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
@@ -578,17 +595,7 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
 {
     cadre_closure_t *closure = NULL;
     cadre_call_t call;
-    int status = check_function(self, function);
-    if (status < 0) {
-        return status;
-    }
-
-    status = take_call(given, &call);
-    if (status < 0) {
-        return status;
-    }
-
-    status = make_closure(self, function, &call, &closure);
+    int status = take_scheduled(self, function, given, &call, &closure);
     if (status < 0) {
         return status;
     }
@@ -607,6 +614,126 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }
+
+/* --- one closure for each worker --- */
+
+/* Under the lock: waits until a worker is there; gives the indexes of all that take work. */
+static int
+await_workers(cadre_coordinator_t *self, int64_t deadline_ms, cadre_each_t *each)
+{
+    const cadre_membership_t *members = &self->core.membership;
+    int64_t since_ms = 0;
+    while (each->count == 0) {
+        each->workers =
+            cadre_realloc(each->workers, members->worker_capacity + 1, sizeof(*each->workers));
+        for (uint32_t i = 0; i < members->worker_capacity; i++) {
+            if (members->workers[i] && !members->workers[i]->draining) {
+                each->workers[each->count++] = i;
+            }
+        }
+
+        int status = each->count > 0 ? 0
+                                     : cadre_coordinator_wait_while_usable(
+                                           self, deadline_ms, "a worker to join", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Under the lock: puts a closure for each of these workers into the queue: as soon as there is room
+ * for one, so that all come in or none. Takes the closure, which is that of the first. */
+static int
+put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
+            int64_t deadline_ms, const cadre_each_t *each)
+{
+    closure->tag = each->workers[0];
+    int status = put_new(self, closure, call, deadline_ms);
+    if (status < 0) {
+        cadre_closure_destroy(&closure);
+        return status;
+    }
+
+    for (size_t i = 0; i < each->count; i++) {
+        cadre_closure_t *of_worker = i == 0 ? closure : cadre_closure_copy(closure);
+        if (i > 0) {
+            of_worker->tag = each->workers[i];
+            status = add_futures(self, of_worker, call);
+            cadre_assert(status == 0); /* as for the first */
+            cadre_closure_queue_put_beside(&self->core.queue, of_worker);
+            cadre_core_note_scheduled(&self->core);
+        }
+        if (each->futures) {
+            each->futures[i] = cadre_future_new(self, of_worker);
+        }
+    }
+    return 0;
+}
+
+/* Under the lock. */
+static int
+schedule_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
+                 int64_t deadline_ms, cadre_each_t *out)
+{
+    cadre_each_t each = {.count = 0};
+    int status = await_workers(self, deadline_ms, &each);
+    if (status < 0) {
+        cadre_closure_destroy(&closure);
+        free(each.workers);
+        return status;
+    }
+
+    each.futures = out ? cadre_calloc(each.count, sizeof(*each.futures)) : NULL;
+    status = put_on_each(self, closure, call, deadline_ms, &each);
+    if (status < 0 || !out) {
+        free(each.workers);
+        free(each.futures);
+        return status;
+    }
+
+    *out = each;
+    return 0;
+}
+
+int
+cadre_coordinator_schedule_on_each(cadre_coordinator_t *self, const cadre_function_t *function,
+                                   const cadre_call_t *given, int64_t timeout_ms, cadre_each_t *out)
+{
+    cadre_closure_t *closure = NULL;
+    cadre_call_t call;
+    int status = take_scheduled(self, function, given, &call, &closure);
+    if (status < 0) {
+        return status;
+    }
+    if (call.sequence > 0) {
+        cadre_closure_destroy(&closure);
+        return cadre_fail(CADRE_EINVALID, "sequence number %" PRIu64 ": it is of one closure",
+                          call.sequence);
+    }
+
+    closure->wants_results = out != NULL;
+    cadre_gate_lock(self->gate);
+    status = schedule_on_each(self, closure, &call, cadre_gate_deadline_ms(timeout_ms), out);
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}
+
+void
+cadre_each_fini(cadre_each_t *self)
+{
+    if (!self) {
+        return;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_future_destroy(&self->futures[i]);
+    }
+    free(self->futures);
+    free(self->workers);
+    *self = (cadre_each_t){.count = 0};
+}
+
+/* --- one closure --- */
 
 int
 cadre_coordinator_schedule(cadre_coordinator_t *self, const cadre_function_t *function,

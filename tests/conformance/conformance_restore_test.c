@@ -229,6 +229,48 @@ Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
     stage_close(&stage);
 }
 
+static cadre_variable_t *
+create_pinned(stage_t *stage, bool is_pinned, int shard)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    cadre_variable_t *variable = NULL;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_MOMENTUM);
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.is_pinned = is_pinned;
+    options.shard = shard;
+    OK(cadre_variable_create(stage->coordinator, MODEL[1].name, MODEL[1].dtype, MODEL[1].shape,
+                             MODEL[1].rank, &options, &variable));
+    return variable;
+}
+
+Test(conformance_restore, V7_a_pinned_variable_is_restored_where_it_is_pinned_then)
+{
+    stage_t stage;
+    int shard = -1;
+    cadre_tensor_t expected = numbers(&MODEL[1]);
+    open_stage(&stage, 2);
+    cadre_variable_t *table = create_pinned(&stage, true, 1);
+    cadre_variable_partition(table, 0, NULL, NULL, &shard);
+    cr_expect_eq(shard, 1);
+    OK(cadre_variable_assign(table, CADRE_VARIABLE_SET, &expected, LOCAL_WAIT_MS));
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+
+    resume(&stage, 3);
+    table = create_pinned(&stage, true, 2);
+    cadre_variable_partition(table, 0, NULL, NULL, &shard);
+    cr_expect_eq(shard, 2);
+    cr_expect_eq(cadre_variable_partition_count(table), 1);
+    expect_same(table, &expected, "pinned elsewhere");
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+
+    resume(&stage, 3);
+    table = create_pinned(&stage, false, 0);
+    cr_expect_eq(cadre_variable_partition_count(table), 3);
+    expect_same(table, &expected, "pinned no more");
+    cadre_tensor_fini(&expected);
+    stage_close(&stage);
+}
+
 /* The job's own checkpoint does not hold what was not created by then; a shard that is restored
  * from it would begin with other values than its neighbours. */
 Test(conformance_restore, V7_a_variable_comes_too_late_after_the_next_checkpoint)

@@ -1,5 +1,6 @@
 /* What stays on workers: resources, values of each worker, several datasets in one call; C1, C7,
- * C10, E6, E7, E9 and F5 of docs/conformance.md. */
+ * C10, C17, C18, E6, E7, E9, F5 and Q12 of docs/conformance.md. */
+#include <cadre/group.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,79 @@ BOTH_CAPACITIES(conformance_values, Q12_work_for_one_worker_goes_to_no_other)
     cadre_future_destroy(&absent);
     FAILS(cadre_coordinator_schedule_on(stage.coordinator, 4096, count_up, &call, 0, NULL),
           CADRE_EINVALID, "worker 4096 is not in 0..4095");
+    stage_close(&stage);
+}
+
+/* Each worker runs a loop of its own, of several updates. */
+BOTH_CAPACITIES(conformance_values, C17_a_closure_on_each_worker_runs_once_on_each)
+{
+    enum { WORKERS = 3, STEPS = 4 };
+    stage_t stage;
+    stage_open_capacity(&stage, 2, WORKERS, capacity);
+    const cadre_resource_t *counter = create(&stage, "counter", "build_counter", NULL);
+    cadre_call_t call = {.size = sizeof(call), .resources = &counter, .resource_count = 1};
+    cadre_each_t each = {.count = 0};
+    OK(cadre_coordinator_schedule_on_each(stage.coordinator, stage_function(&stage, "count_up"),
+                                          &call, LOCAL_WAIT_MS, &each));
+    cr_assert_eq(each.count, WORKERS);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        cr_expect_eq(each.workers[i], i);
+        cr_expect_eq(fetch_number(each.futures[i], "index"), i);
+    }
+    cadre_each_fini(&each);
+    cadre_each_fini(&each);
+
+    int64_t steps = STEPS;
+    cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &steps};
+    cadre_argument_t argument = {"steps", &tensor};
+    cadre_group_t *group = NULL;
+    OK(cadre_group_create(stage.coordinator, NULL, &group));
+    call = cadre_call_tensors(&argument, 1);
+    call.steps = STEPS;
+    call.group = group;
+    OK(cadre_coordinator_schedule_on_each(stage.coordinator, stage_function(&stage, "add_steps"),
+                                          &call, LOCAL_WAIT_MS, NULL));
+    OK(cadre_group_join(group, LOCAL_WAIT_MS));
+    stage_expect(&stage, WORKERS * STEPS);
+    call.sequence = 1;
+    FAILS(cadre_coordinator_schedule_on_each(stage.coordinator, stage_function(&stage, "add_steps"),
+                                             &call, LOCAL_WAIT_MS, NULL),
+          CADRE_EINVALID, "sequence number 1");
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+/* It takes results of futures, and the closure of a worker that is lost runs on its successor. */
+Test(conformance_values, C18_closures_on_each_worker_outlive_it)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    hold_t hold = stage_hold_files(&stage, "held");
+    cadre_tensor_t started = stage_text(hold.started);
+    cadre_tensor_t release = stage_text(hold.release);
+    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}};
+    float values[WIDE_ROWS];
+    cadre_tensor_t ones = stage_row(values, 1);
+    cadre_future_t *giving = stage_call(&stage, "echo", "value", &ones);
+    cadre_future_argument_t gradient = {"gradient", giving, "value"};
+    cadre_call_t call = cadre_call_tensors(arguments, 2);
+    call.futures = &gradient;
+    call.future_count = 1;
+    cadre_each_t each = {.count = 0};
+    OK(cadre_coordinator_schedule_on_each(stage.coordinator, stage_function(&stage, "push_when"),
+                                          &call, LOCAL_WAIT_MS, &each));
+    cr_assert_eq(each.count, 2);
+    hold_wait(&hold, 2);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 1);
+    hold_wait(&hold, 3);
+    hold_release(&hold);
+    OK(cadre_future_wait_all(each.futures, each.count, LOCAL_WAIT_MS));
+    stage_join(&stage);
+    stage_expect(&stage, 2);
+    stage_expect_applied(&stage, 2);
+    cadre_each_fini(&each);
+    cadre_future_destroy(&giving);
+    hold_fini(&hold);
     stage_close(&stage);
 }
 

@@ -463,7 +463,7 @@ DROPS = [
     ("names-of-now", "a closure finds what its names mean now, not when it was scheduled",
      "coordinator/core cadre_closure_sender_send", swap("closure->drops", "self->links.recovery->links.drops->called")),
     ("names-of-then", "what was dropped is found by closures from after",
-     "coordinator/core cadre_closure_queue_put", swap("self->drops", "0")),
+     "coordinator/core cadre_closure_queue_put_beside", swap("self->drops", "0")),
     ("drop-untold", "a worker begins a closure before it has heard of a drop before it",
      "worker/core examine", without("self->directory->drops < closure->drops")),
     ("drop-assigned-again", "an assignment to a variable that is gone is repeated",

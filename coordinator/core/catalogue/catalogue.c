@@ -1,5 +1,6 @@
 #include "coordinator/core/catalogue/catalogue.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -159,17 +160,41 @@ part_size_bytes(const cadre_variable_t *variable, uint32_t part)
            (uint64_t)cadre_split_rows(variable->rows, variable->partitions, part);
 }
 
+/* Checks where a variable is to be placed whole, and gives that shard. */
+static int
+pinned_shard(const cadre_catalogue_t *self, const cadre_variable_options_t *options,
+             uint16_t *shard)
+{
+    const uint32_t count = self->placement.shard_count;
+    if (options->is_pinned && options->colocate_with) {
+        return cadre_fail(CADRE_EINVALID,
+                          "is_pinned and colocate_with: a variable is placed by one of them");
+    }
+    if (options->is_pinned && (options->shard < 0 || (uint32_t)options->shard >= count)) {
+        return cadre_fail(CADRE_EINVALID, "shard %d is not in 0..%" PRIu32, options->shard,
+                          count - 1);
+    }
+    *shard = options->colocate_with ? options->colocate_with->shards[0] : (uint16_t)options->shard;
+    return 0;
+}
+
 /* Cuts a new variable into partitions and chooses the shard of each. With `colocate_with` there is
- * a single partition, on the shard of that variable's first. */
+ * a single partition, on the shard of that variable's first; with `is_pinned`, on `shard`. */
 static int
 place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_options_t *options)
 {
-    const cadre_variable_t *target = options->colocate_with;
+    const bool is_whole = options->colocate_with || options->is_pinned;
+    uint16_t shard = 0;
+    int status = pinned_shard(self, options, &shard);
+    if (status < 0) {
+        return cadre_fail_within(status, "variable %s", variable->name);
+    }
+
     variable->partitions = 1;
-    if (!target) {
-        int status = cadre_partitioner_count(options, variable->shape, variable->rank,
-                                             cadre_dtype_size(variable->dtype),
-                                             self->placement.shard_count, &variable->partitions);
+    if (!is_whole) {
+        status = cadre_partitioner_count(options, variable->shape, variable->rank,
+                                         cadre_dtype_size(variable->dtype),
+                                         self->placement.shard_count, &variable->partitions);
         if (status < 0) {
             return status;
         }
@@ -178,9 +203,9 @@ place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_
     variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint64_t size_bytes = part_size_bytes(variable, i);
-        if (target) {
-            variable->shards[i] = target->shards[0];
-            cadre_placement_add(&self->placement, target->shards[0], size_bytes);
+        if (is_whole) {
+            variable->shards[i] = shard;
+            cadre_placement_add(&self->placement, shard, size_bytes);
         } else {
             variable->shards[i] = (uint16_t)cadre_placement_place(&self->placement, size_bytes);
         }

@@ -48,6 +48,42 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     free(self);
 }
 
+static uint64_t *
+copy_of(const uint64_t *items, size_t count)
+{
+    uint64_t *copy = cadre_calloc(count, sizeof(*copy));
+    if (count > 0) {
+        memcpy(copy, items, count * sizeof(*copy));
+    }
+    return copy;
+}
+
+cadre_closure_t *
+cadre_closure_copy(const cadre_closure_t *self)
+{
+    cadre_closure_t *copy = cadre_closure_new(self->function);
+    copy->steps = self->steps;
+    copy->variables = self->variables;
+    copy->may_push = self->may_push;
+    copy->tag = self->tag;
+    copy->wants_results = self->wants_results;
+    copy->deadline_ms = self->deadline_ms;
+    copy->group = self->group ? cadre_closure_group_ref(self->group) : NULL;
+
+    copy->batches = copy_of(self->batches, self->batch_items);
+    copy->batch_items = self->batch_items;
+    copy->resources = copy_of(self->resources, self->resource_count);
+    copy->resource_count = self->resource_count;
+    copy->names = cadre_calloc(self->name_count, sizeof(*copy->names));
+    for (size_t i = 0; i < self->name_count; i++) {
+        copy->names[copy->name_count++] = cadre_strdup(self->names[i]);
+    }
+
+    cadre_tensor_list_share(&copy->tensors, cadre_tensor_list_items(&self->tensors),
+                            self->tensors.chunks, self->tensors.chunk_count);
+    return copy;
+}
+
 void
 cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message)
 {

@@ -379,6 +379,27 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return count >= self->capacity || too_much;
 }
 
+void
+cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_NEW);
+    closure->missing = hold_arguments(self, closure);
+    closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
+    closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
+    closure->drops = self->drops;
+    enter_group(self, closure);
+    take_turn(self, closure);
+    let_in(self);
+    if (closure->missing > 0) {
+        closure->state = CADRE_CLOSURE_BLOCKED;
+        cadre_closure_list_push(&self->blocked, closure);
+        self->common_blocked += closure->tag == CADRE_TAG_NONE ? 1 : 0;
+        return;
+    }
+
+    line_up(self, closure);
+}
+
 /* Its group is being cancelled, or has an error that is to be raised first. */
 static bool
 is_refused(cadre_closure_queue_t *self, const cadre_closure_t *closure)
@@ -393,23 +414,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     if (is_refused(self, closure) || is_full(self, closure)) {
         return CADRE_EAGAIN;
     }
-
-    cadre_assert(closure->state == CADRE_CLOSURE_NEW);
-    closure->missing = hold_arguments(self, closure);
-    closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
-    closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
-    closure->drops = self->drops;
-    enter_group(self, closure);
-    take_turn(self, closure);
-    let_in(self);
-    if (closure->missing > 0) {
-        closure->state = CADRE_CLOSURE_BLOCKED;
-        cadre_closure_list_push(&self->blocked, closure);
-        self->common_blocked += closure->tag == CADRE_TAG_NONE ? 1 : 0;
-        return 0;
-    }
-
-    line_up(self, closure);
+    cadre_closure_queue_put_beside(self, closure);
     return 0;
 }
 

@@ -97,6 +97,10 @@ cadre_closure_t *cadre_closure_queue_take_ended(cadre_closure_queue_t *self);
  * (cadre_closure_argument_check). */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
+/* Appends a closure of the call that has just been let in by cadre_closure_queue_put, for another
+ * worker: whether there is room or not, since a call has all its closures or none. */
+void cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
 /* Puts a queued closure in flight. */
 void cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure);
 

@@ -324,6 +324,11 @@ typedef struct {
     /* How long its creation may take, as in other calls; -1: without limit. 0: as long as no ps is
      * away for ps_timeout_ms of the coordinator's options. */
     int64_t timeout_ms;
+
+    /* Whether the variable is placed on shard `shard` (its ps), below `ps_count`, without being
+     * cut. A job that resumes, with another `shard` or without, reads it where it is then. */
+    bool is_pinned;
+    int shard;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */
@@ -666,6 +671,34 @@ CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t 
                                             const cadre_function_t *function,
                                             const cadre_call_t *call, int64_t timeout_ms,
                                             cadre_future_t **future);
+
+/* Closures of cadre_coordinator_schedule_on_each. The caller ends it with cadre_each_fini. It cannot
+ * grow. */
+typedef struct {
+    size_t count;
+    uint32_t *workers;        /* [count]: their indexes, ascending */
+    cadre_future_t **futures; /* [count]: of the closure of each */
+} cadre_each_t;
+
+/* Queues a call for each worker that is there, as cadre_coordinator_schedule_on does: all of these
+ * closures, or none. Waits until at least one worker is there. Workers that come later get none.
+ * The closure of a worker that is lost runs on the one that takes its index; where none ever does,
+ * its future tells nothing until it is cancelled, which a group does for these alone. `each` may be
+ * NULL. For loops that are the workers' own:
+ *
+ *     s = cadre_coordinator_schedule_on_each(job, train_loop, &call, -1, &each);
+ *     s = s ? s : cadre_future_wait_all(each.futures, each.count, -1);
+ *     cadre_each_fini(&each);
+ *
+ * CADRE_EINVALID: a sequence number in the call.
+ * Else as cadre_coordinator_schedule. */
+CADRE_API int cadre_coordinator_schedule_on_each(cadre_coordinator_t *self,
+                                                 const cadre_function_t *function,
+                                                 const cadre_call_t *call, int64_t timeout_ms,
+                                                 cadre_each_t *each);
+
+/* Destroys the futures and frees what the call has given. */
+CADRE_API void cadre_each_fini(cadre_each_t *self);
 
 /* Waits until every closure scheduled before this call has ended and what it pushed is on its
  * shards, closures of groups too; closures that are scheduled meanwhile, on other threads, are not

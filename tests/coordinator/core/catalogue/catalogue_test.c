@@ -232,6 +232,34 @@ Test(catalogue, P9_a_colocated_variable_sits_whole_where_its_target_begins)
     cadre_catalogue_fini(&self);
 }
 
+Test(catalogue, P13_a_pinned_variable_sits_whole_on_its_shard)
+{
+    cadre_catalogue_t self;
+    cadre_variable_t *variables[2];
+    cadre_variable_options_t options = defaults;
+    cadre_catalogue_init(&self, 3, false, 1);
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = 3;
+    options.is_pinned = true;
+    for (int shard = 2; shard >= 0; shard--) {
+        char name[8] = {'v', (char)('0' + shard)};
+        options.shard = shard;
+        cr_assert_eq(add(&self, name, &options, &variables[0]), 0);
+        cr_assert_eq(variables[0]->partitions, 1);
+        cr_assert_eq(variables[0]->shards[0], shard);
+    }
+    cr_assert_eq(self.placement.load_bytes[2], 13 * 16, "and counts there");
+    options.shard = 3;
+    cr_assert_eq(add(&self, "beyond", &options, &variables[1]), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "shard 3 is not in 0..2"), "%s", cadre_error_text());
+    options.shard = -1;
+    cr_assert_eq(add(&self, "below", &options, &variables[1]), CADRE_EINVALID);
+    options.shard = 0;
+    options.colocate_with = variables[0];
+    cr_assert_eq(add(&self, "both", &options, &variables[1]), CADRE_EINVALID);
+    cadre_catalogue_fini(&self);
+}
+
 Test(catalogue, a_function_of_the_same_content_is_found_again)
 {
     cadre_catalogue_t self;
