@@ -513,7 +513,8 @@ static int
 check_options(const cadre_coordinator_options_t *options)
 {
     if (options->lease_ms < 0 || options->closure_deadline_ms < 0 || options->ps_timeout_ms < 0 ||
-        options->checkpoint_every_ms < 0 || options->checkpoint_keep < 0) {
+        options->checkpoint_every_ms < 0 || options->checkpoint_keep < 0 ||
+        options->checkpoint_every_steps < 0) {
         return cadre_fail(CADRE_ECONFIG, "options: no time or count may be negative");
     }
 
@@ -620,7 +621,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     cadre_effects_fini(&before);
     cadre_gate_unlock(self->gate);
     if (self->checkpoint_dir) {
-        cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms);
+        cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms,
+                                (uint64_t)options->checkpoint_every_steps);
     }
 
     if (resumed->found) {

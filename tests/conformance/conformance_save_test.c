@@ -40,6 +40,26 @@ Test(conformance_save, checkpoints_that_cannot_be_removed_are_counted)
     stage_close(&stage);
 }
 
+/* --- one every so many steps --- */
+
+Test(conformance_save, one_is_taken_every_so_many_steps_of_closures_that_push)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.checkpoint_every_steps = 10;
+    stage_open_with(&stage, &options);
+    stage_schedule(&stage, "add_one", 9);
+    OK(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS));
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints, 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        stage_schedule(&stage, "add_one", i == 1 ? 1 : 10);
+        OK(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS));
+        EVENTUALLY(cadre_coordinator_totals(stage.coordinator).checkpoints == i);
+    }
+    stage_close(&stage);
+}
+
 /* --- the best one --- */
 
 Test(conformance_save, the_one_that_is_marked_as_the_best_stays)

@@ -111,7 +111,7 @@ WORKER = [
 
 CLOSURES = [
     ("ids-overlap", "a closure of several steps reserves one id",
-     "coordinator/core cadre_begun_add", swap("closure->steps", "1")),
+     "coordinator/core cadre_begun_add", swap("next_id += closure->steps", "next_id += 1")),
     ("resume-at-one", "a resumed coordinator counts ids from 1",
      "coordinator/core cadre_core_resume", swap("&self->begun, cut", "&self->begun, 1")),
     ("stale-done", "a report of an attempt from before a restore ends the closure",

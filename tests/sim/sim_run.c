@@ -183,6 +183,8 @@ make_script(sim_cluster_t *self)
     plan->groups = sim_swarm_has(self->seed, "groups", 2);
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
+    bool by_steps = plan->checkpoints && sim_swarm_has(self->seed, "checkpoints by steps", 3);
+    plan->every_steps = by_steps ? sim_swarm_draw(self->seed, "steps", 1, 200) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
     plan->resources = draw(self, 0, 1) == 0;
     plan->futures = draw(self, 0, 2) > 0;
@@ -276,6 +278,7 @@ is_at_rest(sim_cluster_t *self)
         bool is_before = self->network.now_ms < self->calm_ms;
         self->rest_ms = (is_before ? self->calm_ms : self->network.now_ms) + SETTLE_MS;
         self->coordinator->core.checkpoint.every_ms = 0;
+        self->coordinator->core.checkpoint.every_steps = 0;
     }
     if (unrest(self, text)[0] == '\0') {
         return true;

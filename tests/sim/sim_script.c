@@ -542,6 +542,7 @@ set_up(sim_script_t *self)
     self->operation = SIM_WAIT_READY;
     core->checkpoint.enabled = self->plan.checkpoints;
     core->checkpoint.every_ms = self->plan.every_ms;
+    core->checkpoint.every_steps = self->plan.every_steps;
     core->queue.values_size_max =
         self->plan.values_max ? self->plan.values_max : core->queue.values_size_max;
     for (uint32_t i = 1; i < SIM_GROUPS; i++) {

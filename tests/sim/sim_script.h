@@ -47,7 +47,8 @@ typedef struct {
     uint32_t tags;           /* chance of a closure for one worker */
     uint32_t tagged_workers; /* indexes that will always have a worker again */
     bool checkpoints;
-    uint64_t every_ms; /* between automatic ones; 0: none */
+    uint64_t every_ms;    /* between automatic ones; 0: none */
+    uint64_t every_steps; /* the same, in steps that were begun */
     bool dataset;
     bool resources;
     bool futures;              /* closures take results of others */

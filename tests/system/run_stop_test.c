@@ -138,6 +138,54 @@ Test(run_stop, ends_at_a_step_in_the_middle_of_an_epoch_and_goes_on_with_more)
     stopped_run_close(&run);
 }
 
+/* "cut 46" of each checkpoint that is listed, newest first. */
+static size_t
+list_cuts(stopped_run_t *self, unsigned long *cuts, size_t max)
+{
+    const char *list[] = {"checkpoint", "list", self->command.checkpoints, NULL};
+    command_expect_exit(&self->command, command_run(&self->command, list), 0);
+    cadre_auto(cadre_free) char *output = command_output(&self->command);
+    size_t count = 0;
+    for (const char *cut = output; (cut = strstr(cut, "cut ")) && count < max; cut += 4) {
+        cuts[count++] = strtoul(cut + 4, NULL, 10);
+    }
+    return count;
+}
+
+Test(run_stop, takes_checkpoints_at_the_ends_of_epochs_which_hold_exactly_these)
+{
+    stopped_run_t run;
+    stopped_run_open(&run, "\"epochs\": 7", "");
+    setenv("CADRE_CHECKPOINT_EVERY_S", "0", 1);
+    setenv("CADRE_CHECKPOINT_EVERY_EPOCHS", "3", 1);
+    stopped_run_start(&run, "never");
+    json_decref(stopped_run_end(&run));
+    unsigned long cuts[8] = {0};
+    cr_assert_eq(list_cuts(&run, cuts, CADRE_COUNT_OF(cuts)), 3);
+    cr_expect(cuts[0] == 1 + 7 * DIGITS_CLOSURES && cuts[1] == 1 + 6 * DIGITS_CLOSURES &&
+                  cuts[2] == 1 + 3 * DIGITS_CLOSURES,
+              "%lu %lu %lu", cuts[2], cuts[1], cuts[0]);
+    stopped_run_close(&run);
+}
+
+Test(run_stop, takes_a_checkpoint_every_so_many_steps)
+{
+    stopped_run_t run;
+    stopped_run_open(&run, "\"epochs\": 20", ", \"keep\": 10000, \"every_steps\": 100");
+    setenv("CADRE_CHECKPOINT_EVERY_S", "0", 1);
+    stopped_run_start(&run, "never");
+    json_t *result = stopped_run_end(&run);
+    digits_expect_number(result, "closures.finished", 20 * DIGITS_CLOSURES);
+    json_decref(result);
+    unsigned long cuts[16] = {0};
+    size_t count = list_cuts(&run, cuts, CADRE_COUNT_OF(cuts));
+    cr_assert(count >= 2 && count <= 10, "%zu", count); /* a slow disk has fewer */
+    for (size_t i = 1; i + 1 < count; i++) {
+        cr_expect_geq(cuts[i] - cuts[i + 1], 100, "%lu after %lu", cuts[i], cuts[i + 1]);
+    }
+    stopped_run_close(&run);
+}
+
 Test(run_stop, ends_when_its_time_is_over_which_counts_all_runs_of_the_job)
 {
     stopped_run_t run;

@@ -285,6 +285,7 @@ open_coordinator(supervisor_t *self)
     options.staleness_bound = (uint32_t)job->staleness_bound;
     options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
+    options.checkpoint_every_steps = job->checkpoint_every_steps;
     options.checkpoint_keep = (int)job->checkpoint_keep;
     set_resume(&options, job->resume);
     options.placement = job->placement ? CADRE_PLACEMENT_ROUND_ROBIN : CADRE_PLACEMENT_BYTES;

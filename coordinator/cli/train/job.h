@@ -148,6 +148,8 @@ typedef struct {
 
     char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
     double checkpoint_every_s;
+    int64_t checkpoint_every_steps;  /* closures that train; 0: none for these */
+    int64_t checkpoint_every_epochs; /* 0: none at the ends of epochs */
     int64_t checkpoint_keep;
     int64_t checkpoint_keep_best; /* cadre_metric_t plus 1; 0: none is kept for being the best */
     char *resume;

@@ -656,6 +656,14 @@ end_epoch(trainer_t *self)
     return take_evaluation(self);
 }
 
+/* Whether a checkpoint is due at the end of this epoch. */
+static bool
+ends_with_checkpoint(const trainer_t *self)
+{
+    int64_t every = self->options->job->checkpoint_every_epochs;
+    return every > 0 && (self->place.epoch + 1) % every == 0;
+}
+
 /* Trains and evaluates one epoch, and finds out whether another one follows. */
 static int
 run_epoch(trainer_t *self, cadre_stop_t *stop)
@@ -667,8 +675,8 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
 
     note_staleness(self);
     bool is_last = cadre_training_plan_is_over(&self->plan, &self->place);
-    if (is_last) {
-        /* Before the last evaluation, which takes its time and changes nothing. */
+    if (is_last || ends_with_checkpoint(self)) {
+        /* Before the evaluation, which takes its time and changes nothing. */
         status = save(self, AT_PLACE, NULL);
         if (status < 0) {
             return status;
@@ -750,6 +758,7 @@ static int
 stop(trainer_t *self)
 {
     take_command(self);
+    self->outcome->saved = false; /* of one on the way this is no word */
     if (self->outcome->aborted || !self->planned) {
         return CADRE_EINTERRUPTED;
     }

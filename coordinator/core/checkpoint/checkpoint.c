@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
@@ -17,10 +18,11 @@ cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *
 }
 
 void
-cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms)
+cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms, uint64_t every_steps)
 {
     self->enabled = true;
     self->every_ms = every_ms;
+    self->every_steps = every_steps;
 }
 
 void
@@ -360,6 +362,7 @@ note_what_is_below(cadre_checkpoint_t *self)
     self->totals.scheduled = self->links.begun->total;
     self->totals.failed -= self->links.begun->refused;
     self->assigns = cadre_replay_assigns(self->links.replay);
+    self->steps = self->links.begun->steps;
     self->done = done(self);
     self->unsaved = self->links.replay->unsaved;
     self->variable_count = cadre_catalogue_whole_count(self->links.catalogue);
@@ -587,6 +590,7 @@ take_commit(cadre_checkpoint_t *self, const char *path)
     }
 
     self->saved = self->done;
+    self->steps_saved = self->steps;
     cadre_windows_raise(self->links.windows, self->cut);
     give_restore_point(self, path);
     retain(self);
@@ -670,13 +674,22 @@ put_off_the_same(cadre_checkpoint_t *self)
 static uint64_t
 schedule_automatic(cadre_checkpoint_t *self, bool may_begin)
 {
-    bool automatic = self->enabled && self->every_ms > 0;
+    bool automatic = self->enabled && (self->every_ms > 0 || self->every_steps > 0);
     if (!automatic || !may_begin || self->links.catalogue->variable_count == 0 ||
         is_resuming(self)) {
         return UINT64_MAX;
     }
+
+    /* By steps no earlier than a while after a failure, which would come again at once. */
+    bool has_steps =
+        self->every_steps > 0 && self->links.begun->steps - self->steps_saved >= self->every_steps;
+    uint64_t by_steps_ms = has_steps ? self->retry_ms : UINT64_MAX;
+    if (self->every_ms == 0) {
+        return by_steps_ms;
+    }
+
     put_off_the_same(self);
-    return self->due_ms;
+    return cadre_min_u64(by_steps_ms, self->due_ms);
 }
 
 /* --- what a checkpoint waits for, in words --- */

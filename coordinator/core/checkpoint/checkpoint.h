@@ -88,7 +88,8 @@ typedef struct {
 typedef struct {
     cadre_checkpoint_links_t links;
     bool enabled;
-    uint64_t every_ms; /* interval of automatic checkpoints; 0: only the program asks for them */
+    uint64_t every_ms;    /* interval of automatic checkpoints; 0: none are taken for the time */
+    uint64_t every_steps; /* begun steps between automatic checkpoints; 0: none for steps */
     uint64_t due_ms;
     /* `done` of the newest commit; 0 when its files turned out to be unreadable */
     uint64_t saved;
@@ -112,6 +113,8 @@ typedef struct {
      * NULL: none */
     char *progress;
     uint64_t assigns;        /* how many assignments noted for a replay are below the cut */
+    uint64_t steps;          /* begun->steps at the cut */
+    uint64_t steps_saved;    /* begun->steps at the cut of the newest commit */
     uint64_t done;           /* how much the cut holds, as function `done` in checkpoint.c counts */
     uint64_t unsaved;        /* the replay's `unsaved`, but without closures above the cut */
     uint32_t variable_count; /* so many of the catalogue's first variables are in the checkpoint, */
@@ -147,8 +150,9 @@ typedef struct {
 
 void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links);
 
-/* Checkpoints can be taken from now on: when asked, and every `every_ms` unless that is 0. */
-void cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms);
+/* Checkpoints can be taken from now on: when asked, every `every_ms` unless that is 0, and when
+ * `every_steps` steps were begun since the cut of the last one, unless that is 0. */
+void cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms, uint64_t every_steps);
 
 /* Asks `on_progress` for the progress record of every checkpoint that was not given one. */
 void cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress,

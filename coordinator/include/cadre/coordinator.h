@@ -196,6 +196,12 @@ typedef struct {
      * count once all the same; unless with CADRE_SYNC, the shards of one closure may take those of
      * different attempts. 0: none. */
     uint32_t backup_attempts;
+
+    /* Steps between automatic checkpoints: one begins when closures with so many steps, of
+     * functions that may push, were handed out since the cut of the last one. What is handed out
+     * until its directory is made is in it too, and while one is under way no other begins. Beside
+     * checkpoint_every_ms, whichever comes first. 0: none. */
+    int64_t checkpoint_every_steps;
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. It is of the program, not of the library, so that

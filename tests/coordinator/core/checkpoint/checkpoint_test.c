@@ -429,15 +429,12 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     fixture_destroy(&self);
 }
 
-/* Brings the next one to its commit, which ends with `status`. */
+/* Brings one that is opening to its commit, which ends with `status`. */
 static void
-commit_next(fixture_t *self, uint64_t id, int status)
+commit_opening(fixture_t *self, uint64_t id, int status)
 {
     char path[32];
-    fixture_clear(self);
     snprintf(path, sizeof(path), "/ckpt/ckpt-%u", (unsigned)id);
-    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
-    fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, id, 0, "/ckpt/.tmp");
     say_taken(self, 0, 0);
     say_taken(self, 1, 0);
@@ -446,6 +443,16 @@ commit_next(fixture_t *self, uint64_t id, int status)
     say_written(self, 1, id, 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_COMMIT, id, status, status < 0 ? "the last sync failed" : path);
+}
+
+/* Brings the next one to its commit, which ends with `status`. */
+static void
+commit_next(fixture_t *self, uint64_t id, int status)
+{
+    fixture_clear(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    fixture_turn(self);
+    commit_opening(self, id, status);
 }
 
 /* One whose last sync failed is in the directory and counts for nothing: neither may it push out
@@ -682,6 +689,42 @@ Test(checkpoint, automatic_ones_come_at_their_interval_from_the_end_of_the_last)
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     self->now_ms += 1;
     fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
+    fixture_destroy(&self);
+}
+
+/* Begins closures as if they had ended since. */
+static void
+begin_steps(fixture_t *self, uint64_t steps)
+{
+    self->core.begun.steps += steps;
+    self->core.begun.next_id += steps;
+    fixture_turn(self);
+}
+
+Test(checkpoint, automatic_ones_come_after_as_many_steps)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    self->core.checkpoint.every_steps = 100;
+    self->now_ms += 100000; /* time is nothing to it */
+    begin_steps(self, 99);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    begin_steps(self, 1);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
+    stored(self, CADRE_STORE_OPEN, 9, CADRE_EIO, "bad");
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE, "not at once again");
+    self->now_ms += CADRE_CHECKPOINT_RETRY_MS;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
+
+    begin_steps(self, 30); /* before the cut, so it holds them */
+    fixture_clear(self);
+    commit_opening(self, 10, 0);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    begin_steps(self, 99);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    begin_steps(self, 1);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
     fixture_destroy(&self);
 }
