@@ -32,7 +32,7 @@ fetch_scalar(cadre_future_t *future, const char *name, double *value)
     return 0;
 }
 
-/* Waits for the oldest closure and adds its results. */
+/* Waits for the oldest closure of the window and adds its results to the sums in `self`. */
 static int
 take_oldest(cadre_evaluation_t *self, window_t *window)
 {

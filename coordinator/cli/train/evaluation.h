@@ -9,15 +9,17 @@
 
 #include <cadre/coordinator.h>
 
-enum { CADRE_EVALUATION_AWAITED_MAX = 64 }; /* closures scheduled before one is waited for */
+/* Closures scheduled at most before the oldest is waited for. */
+enum { CADRE_EVALUATION_AWAITED_MAX = 64 };
 
 typedef struct {
-    const cadre_function_t *function; /* results "loss" (mean of the batch) and "correct" (count) */
+    /* Has the results "loss" (mean of the batch) and "correct" (count of right predictions). */
+    const cadre_function_t *function;
     const cadre_dataset_t *dataset;
     int64_t first; /* rows [first, first + rows) in file order */
     int64_t rows;
     int64_t batch_size;
-    bool counts_correct; /* whether there is a "correct" */
+    bool counts_correct; /* whether the function has the result "correct" */
     double loss;         /* set by cadre_evaluation_run: means over all rows */
     double accuracy;
 } cadre_evaluation_t;

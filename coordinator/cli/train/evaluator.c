@@ -25,12 +25,12 @@ typedef struct {
     cadre_notices_t *notices;
     cadre_training_data_t data;
     cadre_model_t model;
-    uint64_t seen; /* the newest checkpoint of the last look; 0: none yet */
+    uint64_t seen; /* id of the newest checkpoint at the last look; 0: look at the newest again */
     int64_t seen_ms;
     uint64_t evaluated; /* id of the checkpoint evaluated last */
     uint64_t noted;     /* id of the newest damaged checkpoint that was reported */
     bool complete;      /* the checkpoint evaluated last is the job's final one */
-    bool damaged;       /* the last look found a damaged checkpoint */
+    bool damaged;       /* the last look found a damaged checkpoint, described in `damage` */
     char damage[CADRE_TRAINER_TEXT_SIZE];
     int64_t said_ms;
 } evaluator_t;
@@ -50,8 +50,9 @@ candidate_fini(candidate_t *candidate)
     free(candidate->path);
 }
 
-/* --- looking --- */
+/* --- finding the newest checkpoint --- */
 
+/* Callback of the search for checkpoints: reports a damaged one, each only once. */
 static void
 note_damage(void *context, uint64_t id, const char *reason)
 {
@@ -71,7 +72,8 @@ note_damage(void *context, uint64_t id, const char *reason)
     }
 }
 
-/* The newest id by name and sizes, 0 when there is none: cheap enough to ask twice a second. */
+/* Finds the newest checkpoint's id by file names and sizes alone, 0 when there is none: cheap
+ * enough to be called twice a second. */
 static int
 newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
 {
@@ -92,7 +94,8 @@ newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
     return 0;
 }
 
-/* The newest checkpoint whose files verify; id 0 when nothing has come since the last look. */
+/* Finds the newest checkpoint whose files pass their checks; id 0 when no new one has come since
+ * the last look. */
 static int
 look(evaluator_t *self, uint64_t *id)
 {
@@ -118,8 +121,9 @@ look(evaluator_t *self, uint64_t *id)
 
     self->damaged = false;
     status = cadre_checkpoint_directory_newest(directory, note_damage, self, id);
-    /* One that vanished while it was read may come back, and one that looked damaged may have been
-     * on its way. */
+    /* When the newest checkpoint vanished while it was read, the next look tries again: it may come
+     * back. One that looked damaged may have been written just then: it is tried again after
+     * CADRE_EVALUATOR_AGAIN_MS. */
     bool found = status == 0 && *id == newest;
     self->seen = found || self->damaged ? newest : 0;
     self->seen_ms = now_ms;
@@ -133,8 +137,10 @@ look(evaluator_t *self, uint64_t *id)
     return 0;
 }
 
-/* --- loading --- */
+/* --- loading a checkpoint's values --- */
 
+/* Checks that the checkpoint has the variable with the dtype and shape that the job's model gives
+ * it. */
 static int
 check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_variable_t *variable)
 {
@@ -236,7 +242,7 @@ load(evaluator_t *self, candidate_t *candidate)
     return 0;
 }
 
-/* --- testing --- */
+/* --- testing one checkpoint --- */
 
 static json_t *
 number(double value)
@@ -244,7 +250,7 @@ number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* One line on stdout. */
+/* Prints the result of one checkpoint as one line on stdout. */
 static int
 print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluation_t *evaluation)
 {
@@ -273,7 +279,8 @@ print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluat
     return fflush(stdout) == 0 ? 0 : cadre_fail(CADRE_EIO, "stdout: %s", strerror(errno));
 }
 
-/* Loads and tests it. A ps that was lost meanwhile came back with other values: all of it again. */
+/* Loads and tests a checkpoint. When a ps was lost meanwhile, both are done again: the ps that
+ * replaces it does not have the loaded values. */
 static int
 test(evaluator_t *self, candidate_t *candidate)
 {
@@ -286,7 +293,7 @@ test(evaluator_t *self, candidate_t *candidate)
         .counts_correct = job->label != CADRE_JOB_VALUE,
     };
 
-    /* A ps that starts again has no values: what was computed meanwhile counts for nothing. */
+    /* A ps that starts again has no values: a result computed while one was lost is discarded. */
     uint64_t lost;
     do {
         lost = cadre_coordinator_totals(self->coordinator).ps_lost;
@@ -313,8 +320,8 @@ vanished(const candidate_t *candidate, int status)
     return unread && access(candidate->path, F_OK) != 0;
 }
 
-/* Tests the newest checkpoint, if there is one that was not tested. CADRE_EAGAIN when each one that
- * was tried was deleted under it. */
+/* Tests the newest checkpoint, unless it was tested before. CADRE_EAGAIN when each checkpoint that
+ * was tried was deleted while it was read. */
 static int
 test_newest(evaluator_t *self)
 {
@@ -340,9 +347,10 @@ test_newest(evaluator_t *self)
                       CADRE_EVALUATOR_TRIES);
 }
 
-/* --- following --- */
+/* --- following the run --- */
 
-/* Waits a moment; CADRE_EINTERRUPTED after a command. */
+/* Waits CADRE_EVALUATOR_POLL_MS, and reports now and then that no newer checkpoint has come;
+ * CADRE_EINTERRUPTED when a command arrives meanwhile. */
 static int
 wait_a_moment(evaluator_t *self)
 {
@@ -357,7 +365,8 @@ wait_a_moment(evaluator_t *self)
     return ready > 0 ? cadre_fail(CADRE_EINTERRUPTED, "stopped") : 0;
 }
 
-/* What is no reason to stop following: there is nothing yet, or nothing whole at the moment. */
+/* Whether a status of test_newest is no reason to stop following: there is no checkpoint yet, or
+ * none that is complete and sound at the moment. */
 static bool
 may_pass(int status)
 {
@@ -365,6 +374,7 @@ may_pass(int status)
            status == CADRE_ECORRUPT || status == CADRE_EMALFORMED;
 }
 
+/* Tests each newer checkpoint until the job's last one was tested or a command arrives. */
 static int
 follow(evaluator_t *self)
 {
@@ -400,8 +410,9 @@ test_once(evaluator_t *self)
     return status;
 }
 
-/* --- the whole --- */
+/* --- one evaluation, from set-up to outcome --- */
 
+/* Waits for a ps and a worker, then opens the datasets and creates the model on them. */
 static int
 set_up(evaluator_t *self)
 {

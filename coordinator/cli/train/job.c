@@ -147,7 +147,7 @@ cadre_origin_text(cadre_origin_t origin)
     return "?";
 }
 
-/* --- setting one value: the checks, whatever it came from --- */
+/* --- setting one value, with the same checks for flag, environment and file --- */
 
 static int
 set_number(cadre_job_t *self, const cadre_setting_t *setting, double value)
@@ -171,6 +171,7 @@ set_integer(cadre_job_t *self, const cadre_setting_t *setting, int64_t value)
     return 0;
 }
 
+/* Sets a text; `low` and `high` of the setting bound its length in characters. */
 static int
 set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
 {
@@ -294,6 +295,8 @@ fail_type(const char *wanted, const json_t *value)
     return cadre_fail(CADRE_EINVALID, "must be %s, not %s", wanted, found[json_typeof(value)]);
 }
 
+/* Sets a setting of any kind from a JSON value. An integer whose range begins
+ * below 0 may also be the string "unlimited". */
 static int
 set_any_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value)
 {
@@ -352,7 +355,7 @@ cadre_job_set_environment(cadre_job_t *self)
     return 0;
 }
 
-/* --- the whole --- */
+/* --- a job: defaults, final checks, places --- */
 
 void
 cadre_job_init(cadre_job_t *self)
@@ -384,7 +387,8 @@ cadre_job_fini(cadre_job_t *self)
     *self = (cadre_job_t){0};
 }
 
-/* The rule for names of Cadre; the job's name is also that of a folder. */
+/* Checks the job's name by the rule for all names in Cadre; it also names a folder, so '/' is
+ * refused. */
 static int
 check_name(const char *name)
 {

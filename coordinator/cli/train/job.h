@@ -1,12 +1,12 @@
 /*
- * job - what `cadre run` and `cadre train` do: the settings of one job, from defaults, a job file,
- * the environment and flags, each over the one before.
+ * job - the settings of one job that `cadre run` or `cadre train` runs: defaults, overridden by a
+ * job file, that by the environment, and that by flags.
  *
  * Owner:   the caller; ended with cadre_job_fini.
  * Thread:  one at a time while it is being set; then any number may read it.
  *
- * Every plain setting stands in one table (job.c): its place in the file, environment variable,
- * type, range and default. What is no plain value (data, layers, optimizer parameters) is read by
+ * Every setting that is one plain value stands in one table (job.c), with its place in the file,
+ * environment variable, type, range and default. Data, layers and optimizer parameters are read by
  * job_file.c and job_model.c.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_H
@@ -50,7 +50,8 @@ typedef enum {
 /* The words in the list's order: "mlp|logistic". */
 #define CADRE_MODEL_WORDS CADRE_LIST_WORDS(CADRE_MODEL_LIST)
 
-/* What labels are, and with it the loss: softmax or sigmoid cross entropy, mean squared error. */
+/* What labels are, which decides the loss: a class (softmax cross entropy), one of two classes
+ * (sigmoid cross entropy), or a number (mean squared error). */
 typedef enum {
     CADRE_JOB_CLASS = 0,
     CADRE_JOB_BINARY,
@@ -72,37 +73,41 @@ typedef enum {
 } cadre_origin_t;
 
 typedef struct {
-    char *file;                                     /* the job file as given */
-    char *folder;                                   /* where it is */
-    cadre_origin_t origins[CADRE_JOB_SETTINGS_MAX]; /* by position in the table */
+    char *file;   /* the job file as given */
+    char *folder; /* folder of that file */
+    /* Where each setting's value is from, by its position in the table. */
+    cadre_origin_t origins[CADRE_JOB_SETTINGS_MAX];
 
     char *name;
     int64_t seed; /* 0: chosen at the start */
     char *data_dir;
-    json_t *train;        /* dataset description, path as in the file */
-    json_t *test;         /* the same; NULL with a fraction or without held-out rows */
+    json_t *train; /* dataset description, path as in the file */
+    /* Dataset description of the test rows; NULL with a fraction or without held-out rows. */
+    json_t *test;
     double test_fraction; /* of the training rows, drawn at random and held out; 0: none */
-    int64_t test_seed;    /* of that draw; 0: the default of datasets */
+    int64_t test_seed;    /* seed of drawing `test_fraction`; 0: the default of datasets */
     cadre_job_label_t label;
 
     int64_t model; /* cadre_model_type_t */
     int64_t hidden[CADRE_JOB_HIDDEN_MAX];
     size_t hidden_count;
-    int64_t input[CADRE_JOB_INPUT_RANK_MAX]; /* shape of one row; its rank 0: as it comes */
+    /* Shape of one row; with input_rank 0 a row is a plain list of features. */
+    int64_t input[CADRE_JOB_INPUT_RANK_MAX];
     size_t input_rank;
-    int64_t filters[CADRE_JOB_FILTERS_MAX]; /* of each convolution of a cnn */
+    int64_t filters[CADRE_JOB_FILTERS_MAX]; /* filters of each convolution of a cnn */
     size_t filter_count;
-    int64_t kernel;     /* of these */
+    int64_t kernel;     /* kernel size of the convolutions */
     int64_t width;      /* of a transformer */
-    int64_t heads;      /* of each of its blocks; divide the width */
-    int64_t blocks;     /* how many */
+    int64_t heads;      /* attention heads of each block of a transformer; must divide `width` */
+    int64_t blocks;     /* number of blocks of a transformer */
     int64_t activation; /* cadre_activation_t */
     cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
     size_t layer_count;
-    json_t *layer_list; /* as the file has it; NULL when there is none */
+    json_t *layer_list; /* "layers" as the file has it; NULL when the file has none */
     double dropout;
     double l2;
-    int64_t wire; /* place in CADRE_WIRE_DTYPE_LIST: of variables of layers that do not say */
+    /* Position in CADRE_WIRE_DTYPE_LIST: for variables of layers without their own "wire". */
+    int64_t wire;
 
     char *optimizer;
     json_t *optimizer_parameters; /* object, may be empty */
@@ -113,7 +118,7 @@ typedef struct {
     bool drop_last;
     double target_accuracy;  /* 0: none */
     int64_t consistency;     /* cadre_consistency_t */
-    int64_t step_closures;   /* of a synchronous step */
+    int64_t step_closures;   /* closures in one synchronous step */
     int64_t staleness_bound; /* in closures */
     int64_t evaluate_every;  /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
@@ -131,7 +136,7 @@ typedef struct {
     int64_t workers;
     int64_t slots;
     int64_t ps_lanes;    /* 0: half of the CPUs */
-    char *device;        /* as cadre-worker takes it */
+    char *device;        /* device of the workers, as `cadre worker --device` takes it */
     int64_t math;        /* position in CADRE_MATH_WORDS */
     char *trace;         /* folder for the workers' traces; NULL: none are written */
     int64_t partitioner; /* cadre_job_partition_t */
@@ -168,35 +173,37 @@ typedef struct {
     const char *name;        /* "training.epochs": section and key in the file */
     const char *environment; /* "CADRE_EPOCHS", or NULL */
     cadre_setting_kind_t kind;
-    double low; /* the range, ends included */
+    double low; /* smallest value allowed, itself included (for a text: its length) */
     double high;
     const char *choices; /* "relu|tanh" */
-    const char *initial; /* as text; NULL: nothing */
-    size_t offset;       /* in cadre_job_t */
+    const char *initial; /* default value as text; NULL: none */
+    size_t offset;       /* of the setting's member in cadre_job_t */
 } cadre_setting_t;
 
-/* The table. */
+/* Returns the table of all plain settings, with its number of rows. */
 const cadre_setting_t *cadre_job_settings(size_t *count);
 
-/* Every setting at its default. */
+/* Fills in a job with every setting at its default. */
 void cadre_job_init(cadre_job_t *self);
 
-/* Harmless on a zeroed struct. */
+/* Frees what the job holds; does nothing for a zeroed struct. */
 void cadre_job_fini(cadre_job_t *self);
 
 /* Sets one setting from text. `from` names the place in messages, such as "--epochs".
- * CADRE_EINVALID for a value that is no such thing or out of range. The setting must exist. */
+ * CADRE_EINVALID for a value of the wrong type or out of range. The setting must exist. */
 int cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
                   const char *from);
 
-/* Sets one setting from JSON; CADRE_EINVALID with a text without place. */
+/* Sets one setting from JSON; CADRE_EINVALID for a wrong value, and the caller adds the place in
+ * the file to its text. */
 int cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value);
 
-/* Takes every setting that the environment has. */
+/* Sets every setting whose environment variable is set. */
 int cadre_job_set_environment(cadre_job_t *self);
 
-/* Fills in what follows from the rest (the checkpoint directory from the name) and checks what no
- * single setting can: call it when everything was set. CADRE_ECONFIG. */
+/* Fills in what follows from other settings (the checkpoint directory from the name) and checks
+ * settings against each other; call it after all were set. CADRE_ECONFIG when they do not go
+ * together. */
 int cadre_job_finish(cadre_job_t *self);
 
 /* Whether what comes after an evaluation depends on what it finds. */
@@ -212,10 +219,11 @@ char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
  * came from a flag, else "CADRE_TRACE" or "job.json: cluster.trace". Freed by the caller. */
 char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
 
-/* "default", "file", "environment", "flag". */
+/* Returns "default", "file", "environment" or "flag". */
 const char *cadre_origin_text(cadre_origin_t origin);
 
-/* Word `position` of a `choices` list into `text`, which is returned. */
+/* Writes word number `position` of a `choices` list ("relu|tanh") into `text`, "?" when it has no
+ * such word; returns `text`. */
 const char *cadre_choice_text(const char *choices, int64_t position, char *text, size_t size_bytes);
 
 #endif

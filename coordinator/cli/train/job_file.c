@@ -13,13 +13,13 @@
 
 enum { KEYS_MAX = CADRE_JOB_SETTINGS_MAX + 16, POINTER_SIZE = 64 };
 
-/* --- plain settings --- */
+/* --- settings of one plain value --- */
 
 /* Sections whose keys, besides plain settings, are read here; "training.stop" is one in another. */
 static const struct {
     const char *name;
     bool required;
-    bool open; /* its unknown keys are checked by its own reader */
+    bool open; /* read_section allows unknown keys; the section's own reader checks them */
     const char *keys[4];
 } sections[] = {
     {"data", true, false, {"train", "test"}},
@@ -82,7 +82,7 @@ read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *s
     return 0;
 }
 
-/* Plain settings of a section and the names of all its keys. */
+/* Checks the names of all keys of a section and reads its plain settings. */
 static int
 read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
 {
@@ -124,6 +124,7 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
     return read_settings(job, source, name, pointer, object);
 }
 
+/* Checks the names of the keys at the top of the file and reads the plain settings there. */
 static int
 read_top(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -147,10 +148,10 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
     return read_settings(job, source, "", "", source->root);
 }
 
-/* --- data --- */
+/* --- datasets --- */
 
-/* Keys of a dataset description (docs/data.md), so that an error in one names its
- * place; the rest is up to data_spec.h. */
+/* Keys of a dataset description (docs/data.md) with the type of each, so that an error names the
+ * key's place in the file; data_spec.h checks everything else. */
 static const struct {
     const char *key;
     const char *types; /* s string, i whole number, n number, b true or false */
@@ -174,6 +175,7 @@ static const struct {
     {"skip_bad", "i", NULL},
 };
 
+/* Whether the value's JSON type is among `types`, the letters of description_keys. */
 static bool
 type_fits(const char *types, const json_t *value)
 {
@@ -196,6 +198,7 @@ type_fits(const char *types, const json_t *value)
     return false;
 }
 
+/* Returns the words of a message for `types`, one of those in description_keys. */
 static const char *
 wanted(const char *types)
 {
@@ -254,7 +257,8 @@ check_description_value(const cadre_json_source_t *source, const char *pointer, 
     return 0;
 }
 
-/* What the worker that opens the rows would refuse of the description. */
+/* Checks the description as the worker that opens the rows does, so that a bad one fails here, with
+ * its place in the file. */
 static int
 check_ranges(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {
@@ -305,7 +309,8 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         }
     }
 
-    /* "format" comes first: some have their labels in another file. */
+    /* "format" is checked first: it decides whether "labels_path" is needed, for labels in another
+     * file. */
     static const char *const required[] = {"format", "path", "labels_path"};
     for (size_t i = 0; i < CADRE_COUNT_OF(required); i++) {
         cadre_data_format_t format = CADRE_DATA_CSV;
@@ -329,7 +334,8 @@ label_kind(const json_t *description)
                 : CADRE_JOB_CLASS;
 }
 
-/* {"fraction": 0.2, "seed": 1}: a random part of the training rows. */
+/* Reads a "test" such as {"fraction": 0.2, "seed": 1}: a random part of the training rows is held
+ * out. */
 static int
 read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t *test)
 {
@@ -363,6 +369,8 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     return 0;
 }
 
+/* Reads the section "data": the training rows and the test rows, which are a fraction or a
+ * dataset. */
 static int
 read_data(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -482,7 +490,7 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* --- the whole --- */
+/* --- reading a whole job file --- */
 
 /* "examples/digits.json" is in "examples" and, without a name of its own, the job "digits". */
 static void
@@ -506,7 +514,7 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
         return status;
     }
 
-    /* Sections first: data, model and optimizer depend on settings of theirs. */
+    /* Plain settings of all sections first: the readers of data, model and optimizer use them. */
     for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
         status = read_section(job, source, i);
         if (status < 0) {

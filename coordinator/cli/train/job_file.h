@@ -9,8 +9,8 @@
 
 #include "coordinator/cli/train/job.h"
 
-/* Reads the file into a job that cadre_job_init has made; a failure leaves it half set, to be ended
- * all the same. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECONFIG. */
+/* Reads the file into a job that cadre_job_init has made; after a failure the job is half set and
+ * the caller still ends it. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECONFIG. */
 int cadre_job_file_read(cadre_job_t *job, const char *path);
 
 /* Reads a job from a text in memory; `file` is its name in messages and says the folder. */

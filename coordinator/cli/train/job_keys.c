@@ -15,7 +15,7 @@ enum {
     NAME_SIZE_MAX = 253 - (int)sizeof("-allowed") + 1,
 };
 
-/* What was made so far below a directory. */
+/* The files and folders made so far below the directory of the keys. */
 typedef struct {
     const char *directory;
     char *allowed;
@@ -85,7 +85,8 @@ close_directory(DIR **directory_p)
     }
 }
 
-/* A directory that was there before: empty, and one where nobody else can exchange the files. */
+/* Checks a directory that existed before: it must be empty, and nobody else may be able to replace
+ * files in it. */
 static int
 check_directory(const char *path)
 {
@@ -159,7 +160,7 @@ write_files(written_t *self, const cadre_job_keys_t *keys)
     return 0;
 }
 
-/* Removes what this call made, and nothing else. */
+/* Removes the files and folders that this call made, and nothing else. */
 static void
 remove_written(written_t *self)
 {
@@ -198,7 +199,7 @@ bool
 cadre_kubernetes_name_valid(const char *name)
 {
     size_t length = strnlen(name, NAME_SIZE_MAX + 1);
-    size_t label = 0; /* characters of the part so far */
+    size_t label = 0; /* characters so far of the current part between two dots */
     for (size_t i = 0; i < length; i++) {
         bool letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9');
         bool inside = label > 0 && name[i] == '-';
@@ -212,7 +213,7 @@ cadre_kubernetes_name_valid(const char *name)
     return length <= NAME_SIZE_MAX && label > 0 && name[length - 1] != '-';
 }
 
-/* One entry: the text of a file, each line indented. */
+/* Prints one entry of a YAML object: the text of a file, each line indented. */
 static void
 print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
 {

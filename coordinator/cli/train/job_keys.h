@@ -8,8 +8,8 @@
  *     DIR/allowed/coordinator.pub  ps.pub  worker.pub  client.pub   public: for every task
  *
  * All tasks of a role share a key, because they are replaced and added while a job runs: a key for
- * each would have to be made and spread at that moment. Who has a worker's key can be any worker,
- * and no ps.
+ * each would have to be made and spread at that moment. Whoever has the workers' key can take part
+ * as any worker, but not as a ps.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_KEYS_H
 #define CADRE_COORDINATOR_CLI_TRAIN_JOB_KEYS_H
@@ -23,14 +23,14 @@ typedef struct {
     cadre_certificate_t certificates[CADRE_KEY_ROLES];
 } cadre_job_keys_t;
 
-/* New keys. CADRE_ECONFIG when libzmq was built without CURVE. */
+/* Makes a new pair of keys for each role. CADRE_ECONFIG when libzmq was built without CURVE. */
 int cadre_job_keys_make(cadre_job_keys_t *out);
 
 /* Wipes the secrets. Zeroed memory is no keys. */
 void cadre_job_keys_fini(cadre_job_keys_t *self);
 
-/* Writes them below `directory`, which is made with mode 0700 or is there and empty. All of it or
- * nothing: what cannot be finished is removed.
+/* Writes the keys as files below `directory`, which is made with mode 0700 or exists and is empty.
+ * After a failure everything that was made is removed.
  *
  * CADRE_EEXISTS  it is not empty, or no directory: nothing is ever written over.
  * CADRE_EREFUSED others may write to it, or this user may not.

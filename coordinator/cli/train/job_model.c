@@ -9,7 +9,7 @@ enum { POINTER_SIZE = 64 };
 
 #define TYPE(name) (1U << CADRE_MODEL_##name)
 
-/* Which models have which keys; "l2" and "wire" go with all. */
+/* Which keys each type of model has; "l2" and "wire" are keys of all types. */
 static const struct {
     const char *key;
     unsigned types;
@@ -98,7 +98,7 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
         }
     }
 
-    /* Only these models give the dimensions of a row a meaning. */
+    /* Only models of these types use the shape of a row. */
     if (job->model == CADRE_MODEL_CNN && job->input_rank != 3) {
         return cadre_json_source_fail(source, "/model/input", CADRE_JSON_VALUE,
                                       "model.input: an image is [height, width, channels]");
@@ -147,7 +147,7 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
     return 0;
 }
 
-/* Whether each key belongs to the type, and all that it needs are there. */
+/* Checks that each key is one of the model's type, and that no key the type needs is missing. */
 static int
 check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
 {

@@ -7,8 +7,9 @@
 #include "coordinator/cli/train/job.h"
 #include "coordinator/cli/train/json_source.h"
 
-/* Reads widths and layers, and checks that the model goes with its keys and with the labels; plain
- * settings and data were read before. CADRE_ECONFIG with the place. */
+/* Reads widths and layers, and checks that the type of the model has these keys and can learn these
+ * labels. The plain settings and the section "data" must have been read before. CADRE_ECONFIG, with
+ * the place in the file, when something is wrong. */
 int cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text is valid JSON, so that the scanner looks for ends and never for errors; it still stops
- * at the terminating 0 wherever that comes. */
+/* The text is known to be valid JSON, so the scanner only looks for where values end and reports no
+ * errors; it still stops at the terminating NUL wherever that comes. */
 
 static const char *
 skip_space(const char *at)
@@ -16,7 +16,7 @@ skip_space(const char *at)
     return at;
 }
 
-/* `at` is behind the opening quote; the result is behind the closing one. */
+/* Skips a string: `at` is behind the opening quote, the result behind the closing one. */
 static const char *
 skip_string(const char *at)
 {
@@ -72,8 +72,8 @@ put_utf8(char *out, unsigned long code)
     return 3;
 }
 
-/* One escape sequence behind its backslash; keys outside the basic plane are not ours and may come
- * out as two wrong characters. */
+/* Decodes one escape sequence; `at` is behind its backslash. A character outside Unicode's basic
+ * plane may come out as two wrong ones: no key of a job file has any. */
 static size_t
 unescape(const char **at_p, char *out)
 {
@@ -110,7 +110,8 @@ string_is(const char *at, const char *name)
     return *at == '"' && strlen(name) == length && memcmp(text, name, length) == 0;
 }
 
-/* Takes the next step off the pointer and undoes its ~0 and ~1. */
+/* Copies the next step of the JSON pointer, with its ~0 and ~1 turned back into '~' and '/', and
+ * moves behind it. */
 static bool
 next_step(const char **pointer_p, char *step)
 {
@@ -133,7 +134,8 @@ next_step(const char **pointer_p, char *step)
     return true;
 }
 
-/* The value of member `name` of the object at `at`, its key in `key`; NULL when there is none. */
+/* Finds the value of member `name` of the object at `at`, and its key in `key`; NULL when there is
+ * none. */
 static const char *
 find_member(const char *at, const char *name, const char **key)
 {

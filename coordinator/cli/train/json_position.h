@@ -20,10 +20,10 @@ typedef struct {
     int column; /* from 1, in characters (UTF-8), as editors count */
 } cadre_json_position_t;
 
-/* Finds what the JSON pointer `pointer` (RFC 6901: "/model/hidden/0", "" for the whole text) names
- * in `text`, which jansson has accepted: the key in front of it when `key` and it is a member, else
- * the value. Names are compared after unescaping \uXXXX and the like. False, with `position`
- * untouched, when nothing is there. */
+/* Finds the value that the JSON pointer `pointer` (RFC 6901: "/model/hidden/0", "" for the whole
+ * text) names in `text`, which jansson has accepted. The position is that of the value, or that of
+ * its key if `key` and the value is a member of an object. Names are compared after unescaping
+ * \uXXXX and the like. False, with `position` untouched, when nothing is there. */
 bool cadre_json_position(const char *text, const char *pointer, bool key,
                          cadre_json_position_t *position);
 

@@ -92,7 +92,8 @@ cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, cad
 char *
 cadre_json_source_field(const char *pointer)
 {
-    char *field = cadre_calloc(2 * strlen(pointer) + 1, 1); /* "/0" is "[0]" */
+    /* Twice the length, as "/0" becomes "[0]". */
+    char *field = cadre_calloc(2 * strlen(pointer) + 1, 1);
     char *to = field;
 
     while (*pointer == '/') {
@@ -116,7 +117,8 @@ cadre_json_source_field(const char *pointer)
     return field;
 }
 
-/* "; did you mean "x"?", or all there are: ", which has x, y". Freed by the caller. */
+/* Returns the end of a message about an unknown key: "; did you mean "x"?", or all known keys if
+ * none is near: ", which has x, y". Freed by the caller. */
 static char *
 suggest_key(const char *key, const char *const *known, size_t count)
 {

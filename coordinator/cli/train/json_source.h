@@ -14,7 +14,7 @@
 
 enum { CADRE_JSON_SOURCE_SIZE_MAX = 1 << 20 }; /* bytes of a file; a larger one is refused */
 
-/* Which half of a member of an object a mistake is in. */
+/* Whether a mistake is in the key of an object's member or in its value. */
 typedef enum {
     CADRE_JSON_VALUE,
     CADRE_JSON_KEY,

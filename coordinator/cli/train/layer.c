@@ -27,7 +27,7 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 
 static const struct {
     const char *key;
-    unsigned types; /* that have it */
+    unsigned types; /* bit set of the layer types that have this key */
     kind_t kind;
     bool required;
     double low; /* the range, ends included */
@@ -245,7 +245,7 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
         return status;
     }
 
-    /* The layer is changed as a whole, once all of its keys are good. */
+    /* The caller's layer is changed only now that all keys are good. */
     cadre_layer_t read = cadre_layer_of((cadre_layer_type_t)type);
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         const char *key = known[COMMON_KEYS + i];

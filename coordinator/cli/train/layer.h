@@ -1,5 +1,5 @@
 /*
- * layer - one layer of a model as a job file says it: what it is, and its numbers.
+ * layer - one layer of a model as a job file describes it: its type and its numbers.
  *
  * Plain data. Which keys a type of layer has, their ranges and defaults stand in one table
  * (layer.c); what it takes is read by layer_links.h; what it computes is in network.h.
@@ -93,10 +93,10 @@ typedef struct {
     int64_t column_count; /* 0: no columns */
 } cadre_layer_t;
 
-/* "conv2d". */
+/* Returns the type's word in job files, such as "conv2d". */
 const char *cadre_layer_text(cadre_layer_type_t type);
 
-/* A layer of that type with its defaults; what has none is 0. */
+/* Returns a layer of the type with the defaults of its keys; members without a default are 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 
 /* Returns how many numbers a row has that a reshape makes. */

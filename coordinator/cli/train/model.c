@@ -28,7 +28,7 @@ data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output
     return output;
 }
 
-/* Half the sum of squares of all weights, times `l2`, on top of the loss. */
+/* Returns the loss plus `l2` times half the sum of squares of all weights. */
 static cadre_node_t
 add_penalty(cadre_program_t *program, cadre_node_t loss, cadre_node_t weight, double l2)
 {
@@ -46,7 +46,7 @@ add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t outpu
     cadre_op_result(program, "correct", cadre_op_sum_all(program, correct));
 }
 
-/* All but the end of the program; its variables are left in `network`. */
+/* Builds the program up to its results, which the caller adds; its variables are in `network`. */
 static int
 build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 {
@@ -81,7 +81,7 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
         return 0;
     }
 
-    /* The loss that is reported is that of the data; the penalty is only trained on. */
+    /* The reported loss is that of the data alone; the penalty only adds to the gradients. */
     for (size_t i = 0; job->l2 > 0 && i < network->variable_count; i++) {
         if (network->variables[i].role == CADRE_ROLE_WEIGHT) {
             loss = add_penalty(program, loss, network->variables[i].node, job->l2);
@@ -175,7 +175,8 @@ cadre_model_check(const cadre_job_t *job)
     return cadre_model_program(job, features, 2, true, &program);
 }
 
-/* Of words and numbers that were checked when the job file was read. */
+/* Makes the optimizer; cannot fail, as its words and numbers were checked when the job file was
+ * read. */
 static cadre_optimizer_t
 optimizer_of(const cadre_job_t *job)
 {
@@ -295,7 +296,7 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
         return status;
     }
 
-    /* The same variables in a second program, without dropout and without gradients. */
+    /* The program that evaluates has the same variables, but no dropout and no gradients. */
     cadre_program_destroy(&network->program);
     status = cadre_model_network(job, widths, false, network);
     if (status < 0) {

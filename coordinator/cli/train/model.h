@@ -4,8 +4,8 @@
  * Owner:   a trainer.
  * Thread:  the trainer's.
  *
- * The layers of a named model are in model_layers.h, their variables in network.h. The loss follows
- * from what labels are: softmax cross entropy for classes, sigmoid cross entropy for two, mean
+ * The layers of a named model are in model_layers.h, their variables in network.h. What labels are
+ * decides the loss: softmax cross entropy for classes, sigmoid cross entropy for two classes, mean
  * squared error for values.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_MODEL_H
@@ -17,9 +17,10 @@
 #include "coordinator/cli/train/network.h"
 
 typedef struct {
-    cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
-    cadre_function_t *evaluate; /* results "loss" (mean) and, but for values, "correct" (count) */
-    int64_t parameters;         /* numbers that are trained */
+    cadre_function_t *train; /* pushes gradients; result "loss": mean over the batch */
+    /* Results "loss" (mean) and, unless labels are values, "correct" (count). */
+    cadre_function_t *evaluate;
+    int64_t parameters;                                       /* numbers that are trained */
     cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
     size_t variable_count;
 } cadre_model_t;
@@ -34,11 +35,12 @@ int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classe
 int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                         cadre_network_t *network);
 
-/* Whether the layers go together, as far as that is known before the rows are: when the model says
- * the shape of one. CADRE_ECONFIG. */
+/* Checks that each layer can follow the one before it, as far as that is known before the data is
+ * opened: sizes are known only if the model gives the shape of a row. CADRE_ECONFIG when a layer
+ * cannot. */
 int cadre_model_check(const cadre_job_t *job);
 
-/* Creates the variables and registers both programs. */
+/* Creates the variables on the ps and registers both programs as functions. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                      int64_t classes, cadre_model_t *model);
 

@@ -71,7 +71,7 @@ refuse(cadre_network_t *self, const char *format, ...)
 
 /* ---- variables ---- */
 
-/* What a variable is, but for its name and shape. */
+/* Everything about a new variable except its name and shape. */
 typedef struct {
     const char *initializer;
     double value;
@@ -377,7 +377,7 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
     }
 }
 
-/* What a layer must be given; 0 for rows of any rank. */
+/* Returns the rank of the rows that a layer of this type takes; 0 for any rank. */
 static int
 wanted_rank(cadre_layer_type_t type)
 {

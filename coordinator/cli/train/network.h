@@ -44,9 +44,9 @@ typedef struct {
     int rank;
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
     const char *initializer; /* as cadre_initializer_named takes it */
-    double value;            /* of the initializer "constant" */
+    double value;            /* value for the initializer "constant" */
     cadre_network_role_t role;
-    cadre_dtype_t wire; /* between workers and ps */
+    cadre_dtype_t wire; /* dtype in which its values travel between workers and ps */
     cadre_node_t node;
 } cadre_network_variable_t;
 
@@ -70,11 +70,12 @@ typedef struct {
     int number;                                           /* of the last one with variables */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
-    bool overfull; /* more were asked for */
-    const char
-        *list;  /* what the layers are called in messages, counted from 0: "model.layers[0]" */
-    int status; /* of a layer that does not go with what is before it */
-    char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* then */
+    bool overfull; /* more than CADRE_NETWORK_VARIABLES_MAX variables were asked for */
+    /* Name of the layers in messages, before an index from 0: "model.layers" for
+     * "model.layers[0]"; NULL: "layers". */
+    const char *list;
+    int status; /* of a layer that cannot follow the one before it; 0: none so far */
+    char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* the message for `status` */
 } cadre_network_t;
 
 /* Begins with the rows `x` of `features` numbers, in the shape `input`, of which there may be none.

@@ -5,8 +5,8 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
-/* Insertions, deletions, replacements and swaps of neighbours that make `left` into `right`
- * (optimal string alignment), at most CADRE_SUGGEST_SIZE_MAX. */
+/* Returns how many insertions, deletions, replacements and swaps of neighbours turn `left` into
+ * `right` (optimal string alignment distance), at most CADRE_SUGGEST_SIZE_MAX. */
 static size_t
 distance_of(const char *left, const char *right)
 {

@@ -1,5 +1,5 @@
 /*
- * suggest - the word that somebody probably meant.
+ * suggest - the known word that a user probably meant by a mistyped one.
  *
  * Thread:  any; the functions keep no state.
  */

@@ -42,11 +42,11 @@ typedef struct {
     cadre_progress_t progress;
     int64_t start_ms;
     int64_t tick_ms;
-    uint64_t checkpoints; /* seen so far, and when the newest came */
+    uint64_t checkpoints; /* checkpoints seen so far; `checkpoint_ms` is when the newest came */
     int64_t checkpoint_ms;
 } trainer_t;
 
-/* --- how it goes --- */
+/* --- progress --- */
 
 /* Brings the figures of the progress line up to date. */
 static void
@@ -188,7 +188,7 @@ evaluation_closures(const trainer_t *self)
                : 0;
 }
 
-/* Where to begin: at the start, or where the checkpoint was cut. */
+/* Makes the plan, which begins at the start or where the restored checkpoint was cut. */
 static int
 make_plan(trainer_t *self)
 {
@@ -228,7 +228,8 @@ make_plan(trainer_t *self)
                          (long long)self->plan.start.closures);
     }
 
-    /* Training below the cut is counted by the plan; what else the totals hold is not training. */
+    /* The plan knows how many training closures ended below the cut; everything else in the totals
+     * is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     self->place = self->plan.start;
     self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
@@ -403,7 +404,7 @@ train_epoch(trainer_t *self)
 
     int status = join(self);
     if (status < 0) {
-        return status; /* a look at other futures would replace the failure's text */
+        return status; /* polling other futures would replace this failure's error text */
     }
 
     cadre_loss_sample_poll(&self->losses);
@@ -416,7 +417,7 @@ train_epoch(trainer_t *self)
     return 0;
 }
 
-/* What one more evaluation of the coordinator's totals is not training. */
+/* Adds what the totals grew by during an evaluation to the part that is not training. */
 static void
 exclude(trainer_t *self, const cadre_totals_t *before)
 {
@@ -432,7 +433,7 @@ evaluate(trainer_t *self)
         return 0;
     }
 
-    /* Its closures are taken out of the totals: a result counts those that train. */
+    /* The evaluation's closures are taken out of the totals: a result counts only training. */
     cadre_totals_t before = cadre_coordinator_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
@@ -736,10 +737,10 @@ train(trainer_t *self)
     return 0;
 }
 
-/* --- the end --- */
+/* --- how a run ends --- */
 
-/* The most urgent command that was given. The interrupt goes first: one that comes later has its
- * own. */
+/* Returns the most urgent command that was given. The interrupt is reset before commands are read:
+ * a command that comes later sets it again. */
 static char
 take_command(trainer_t *self)
 {
@@ -753,7 +754,8 @@ take_command(trainer_t *self)
     return command;
 }
 
-/* After a command: the checkpoint that the next run resumes from. */
+/* Ends training after a command; unless it is ABORT or set-up had not ended, saves the checkpoint
+ * that the next run resumes from. */
 static int
 stop(trainer_t *self)
 {
@@ -776,8 +778,8 @@ stop(trainer_t *self)
     return CADRE_EINTERRUPTED;
 }
 
-/* Asks the ps how many updates they have applied. A run that a lost task has ended does not wait
- * for long: counts that are missing by then stay unknown. */
+/* Asks the ps how many updates they have applied. After a run that a lost task has ended it waits
+ * only CADRE_TRAINER_REST_MS: counts that are missing by then stay unknown. */
 static void
 count_updates(trainer_t *self)
 {
@@ -834,7 +836,7 @@ fill_result(trainer_t *self)
 {
     cadre_result_t *result = &self->outcome->result;
     cadre_coordinator_interrupt(self->options->coordinator,
-                                false); /* a command that came too late */
+                                false); /* resets the interrupt of a command that came too late */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     result->scheduled = (uint64_t)(self->plan.start.closures + self->scheduled);
     result->finished = totals.finished - self->excluded.finished;
@@ -880,7 +882,7 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
         status = stop(&self);
     }
 
-    /* Filled in for a failed run too: people want to know how far it came. */
+    /* The result is filled in for a failed run too: users want to know how far it came. */
     outcome->status = status;
     snprintf(outcome->text, sizeof(outcome->text), "%s", status < 0 ? cadre_error_text() : "");
     if (status < 0) {

@@ -31,21 +31,23 @@ enum {
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };
 
-/* What may be written to the command descriptor, before cadre_coordinator_interrupt. */
+/* The commands: one byte, written to the command descriptor before cadre_coordinator_interrupt is
+ * called. */
 enum {
-    CADRE_TRAINER_STOP = 's',    /* take a checkpoint, then end */
-    CADRE_TRAINER_ABORT = 'a',   /* end */
-    CADRE_TRAINER_UNSAVED = 'u', /* after STOP: no worker is heard that the checkpoint needs */
+    CADRE_TRAINER_STOP = 's',  /* take a checkpoint, then end training */
+    CADRE_TRAINER_ABORT = 'a', /* end training without a checkpoint */
+    /* After STOP: end without the checkpoint, as workers that it needs are silent. */
+    CADRE_TRAINER_UNSAVED = 'u',
 };
 
 typedef struct {
     const cadre_job_t *job;
     cadre_coordinator_t *coordinator;
     bool launched;            /* ps and workers are started by this command */
-    const json_t *train;      /* resolved descriptions */
-    const json_t *test;       /* NULL: a fraction of `train`, or none */
+    const json_t *train;      /* dataset descriptions with resolved paths */
+    const json_t *test;       /* NULL: the test rows are a fraction of `train`, or there are none */
     cadre_notices_t *notices; /* where notices go */
-    int commands;             /* non-blocking, where commands come from */
+    int commands;             /* non-blocking descriptor that commands are read from */
 } cadre_trainer_options_t;
 
 typedef struct {
@@ -54,7 +56,7 @@ typedef struct {
     bool aborted;                       /* the command was CADRE_TRAINER_ABORT */
     bool saved;                         /* a checkpoint was taken at the end, or when stopping */
     bool target_missed;
-    cadre_result_t result; /* what is known, also after a failure */
+    cadre_result_t result; /* filled in as far as known, also after a failure */
 } cadre_trainer_outcome_t;
 
 /* Runs the job to its end, a failure or a command. The caller ends outcome->result. */

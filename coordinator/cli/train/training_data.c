@@ -41,8 +41,8 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     return status;
 }
 
-/* What the test file cannot know alone: a sparse file may lack the last features, a small file the
- * last classes. */
+/* Gives the test file the training file's number of features and classes: alone, a sparse file may
+ * lack the last features and a small file the last classes. */
 static int
 open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
           const cadre_dataset_info_t *info)

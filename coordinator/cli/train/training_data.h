@@ -14,8 +14,8 @@ typedef struct {
     cadre_dataset_t *test; /* NULL: no held-out rows */
 } cadre_training_data_t;
 
-/* Opens both on the workers. CADRE_EDATA for rows that make no sense together, and what
- * cadre_dataset_open says. */
+/* Opens the training and test datasets on the workers. CADRE_EDATA when their rows do not fit each
+ * other; other errors as cadre_dataset_open. */
 int cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_options_t *options);
 
 #endif

@@ -159,7 +159,8 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
         cadre_training_plan_next_epoch(self, &place);
     }
 
-    place.evaluations += remaining; /* of a finished job that was only evaluated again */
+    /* Closures beyond the end are evaluations of a finished job that was run again. */
+    place.evaluations += remaining;
     return place;
 }
 
