@@ -570,8 +570,25 @@ check_options(const cadre_coordinator_options_t *options)
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
 
-/* Makes the core, resumes it, and logs how it begins. The authenticator's thread may log into the
- * core's effects meanwhile, under the gate's lock. */
+/* Takes over from a checkpoint what the core goes on with. */
+static void
+resume_core(cadre_coordinator_t *self, const resumed_t *resumed)
+{
+    cadre_core_resume(&self->core, self->resumed_path, resumed->id, self->resumed_cut,
+                      &resumed->totals);
+    for (size_t i = 0; i < self->resumed_sequences.count; i++) {
+        const cadre_sequence_range_t *range = &self->resumed_sequences.ranges[i];
+        cadre_checkpoint_hold(&self->core.checkpoint, range);
+    }
+    for (size_t i = 0; i < self->resumed_variable_count; i++) {
+        cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);
+    }
+    cadre_effects_log(&self->core.effects, 'I', "resumed", "path=\"%s\" cut=%" PRIu64,
+                      self->resumed_path, self->resumed_cut);
+}
+
+/* Makes the core, resumes it, and logs how it begins. All of it under the gate's lock: the
+ * authenticator's thread may log into the core's effects meanwhile. */
 static void
 make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
           uint32_t workers_max, const resumed_t *resumed)
@@ -619,24 +636,12 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     }
 
     cadre_effects_fini(&before);
-    cadre_gate_unlock(self->gate);
     if (self->checkpoint_dir) {
         cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms,
                                 (uint64_t)options->checkpoint_every_steps);
     }
-
     if (resumed->found) {
-        cadre_core_resume(&self->core, self->resumed_path, resumed->id, self->resumed_cut,
-                          &resumed->totals);
-        for (size_t i = 0; i < self->resumed_sequences.count; i++) {
-            const cadre_sequence_range_t *range = &self->resumed_sequences.ranges[i];
-            cadre_checkpoint_hold(&self->core.checkpoint, range);
-        }
-        for (size_t i = 0; i < self->resumed_variable_count; i++) {
-            cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);
-        }
-        cadre_effects_log(&self->core.effects, 'I', "resumed", "path=\"%s\" cut=%" PRIu64,
-                          self->resumed_path, self->resumed_cut);
+        resume_core(self, resumed);
     }
 
     if (strcmp(self->transport, "insecure") == 0) {
@@ -648,6 +653,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     cadre_effects_log(&self->core.effects, 'I', "coordinator",
                       "address=\"%s\" job=%s ps=%u seed=%" PRIu64, self->address, self->job,
                       ps_count, core.seed);
+    cadre_gate_unlock(self->gate);
 }
 
 int

@@ -678,8 +678,8 @@ CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t 
                                             const cadre_call_t *call, int64_t timeout_ms,
                                             cadre_future_t **future);
 
-/* Closures of cadre_coordinator_schedule_on_each. The caller ends it with cadre_each_fini. It cannot
- * grow. */
+/* Closures of cadre_coordinator_schedule_on_each. The caller ends it with cadre_each_fini. It
+ * cannot grow. */
 typedef struct {
     size_t count;
     uint32_t *workers;        /* [count]: their indexes, ascending */
