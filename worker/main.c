@@ -95,6 +95,17 @@ print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
     }
 }
 
+static int
+list_devices(void)
+{
+    int count = cadre_device_gpu_count();
+    for (int i = 0; i < count; i++) {
+        printf("cuda:%d\n", i);
+    }
+    printf("cpu\n");
+    return CADRE_WORKER_EXIT_OK;
+}
+
 static void
 say_device(const cadre_device_t *device)
 {
@@ -216,6 +227,9 @@ main(int argc, char **argv)
     cadre_flush_subnormals();
     if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
+    }
+    if (flags.list_devices) {
+        return list_devices();
     }
     if (flags.security.keys) {
         cadre_startup_hold_secrets();

@@ -26,6 +26,7 @@ enum {
     KEY_DRAIN_SECONDS,
     KEY_SHARD_TIMEOUT,
     KEY_CHECK,
+    KEY_LIST_DEVICES,
     KEY_TRACE,
     KEY_DIE_WITH_PARENT,
     KEY_KEYS,
@@ -33,7 +34,6 @@ enum {
     KEY_HTTP,
 
     SLOTS_DEFAULT = 2,
-    THREADS_MAX = 1024,
     DRAIN_SECONDS_DEFAULT = 20, /* Kubernetes kills after 30 */
     DRAIN_SECONDS_MAX = 86400,
     AWAY_SECONDS_MAX = 1000000,
@@ -133,7 +133,7 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->slots = (uint32_t)number(state, "--slots", text, 1, CADRE_SLOTS_MAX);
         return 0;
     case KEY_THREADS:
-        flags->threads = number(state, "--threads", text, 1, THREADS_MAX);
+        flags->threads = number(state, "--threads", text, 1, CADRE_THREADS_MAX);
         return 0;
     case KEY_NATIVE:
         add_native(state, text, flags);
@@ -171,6 +171,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_CHECK:
         flags->check = true;
         return 0;
+    case KEY_LIST_DEVICES:
+        flags->list_devices = true;
+        return 0;
     case KEY_TRACE:
         set_trace(state, text, flags);
         return 0;
@@ -207,8 +210,10 @@ static const struct argp_option options[] = {
      "(default: CADRE_DATA_DIR, else the current folder)",
      0},
     {"device", KEY_DEVICE, "NAME", 0,
-     "What programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (default: "
-     "CADRE_DEVICE, else auto)",
+     "What programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu; auto:K: the "
+     "GPU "
+     "of the K-th of several workers, when all GPUs are given out in turn (default: CADRE_DEVICE, "
+     "else auto)",
      0},
     {"math", KEY_MATH, "MODE", 0,
      "How a CUDA device multiplies matrices: f32, tf32 or bf16 (default: CADRE_MATH, else f32)", 0},
@@ -240,6 +245,8 @@ static const struct argp_option options[] = {
      "[IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
      0},
     {"check", KEY_CHECK, NULL, 0, "Check all of this, say what was found, and exit", 0},
+    {"list-devices", KEY_LIST_DEVICES, NULL, 0,
+     "Print the names of the devices here, one a line, the CPU last, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "Leave when the process that started it ends",
      0},
     {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
@@ -306,6 +313,10 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     argp_err_exit_status = CADRE_WORKER_EXIT_USAGE;
     argp_parse(&parser, argc, argv, 0, NULL, &parse);
     take_defaults(flags);
+    if (flags->list_devices) {
+        return 0;
+    }
+
     int status = check_environment(flags);
     status = status < 0 ? status : cadre_security_read(&flags->security);
     status = status < 0 ? status : cadre_cluster_config_read(&parse.sources, &flags->cluster);

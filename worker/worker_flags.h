@@ -47,6 +47,7 @@ typedef struct {
     cadre_security_t security; /* of the connections beyond this machine */
     bool wait;                 /* wait for another session when one has ended */
     bool check;                /* only check flags, keys and device, then exit */
+    bool list_devices;         /* only say which devices there are, then exit */
     bool die_with_parent;      /* end when the process that has started this one ends */
 } cadre_worker_flags_t;
 

@@ -50,6 +50,7 @@ enum {
     CADRE_RESULTS_MAX = 64,           /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096, /* partitions described in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,           /* closures in progress on one worker */
+    CADRE_THREADS_MAX = 1024,         /* compute threads of one worker */
     CADRE_LANES_MAX = 256,            /* threads of one ps that apply an update */
 
     /* Credit: how many closures a worker may hold when closures are short. A worker with more than

@@ -4,18 +4,19 @@
 
 #include "common/base/status.h"
 
-/* Returns N for "cuda:N", 0 for "cuda", -1 for any other name. */
+/* Returns N for "KIND:N", 0 for "KIND", -1 for any other name. */
 static int
-cuda_index(const char *name)
+index_of(const char *kind, const char *name)
 {
-    if (strcmp(name, "cuda") == 0) {
+    size_t length = strlen(kind);
+    if (strcmp(name, kind) == 0) {
         return 0;
     }
-    if (strncmp(name, "cuda:", 5) != 0 || !name[5]) {
+    if (strncmp(name, kind, length) != 0 || name[length] != ':' || !name[length + 1]) {
         return -1;
     }
     int index = 0;
-    for (const char *c = name + 5; *c; c++) {
+    for (const char *c = name + length + 1; *c; c++) {
         if (*c < '0' || *c > '9') {
             return -1;
         }
@@ -30,13 +31,20 @@ cuda_index(const char *name)
 int
 cadre_device_name_parse(const char *name, int *device)
 {
-    int index = cuda_index(name);
+    int index = index_of("cuda", name);
+    int turn = index_of("auto", name);
     if (index >= 0) {
         *device = index;
+    } else if (turn >= 0) {
+        *device = CADRE_DEVICE_AUTO - turn;
     } else if (strcmp(name, "cpu") == 0) {
         *device = CADRE_DEVICE_CPU;
-    } else if (strcmp(name, "auto") == 0) {
-        *device = CADRE_DEVICE_AUTO;
+    } else if (index_of("tpu", name) >= 0) {
+        return cadre_fail(
+            CADRE_EINVALID,
+            "no device \"%.64s\": Cadre computes on CPUs and NVIDIA GPUs, there is no "
+            "device for TPUs; take auto, cpu, cuda or cuda:N",
+            name);
     } else {
         return cadre_fail(CADRE_EINVALID,
                           "no device \"%.64s\": it is auto, cpu, cuda, or cuda:N with N in 0 to %d",

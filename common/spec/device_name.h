@@ -10,15 +10,16 @@
 #define CADRE_COMMON_SPEC_DEVICE_NAME_H
 
 enum {
-    CADRE_DEVICE_AUTO = -2, /* the best that there is */
+    CADRE_DEVICE_AUTO = -2, /* the best that there is; N less: "auto:N" */
     CADRE_DEVICE_CPU = -1,
     CADRE_DEVICE_INDEX_MAX = 1023, /* N of "cuda:N" */
 };
 
 #define CADRE_MATH_WORDS "f32|tf32|bf16"
 
-/* Converts "auto" to CADRE_DEVICE_AUTO, "cpu" to CADRE_DEVICE_CPU, "cuda" to 0 and "cuda:N" to N.
- * Fails with CADRE_EINVALID and the choices for another name. */
+/* Converts "auto" to CADRE_DEVICE_AUTO, "auto:N" to CADRE_DEVICE_AUTO - N, which is the GPU whose
+ * turn it is when the GPUs of a host are given out in turn, "cpu" to CADRE_DEVICE_CPU, "cuda" to 0
+ * and "cuda:N" to N. Fails with CADRE_EINVALID and the choices for another name. */
 int cadre_device_name_parse(const char *name, int *device);
 
 /* Fails with CADRE_EINVALID and the choices for a text that is not one of CADRE_MATH_WORDS. */

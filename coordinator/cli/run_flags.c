@@ -40,9 +40,11 @@ static const struct {
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},
     {"ps-lanes", "N", "cluster.ps_lanes", true,
      "Threads of a ps that apply large updates; 0: half of the CPUs"},
-    {"device", "NAME", "cluster.device", true,
-     "What workers compute on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (default: "
-     "auto)"},
+    {"threads", "N", "cluster.threads", true,
+     "Compute threads of a worker (default: 0); 0: its share of the CPUs of this machine"},
+    {"device", "NAMES", "cluster.device", true,
+     "What workers compute on: cpu, cuda:N, or a list with one for each worker in turn, as "
+     "cuda:0,cuda:2; auto: the GPUs of this machine in turn, else cpu (default: auto)"},
     {"math", "MODE", "cluster.math", true,
      "How CUDA devices multiply matrices: f32, tf32 or bf16 (default: f32)"},
     {"trace", "DIR", "cluster.trace", true,

@@ -14,6 +14,7 @@
 #include "common/base/utf8.h"
 #include "common/http/http_address.h"
 #include "common/net/endpoint.h"
+#include "common/spec/device_list.h"
 #include "common/spec/device_name.h"
 #include "common/system/log.h"
 #include "common/wire/routing_id.h"
@@ -109,6 +110,21 @@ log_text(const char *text)
     }
 }
 
+/* A list that is one has names of devices in it, and no more than it says. */
+static void
+read_device_list(const char *text)
+{
+    if (cadre_device_list_check(text) < 0) {
+        return;
+    }
+    size_t count = cadre_device_list_count(text);
+    for (size_t i = 0; i < count; i++) {
+        int device = 0;
+        cadre_auto(cadre_free) char *name = cadre_device_list_item(text, i);
+        cadre_assert(cadre_device_name_parse(name, &device) == 0);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
@@ -120,6 +136,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     tell_label(text);
     read_names(bytes, size_bytes);
     cadre_device_name_parse(text, &device);
+    read_device_list(text);
     const char *end = text + size_bytes;
     const char *after = cadre_number_scan(text, end, &value);
     cadre_assert(!after || (after > text && after <= end));

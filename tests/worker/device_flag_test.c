@@ -176,6 +176,33 @@ Test(device_flag, a_trace_that_cannot_be_written_is_found_by_check_and_none_is_l
     cr_expect_eq(check_more("cpu", "--trace=/proc", output, sizeof(output)), 73, "%s", output);
 }
 
+/* What --list-devices prints; nothing else is asked for. */
+static void
+expect_list(const char *wanted)
+{
+    char output[4096];
+    cadre_auto(cadre_free) char *worker = cadre_asprintf("%s/cadre-worker", folder);
+    cadre_auto(cadre_free) char *libraries = cadre_asprintf("LD_LIBRARY_PATH=%s", folder);
+    const char *words[] = {worker, "--list-devices", NULL};
+    cr_expect_eq(process_output(words, (const char *const[]){libraries, NULL}, CHECK_MS, output,
+                                sizeof(output)),
+                 0);
+    cr_expect_str_eq(output, wanted);
+}
+
+Test(device_flag, auto_in_turn_goes_round_the_devices_that_there_are)
+{
+    expect_list("cpu\n");
+    expect("auto:2", 0, "\ndevice cpu\n");
+    put_driver();
+    put_module("three");
+    expect_list("cuda:0\ncuda:1\ncuda:2\ncpu\n");
+    expect("auto", 0, "\ndevice cuda:0 Made-up f32\n");
+    expect("auto:1", 0, "\ndevice cuda:1 Made-up f32\n");
+    expect("auto:2", 0, "\ndevice cuda:2 Made-up f32\n");
+    expect("auto:4", 0, "\ndevice cuda:1 Made-up f32\n");
+}
+
 Test(device_flag, a_missing_driver_is_named)
 {
     put_module("no_device");

@@ -102,26 +102,45 @@ find_cuda(char *const *folders, const cadre_device_functions_t **functions)
     return status;
 }
 
+/* The functions of the module, where they can be had. */
 static int
-open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out)
+load_cuda(const cadre_device_functions_t **functions)
 {
     char *folders[CADRE_MODULE_FOLDERS] = {0};
-    const cadre_device_functions_t *functions = NULL;
     int status = cadre_module_folders(folders);
-    status = status == 0 ? find_cuda(folders, &functions) : status;
-    status = status == 0 ? open_functions(functions, options, index, out) : status;
+    status = status == 0 ? find_cuda(folders, functions) : status;
     for (int i = 0; i < CADRE_MODULE_FOLDERS; i++) {
         free(folders[i]);
     }
+    return status;
+}
+
+static int
+open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out)
+{
+    const cadre_device_functions_t *functions = NULL;
+    int status = load_cuda(&functions);
+    status = status == 0 ? open_functions(functions, options, index, out) : status;
     return status < 0 ? cadre_fail_within(status, "cuda:%d", index) : 0;
 }
 
-/* Opens the first CUDA device, or else the CPU with the reason as its excuse. Where no module is
+int
+cadre_device_gpu_count(void)
+{
+    const cadre_device_functions_t *functions = NULL;
+    if (load_cuda(&functions) < 0) {
+        return 0;
+    }
+    return functions->count ? functions->count() : 1;
+}
+
+/* Opens the CUDA device whose turn it is, or else the CPU with the reason as its excuse. Where no module is
  * installed there is no excuse: the build or the machine is meant for the CPU. */
 static int
-open_auto(const cadre_device_options_t *options, cadre_device_t **out)
+open_auto(const cadre_device_options_t *options, int turn, cadre_device_t **out)
 {
-    int status = open_cuda(options, 0, out);
+    int count = turn > 0 ? cadre_device_gpu_count() : 1;
+    int status = open_cuda(options, count > 0 ? turn % count : 0, out);
     if (status == 0) {
         return 0;
     }
@@ -146,8 +165,8 @@ cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **o
     if (device == CADRE_DEVICE_CPU) {
         return open_functions(&cadre_cpu_functions, options, 0, out);
     }
-    if (device == CADRE_DEVICE_AUTO) {
-        return open_auto(options, out);
+    if (device <= CADRE_DEVICE_AUTO) {
+        return open_auto(options, CADRE_DEVICE_AUTO - device, out);
     }
     status = open_cuda(options, device, out);
     if (status < 0) {

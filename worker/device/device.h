@@ -50,6 +50,9 @@ int cadre_device_open_functions(const struct cadre_device_functions *functions,
 /* Closes a device, all slots of which must have been closed. */
 void cadre_device_close(cadre_device_t **self_p);
 
+/* Returns how many GPUs this process could open, 0 where module, driver or GPU is missing. */
+int cadre_device_gpu_count(void);
+
 /* Returns the device's name for logs and the coordinator: "cpu", "cuda:0 NVIDIA H200 f32". */
 const char *cadre_device_name(const cadre_device_t *self);
 

@@ -48,6 +48,9 @@ typedef struct cadre_device_functions {
     /* Opens the device. Fails with CADRE_EUNAVAILABLE, and a text that says what is missing, when
      * the machine has no such device; with CADRE_EINVALID for a request that makes no sense. */
     int (*open)(const cadre_device_request_t *request, void **device);
+
+    /* Returns how many of the kind this machine has for this process; NULL: one. */
+    int (*count)(void);
     void (*close)(void *device);
     const char *(*name)(const void *device); /* as logs and the coordinator see it */
 

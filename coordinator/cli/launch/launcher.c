@@ -14,7 +14,9 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/device_list.h"
 #include "common/spec/device_name.h"
+#include "common/system/cpu_quota.h"
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/train/job.h"
 
@@ -89,6 +91,34 @@ add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
     }
 }
 
+/* Adds what a worker computes with. More workers than slots of one would together have more threads
+ * than there are CPUs, by their own default: then they share. */
+static void
+add_compute(const cadre_launcher_options_t *options, uint32_t index, command_t *command)
+{
+    char number[24];
+    bool shares = options->workers > options->slots;
+    int64_t threads = options->threads;
+    if (threads == 0 && shares) {
+        threads = cadre_cpu_count() / (int64_t)options->workers;
+        threads = threads > 1 ? threads : 1;
+    }
+    if (threads > 0) {
+        snprintf(number, sizeof(number), "%lld", (long long)threads);
+        add_flag(command, "--threads", number);
+    }
+    if (!options->device) {
+        return;
+    }
+
+    cadre_auto(cadre_free) char *own = cadre_device_list_item(options->device, index);
+    cadre_auto(cadre_free) char *turn = cadre_asprintf("auto:%u", index);
+    bool in_turn = strcmp(own, "auto") == 0 && index > 0;
+    add_flag(command, "--device", in_turn ? turn : own);
+    add_flag(command, "--math",
+             cadre_choice_text(CADRE_MATH_WORDS, options->math, number, sizeof(number)));
+}
+
 /* Returns the command line of a task. */
 static command_t
 command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
@@ -122,11 +152,7 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         add_flag(&command, "--slots", number);
         snprintf(number, sizeof(number), "%lld", (long long)options->shard_timeout_s);
         add_flag(&command, "--shard-timeout", number);
-        if (options->device) {
-            add_flag(&command, "--device", options->device);
-            add_flag(&command, "--math",
-                     cadre_choice_text(CADRE_MATH_WORDS, options->math, number, sizeof(number)));
-        }
+        add_compute(options, task->index, &command);
         if (options->trace) {
             add_trace(options->trace, task, &command);
         }
@@ -474,6 +500,7 @@ cadre_launcher_options(const cadre_job_t *job)
         .ps = (uint32_t)job->ps,
         .workers = (uint32_t)job->workers,
         .slots = job->slots,
+        .threads = job->threads,
         .ps_lanes = job->ps_lanes,
         .shard_timeout_s = job->shard_timeout_s,
         .device = job->device,

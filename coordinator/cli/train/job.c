@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/device_list.h"
 #include "common/spec/device_name.h"
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
@@ -66,8 +67,10 @@ static const cadre_setting_t settings[] = {
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
+    {"cluster.threads", "CADRE_THREADS", INTEGER, 0, CADRE_THREADS_MAX, NULL, "0", AT(threads)},
     {"cluster.ps_lanes", "CADRE_PS_LANES", INTEGER, 0, CADRE_LANES_MAX, NULL, "0", AT(ps_lanes)},
-    {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
+    {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_JOB_DEVICES_SIZE_MAX, NULL, "auto",
+     AT(device)},
     {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_MATH_WORDS, "f32", AT(math)},
     {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},
     {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "min_bytes",
@@ -185,8 +188,7 @@ set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
                           setting->high);
     }
 
-    int device = 0;
-    if (setting->kind == CADRE_SETTING_DEVICE && cadre_device_name_parse(value, &device) < 0) {
+    if (setting->kind == CADRE_SETTING_DEVICE && cadre_device_list_check(value) < 0) {
         return CADRE_EINVALID;
     }
 
@@ -295,6 +297,30 @@ fail_type(const char *wanted, const json_t *value)
     return cadre_fail(CADRE_EINVALID, "must be %s, not %s", wanted, found[json_typeof(value)]);
 }
 
+/* Sets the devices of workers from an array of names, as the text with commas between them. */
+static int
+set_devices(cadre_job_t *self, const cadre_setting_t *setting, const json_t *array)
+{
+    size_t index;
+    const json_t *item;
+    cadre_auto(cadre_free) char *list = cadre_strdup("");
+    json_array_foreach(array, index, item)
+    {
+        int device = 0;
+        if (!json_is_string(item)) {
+            return fail_type("a string, or an array of strings", item);
+        }
+        if (cadre_device_name_parse(json_string_value(item), &device) < 0) {
+            return CADRE_EINVALID; /* a comma in a name would be taken for two */
+        }
+        char *longer =
+            cadre_asprintf("%s%s%s", list, index > 0 ? "," : "", json_string_value(item));
+        free(list);
+        list = longer;
+    }
+    return set_text(self, setting, list);
+}
+
 /* Sets a setting of any kind from a JSON value. An integer whose range begins
  * below 0 may also be the string "unlimited". */
 static int
@@ -316,8 +342,13 @@ set_any_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *va
         }
         *(bool *)field(self, setting) = json_is_true(value);
         return 0;
-    case CADRE_SETTING_TEXT:
     case CADRE_SETTING_DEVICE:
+        if (json_is_array(value)) {
+            return set_devices(self, setting, value);
+        }
+        return json_is_string(value) ? set_text(self, setting, json_string_value(value))
+                                     : fail_type("a string, or an array of strings", value);
+    case CADRE_SETTING_TEXT:
     case CADRE_SETTING_CHOICE:
         return json_is_string(value) ? set_any(self, setting, json_string_value(value))
                                      : fail_type("a string", value);

@@ -27,6 +27,7 @@ enum {
     CADRE_JOB_LAYERS_MAX = 64,         /* of a list of layers */
     CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
     CADRE_JOB_SETTINGS_MAX = 96,       /* rows of the table */
+    CADRE_JOB_DEVICES_SIZE_MAX = 4095, /* characters of a list of devices */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
     CADRE_JOB_STEPS_MAX = 1000000000,  /* of an epoch, and of a job that says when it stops */
     CADRE_JOB_SECONDS_MAX = 31536000,  /* a year */
@@ -135,8 +136,9 @@ typedef struct {
     int64_t ps;
     int64_t workers;
     int64_t slots;
+    int64_t threads;     /* of a worker; 0: its share of the CPUs of this machine */
     int64_t ps_lanes;    /* 0: half of the CPUs */
-    char *device;        /* device of the workers, as `cadre worker --device` takes it */
+    char *device;        /* devices of the workers in turn: a list (device_list.h) */
     int64_t math;        /* position in CADRE_MATH_WORDS */
     char *trace;         /* folder for the workers' traces; NULL: none are written */
     int64_t partitioner; /* cadre_job_partition_t */
@@ -165,7 +167,7 @@ typedef enum {
     CADRE_SETTING_NUMBER,
     CADRE_SETTING_SWITCH,
     CADRE_SETTING_TEXT,
-    CADRE_SETTING_DEVICE, /* a text that cadre_device_name_parse takes */
+    CADRE_SETTING_DEVICE, /* a text that cadre_device_list_check takes */
     CADRE_SETTING_CHOICE, /* an int64_t: position in `choices` */
 } cadre_setting_kind_t;
 

@@ -14,6 +14,8 @@ Test(device_name, is_auto_cpu_or_the_number_of_a_gpu)
         const char *name;
         int device;
     } cases[] = {{"auto", CADRE_DEVICE_AUTO},
+                 {"auto:0", CADRE_DEVICE_AUTO},
+                 {"auto:3", CADRE_DEVICE_AUTO - 3},
                  {"cpu", CADRE_DEVICE_CPU},
                  {"cuda", 0},
                  {"cuda:0", 0},
@@ -28,10 +30,10 @@ Test(device_name, is_auto_cpu_or_the_number_of_a_gpu)
 
 Test(device_name, of_another_form_is_refused_with_the_choices)
 {
-    static const char *const bad[] = {"",         "CPU",     "cpu:0",           "tpu",
+    static const char *const bad[] = {"",         "CPU",     "cpu:0",           "auto:",
                                       "cuda:",    "cuda:-1", "cuda:+1",         "cuda:1024",
                                       "cuda0",    "cuda:1 ", "cuda: 1",         "cuda:0x",
-                                      "cudacuda", "auto:0",  "cuda:99999999999"};
+                                      "cudacuda", "auto:x",  "cuda:99999999999"};
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
         int device = -9;
         cadre_auto(cadre_free) char *text = cadre_asprintf(
@@ -39,6 +41,16 @@ Test(device_name, of_another_form_is_refused_with_the_choices)
         cr_expect_eq(cadre_device_name_parse(bad[i], &device), CADRE_EINVALID, "%s", bad[i]);
         cr_expect_str_eq(cadre_error_text(), text);
         cr_expect_eq(device, -9);
+    }
+}
+
+Test(device_name, of_a_tpu_is_refused_plainly)
+{
+    static const char *const names[] = {"tpu", "tpu:0"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        int device = -9;
+        cr_expect_eq(cadre_device_name_parse(names[i], &device), CADRE_EINVALID);
+        cr_expect_not_null(strstr(cadre_error_text(), "there is no device for TPUs"));
     }
 }
 

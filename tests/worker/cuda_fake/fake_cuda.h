@@ -6,7 +6,8 @@
  * while somebody waits for an event, one piece at a time, of a stream chosen at random: a copy that
  * misses an event it should wait for sooner or later reads or writes the wrong numbers. Kernels are
  * the CPU device's operations. Graphs are recorded and replayed; an event inside a graph is
- * recorded by each launch.
+ * recorded by each launch. There is one device, or as many as the variable FAKE_CUDA_DEVICES says,
+ * with one memory and one order.
  *
  * Owner:   the process. Thread: any; one lock around everything.
  */

@@ -539,13 +539,22 @@ cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* ---- the device ---- */
+/* ---- the devices ---- */
+
+/* One, unless FAKE_CUDA_DEVICES says how many are made up. */
+static int
+device_count(void)
+{
+    const char *text = getenv("FAKE_CUDA_DEVICES");
+    long devices = text ? strtol(text, NULL, 10) : 1;
+    return devices > 0 ? (int)devices : 1;
+}
 
 cudaError_t
 cudaGetDeviceCount(int *devices)
 {
     MAY_BREAK();
-    *devices = 1;
+    *devices = device_count();
     return cudaSuccess;
 }
 
@@ -553,7 +562,7 @@ cudaError_t
 cudaSetDevice(int device)
 {
     MAY_BREAK();
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    return device >= 0 && device < device_count() ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 cudaError_t

@@ -13,6 +13,13 @@ cuda_open(const cadre_device_request_t *request, void **device)
     return status;
 }
 
+static int
+cuda_count(void)
+{
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 static void
 cuda_close(void *device)
 {
@@ -145,6 +152,7 @@ cadre_device_module(void)
         .plan_flags = CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS | CADRE_PLAN_FUSE,
         .error_text = cadre_error_text,
         .open = cuda_open,
+        .count = cuda_count,
         .close = cuda_close,
         .name = cuda_name,
         .memory_new = cuda_memory_new,

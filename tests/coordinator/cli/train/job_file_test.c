@@ -50,7 +50,17 @@ static const example_t examples[] = {
     {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": \"\"}}",
      "j.json:3:23: cluster.device: the text is empty"},
     {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": 0}}",
-     "j.json:3:23: cluster.device: must be a string, not a whole number"},
+     "j.json:3:23: cluster.device: must be a string, or an array of strings, not a whole number"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": [\"cpu\", 0]}}",
+     "j.json:3:23: cluster.device: must be a string, or an array of strings, not a whole number"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": [\"cuda:0,cpu\"]}}",
+     "j.json:3:23: cluster.device: no device \"cuda:0,cpu\""},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": []}}",
+     "j.json:3:23: cluster.device: the text is empty"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": \"tpu\"}}",
+     "j.json:3:23: cluster.device: no device \"tpu\": Cadre computes on CPUs and NVIDIA GPUs, "
+     "there "
+     "is no device for TPUs"},
     {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"math\": \"f16\"}}",
      "j.json:3:21: cluster.math: \"f16\" is none of f32|tf32|bf16"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label\": 0.5}},\n" MODEL "}",

@@ -1,0 +1,45 @@
+#include "common/spec/device_list.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/device_name.h"
+
+size_t
+cadre_device_list_count(const char *list)
+{
+    size_t count = 1;
+    for (const char *c = list; *c; c++) {
+        count += *c == ',';
+    }
+    return count;
+}
+
+char *
+cadre_device_list_item(const char *list, size_t index)
+{
+    const char *item = list;
+    for (size_t i = index % cadre_device_list_count(list); i > 0; i--) {
+        item = strchr(item, ',') + 1;
+    }
+    return cadre_strndup(item, strcspn(item, ","));
+}
+
+int
+cadre_device_list_check(const char *list)
+{
+    size_t count = cadre_device_list_count(list);
+    for (size_t i = 0; i < count; i++) {
+        int device = 0;
+        cadre_auto(cadre_free) char *name = cadre_device_list_item(list, i);
+        if (cadre_device_name_parse(name, &device) < 0) {
+            return CADRE_EINVALID;
+        }
+        if (device <= CADRE_DEVICE_AUTO && count > 1) {
+            return cadre_fail(CADRE_EINVALID,
+                              "device \"auto\" stands alone: it is all GPUs of a host in turn");
+        }
+    }
+    return 0;
+}
