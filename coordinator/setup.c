@@ -27,6 +27,7 @@
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "coordinator/lock_file.h"
 #include "coordinator/private_directory.h"
+#include "coordinator/strategy.h"
 
 enum {
     /* Descriptors that a coordinator opens itself: sockets, threads, files of a checkpoint. */
@@ -49,11 +50,16 @@ choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
     return cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
 }
 
-/* Finds the address and the number of ps, in the options or in the environment. The environment is
+typedef struct {
+    uint32_t ps;
+    uint32_t workers; /* that the description of the cluster lists; 0: it lists none */
+} place_t;
+
+/* Finds the address and the tasks, in the options or in the environment. The environment is
  * not read if the options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
-           cadre_endpoint_t *endpoint, uint32_t *ps_count)
+           cadre_endpoint_t *endpoint, place_t *place)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
     cadre_auto(cadre_cluster_config_fini)
@@ -77,9 +83,10 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
                           CADRE_SHARDS_MAX);
     }
 
-    *ps_count = (uint32_t)options->ps_count;
-    if (*ps_count == 0) {
-        *ps_count = described && config.ps.count > 0 ? (uint32_t)config.ps.count : 1;
+    *place = (place_t){.ps = (uint32_t)options->ps_count,
+                       .workers = described ? (uint32_t)config.workers.count : 0};
+    if (place->ps == 0) {
+        place->ps = described && config.ps.count > 0 ? (uint32_t)config.ps.count : 1;
     }
 
     if (options->address) {
@@ -546,6 +553,19 @@ check_options(const cadre_coordinator_options_t *options)
                           (int)options->consistency);
     }
 
+    cadre_endpoint_t http;
+    if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
+        cadre_fail_within(CADRE_ECONFIG, "options: http");
+        return CADRE_ECONFIG;
+    }
+
+    return options->job ? cadre_name_check("job", options->job) : 0;
+}
+
+/* Checks what the options say of steps, once those of the strategy are among them. */
+static int
+check_steps(const cadre_coordinator_options_t *options)
+{
     if (options->consistency == CADRE_SYNC && options->recovery == CADRE_RECOVERY_RELAXED) {
         return cadre_fail(CADRE_ECONFIG, "options: consistency sync loses no update, recovery "
                                          "relaxed does: leave recovery out");
@@ -561,13 +581,7 @@ check_options(const cadre_coordinator_options_t *options)
                           options->backup_attempts, CADRE_BACKUP_ATTEMPTS_MAX);
     }
 
-    cadre_endpoint_t http;
-    if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
-        cadre_fail_within(CADRE_ECONFIG, "options: http");
-        return CADRE_ECONFIG;
-    }
-
-    return options->job ? cadre_name_check("job", options->job) : 0;
+    return 0;
 }
 
 /* Takes over from a checkpoint what the core goes on with. */
@@ -621,6 +635,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .step_closures = options->step_closures ? options->step_closures : 1,
         .staleness_bound = options->staleness_bound,
         .backup_attempts = options->backup_attempts,
+        .strategy = options->strategy,
         .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
     if (core.seed == 0) {
         core.seed = random_u64();
@@ -657,10 +672,12 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
 }
 
 int
-cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
+cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *given)
 {
+    cadre_coordinator_options_t followed = *given; /* with what the strategy says */
+    const cadre_coordinator_options_t *options = &followed;
     cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
-    uint32_t ps_count = 0;
+    place_t place = {.ps = 0};
     uint32_t workers_max = 0;
     resumed_t resumed = {.found = false};
 
@@ -672,7 +689,17 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     }
 
     self->job = cadre_strdup(options->job ? options->job : "job");
-    status = find_place(self, options, &endpoint, &ps_count);
+    status = find_place(self, options, &endpoint, &place);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_coordinator_follow_strategy(&followed, place.ps, place.workers);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_steps(options);
     if (status < 0) {
         return status;
     }
@@ -694,7 +721,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         return status;
     }
 
-    status = count_room(self, ps_count, &workers_max);
+    status = count_room(self, place.ps, &workers_max);
     if (status < 0) {
         return status;
     }
@@ -719,6 +746,6 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         }
     }
 
-    make_core(self, options, ps_count, workers_max, &resumed);
+    make_core(self, options, place.ps, workers_max, &resumed);
     return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <jansson.h>
 
+#include "common/spec/strategy_spec.h"
+
 static const char *const ps_counters[] = {
 #define C(name) #name,
     CADRE_PS_COUNTERS(C)
@@ -243,6 +245,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(status, "messages",
                         json_pack("{s:I}", "dropped", (json_int_t)core->rights.dropped));
     const char *transport = core->options.transport;
+    json_object_set_new(status, "strategy",
+                        json_string(cadre_strategy_spec((int64_t)core->options.strategy)->word));
     json_object_set_new(status, "transport", json_string(transport ? transport : "plain"));
     json_object_set_new(status, "keys_unreadable", json_boolean(core->keys_unreadable));
     json_object_set_new(status, "resources", resources_json(core));

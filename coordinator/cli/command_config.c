@@ -7,16 +7,18 @@
 #include "common/base/utf8.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/host_devices.h"
 #include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/verb.h"
 
-enum { KEY_ORIGIN = 0x1000, KEY_DATA };
+enum { KEY_ORIGIN = 0x1000, KEY_DATA, KEY_STRATEGY };
 
 typedef struct {
     cadre_verb_words_t words; /* the command's words: check or show, and a job file */
     const char *data_dir;
+    const char *strategy;
     bool origin;
 } flags_t;
 
@@ -30,6 +32,9 @@ parse(int key, char *argument, struct argp_state *state)
         break;
     case KEY_DATA:
         self->data_dir = argument;
+        break;
+    case KEY_STRATEGY:
+        self->strategy = argument;
         break;
     case ARGP_KEY_ARG:
         if (!cadre_verb_words_take(&self->words, argument)) {
@@ -51,10 +56,10 @@ parse(int key, char *argument, struct argp_state *state)
 
 /* Prints one setting; `with_origin`: also where its value comes from. */
 static void
-show_line(const char *name, const char *text, bool with_origin, cadre_origin_t origin)
+show_line(const char *name, const char *text, bool with_origin, const char *origin)
 {
     if (with_origin) {
-        printf("%-32s %-32s # %s\n", name, text, cadre_origin_text(origin));
+        printf("%-32s %-32s # %s\n", name, text, origin);
     } else {
         printf("%-32s %s\n", name, text);
     }
@@ -68,7 +73,8 @@ show_value(const char *name, json_t *value, bool origin)
     cadre_auto(cadre_free) char *text =
         value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY)
               : cadre_strdup("");
-    show_line(name, text, origin, value ? CADRE_ORIGIN_FILE : CADRE_ORIGIN_DEFAULT);
+    show_line(name, text, origin,
+              cadre_origin_text(value ? CADRE_ORIGIN_FILE : CADRE_ORIGIN_DEFAULT));
     json_decref(value);
 }
 
@@ -107,11 +113,15 @@ show(const cadre_job_t *job, bool origin)
 {
     size_t count;
     const cadre_setting_t *settings = cadre_job_settings(&count);
+    cadre_auto(cadre_free) char *implied =
+        cadre_asprintf("from strategy %s", cadre_job_strategy_word(job));
     for (size_t i = 0; i < count; i++) {
         cadre_auto(cadre_free) char *text = cadre_job_text(job, &settings[i]);
         cadre_auto(cadre_free) char *clean = cadre_calloc(strlen(text) + 1, 1);
         cadre_utf8_clean(text, strlen(text), clean);
-        show_line(settings[i].name, clean, origin, job->origins[i]);
+        bool is_implied = job->origins[i] == CADRE_ORIGIN_STRATEGY;
+        show_line(settings[i].name, clean, origin,
+                  is_implied ? implied : cadre_origin_text(job->origins[i]));
     }
 
     show_value("model.hidden", array_of(job->hidden, job->hidden_count), origin);
@@ -156,8 +166,21 @@ check_data(const cadre_job_t *job)
 static int
 read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
 {
-    const cadre_verb_setting_t data = {"data.dir", flags->data_dir, "data"};
-    int status = cadre_verb_read_job(job, flags->words.object, &data, flags->data_dir ? 1 : 0);
+    cadre_verb_setting_t given[2];
+    size_t count = 0;
+    if (flags->data_dir) {
+        given[count++] = (cadre_verb_setting_t){"data.dir", flags->data_dir, "data"};
+    }
+    if (flags->strategy) {
+        given[count++] = (cadre_verb_setting_t){"strategy.type", flags->strategy, "strategy"};
+    }
+
+    int status = cadre_verb_read_job(job, flags->words.object, given, count);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_host_devices_place(job);
     if (status < 0) {
         return status;
     }
@@ -196,6 +219,7 @@ cadre_command_config(int argc, char **argv)
     static const struct argp_option options[] = {
         {"origin", KEY_ORIGIN, 0, 0, "Say where each value is from", 0},
         {"data", KEY_DATA, "DIR", 0, "Where the job's relative paths and ${DATA} are", 0},
+        {"strategy", KEY_STRATEGY, "NAME", 0, "As of `cadre run`: what it means for this job", 0},
         {0}};
     static const struct argp parser = {
         .options = options,
@@ -204,7 +228,7 @@ cadre_command_config(int argc, char **argv)
         .doc = "Checks a job file, that the files it names are here (exit 66 when they are not) "
                "and that "
                "traces can be written where it says (73), or shows every setting as a run here "
-               "would have it: file, then environment.",
+               "would have it: file, then environment, and what the strategy means.",
     };
     flags_t flags = {0};
 

@@ -267,6 +267,7 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
     /* A ps that is lost just loads the checkpoint again. */
     options.recovery = CADRE_RECOVERY_RELAXED;
+    options.strategy = CADRE_STRATEGY_PARAMETER_SERVER; /* nothing is trained */
     options.log = cadre_notice_log;
     options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);

@@ -8,6 +8,7 @@
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/host_devices.h"
 #include "coordinator/cli/launch/supervisor.h"
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/terminal/command_text.h"
@@ -72,7 +73,7 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
     status = cadre_cluster_config_read(&sources, &config);
     if (status == CADRE_ENOTFOUND && flags->address) {
-        return 0;
+        return cadre_job_follow_strategy(job, &(cadre_job_places_t){.workers = 0});
     }
 
     if (status == CADRE_ENOTFOUND) {
@@ -85,11 +86,14 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     if (status < 0) {
         return status;
     }
-    if (config.ps.count > 0) {
+
+    cadre_job_places_t places = {.workers = (int64_t)config.workers.count,
+                                 .has_shards = config.ps.count > 0};
+    if (places.has_shards) {
         job->ps = (int64_t)config.ps.count;
     }
 
-    return 0;
+    return cadre_job_follow_strategy(job, &places);
 }
 
 static int
@@ -138,6 +142,12 @@ read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_
     }
 
     status = cadre_run_flags_job(flags, job);
+    if (status < 0) {
+        return status;
+    }
+
+    /* Whoever starts the tasks places them. */
+    status = local ? cadre_host_devices_place(job) : 0;
     if (status < 0) {
         return status;
     }

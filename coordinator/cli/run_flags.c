@@ -35,6 +35,9 @@ static const struct {
     bool local_only;
     const char *does;
 } setting_flags[] = {
+    {"strategy", "NAME", "strategy.type", false,
+     "Where shards and workers stand, and when updates count: parameter_server, multi_worker, "
+     "mirrored, central or local (default: parameter_server)"},
     {"ps", "N", "cluster.ps", true, "Parameter servers to start"},
     {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},

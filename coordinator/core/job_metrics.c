@@ -4,6 +4,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
+#include "common/spec/strategy_spec.h"
 
 typedef struct {
     const char *value; /* value of the label */
@@ -18,6 +19,16 @@ add_two(cadre_metrics_text_t *text, const char *label, const labelled_t two[2])
         cadre_metrics_text_label(text, label, two[i].value);
         cadre_metrics_text_count(text, two[i].count);
     }
+}
+
+static void
+add_strategy(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_family(text, "cadre_coordinator_strategy", CADRE_METRIC_GAUGE,
+                              "1, with the name of the strategy that the job follows.");
+    cadre_metrics_text_label(text, "strategy",
+                             cadre_strategy_spec((int64_t)self->options->strategy)->word);
+    cadre_metrics_text_count(text, 1);
 }
 
 /* --- closures --- */
@@ -304,6 +315,7 @@ void
 cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
                         cadre_metrics_text_t *text)
 {
+    add_strategy(self, text);
     add_closures(self, text);
     add_staleness(self, text);
     add_queue(self, text);

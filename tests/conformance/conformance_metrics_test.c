@@ -162,6 +162,7 @@ Test(metrics, the_coordinator_tells_of_the_job)
     cr_expect(finished == 100 && applied == 200, "%g %g", finished, applied);
     cadre_auto(cadre_free) char *text = page_metrics(self.coordinator);
     cr_expect(page_value(text, "cadre_coordinator_closures_scheduled_total") == 100);
+    cr_expect(page_sum(text, "cadre_coordinator_strategy{", "parameter_server") == 1);
     cr_expect(page_value(text, "cadre_coordinator_closures_queued") == 0);
     cr_expect(page_sum(text, "cadre_coordinator_tasks{", "") == PS + WORKERS);
     cr_expect(page_sum(text, "cadre_coordinator_shards{", "ready") == PS);

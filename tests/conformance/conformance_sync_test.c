@@ -230,6 +230,34 @@ Test(conformance_sync, killed_ps_change_no_bit)
     expect_equal(&actual, &expected, "with ps killed");
 }
 
+/* A host: a worker and the shard beside it. */
+static void
+kill_host(job_t *self, int number)
+{
+    if (number == 25 || number == 45) {
+        int host = number == 25 ? 1 : 0;
+        local_cluster_signal(&self->cluster, LOCAL_WORKER, host, SIGKILL);
+        local_cluster_signal(&self->cluster, LOCAL_PS, host, SIGKILL);
+        local_cluster_start(&self->cluster, LOCAL_PS, host);
+        local_cluster_start(&self->cluster, LOCAL_WORKER, host);
+    }
+}
+
+Test(conformance_sync, a_killed_host_of_multi_worker_changes_no_bit)
+{
+    weights_t expected;
+    weights_t actual;
+    local_cluster_options_t options = options_of(3, 3, CADRE_ASYNC, 0);
+    options.coordinator.strategy = CADRE_STRATEGY_MULTI_WORKER;
+    options.coordinator.step_closures = 3;
+    train(&options, NULL, &expected);
+    train(&options, kill_host, &actual);
+    expect_equal(&actual, &expected, "with hosts killed");
+    options = options_of(1, 2, CADRE_SYNC, 3);
+    train(&options, NULL, &actual);
+    expect_equal(&actual, &expected, "the consistency that it means, on other tasks");
+}
+
 Test(conformance_sync, a_bound_of_nothing_runs_closures_one_after_the_other)
 {
     weights_t expected;

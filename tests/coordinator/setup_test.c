@@ -49,6 +49,24 @@ Test(setup, refuses_a_second_coordinator_of_one_checkpoint_directory)
     cr_expect_eq(rmdir(folder), 0);
 }
 
+Test(setup, follows_a_strategy_and_says_which)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.strategy = CADRE_STRATEGY_CENTRAL;
+    options.step_closures = 3;
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    cr_expect_eq(coordinator->core.options.consistency, CADRE_SYNC);
+    cr_expect_eq(coordinator->core.options.recovery, CADRE_RECOVERY_ROLLBACK);
+    cadre_auto(cadre_free) char *status = NULL;
+    cr_assert_eq(cadre_coordinator_status_json(coordinator, &status), 0);
+    cr_expect_not_null(strstr(status, "\"strategy\":\"central\""), "%s", status);
+    cadre_coordinator_close(&coordinator);
+    options.recovery = CADRE_RECOVERY_RELAXED;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
+    cr_expect_not_null(strstr(cadre_error_text(), "recovery relaxed"), "%s", cadre_error_text());
+}
+
 Test(setup, draws_another_epoch_at_every_start)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();

@@ -18,7 +18,7 @@
 #include "common/spec/device_name.h"
 #include "common/system/cpu_quota.h"
 #include "coordinator/cli/launch/trace_folder.h"
-#include "coordinator/cli/train/job.h"
+#include "coordinator/cli/train/job_strategy.h"
 
 /* Exit codes of shells for a command that cannot be executed, or is not found. */
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
@@ -174,30 +174,32 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
     return command;
 }
 
-/* Returns a copy of our environment without any description of a cluster, plus `extra`. With NULL
- * it is the tasks' environment, which has no CADRE_HTTP either: that address is the
- * coordinator's. */
+/* Returns a copy of our environment without any description of a cluster, plus `cluster` and
+ * `strategy`. With NULL it is the tasks' environment, which has no CADRE_HTTP either: that address
+ * is the coordinator's. */
 static char **
-environment_with(const char *extra)
+environment_with(const char *cluster, const char *strategy)
 {
     size_t count = 0;
     while (environ[count]) {
         count++;
     }
 
-    char **copy = cadre_calloc(count + 2, sizeof(*copy));
+    char **copy = cadre_calloc(count + 3, sizeof(*copy));
     size_t copied = 0;
 
     for (size_t i = 0; i < count; i++) {
-        bool is_ours = !extra && strncmp(environ[i], "CADRE_HTTP=", 11) == 0;
+        bool is_ours = !cluster && strncmp(environ[i], "CADRE_HTTP=", 11) == 0;
         if (!is_ours && strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
+            strncmp(environ[i], "CADRE_STRATEGY=", 15) != 0 &&
             strncmp(environ[i], "TF_CONFIG=", 10) != 0) {
             copy[copied++] = cadre_strdup(environ[i]);
         }
     }
 
-    if (extra) {
-        copy[copied] = cadre_strdup(extra);
+    if (cluster) {
+        copy[copied++] = cadre_asprintf("CADRE_CLUSTER=%s", cluster);
+        copy[copied] = cadre_asprintf("CADRE_STRATEGY=%s", strategy);
     }
 
     return copy;
@@ -508,6 +510,7 @@ cadre_launcher_options(const cadre_job_t *job)
         .trace = job->trace,
         .restarts_max = job->max_restarts,
         .ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000),
+        .strategy = cadre_job_strategy_word(job),
     };
 }
 
@@ -527,7 +530,7 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
     self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
     self->ends = cadre_calloc(self->core.task_count, sizeof(*self->ends));
-    self->environment = environment_with(NULL);
+    self->environment = environment_with(NULL, NULL);
     int status = find_binary("cadre-ps", &self->ps_path);
     if (status < 0) {
         return status;
@@ -546,8 +549,7 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     self->address = cadre_session_endpoint(&self->session, CADRE_LAUNCH_PROGRAM, 0);
     if (options->program) {
         cadre_auto(cadre_free) char *cluster = cadre_session_cluster(&self->session, &self->core);
-        cadre_auto(cadre_free) char *variable = cadre_asprintf("CADRE_CLUSTER=%s", cluster);
-        self->program_environment = environment_with(variable);
+        self->program_environment = environment_with(cluster, options->strategy);
     }
 
     *out = self;

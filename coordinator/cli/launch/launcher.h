@@ -47,6 +47,7 @@ typedef struct {
     const char *checkpoint_dirs[2];
     bool keep_session;
     char *const *program; /* the user's command, NULL-terminated; NULL: none */
+    const char *strategy; /* for the program: its word */
 } cadre_launcher_options_t;
 
 /* A task that ended. */

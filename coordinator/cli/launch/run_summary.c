@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/training_stop.h"
 
 int
@@ -218,10 +219,11 @@ failure(const cadre_run_summary_t *self, int code)
 
 /* Prints an empty result, as scripts expect one object even when nothing was trained. */
 static void
-put_nothing(void)
+put_nothing(const cadre_job_t *job)
 {
     cadre_result_t nothing;
     cadre_result_init(&nothing);
+    nothing.strategy = cadre_job_strategy_word(job);
     cadre_auto(cadre_free) char *text = cadre_result_json(&nothing);
     printf("%s\n", text);
     fflush(stdout);
@@ -261,7 +263,7 @@ cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *consol
         put_result(self, console);
         cadre_events_write(events, "result", cadre_result_object(&self->outcome->result));
     } else if (self->job && self->json) {
-        put_nothing();
+        put_nothing(self->job);
     }
 
     cadre_auto(cadre_free) char *text = failure(self, code);

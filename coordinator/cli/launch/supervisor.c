@@ -25,6 +25,7 @@
 #include "coordinator/cli/terminal/display.h"
 #include "coordinator/cli/terminal/events.h"
 #include "coordinator/cli/terminal/notice.h"
+#include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/trainer.h"
 
 typedef struct {
@@ -283,6 +284,7 @@ open_coordinator(supervisor_t *self)
     options.consistency = (cadre_consistency_t)job->consistency;
     options.step_closures = (uint32_t)job->step_closures;
     options.staleness_bound = (uint32_t)job->staleness_bound;
+    options.strategy = cadre_job_strategy(job);
     options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
     options.checkpoint_every_steps = job->checkpoint_every_steps;
@@ -409,6 +411,18 @@ open_all(supervisor_t *self)
     return prepare_trace_folder(self);
 }
 
+/* Prints what the word that the user wrote means here. */
+static void
+announce_strategy(supervisor_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    if (cadre_job_strategy(job) != CADRE_STRATEGY_PARAMETER_SERVER) {
+        cadre_console_say(&self->console, "strategy %s: ps=%lld workers=%lld step_closures=%lld",
+                          cadre_job_strategy_word(job), (long long)job->ps, (long long)job->workers,
+                          (long long)job->step_closures);
+    }
+}
+
 /* Prints, and writes to the events file, where the run's session and coordinator are. */
 static void
 announce(supervisor_t *self)
@@ -424,6 +438,7 @@ announce(supervisor_t *self)
         &self->events, "started",
         json_pack("{s:s, s:s, s:s*}", "session", session, "coordinator", address, "http", http));
     if (self->options->job) {
+        announce_strategy(self);
         say_recovery(self);
     }
 }

@@ -66,17 +66,17 @@ cadre_result_object(const cadre_result_t *self)
                                                  "refused", count(shard, shard->totals.refused)));
     }
 
-    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
-                     "s:s?, s:o, s:o}",
-                     "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
-                     number(self->loss), "examples", (json_int_t)self->examples, "seconds",
-                     number(self->seconds), "examples_per_s", number(rows_per_second(self)),
-                     "closures", "scheduled", (json_int_t)self->scheduled, "finished",
-                     (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates",
-                     updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
-                     (json_int_t)self->ps_lost, "checkpoint", self->checkpoint, "stopped",
-                     self->stopped, "best", best(self), "staleness",
-                     self->staleness ? json_incref(self->staleness) : json_null());
+    return json_pack(
+        "{s:s, s:s?, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
+        "s:s?, s:o, s:o}",
+        "schema", CADRE_RESULT_SCHEMA, "strategy", self->strategy, "accuracy",
+        number(self->accuracy), "loss", number(self->loss), "examples", (json_int_t)self->examples,
+        "seconds", number(self->seconds), "examples_per_s", number(rows_per_second(self)),
+        "closures", "scheduled", (json_int_t)self->scheduled, "finished",
+        (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates", updates,
+        "failures", "worker", (json_int_t)self->workers_lost, "ps", (json_int_t)self->ps_lost,
+        "checkpoint", self->checkpoint, "stopped", self->stopped, "best", best(self), "staleness",
+        self->staleness ? json_incref(self->staleness) : json_null());
 }
 
 char *
@@ -115,10 +115,12 @@ cadre_result_text(const cadre_result_t *self)
         tells_why(self) ? cadre_asprintf("; stopped: %s", self->stopped_text) : cadre_strdup("");
     double speed = self->seconds > 0 ? rows_per_second(self) : 0;
 
+    cadre_auto(cadre_free) char *strategy =
+        self->strategy ? cadre_asprintf("; strategy %s", self->strategy) : cadre_strdup("");
     return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
-                          "%llu attempts, %llu worker failures%s%s",
+                          "%llu attempts, %llu worker failures%s%s%s",
                           accuracy, self->loss, rows, (long long)self->examples, here,
                           self->seconds, speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
-                          (unsigned long long)self->workers_lost, ps, why);
+                          (unsigned long long)self->workers_lost, ps, strategy, why);
 }

@@ -21,6 +21,7 @@ typedef struct {
 } cadre_result_shard_t;
 
 typedef struct {
+    const char *strategy; /* word of the strategy; NULL where no job was read */
     /* Share of held-out rows that are classified correctly; not a number without classes or
      * held-out rows. */
     double accuracy;

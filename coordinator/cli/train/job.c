@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/spec/device_list.h"
 #include "common/spec/device_name.h"
+#include "common/spec/strategy_spec.h"
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
@@ -63,6 +64,8 @@ static const cadre_setting_t settings[] = {
     {"training.stop.at_most", NULL, NUMBER, -1e30, 1e30, NULL, NULL, AT(stop_at_most)},
     {"training.stop.patience", NULL, INTEGER, 0, 1000000, NULL, "0", AT(stop_patience)},
     {"training.stop.min_delta", NULL, NUMBER, 0, 1e30, NULL, "0", AT(stop_min_delta)},
+    {"strategy.type", "CADRE_STRATEGY", CHOICE, 0, 0, CADRE_STRATEGY_WORDS, "parameter_server",
+     AT(strategy)},
     {"cluster.ps", "CADRE_PS", INTEGER, 1, CADRE_SHARDS_MAX, NULL, "1", AT(ps)},
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
@@ -139,6 +142,8 @@ cadre_origin_text(cadre_origin_t origin)
     switch (origin) {
     case CADRE_ORIGIN_DEFAULT:
         return "default";
+    case CADRE_ORIGIN_STRATEGY:
+        return "strategy";
     case CADRE_ORIGIN_FILE:
         return "file";
     case CADRE_ORIGIN_ENVIRONMENT:
@@ -597,6 +602,7 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
     case CADRE_ORIGIN_FILE:
         return cadre_asprintf("%s: %s", self->file, name);
     case CADRE_ORIGIN_DEFAULT:
+    case CADRE_ORIGIN_STRATEGY:
         break;
     }
 

@@ -68,6 +68,7 @@ typedef enum {
 /* Where a setting's value is from; a later one wins. */
 typedef enum {
     CADRE_ORIGIN_DEFAULT = 0,
+    CADRE_ORIGIN_STRATEGY, /* what the job's strategy says (job_strategy.h) */
     CADRE_ORIGIN_FILE,
     CADRE_ORIGIN_ENVIRONMENT,
     CADRE_ORIGIN_FLAG,
@@ -132,6 +133,8 @@ typedef struct {
     int64_t stop_patience;        /* evaluations; 0: any number */
     double stop_min_delta;        /* of an improvement */
     cadre_stop_conditions_t stop; /* what these come to, once the job is finished */
+
+    int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
 
     int64_t ps;
     int64_t workers;
@@ -221,7 +224,7 @@ char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
  * came from a flag, else "CADRE_TRACE" or "job.json: cluster.trace". Freed by the caller. */
 char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
 
-/* Returns "default", "file", "environment" or "flag". */
+/* Returns "default", "strategy", "file", "environment" or "flag". */
 const char *cadre_origin_text(cadre_origin_t origin);
 
 /* Writes word number `position` of a `choices` list ("relu|tanh") into `text`, "?" when it has no

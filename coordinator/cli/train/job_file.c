@@ -27,6 +27,7 @@ static const struct {
     {"optimizer", false, true, {0}},
     {"training", false, false, {"stop"}},
     {"training.stop", false, false, {0}},
+    {"strategy", false, false, {0}},
     {"cluster", false, false, {0}},
     {"checkpoint", false, false, {0}},
 };

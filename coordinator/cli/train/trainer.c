@@ -11,6 +11,7 @@
 #include "common/system/clock.h"
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/train/evaluation.h"
+#include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/loss_sample.h"
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_data.h"
@@ -866,6 +867,7 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
 {
     *outcome = (cadre_trainer_outcome_t){0};
     cadre_result_init(&outcome->result);
+    outcome->result.strategy = cadre_job_strategy_word(options->job);
     trainer_t self = {.options = options, .outcome = outcome};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted = options->job->workers;

@@ -36,7 +36,8 @@ typedef struct {
     cadre_consistency_t consistency;
     uint32_t step_closures; /* closures of a synchronous step, at least 1 */
     uint32_t staleness_bound;
-    uint32_t backup_attempts; /* closures that may have a second attempt at a time; 0: none */
+    uint32_t backup_attempts;  /* closures that may have a second attempt at a time; 0: none */
+    cadre_strategy_t strategy; /* for people; 0: the default */
     bool round_robin;
 } cadre_core_options_t;
 

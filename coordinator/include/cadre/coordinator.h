@@ -50,6 +50,7 @@
 #include <cadre/optimizer.h>
 #include <cadre/program.h>
 #include <cadre/status.h>
+#include <cadre/strategy.h>
 #include <cadre/tensor.h>
 
 #ifdef __cplusplus
@@ -202,6 +203,13 @@ typedef struct {
      * until its directory is made is in it too, and while one is under way no other begins. Beside
      * checkpoint_every_ms, whichever comes first. 0: none. */
     int64_t checkpoint_every_steps;
+
+    /* How the job is spread. All but CADRE_STRATEGY_PARAMETER_SERVER mean CADRE_SYNC, with as many
+     * closures in a step as CADRE_CLUSTER or TF_CONFIG list workers (`cadre run --strategy NAME --
+     * PROGRAM` writes it), or else `step_closures`. What contradicts the strategy is CADRE_ECONFIG:
+     * another consistency or step, and a cluster with other tasks than it has. 0: what
+     * CADRE_STRATEGY says, else CADRE_STRATEGY_PARAMETER_SERVER. */
+    cadre_strategy_t strategy;
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. It is of the program, not of the library, so that

@@ -12,6 +12,7 @@ Test(result, is_the_object_that_scripts_read)
 {
     cadre_auto(cadre_result_fini) cadre_result_t result;
     cadre_result_init(&result);
+    result.strategy = "mirrored";
     result.accuracy = 0.97265625;
     result.loss = 0.125;
     result.test_rows = 359;
@@ -30,7 +31,8 @@ Test(result, is_the_object_that_scripts_read)
     result.stopped = "epochs";
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
     cr_assert_str_eq(text,
-                     "{\"schema\":\"cadre.result/v1\",\"accuracy\":0.97265625,\"loss\":0.125,"
+                     "{\"schema\":\"cadre.result/v1\",\"strategy\":\"mirrored\","
+                     "\"accuracy\":0.97265625,\"loss\":0.125,"
                      "\"examples\":43140,\"seconds\":1.6,\"examples_per_s\":25000.0,"
                      "\"closures\":{\"scheduled\":1350,\"finished\":1350,\"attempts\":1352},"
                      "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
@@ -87,6 +89,9 @@ Test(result, tells_the_speed_of_this_run_beside_the_examples_of_the_whole_job)
     result.resumed_examples = 0;
     cadre_auto(cadre_free) char *whole = cadre_result_text(&result);
     cr_assert(strstr(whole, "; 231518 examples in 0.1 s (2315180/s)"), "%s", whole);
+    result.strategy = "central";
+    cadre_auto(cadre_free) char *named = cadre_result_text(&result);
+    cr_assert(strstr(named, "; strategy central"), "%s", named);
 }
 
 Test(result, says_null_for_what_is_not_known)
@@ -94,7 +99,7 @@ Test(result, says_null_for_what_is_not_known)
     cadre_auto(cadre_result_fini) cadre_result_t result;
     cadre_result_init(&result);
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
-    cr_assert(strstr(text, "\"accuracy\":null,\"loss\":null"));
+    cr_assert(strstr(text, "\"strategy\":null,\"accuracy\":null,\"loss\":null"));
     cr_assert(strstr(text, "\"examples_per_s\":null"));
     cr_assert(strstr(text, "\"updates\":[]"));
     cr_assert(

@@ -61,6 +61,11 @@ static const example_t examples[] = {
      "j.json:3:23: cluster.device: no device \"tpu\": Cadre computes on CPUs and NVIDIA GPUs, "
      "there "
      "is no device for TPUs"},
+    {"{" DATA ",\n" MODEL ",\n\"strategy\": {\"type\": \"mirored\"}}",
+     "j.json:3:22: strategy.type: \"mirored\" is none of parameter_server|multi_worker|mirrored|"
+     "central|local; did you mean \"mirrored\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"strategy\": {\"kind\": \"local\"}}",
+     "j.json:3:14: unknown key \"kind\" in strategy"},
     {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"math\": \"f16\"}}",
      "j.json:3:21: cluster.math: \"f16\" is none of f32|tf32|bf16"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label\": 0.5}},\n" MODEL "}",

@@ -1,0 +1,42 @@
+/*
+ * strategy - one word for how a job is spread: where shards and workers stand, when updates count,
+ * and how many closures make a step (docs/strategies.md).
+ *
+ * Model, data and program stay as they are. The words are those of job files, of `--strategy` and
+ * of CADRE_STRATEGY.
+ */
+#ifndef CADRE_STRATEGY_H
+#define CADRE_STRATEGY_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* name, number, word */
+#define CADRE_STRATEGY_LIST(X)                                                                     \
+    X(PARAMETER_SERVER, 1, "parameter_server")                                                     \
+    X(MULTI_WORKER, 2, "multi_worker")                                                             \
+    X(MIRRORED, 3, "mirrored")                                                                     \
+    X(CENTRAL, 4, "central")                                                                       \
+    X(LOCAL, 5, "local")
+
+/* The tasks that a strategy has, and its consistency. All but the first are CADRE_SYNC, in steps of
+ * as many closures as there are workers:
+ *
+ *     PARAMETER_SERVER  any number of ps and workers, any consistency
+ *     MULTI_WORKER      a shard beside each worker, on the worker's host
+ *     MIRRORED          on one host a shard and a worker for each device
+ *     CENTRAL           on one host one shard, and a worker for each device
+ *     LOCAL             one shard and one worker
+ */
+typedef enum {
+#define CADRE_STRATEGY_ENUM(name, number, word) CADRE_STRATEGY_##name = number,
+    CADRE_STRATEGY_LIST(CADRE_STRATEGY_ENUM)
+#undef CADRE_STRATEGY_ENUM
+} cadre_strategy_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

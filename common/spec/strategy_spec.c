@@ -1,0 +1,41 @@
+#include "common/spec/strategy_spec.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+#define OPEN         CADRE_STRATEGY_TASKS_OPEN
+#define ONE          CADRE_STRATEGY_TASKS_ONE
+#define LIKE_WORKERS CADRE_STRATEGY_TASKS_LIKE_WORKERS
+#define LIKE_DEVICES CADRE_STRATEGY_TASKS_LIKE_DEVICES
+
+/* By number. */
+static const cadre_strategy_spec_t specs[] = {
+    [CADRE_STRATEGY_PARAMETER_SERVER] = {"parameter_server", OPEN, OPEN, false},
+    [CADRE_STRATEGY_MULTI_WORKER] = {"multi_worker", LIKE_WORKERS, OPEN, true},
+    [CADRE_STRATEGY_MIRRORED] = {"mirrored", LIKE_WORKERS, LIKE_DEVICES, true},
+    [CADRE_STRATEGY_CENTRAL] = {"central", ONE, LIKE_DEVICES, true},
+    [CADRE_STRATEGY_LOCAL] = {"local", ONE, ONE, true},
+};
+
+const cadre_strategy_spec_t *
+cadre_strategy_spec(int64_t strategy)
+{
+    int64_t number = strategy ? strategy : CADRE_STRATEGY_PARAMETER_SERVER;
+    bool is_known = number > 0 && number < (int64_t)CADRE_COUNT_OF(specs);
+    return is_known ? &specs[number] : NULL;
+}
+
+int
+cadre_strategy_parse(const char *word, cadre_strategy_t *strategy)
+{
+    for (size_t i = CADRE_STRATEGY_PARAMETER_SERVER; i < CADRE_COUNT_OF(specs); i++) {
+        if (strcmp(word, specs[i].word) == 0) {
+            *strategy = (cadre_strategy_t)i;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_EINVALID, "strategy \"%.64s\" is none of %s", word,
+                      CADRE_STRATEGY_WORDS);
+}

@@ -1,0 +1,148 @@
+#include "coordinator/cli/train/job_strategy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/strategy_spec.h"
+
+/* The position of a setting in the table. */
+static size_t
+position(const char *name)
+{
+    size_t count;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return i;
+        }
+    }
+    cadre_assert(!"a setting of the table");
+    return 0;
+}
+
+static cadre_origin_t
+origin(const cadre_job_t *self, const char *name)
+{
+    return self->origins[position(name)];
+}
+
+static const cadre_strategy_spec_t *
+spec_of(const cadre_job_t *self)
+{
+    return cadre_strategy_spec((int64_t)cadre_job_strategy(self));
+}
+
+cadre_strategy_t
+cadre_job_strategy(const cadre_job_t *self)
+{
+    return (cadre_strategy_t)(self->strategy + CADRE_STRATEGY_PARAMETER_SERVER);
+}
+
+const char *
+cadre_job_strategy_word(const cadre_job_t *self)
+{
+    return spec_of(self)->word;
+}
+
+bool
+cadre_job_counts_devices(const cadre_job_t *self)
+{
+    return spec_of(self)->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES;
+}
+
+/* Sets `name`, whose flag is `flag`, to what the strategy says. */
+static int
+imply(cadre_job_t *self, const char *name, const char *flag, const char *text)
+{
+    size_t count;
+    size_t at = position(name);
+    const cadre_setting_t *setting = &cadre_job_settings(&count)[at];
+    cadre_auto(cadre_free) char *present = cadre_job_text(self, setting);
+    bool is_default = self->origins[at] == CADRE_ORIGIN_DEFAULT;
+    if (!is_default && strcmp(present, text) == 0) {
+        return 0;
+    }
+
+    if (is_default || self->origins[at] < origin(self, "strategy.type")) {
+        return cadre_job_set(self, name, text, CADRE_ORIGIN_STRATEGY, name);
+    }
+
+    cadre_auto(cadre_free) char *place = cadre_job_place(self, name, flag);
+    cadre_auto(cadre_free) char *strategy = cadre_job_place(self, "strategy.type", "strategy");
+    return cadre_fail(CADRE_ECONFIG,
+                      "%s is %s, but %s is %s, which means %s: leave it out, or choose another "
+                      "strategy",
+                      place, present, strategy, cadre_job_strategy_word(self), text);
+}
+
+static int
+imply_number(cadre_job_t *self, const char *name, const char *flag, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)number);
+    return imply(self, name, flag, text);
+}
+
+/* One worker a device: as many as were counted, or the first of them. */
+static int64_t
+count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
+{
+    bool says = origin(self, "cluster.workers") != CADRE_ORIGIN_DEFAULT;
+    if (places->devices == 0) {
+        return says ? self->workers : 1;
+    }
+    bool takes_fewer = says && places->is_choice && self->workers < places->devices;
+    return takes_fewer ? self->workers : places->devices;
+}
+
+static int64_t
+count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
+{
+    const cadre_strategy_spec_t *spec = spec_of(self);
+    if (spec->workers == CADRE_STRATEGY_TASKS_ONE) {
+        return 1;
+    }
+    if (places->workers > 0) {
+        return places->workers;
+    }
+    return spec->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES ? count_devices(self, places)
+                                                              : self->workers;
+}
+
+int
+cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
+{
+    const cadre_strategy_spec_t *spec = spec_of(self);
+    if (!spec->is_synchronous) {
+        return 0;
+    }
+
+    int64_t workers = count_workers(self, places);
+    int64_t ps = spec->ps == CADRE_STRATEGY_TASKS_ONE ? 1 : workers;
+    int status = imply_number(self, "cluster.workers", "workers", workers);
+    if (status < 0) {
+        return status;
+    }
+
+    status = places->has_shards ? 0 : imply_number(self, "cluster.ps", "ps", ps);
+    if (status < 0) {
+        return status;
+    }
+
+    status = imply(self, "training.consistency", "consistency", "sync");
+    if (status < 0) {
+        return status;
+    }
+
+    status = imply_number(self, "training.step_closures", "step-closures", workers);
+    if (status < 0) {
+        return status;
+    }
+
+    /* One closure of each step for each worker: a second slot would have nothing to run. */
+    bool says = origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT;
+    return says ? 0 : imply(self, "cluster.slots", "slots", "1");
+}

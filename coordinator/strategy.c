@@ -1,0 +1,95 @@
+#include "coordinator/strategy.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/status.h"
+#include "common/spec/strategy_spec.h"
+
+/* Finds the strategy of a caller who names none. */
+static int
+read_environment(cadre_coordinator_options_t *options)
+{
+    const char *word = getenv("CADRE_STRATEGY");
+    options->strategy = CADRE_STRATEGY_PARAMETER_SERVER;
+    if (!word || !*word) {
+        return 0;
+    }
+    if (cadre_strategy_parse(word, &options->strategy) < 0) {
+        cadre_fail_within(CADRE_ECONFIG, "CADRE_STRATEGY");
+        return CADRE_ECONFIG;
+    }
+    return 0;
+}
+
+/* Whether there are as many ps and workers as the strategy has; 0 workers are not known. */
+static int
+check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
+{
+    if (spec->ps == CADRE_STRATEGY_TASKS_ONE && ps != 1) {
+        return cadre_fail(CADRE_ECONFIG, "strategy %s has one ps, but the cluster has %" PRIu32,
+                          spec->word, ps);
+    }
+
+    if (spec->workers == CADRE_STRATEGY_TASKS_ONE && workers > 1) {
+        return cadre_fail(CADRE_ECONFIG, "strategy %s has one worker, but the cluster has %" PRIu32,
+                          spec->word, workers);
+    }
+
+    if (spec->ps == CADRE_STRATEGY_TASKS_LIKE_WORKERS && workers > 0 && ps != workers) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "strategy %s has as many ps as workers, but the cluster has %" PRIu32
+                          " ps and %" PRIu32 " workers",
+                          spec->word, ps, workers);
+    }
+
+    return 0;
+}
+
+int
+cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options, uint32_t ps,
+                                  uint32_t workers)
+{
+    int status = options->strategy ? 0 : read_environment(options);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_strategy_spec_t *spec = cadre_strategy_spec((int64_t)options->strategy);
+    if (!spec) {
+        return cadre_fail(CADRE_ECONFIG, "options: strategy %d is not one of cadre_strategy_t",
+                          (int)options->strategy);
+    }
+    if (!spec->is_synchronous) {
+        return 0;
+    }
+
+    if (options->consistency == CADRE_BOUNDED) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: consistency is bounded, but strategy %s is synchronous: leave "
+                          "consistency out",
+                          spec->word);
+    }
+
+    uint32_t listed = spec->workers == CADRE_STRATEGY_TASKS_ONE && workers == 0 ? 1 : workers;
+    if (listed > 0 && options->step_closures > 0 && options->step_closures != listed) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: step_closures is %" PRIu32 ", but a step of strategy %s has as "
+                          "many closures as there are workers, %" PRIu32
+                          ": leave step_closures out",
+                          options->step_closures, spec->word, listed);
+    }
+
+    uint32_t count = listed > 0 ? listed : options->step_closures;
+    if (count == 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: a step of strategy %s has as many closures as there are "
+                          "workers, and no description of the cluster lists them: set "
+                          "step_closures, or start the program by `cadre run --strategy %s`",
+                          spec->word, spec->word);
+    }
+
+    options->consistency = CADRE_SYNC;
+    options->step_closures = count;
+    return check_tasks(spec, ps, count);
+}

@@ -1,0 +1,147 @@
+#include "coordinator/cli/train/job_strategy.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/cli/train/job_file.h"
+
+#define HEAD                                                                                       \
+    "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}, \"model\": {\"type\": "   \
+    "\"mlp\", \"hidden\": [4]}"
+
+TestSuite(job_strategy, .timeout = 240);
+
+static void
+read(cadre_job_t *job, const char *rest)
+{
+    cadre_auto(cadre_free) char *text = cadre_asprintf(HEAD "%s}", rest);
+    cadre_job_init(job);
+    cr_assert_eq(cadre_job_file_parse(job, "j.json", text), 0, "%s", cadre_error_text());
+}
+
+static void
+flag(cadre_job_t *job, const char *setting, const char *text)
+{
+    cr_assert_eq(cadre_job_set(job, setting, text, CADRE_ORIGIN_FLAG, setting), 0);
+}
+
+typedef struct {
+    const char *rest; /* of the file */
+    const char *name; /* --strategy; NULL: the file's */
+    cadre_job_places_t places;
+    int64_t ps;
+    int64_t workers;
+    int64_t slots;
+    int64_t step;
+} example_t;
+
+#define STRATEGY(word) ", \"strategy\": {\"type\": \"" word "\"}"
+#define CLUSTER(keys)  ", \"cluster\": {" keys "}"
+
+/* What each word means, for what the rest of the file leaves open. */
+static const example_t examples[] = {
+    {"", NULL, {.devices = 4}, 1, 2, 2, 1},
+    {STRATEGY("parameter_server") CLUSTER("\"ps\": 3"), NULL, {.devices = 4}, 3, 2, 2, 1},
+    {STRATEGY("multi_worker"), NULL, {.devices = 0}, 2, 2, 1, 2},
+    {STRATEGY("multi_worker") CLUSTER("\"workers\": 3"), NULL, {.devices = 9}, 3, 3, 1, 3},
+    {STRATEGY("mirrored"), NULL, {.devices = 4}, 4, 4, 1, 4},
+    {STRATEGY("mirrored"), NULL, {.devices = 0}, 1, 1, 1, 1},
+    {STRATEGY("mirrored") CLUSTER("\"workers\": 3"), NULL, {.devices = 0}, 3, 3, 1, 3},
+    {STRATEGY("mirrored") CLUSTER("\"workers\": 3"),
+     NULL,
+     {.devices = 4, .is_choice = true},
+     3,
+     3,
+     1,
+     3},
+    {STRATEGY("central"), NULL, {.devices = 4}, 1, 4, 1, 4},
+    {STRATEGY("central") CLUSTER("\"slots\": 2"), NULL, {.devices = 2}, 1, 2, 2, 2},
+    {STRATEGY("local"), NULL, {.devices = 4}, 1, 1, 1, 1},
+    /* A flag has the higher rank. */
+    {CLUSTER("\"ps\": 2, \"workers\": 2"), "local", {.devices = 0}, 1, 1, 1, 1},
+    {CLUSTER("\"ps\": 2, \"workers\": 2"), "central", {.devices = 0}, 1, 2, 1, 2},
+    {CLUSTER("\"ps\": 2, \"workers\": 2"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
+    {STRATEGY("local") CLUSTER("\"ps\": 1"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
+    /* A cluster that exists. */
+    {"", "multi_worker", {.workers = 5}, 5, 5, 1, 5},
+    {"", "central", {.workers = 5, .has_shards = true}, 1, 5, 1, 5},
+};
+
+Test(job_strategy, means_tasks_consistency_and_step)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        const example_t *example = &examples[i];
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        read(&job, example->rest);
+        if (example->name) {
+            flag(&job, "strategy.type", example->name);
+        }
+        cr_expect_eq(cadre_job_follow_strategy(&job, &example->places), 0, "%zu: %s", i,
+                     cadre_error_text());
+        cr_expect(job.ps == example->ps && job.workers == example->workers &&
+                      job.slots == example->slots && job.step_closures == example->step,
+                  "%zu: ps %lld, workers %lld, slots %lld, step_closures %lld", i,
+                  (long long)job.ps, (long long)job.workers, (long long)job.slots,
+                  (long long)job.step_closures);
+        bool is_synchronous = cadre_job_strategy(&job) != CADRE_STRATEGY_PARAMETER_SERVER;
+        cr_expect_eq(job.consistency, is_synchronous ? 2 : 0, "%zu", i);
+    }
+}
+
+static void
+expect_refused(const char *rest, const char *name, const cadre_job_places_t *places,
+               const char *text)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read(&job, rest);
+    if (name) {
+        flag(&job, "cluster.ps", name);
+    }
+    cr_expect_eq(cadre_job_follow_strategy(&job, places), CADRE_ECONFIG, "%s", rest);
+    cr_expect_not_null(strstr(cadre_error_text(), text), "%s is not in: %s", text,
+                       cadre_error_text());
+}
+
+Test(job_strategy, refuses_a_setting_that_contradicts_it_and_names_both)
+{
+    static const cadre_job_places_t cpu = {.devices = 0};
+    static const cadre_job_places_t three = {.devices = 3};
+    static const cadre_job_places_t some = {.devices = 3, .is_choice = true};
+    expect_refused(STRATEGY("central") CLUSTER("\"ps\": 2"), NULL, &cpu,
+                   "j.json: cluster.ps is 2, but j.json: strategy.type is central, which means 1");
+    expect_refused(STRATEGY("local"), "2", &cpu,
+                   "--ps is 2, but j.json: strategy.type is local, which means 1");
+    expect_refused(STRATEGY("mirrored") CLUSTER("\"workers\": 2"), NULL, &three,
+                   "cluster.workers is 2, but j.json: strategy.type is mirrored, which means 3");
+    expect_refused(STRATEGY("mirrored") CLUSTER("\"workers\": 4"), NULL, &some,
+                   "cluster.workers is 4, but j.json: strategy.type is mirrored, which means 3");
+    expect_refused(STRATEGY("multi_worker") CLUSTER("\"ps\": 1, \"workers\": 2"), NULL, &cpu,
+                   "cluster.ps is 1, but j.json: strategy.type is multi_worker, which means 2");
+    expect_refused(STRATEGY("local") ", \"training\": {\"consistency\": \"async\"}", NULL, &cpu,
+                   "training.consistency is async, but j.json: strategy.type is local, which "
+                   "means sync");
+    expect_refused(STRATEGY("local") ", \"training\": {\"step_closures\": 4}", NULL, &cpu,
+                   "training.step_closures is 4, but j.json: strategy.type is local, which means "
+                   "1");
+}
+
+Test(job_strategy, says_of_what_it_has_set_where_that_is_from)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read(&job, STRATEGY("mirrored") CLUSTER("\"ps\": 2"));
+    cr_assert_eq(cadre_job_follow_strategy(&job, &(cadre_job_places_t){.devices = 2}), 0);
+    size_t count = 0;
+    size_t implied = 0;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    for (size_t i = 0; i < count; i++) {
+        implied += job.origins[i] == CADRE_ORIGIN_STRATEGY;
+        if (strcmp(settings[i].name, "cluster.ps") == 0) {
+            cr_expect_eq(job.origins[i], CADRE_ORIGIN_FILE, "what the file says is the file's");
+        }
+    }
+    cr_expect_eq(implied, 4, "workers, slots, consistency, step_closures");
+    cr_expect_str_eq(cadre_origin_text(CADRE_ORIGIN_STRATEGY), "strategy");
+}

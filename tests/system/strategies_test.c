@@ -1,0 +1,283 @@
+/* The five strategies: the shipped example with one word changed, quiet and with processes killed
+ * while it runs. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/spec/strategy_spec.h"
+#include "tests/sanitizer.h"
+#include "tests/system/digits.h"
+#include "tests/system/process.h"
+
+TestSuite(strategies, .timeout = 240);
+
+typedef struct {
+    const char *name;
+    int ps; /* with two workers, as examples/digits.json has */
+} example_t;
+
+static const example_t examples[] = {
+    {"parameter_server", 2}, {"multi_worker", 2}, {"mirrored", 2}, {"central", 1}, {"local", 1},
+};
+
+/* What a run with this name came to: its accuracy is above the target of the file, its result says
+ * the strategy, and every shard has applied every step. The caller ends it. */
+static json_t *
+expect_trained(const command_t *command, int code, const example_t *example)
+{
+    command_expect_exit(command, code, 0);
+    json_t *result = command_result(command);
+    cr_assert(result);
+    cr_expect_str_eq(json_string_value(json_object_get(result, "strategy")), example->name);
+    cr_expect_eq((int)json_array_size(json_object_get(result, "updates")), example->ps, "%s",
+                 example->name);
+    cr_expect_eq(json_number_at(result, "closures.finished"),
+                 json_number_at(result, "closures.scheduled"));
+    return result;
+}
+
+/* --- one word --- */
+
+Test(strategies, train_the_example_with_one_word_of_the_command_changed)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+        const char *arguments[] = {"run", job,    "--strategy",       examples[i].name,
+                                   "-o",  "json", "--checkpoint-dir", "none",
+                                   NULL};
+        json_t *result = expect_trained(&command, command_run(&command, arguments), &examples[i]);
+        cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+        json_decref(result);
+        command_close(&command);
+    }
+}
+
+/* The example with a strategy in the place of how many tasks it has. */
+static char *
+write_job(const command_t *command, const char *name)
+{
+    cadre_auto(cadre_free) char *example = source_path("examples/digits.json");
+    char *path = scratch_path(&command->scratch, "digits.json");
+    json_t *job = json_load_file(example, 0, NULL);
+    json_object_del(job, "cluster");
+    json_object_set_new(job, "strategy", json_pack("{s:s}", "type", name));
+    cr_assert_eq(json_dump_file(job, path, 0), 0);
+    json_decref(job);
+    return path;
+}
+
+Test(strategies, train_the_example_with_one_word_of_the_file_changed)
+{
+    static const int shards[] = {1, 2, 1, 1, 1}; /* a CPU is one device, unless the file says so */
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        command_t command;
+        command_open(&command);
+        const example_t example = {examples[i].name, shards[i]};
+        cadre_auto(cadre_free) char *job = write_job(&command, example.name);
+        cadre_auto(cadre_free) char *data = source_path("examples");
+        const char *arguments[] = {"run", job,    "--data",           data,   "--device", "cpu",
+                                   "-o",  "json", "--checkpoint-dir", "none", NULL};
+        json_t *result = expect_trained(&command, command_run(&command, arguments), &example);
+        cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+        json_decref(result);
+        command_close(&command);
+    }
+}
+
+Test(strategies, train_mnist_with_one_word_changed)
+{
+    const char *data = getenv("CADRE_TEST_DATA");
+    if (!data) {
+        cr_skip_test("CADRE_TEST_DATA names no folder");
+    }
+    if (SANITIZER) {
+        cr_skip_test("how accurate a model is does not depend on it");
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *job = source_path("examples/mnist.json");
+        cadre_auto(cadre_free) char *place = cadre_asprintf("%s/mnist", data);
+        const char *arguments[] = {
+            "run", job,    "--data",           place,  "--strategy", examples[i].name,
+            "-o",  "json", "--checkpoint-dir", "none", NULL};
+        json_t *result = expect_trained(&command, command_run(&command, arguments), &examples[i]);
+        cr_expect_geq(json_number_at(result, "accuracy"), 0.94);
+        json_decref(result);
+        command_close(&command);
+    }
+}
+
+/* --- what a word means --- */
+
+/* What a run of `cadre` has printed to stdout, which must hold `text`. */
+static void
+expect_printed(const command_t *command, const char *text)
+{
+    cadre_auto(cadre_free) char *output = command_output(command);
+    cr_expect_not_null(strstr(output, text), "%s is not in: %s", text, output);
+}
+
+Test(strategies, are_shown_as_what_they_mean_for_a_job)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *show[] = {"config", "show", "--origin", "--strategy", "central", job, NULL};
+    command_expect_exit(&command, command_run(&command, show), 0);
+    expect_printed(&command, "strategy.type                    central                          "
+                             "# flag\n"
+                             "cluster.ps                       1                                "
+                             "# from strategy central\n"
+                             "cluster.workers                  2                                "
+                             "# file\n");
+    expect_printed(&command, "training.consistency             sync                             "
+                             "# from strategy central\n"
+                             "training.step_closures           2                                "
+                             "# from strategy central\n");
+    command_close(&command);
+}
+
+Test(strategies, that_settings_contradict_are_refused)
+{
+    static const char *const flags[][2] = {
+        {"--ps", "2"}, {"--workers", "3"}, {"--consistency", "bounded"}, {"--device", "tpu"}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(flags); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+        const char *run[] = {"run", job, "--strategy", "local", flags[i][0], flags[i][1], NULL};
+        bool is_device = strcmp(flags[i][0], "--device") == 0; /* wrong with any strategy */
+        command_expect_exit(&command, command_run(&command, run), is_device ? 2 : 78);
+        cadre_auto(cadre_free) char *errors = command_errors(&command);
+        cr_expect_not_null(strstr(errors, flags[i][0]), "%s", errors);
+        cr_expect_not_null(strstr(errors, is_device ? "TPUs" : "--strategy is local"), "%s",
+                           errors);
+        command_close(&command);
+    }
+}
+
+Test(strategies, tell_a_program_the_cluster_and_the_word)
+{
+    command_t command;
+    command_open(&command);
+    const char *run[] = {"run",       "--strategy", "multi_worker",
+                         "--workers", "3",          "--",
+                         "sh",        "-c",         "echo $CADRE_STRATEGY $CADRE_CLUSTER",
+                         NULL};
+    command_expect_exit(&command, command_run(&command, run), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    cr_expect_eq(strncmp(output, "multi_worker {", 14), 0, "%s", output);
+    json_t *cluster = json_loads(strchr(output, '{'), 0, NULL);
+    const json_t *tasks = json_object_get(cluster, "cluster");
+    cr_expect_eq(json_array_size(json_object_get(tasks, "ps")), 3, "%s", output);
+    cr_expect_eq(json_array_size(json_object_get(tasks, "worker")), 3, "%s", output);
+    json_decref(cluster);
+    command_close(&command);
+}
+
+/* --- killed --- */
+
+enum { EPOCHS = 120 };
+
+static void
+open_run(digits_t *digits, const char *name)
+{
+    digits_open(digits, EPOCHS);
+    digits_add(digits, "--strategy", name);
+    digits_add(digits, "--checkpoint-every", "0.3");
+}
+
+static json_t *
+end_run(digits_t *digits, const example_t *example)
+{
+    json_t *result = expect_trained(&digits->command, command_end(&digits->command), example);
+    digits_expect_number(result, "closures.finished", (double)digits->epochs * DIGITS_CLOSURES);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+    return result;
+}
+
+/* What a run says that nobody disturbs. */
+static json_t *
+quiet_run(const example_t *example)
+{
+    digits_t digits;
+    open_run(&digits, example->name);
+    digits_start(&digits);
+    json_t *result = end_run(&digits, example);
+    digits_close(&digits);
+    return result;
+}
+
+/* Kills these tasks, all at once, when an epoch has ended and a checkpoint was taken. */
+static json_t *
+killed_run(const example_t *example, const char *const *roles, size_t count, int index)
+{
+    digits_t digits;
+    open_run(&digits, example->name);
+    digits_start(&digits);
+    command_wait_checkpoint(&digits.command);
+    digits_wait_said(&digits, "epoch=1/");
+    for (size_t i = 0; i < count; i++) {
+        command_signal_task(&digits.command, roles[i], index, SIGKILL);
+    }
+    json_t *result = end_run(&digits, example);
+    digits_close(&digits);
+    return result;
+}
+
+static void
+expect_survives(size_t number)
+{
+    const example_t *example = &examples[number];
+    json_t *quiet = quiet_run(example);
+    json_t *killed = killed_run(example, (const char *const[]){"worker"}, 1, 0);
+    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
+    if (number > 0) { /* synchronous: the same numbers, to the last digit of the result */
+        cr_expect_eq(json_number_at(killed, "loss"), json_number_at(quiet, "loss"));
+    }
+    json_decref(quiet);
+    json_decref(killed);
+}
+
+Test(strategies, parameter_server_goes_on_when_a_worker_is_killed)
+{
+    expect_survives(0);
+}
+
+Test(strategies, multi_worker_gives_the_same_when_a_worker_is_killed)
+{
+    expect_survives(1);
+}
+
+Test(strategies, mirrored_gives_the_same_when_a_worker_is_killed)
+{
+    expect_survives(2);
+}
+
+Test(strategies, central_gives_the_same_when_a_worker_is_killed)
+{
+    expect_survives(3);
+}
+
+Test(strategies, local_gives_the_same_when_its_worker_is_killed)
+{
+    expect_survives(4);
+}
+
+Test(strategies, multi_worker_gives_the_same_when_a_whole_host_is_killed)
+{
+    static const char *const host[] = {"worker", "ps"};
+    const example_t *example = &examples[1];
+    json_t *quiet = quiet_run(example);
+    json_t *killed = killed_run(example, host, 2, 1);
+    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
+    cr_expect_eq(json_number_at(killed, "failures.ps"), 1);
+    cr_expect_eq(json_number_at(killed, "loss"), json_number_at(quiet, "loss"));
+    json_decref(quiet);
+    json_decref(killed);
+}
