@@ -50,16 +50,11 @@ choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
     return cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
 }
 
-typedef struct {
-    uint32_t ps;
-    uint32_t workers; /* that the description of the cluster lists; 0: it lists none */
-} place_t;
-
 /* Finds the address and the tasks, in the options or in the environment. The environment is
  * not read if the options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
-           cadre_endpoint_t *endpoint, place_t *place)
+           cadre_endpoint_t *endpoint, cadre_cluster_shape_t *shape)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
     cadre_auto(cadre_cluster_config_fini)
@@ -83,10 +78,13 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
                           CADRE_SHARDS_MAX);
     }
 
-    *place = (place_t){.ps = (uint32_t)options->ps_count,
-                       .workers = described ? (uint32_t)config.workers.count : 0};
-    if (place->ps == 0) {
-        place->ps = described && config.ps.count > 0 ? (uint32_t)config.ps.count : 1;
+    *shape = (cadre_cluster_shape_t){
+        .ps = (uint32_t)options->ps_count,
+        .workers = described ? (uint32_t)config.workers.count : 0,
+        .has_shards_beside_workers = described && config.has_shards_beside_workers,
+    };
+    if (shape->ps == 0) {
+        shape->ps = described && config.ps.count > 0 ? (uint32_t)config.ps.count : 1;
     }
 
     if (options->address) {
@@ -677,7 +675,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     cadre_coordinator_options_t followed = *given; /* with what the strategy says */
     const cadre_coordinator_options_t *options = &followed;
     cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
-    place_t place = {.ps = 0};
+    cadre_cluster_shape_t shape = {.ps = 0};
     uint32_t workers_max = 0;
     resumed_t resumed = {.found = false};
 
@@ -689,12 +687,12 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     }
 
     self->job = cadre_strdup(options->job ? options->job : "job");
-    status = find_place(self, options, &endpoint, &place);
+    status = find_place(self, options, &endpoint, &shape);
     if (status < 0) {
         return status;
     }
 
-    status = cadre_coordinator_follow_strategy(&followed, place.ps, place.workers);
+    status = cadre_coordinator_follow_strategy(&followed, &shape);
     if (status < 0) {
         return status;
     }
@@ -721,7 +719,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         return status;
     }
 
-    status = count_room(self, place.ps, &workers_max);
+    status = count_room(self, shape.ps, &workers_max);
     if (status < 0) {
         return status;
     }
@@ -746,6 +744,6 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         }
     }
 
-    make_core(self, options, place.ps, workers_max, &resumed);
+    make_core(self, options, shape.ps, workers_max, &resumed);
     return 0;
 }

@@ -8,10 +8,11 @@
 
 /* Finds the strategy of a caller who names none. */
 static int
-read_environment(cadre_coordinator_options_t *options)
+choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
 {
     const char *word = getenv("CADRE_STRATEGY");
-    options->strategy = CADRE_STRATEGY_PARAMETER_SERVER;
+    options->strategy = shape->has_shards_beside_workers ? CADRE_STRATEGY_MULTI_WORKER
+                                                         : CADRE_STRATEGY_PARAMETER_SERVER;
     if (!word || !*word) {
         return 0;
     }
@@ -47,10 +48,10 @@ check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
 }
 
 int
-cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options, uint32_t ps,
-                                  uint32_t workers)
+cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
+                                  const cadre_cluster_shape_t *shape)
 {
-    int status = options->strategy ? 0 : read_environment(options);
+    int status = options->strategy ? 0 : choose(options, shape);
     if (status < 0) {
         return status;
     }
@@ -71,7 +72,8 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options, uint32_t
                           spec->word);
     }
 
-    uint32_t listed = spec->workers == CADRE_STRATEGY_TASKS_ONE && workers == 0 ? 1 : workers;
+    bool is_one = spec->workers == CADRE_STRATEGY_TASKS_ONE && shape->workers == 0;
+    uint32_t listed = is_one ? 1 : shape->workers;
     if (listed > 0 && options->step_closures > 0 && options->step_closures != listed) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: step_closures is %" PRIu32 ", but a step of strategy %s has as "
@@ -91,5 +93,5 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options, uint32_t
 
     options->consistency = CADRE_SYNC;
     options->step_closures = count;
-    return check_tasks(spec, ps, count);
+    return check_tasks(spec, shape->ps, count);
 }

@@ -10,15 +10,22 @@
 #ifndef CADRE_COORDINATOR_STRATEGY_H
 #define CADRE_COORDINATOR_STRATEGY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cadre/coordinator.h>
 
+/* The tasks of a cluster. */
+typedef struct {
+    uint32_t ps;
+    uint32_t workers;               /* that its description lists; 0: it lists none */
+    bool has_shards_beside_workers; /* it lists workers alone, each of which brings a shard */
+} cadre_cluster_shape_t;
+
 /* Puts what the strategy says into `options`: that of the options, else of CADRE_STRATEGY, else
- * parameter_server, which says nothing. `ps`: shards of the job; `workers`: those that the
- * description of the cluster lists, 0 where it lists none. CADRE_ECONFIG, naming both, where
- * options or cluster contradict the strategy. */
-int cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options, uint32_t ps,
-                                      uint32_t workers);
+ * multi_worker where the cluster has a shard beside each worker, else parameter_server, which says
+ * nothing. CADRE_ECONFIG, naming both, where options or cluster contradict the strategy. */
+int cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
+                                      const cadre_cluster_shape_t *shape);
 
 #endif

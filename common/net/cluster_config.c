@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,19 +186,41 @@ check_fixed_lists(const reader_t *reader)
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster is empty", reader->source);
     }
 
-    if (workers > 0 && ps == 0) {
-        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu workers but no ps",
-                          reader->source, workers);
-    }
-
     if (ps > 0 && workers == 0) {
         return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps but no worker",
                           reader->source, ps);
     }
 
-    if (ps > CADRE_SHARDS_MAX) {
-        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps, over %d", reader->source,
-                          ps, CADRE_SHARDS_MAX);
+    return 0;
+}
+
+/* Of workers alone each brings a shard, at its address: nobody else listens there but the
+ * coordinator in the place of worker 0, beside which any port, or another socket, will do. */
+static int
+place_shards(reader_t *reader)
+{
+    cadre_endpoints_t *workers = &reader->config.workers;
+    cadre_endpoints_t *ps = &reader->config.ps;
+    if (ps->count > 0 || workers->count == 0) {
+        return 0;
+    }
+
+    reader->config.has_shards_beside_workers = true;
+    ps->items = cadre_calloc(workers->count, sizeof(*ps->items));
+    memcpy(ps->items, workers->items, workers->count * sizeof(*ps->items));
+    ps->count = workers->count;
+    cadre_endpoint_t *first = &ps->items[0];
+    if (!reader->chief_is_worker) {
+        return 0;
+    }
+
+    first->port = 0;
+    size_t length = strlen(first->path);
+    if (first->kind == CADRE_ENDPOINT_IPC &&
+        (size_t)snprintf(first->path + length, sizeof(first->path) - length, "-ps") >=
+            sizeof(first->path) - length) {
+        return cadre_fail(CADRE_ECONFIG, "%s: cluster.worker[0]: a path of over %zu characters",
+                          reader->source, sizeof(first->path) - sizeof("-ps"));
     }
 
     return 0;
@@ -232,6 +255,16 @@ read_cluster(reader_t *reader)
         reader->config.coordinator = reader->config.workers.items[0];
         reader->coordinators = 1;
         reader->chief_is_worker = true;
+    }
+
+    status = place_shards(reader);
+    if (status < 0) {
+        return status;
+    }
+
+    if (reader->config.ps.count > CADRE_SHARDS_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps, over %d", reader->source,
+                          reader->config.ps.count, CADRE_SHARDS_MAX);
     }
 
     return 0;
@@ -338,8 +371,12 @@ apply_role(reader_t *reader, const char *text)
         return status;
     }
 
+    bool is_shard = role == CADRE_ROLE_PS && reader->config.role == CADRE_ROLE_WORKER &&
+                    reader->config.has_shards_beside_workers; /* of the worker with its index */
     if (is_first_worker(reader, role)) {
         reader->config.index = 0;
+    } else if (is_shard) {
+        reader->config.role = role;
     } else if (reader->has_role && reader->config.role != role) {
         return fail_role(reader, role);
     }

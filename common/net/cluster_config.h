@@ -12,17 +12,20 @@
  * CADRE_CLUSTER holds the same JSON and wins over TF_CONFIG as a whole; a flag wins over both.
  * "chief" and "coordinator" are one role. Only the coordinator's address is needed, because all
  * tasks connect to it: a description that lists neither ps nor workers is complete. One that lists
- * either is taken for a fixed list and must have both. An evaluator may be listed, and the job
- * never waits for one.
+ * ps is taken for a fixed list and must have workers too. One that lists workers alone, as that of
+ * TensorFlow's MultiWorkerMirroredStrategy, has as many ps: each worker's task brings a shard,
+ * which listens at the address of the worker. An evaluator may be listed, and the job never waits
+ * for one.
  *
  * If no chief is listed, worker 0 is the coordinator, as in TensorFlow: the coordinator is at the
  * address of worker 0, which no worker needs for itself. The program that opens the coordinator may
  * then say that it is worker 0, or nothing of itself; beside it a worker process may be worker 0
- * too.
+ * too. A shard that worker 0 brings then has the host of worker 0 and any port.
  */
 #ifndef CADRE_COMMON_NET_CLUSTER_CONFIG_H
 #define CADRE_COMMON_NET_CLUSTER_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +54,7 @@ typedef struct {
     cadre_endpoints_t ps;         /* empty, or the fixed list */
     cadre_endpoints_t workers;
     cadre_endpoints_t evaluators;
+    bool has_shards_beside_workers; /* no ps is listed: those of `ps` are the workers' */
 } cadre_cluster_config_t;
 
 /* Puts the two environment variables into `sources`; the texts are the environment's. */

@@ -88,6 +88,7 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     }
 
     cadre_job_places_t places = {.workers = (int64_t)config.workers.count,
+                                 .has_shards_beside_workers = config.has_shards_beside_workers,
                                  .has_shards = config.ps.count > 0};
     if (places.has_shards) {
         job->ps = (int64_t)config.ps.count;

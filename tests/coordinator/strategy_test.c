@@ -23,12 +23,19 @@ options_of(cadre_strategy_t strategy)
     return options;
 }
 
+static int
+follow(cadre_coordinator_options_t *options, uint32_t ps, uint32_t workers)
+{
+    const cadre_cluster_shape_t shape = {.ps = ps, .workers = workers};
+    return cadre_coordinator_follow_strategy(options, &shape);
+}
+
 Test(strategy, none_leaves_the_options_as_they_are)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
     options.consistency = CADRE_BOUNDED;
     options.step_closures = 7;
-    cr_assert_eq(cadre_coordinator_follow_strategy(&options, 3, 5), 0, "%s", cadre_error_text());
+    cr_assert_eq(follow(&options, 3, 5), 0, "%s", cadre_error_text());
     cr_expect_eq(options.strategy, CADRE_STRATEGY_PARAMETER_SERVER);
     cr_expect_eq(options.consistency, CADRE_BOUNDED);
     cr_expect_eq(options.step_closures, 7);
@@ -51,8 +58,8 @@ Test(strategy, makes_steps_of_as_many_closures_as_there_are_workers)
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_coordinator_options_t options = options_of(cases[i].strategy);
         options.step_closures = cases[i].given;
-        cr_expect_eq(cadre_coordinator_follow_strategy(&options, cases[i].ps, cases[i].workers), 0,
-                     "%zu: %s", i, cadre_error_text());
+        cr_expect_eq(follow(&options, cases[i].ps, cases[i].workers), 0, "%zu: %s", i,
+                     cadre_error_text());
         cr_expect_eq(options.consistency, CADRE_SYNC);
         cr_expect_eq(options.step_closures, cases[i].step, "%zu", i);
     }
@@ -63,8 +70,7 @@ expect_refused(const cadre_coordinator_options_t *given, uint32_t ps, uint32_t w
                const char *text)
 {
     cadre_coordinator_options_t options = *given;
-    cr_expect_eq(cadre_coordinator_follow_strategy(&options, ps, workers), CADRE_ECONFIG, "%s",
-                 text);
+    cr_expect_eq(follow(&options, ps, workers), CADRE_ECONFIG, "%s", text);
     cr_expect_not_null(strstr(cadre_error_text(), text), "%s is not in: %s", text,
                        cadre_error_text());
 }
@@ -100,17 +106,29 @@ Test(strategy, of_the_environment_counts_where_the_options_name_none)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
     setenv("CADRE_STRATEGY", "central", 1);
-    cr_assert_eq(cadre_coordinator_follow_strategy(&options, 1, 3), 0, "%s", cadre_error_text());
+    cr_assert_eq(follow(&options, 1, 3), 0, "%s", cadre_error_text());
     cr_expect_eq(options.strategy, CADRE_STRATEGY_CENTRAL);
     cr_expect_eq(options.step_closures, 3);
 
     options = options_of(CADRE_STRATEGY_PARAMETER_SERVER);
-    cr_assert_eq(cadre_coordinator_follow_strategy(&options, 2, 3), 0, "%s", cadre_error_text());
+    cr_assert_eq(follow(&options, 2, 3), 0, "%s", cadre_error_text());
     cr_expect_eq(options.consistency, CADRE_ASYNC);
 
     options = cadre_coordinator_options();
     setenv("CADRE_STRATEGY", "centre", 1);
     expect_refused(&options, 1, 1, "CADRE_STRATEGY: strategy \"centre\" is none of ");
     setenv("CADRE_STRATEGY", "", 1);
-    cr_expect_eq(cadre_coordinator_follow_strategy(&options, 5, 1), 0);
+    cr_expect_eq(follow(&options, 5, 1), 0);
+}
+
+Test(strategy, of_a_cluster_of_workers_alone_is_multi_worker_unless_another_is_named)
+{
+    const cadre_cluster_shape_t shape = {.ps = 3, .workers = 3, .has_shards_beside_workers = true};
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cr_assert_eq(cadre_coordinator_follow_strategy(&options, &shape), 0, "%s", cadre_error_text());
+    cr_expect_eq(options.strategy, CADRE_STRATEGY_MULTI_WORKER);
+    cr_expect_eq(options.step_closures, 3);
+    options = options_of(CADRE_STRATEGY_PARAMETER_SERVER);
+    cr_assert_eq(cadre_coordinator_follow_strategy(&options, &shape), 0, "%s", cadre_error_text());
+    cr_expect_eq(options.consistency, CADRE_ASYNC);
 }

@@ -22,9 +22,10 @@ enum {
 };
 
 typedef struct {
-    command_t command; /* its scratch directory */
-    char *cluster;     /* the JSON of "cluster" */
-    bool folderless;   /* no task is told of a folder for checkpoints */
+    command_t command;  /* its scratch directory */
+    char *cluster;      /* the JSON of "cluster" */
+    bool folderless;    /* no task is told of a folder for checkpoints */
+    bool is_of_workers; /* every task is a worker in TF_CONFIG */
     pid_t tasks[TASKS];
 } cluster_t;
 
@@ -85,7 +86,7 @@ start_tasks(cluster_t *self)
     const char *worker_arguments[] = {worker, NULL};
     for (int i = 0; i < TASKS; i++) {
         bool is_ps = i < 2;
-        self->tasks[i] = start(self, is_ps ? "ps" : "worker", i % 2,
+        self->tasks[i] = start(self, is_ps && !self->is_of_workers ? "ps" : "worker", i % 2,
                                is_ps ? ps_arguments : worker_arguments, NULL);
     }
 }
@@ -164,6 +165,23 @@ Test(tf_config, without_a_chief_worker_0_is_the_coordinator)
     cluster_t cluster;
     cluster_open(&cluster, FIRST_PORT, false);
     train(&cluster, "worker");
+    cluster_close(&cluster);
+}
+
+/* As MultiWorkerMirroredStrategy describes its tasks: each is a worker. A ps and a worker stand on
+ * each host, both with what TF_CONFIG says of that worker, and the chief is worker 0. */
+Test(tf_config, of_workers_alone_trains_as_multi_worker_with_a_shard_beside_each)
+{
+    cluster_t cluster = {0};
+    command_open(&cluster.command);
+    cadre_auto(cadre_free) char *first = address(FIRST_PORT);
+    cadre_auto(cadre_free) char *second = address(FIRST_PORT + 1);
+    cluster.cluster = cadre_asprintf("{\"worker\": [%s, %s]}", first, second);
+    cluster.is_of_workers = true;
+    train(&cluster, "worker");
+    cadre_auto(cadre_free) char *output = scratch_path(&cluster.command.scratch, "worker");
+    cadre_auto(cadre_free) char *text = file_text(output);
+    cr_expect_not_null(strstr(text, "\"strategy\":\"multi_worker\""), "%s", text);
     cluster_close(&cluster);
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/cli/train/job_strategy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -53,10 +54,40 @@ cadre_job_counts_devices(const cadre_job_t *self)
     return spec_of(self)->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES;
 }
 
+/* The strategy of a job, and where it is from. */
+typedef struct {
+    cadre_job_t *job;
+    cadre_origin_t rank;
+    char *place; /* for messages */
+} word_t;
+
+static void
+word_fini(word_t *self)
+{
+    free(self->place);
+}
+
+/* Finds the word: where the job has none, that of a cluster with a shard beside each worker. */
+static word_t
+find_word(cadre_job_t *self, const cadre_job_places_t *places)
+{
+    word_t word = {.job = self, .rank = origin(self, "strategy.type")};
+    if (word.rank == CADRE_ORIGIN_DEFAULT && places->has_shards_beside_workers) {
+        const char *name = cadre_strategy_spec(CADRE_STRATEGY_MULTI_WORKER)->word;
+        word.rank = CADRE_ORIGIN_ENVIRONMENT;
+        cadre_job_set(self, "strategy.type", name, word.rank, "the description of the cluster");
+        word.place = cadre_strdup("the strategy of a cluster of workers alone");
+        return word;
+    }
+    word.place = cadre_job_place(self, "strategy.type", "strategy");
+    return word;
+}
+
 /* Sets `name`, whose flag is `flag`, to what the strategy says. */
 static int
-imply(cadre_job_t *self, const char *name, const char *flag, const char *text)
+imply(const word_t *word, const char *name, const char *flag, const char *text)
 {
+    cadre_job_t *self = word->job;
     size_t count;
     size_t at = position(name);
     const cadre_setting_t *setting = &cadre_job_settings(&count)[at];
@@ -66,24 +97,23 @@ imply(cadre_job_t *self, const char *name, const char *flag, const char *text)
         return 0;
     }
 
-    if (is_default || self->origins[at] < origin(self, "strategy.type")) {
+    if (is_default || self->origins[at] < word->rank) {
         return cadre_job_set(self, name, text, CADRE_ORIGIN_STRATEGY, name);
     }
 
     cadre_auto(cadre_free) char *place = cadre_job_place(self, name, flag);
-    cadre_auto(cadre_free) char *strategy = cadre_job_place(self, "strategy.type", "strategy");
     return cadre_fail(CADRE_ECONFIG,
                       "%s is %s, but %s is %s, which means %s: leave it out, or choose another "
                       "strategy",
-                      place, present, strategy, cadre_job_strategy_word(self), text);
+                      place, present, word->place, cadre_job_strategy_word(self), text);
 }
 
 static int
-imply_number(cadre_job_t *self, const char *name, const char *flag, int64_t number)
+imply_number(const word_t *word, const char *name, const char *flag, int64_t number)
 {
     char text[24];
     snprintf(text, sizeof(text), "%lld", (long long)number);
-    return imply(self, name, flag, text);
+    return imply(word, name, flag, text);
 }
 
 /* One worker a device: as many as were counted, or the first of them. */
@@ -115,34 +145,42 @@ count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
 int
 cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
 {
+    cadre_auto(word_fini) word_t word = find_word(self, places);
     const cadre_strategy_spec_t *spec = spec_of(self);
     if (!spec->is_synchronous) {
         return 0;
     }
 
+    if (spec->workers == CADRE_STRATEGY_TASKS_ONE && places->workers > 1) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s is %s, which has one worker, but the cluster has %lld: choose "
+                          "another strategy",
+                          word.place, spec->word, (long long)places->workers);
+    }
+
     int64_t workers = count_workers(self, places);
     int64_t ps = spec->ps == CADRE_STRATEGY_TASKS_ONE ? 1 : workers;
-    int status = imply_number(self, "cluster.workers", "workers", workers);
+    int status = imply_number(&word, "cluster.workers", "workers", workers);
     if (status < 0) {
         return status;
     }
 
-    status = places->has_shards ? 0 : imply_number(self, "cluster.ps", "ps", ps);
+    status = places->has_shards ? 0 : imply_number(&word, "cluster.ps", "ps", ps);
     if (status < 0) {
         return status;
     }
 
-    status = imply(self, "training.consistency", "consistency", "sync");
+    status = imply(&word, "training.consistency", "consistency", "sync");
     if (status < 0) {
         return status;
     }
 
-    status = imply_number(self, "training.step_closures", "step-closures", workers);
+    status = imply_number(&word, "training.step_closures", "step-closures", workers);
     if (status < 0) {
         return status;
     }
 
     /* One closure of each step for each worker: a second slot would have nothing to run. */
     bool says = origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT;
-    return says ? 0 : imply(self, "cluster.slots", "slots", "1");
+    return says ? 0 : imply(&word, "cluster.slots", "slots", "1");
 }

@@ -19,7 +19,9 @@ typedef struct {
                           the job has workers, as one where it does not say */
     bool is_choice;  /* a job may take the first of them only */
     int64_t workers; /* that a cluster lists which exists already; 0: none does, or it is open */
-    bool has_shards; /* the cluster has the ps that it has */
+    bool has_shards_beside_workers; /* each of which brings one: multi_worker, unless the job says
+                                       another strategy */
+    bool has_shards;                /* the cluster has the ps that it has */
 } cadre_job_places_t;
 
 /* Returns the strategy that the job names; its word, as job files have it. */

@@ -173,6 +173,53 @@ Test(cluster_config, is_complete_with_flags_alone)
     cr_assert_eq(cadre_cluster_config_read(&sources, &config), CADRE_ENOTFOUND);
 }
 
+/* As MultiWorkerMirroredStrategy has it: every task is a worker. */
+Test(cluster_config, of_workers_alone_has_a_shard_beside_each)
+{
+    static const char worker_1[] = "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\", \"c:3\"]}, "
+                                   "\"task\": {\"type\": \"worker\", \"index\": 1}}";
+    static const char *const roles[] = {"ps", "worker"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(roles); i++) {
+        cadre_cluster_sources_t sources = {.role = roles[i], .tf_config = worker_1};
+        cadre_cluster_config_t config = {0};
+        cr_assert_eq(cadre_cluster_config_read(&sources, &config), 0, "%s", cadre_error_text());
+        cr_expect(config.has_shards_beside_workers);
+        cr_expect_eq(config.index, 1);
+        cr_expect_eq(config.ps.count, 3);
+        assert_address(&config.coordinator, "tcp://a:1");
+        assert_address(&config.ps.items[0], "tcp://a:*");
+        assert_address(&config.ps.items[1], "tcp://b:2");
+        assert_address(&config.ps.items[2], "tcp://c:3");
+        cadre_cluster_config_fini(&config);
+    }
+}
+
+Test(cluster_config, of_workers_and_a_chief_leaves_worker_0_its_address_for_its_shard)
+{
+    cadre_cluster_config_t config = {0};
+    cr_assert_eq(read_tf("{\"cluster\": {\"chief\": [\"c:9\"], \"worker\": [\"a:1\"]}, "
+                         "\"task\": {\"type\": \"chief\"}}",
+                         &config),
+                 0, "%s", cadre_error_text());
+    cr_expect(config.has_shards_beside_workers);
+    assert_address(&config.coordinator, "tcp://c:9");
+    assert_address(&config.ps.items[0], "tcp://a:1");
+    cadre_cluster_config_fini(&config);
+}
+
+Test(cluster_config, of_workers_alone_on_ipc_has_another_socket_for_the_first_shard)
+{
+    cadre_cluster_config_t config = {0};
+    cr_assert_eq(read_tf("{\"cluster\": {\"worker\": [\"ipc:///x/a\", \"ipc:///x/b\"]}, "
+                         "\"task\": {\"type\": \"worker\", \"index\": 0}}",
+                         &config),
+                 0, "%s", cadre_error_text());
+    assert_address(&config.coordinator, "ipc:///x/a");
+    assert_address(&config.ps.items[0], "ipc:///x/a-ps");
+    assert_address(&config.ps.items[1], "ipc:///x/b");
+    cadre_cluster_config_fini(&config);
+}
+
 Test(cluster_config, P12_says_for_each_mistake_what_and_where)
 {
     static const char *const cases[][2] = {
@@ -182,8 +229,8 @@ Test(cluster_config, P12_says_for_each_mistake_what_and_where)
         {"{}", "TF_CONFIG: 'cluster' is missing or not an object"},
         {"{\"cluster\": {}}", "TF_CONFIG: the cluster is empty"},
         {"{\"cluster\": {\"ps\": [], \"worker\": []}}", "TF_CONFIG: the cluster is empty"},
-        {"{\"cluster\": {\"chief\": [\"c:1\"], \"worker\": [\"w:1\", \"w:2\"]}}",
-         "TF_CONFIG: the cluster lists 2 workers but no ps"},
+        {"{\"cluster\": {\"worker\": [\"w:1\", \"w:2\"]}, \"task\": {\"type\": \"ps\"}}",
+         "TF_CONFIG lists 2 tasks of role ps, but no index says which one this is"},
         {"{\"cluster\": {\"chief\": [\"c:1\"], \"ps\": [\"p:1\"], \"worker\": []}}",
          "TF_CONFIG: the cluster lists 1 ps but no worker"},
         {"{\"cluster\": {\"evaluator\": [\"e:1\"]}}",

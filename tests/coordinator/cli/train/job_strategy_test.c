@@ -68,6 +68,14 @@ static const example_t examples[] = {
     /* A cluster that exists. */
     {"", "multi_worker", {.workers = 5}, 5, 5, 1, 5},
     {"", "central", {.workers = 5, .has_shards = true}, 1, 5, 1, 5},
+    {CLUSTER("\"workers\": 2"),
+     NULL,
+     {.workers = 5, .has_shards_beside_workers = true},
+     5,
+     5,
+     1,
+     5},
+    {"", "parameter_server", {.workers = 5, .has_shards_beside_workers = true}, 1, 2, 2, 1},
 };
 
 Test(job_strategy, means_tasks_consistency_and_step)
@@ -109,6 +117,7 @@ Test(job_strategy, refuses_a_setting_that_contradicts_it_and_names_both)
 {
     static const cadre_job_places_t cpu = {.devices = 0};
     static const cadre_job_places_t three = {.devices = 3};
+    static const cadre_job_places_t four = {.workers = 4};
     static const cadre_job_places_t some = {.devices = 3, .is_choice = true};
     expect_refused(STRATEGY("central") CLUSTER("\"ps\": 2"), NULL, &cpu,
                    "j.json: cluster.ps is 2, but j.json: strategy.type is central, which means 1");
@@ -120,6 +129,8 @@ Test(job_strategy, refuses_a_setting_that_contradicts_it_and_names_both)
                    "cluster.workers is 4, but j.json: strategy.type is mirrored, which means 3");
     expect_refused(STRATEGY("multi_worker") CLUSTER("\"ps\": 1, \"workers\": 2"), NULL, &cpu,
                    "cluster.ps is 1, but j.json: strategy.type is multi_worker, which means 2");
+    expect_refused(STRATEGY("local"), NULL, &four,
+                   "j.json: strategy.type is local, which has one worker, but the cluster has 4");
     expect_refused(STRATEGY("local") ", \"training\": {\"consistency\": \"async\"}", NULL, &cpu,
                    "training.consistency is async, but j.json: strategy.type is local, which "
                    "means sync");
