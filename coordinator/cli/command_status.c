@@ -126,9 +126,9 @@ print_text(const json_t *status)
     const json_t *task = NULL;
     bool is_unreadable = json_is_true(json_object_get(status, "keys_unreadable"));
 
-    printf("job %s: %d of %lld ps, %d workers, transport %s%s\n", text_at(status, "job"),
-           count_role(tasks, "ps"), number_at(status, "ps_expected"), count_role(tasks, "worker"),
-           text_at(status, "transport"),
+    printf("job %s: %d of %lld ps, %d workers, strategy %s, transport %s%s\n",
+           text_at(status, "job"), count_role(tasks, "ps"), number_at(status, "ps_expected"),
+           count_role(tasks, "worker"), text_at(status, "strategy"), text_at(status, "transport"),
            is_unreadable ? ", its allowed keys cannot be read: see its log" : "");
     printf("closures: %lld finished, %lld in flight, %lld queued, %lld failed, %lld attempts\n",
            number_at(closures, "finished"), number_at(closures, "in_flight"),

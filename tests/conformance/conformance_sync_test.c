@@ -243,7 +243,7 @@ kill_host(job_t *self, int number)
     }
 }
 
-Test(conformance_sync, a_killed_host_of_multi_worker_changes_no_bit)
+Test(conformance_sync, S3_a_killed_host_of_multi_worker_changes_no_bit)
 {
     weights_t expected;
     weights_t actual;

@@ -75,7 +75,7 @@ expect_refused(const cadre_coordinator_options_t *given, uint32_t ps, uint32_t w
                        cadre_error_text());
 }
 
-Test(strategy, refuses_what_contradicts_it_and_names_both)
+Test(strategy, S4_refuses_what_contradicts_it_and_names_both)
 {
     cadre_coordinator_options_t options = options_of(CADRE_STRATEGY_MIRRORED);
     options.consistency = CADRE_BOUNDED;

@@ -2,11 +2,12 @@
  * while it runs. */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/spec/strategy_spec.h"
+#include "common/system/cpu_quota.h"
 #include "tests/sanitizer.h"
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
@@ -40,7 +41,7 @@ expect_trained(const command_t *command, int code, const example_t *example)
 
 /* --- one word --- */
 
-Test(strategies, train_the_example_with_one_word_of_the_command_changed)
+Test(strategies, S1_train_the_example_with_one_word_of_the_command_changed)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
         command_t command;
@@ -70,7 +71,7 @@ write_job(const command_t *command, const char *name)
     return path;
 }
 
-Test(strategies, train_the_example_with_one_word_of_the_file_changed)
+Test(strategies, S1_train_the_example_with_one_word_of_the_file_changed)
 {
     static const int shards[] = {1, 2, 1, 1, 1}; /* a CPU is one device, unless the file says so */
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
@@ -88,7 +89,7 @@ Test(strategies, train_the_example_with_one_word_of_the_file_changed)
     }
 }
 
-Test(strategies, train_mnist_with_one_word_changed)
+Test(strategies, S1_train_mnist_with_one_word_changed)
 {
     const char *data = getenv("CADRE_TEST_DATA");
     if (!data) {
@@ -142,7 +143,7 @@ Test(strategies, are_shown_as_what_they_mean_for_a_job)
     command_close(&command);
 }
 
-Test(strategies, that_settings_contradict_are_refused)
+Test(strategies, S4_that_settings_contradict_are_refused)
 {
     static const char *const flags[][2] = {
         {"--ps", "2"}, {"--workers", "3"}, {"--consistency", "bounded"}, {"--device", "tpu"}};
@@ -178,6 +179,76 @@ Test(strategies, tell_a_program_the_cluster_and_the_word)
     cr_expect_eq(json_array_size(json_object_get(tasks, "worker")), 3, "%s", output);
     json_decref(cluster);
     command_close(&command);
+}
+
+Test(strategies, S1_train_a_program_that_names_none)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *program = program_path("examples/mlp");
+        cadre_auto(cadre_free) char *data = source_path("examples");
+        cadre_auto(cadre_free) char *rows = source_path("examples/data/digits.csv.gz");
+        const char *run[] = {"run", "--strategy", examples[i].name, "--data", data, "--", program,
+                             rows,  NULL};
+        command_expect_exit(&command, command_run(&command, run), 0);
+        double accuracy = 0;
+        cadre_auto(cadre_free) char *output = command_output(&command);
+        const char *said = strstr(output, "accuracy ");
+        cr_expect(said && sscanf(said, "accuracy %lf", &accuracy) == 1 && accuracy >= 0.95,
+                  "%s: %s", examples[i].name, output);
+        command_close(&command);
+    }
+}
+
+/* --- the CPUs of a host --- */
+
+/* The words with which a worker was started, with a space around each. */
+static char *
+worker_words(const command_t *command, int index)
+{
+    enum { WORDS_SIZE = 8192 };
+    char *words = cadre_calloc(WORDS_SIZE, 1);
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("/proc/%d/cmdline", (int)command_task(command, "worker", index));
+    FILE *file = fopen(path, "rb");
+    require(file != NULL, path);
+    size_t size = fread(words, 1, WORDS_SIZE - 1, file);
+    fclose(file);
+    for (size_t i = 0; i < size; i++) {
+        words[i] = words[i] ? words[i] : ' ';
+    }
+    return words;
+}
+
+/* Runs `workers` of `slots`, and looks for `wanted` in the words of the last one; NULL: --threads is
+ * not among them. */
+static void
+expect_threads(const char *workers, const char *slots, const char *threads, const char *wanted)
+{
+    digits_t digits;
+    digits_open(&digits, 100000);
+    digits_add(&digits, "--workers", workers);
+    digits_add(&digits, "--slots", slots);
+    if (threads) {
+        digits_add(&digits, "--threads", threads);
+    }
+    digits_start(&digits);
+    digits_wait_said(&digits, "epoch=1/");
+    cadre_auto(cadre_free) char *words = worker_words(&digits.command, workers[0] - '0' - 1);
+    cr_expect_eq(strstr(words, wanted ? wanted : " --threads ") != NULL, wanted != NULL, "%s",
+                 words);
+    digits_close(&digits);
+}
+
+Test(strategies, of_more_workers_than_slots_share_the_cpus_out)
+{
+    int share = cadre_cpu_count() / 4;
+    cadre_auto(cadre_free) char *wanted =
+        cadre_asprintf(" --threads %d --device auto:3 ", share > 1 ? share : 1);
+    expect_threads("4", "1", NULL, wanted);
+    expect_threads("2", "2", NULL, NULL);
+    expect_threads("2", "2", "3", " --threads 3 --device auto:1 ");
 }
 
 /* --- killed --- */
@@ -244,32 +315,32 @@ expect_survives(size_t number)
     json_decref(killed);
 }
 
-Test(strategies, parameter_server_goes_on_when_a_worker_is_killed)
+Test(strategies, S2_parameter_server_goes_on_when_a_worker_is_killed)
 {
     expect_survives(0);
 }
 
-Test(strategies, multi_worker_gives_the_same_when_a_worker_is_killed)
+Test(strategies, S2_multi_worker_gives_the_same_when_a_worker_is_killed)
 {
     expect_survives(1);
 }
 
-Test(strategies, mirrored_gives_the_same_when_a_worker_is_killed)
+Test(strategies, S2_mirrored_gives_the_same_when_a_worker_is_killed)
 {
     expect_survives(2);
 }
 
-Test(strategies, central_gives_the_same_when_a_worker_is_killed)
+Test(strategies, S2_central_gives_the_same_when_a_worker_is_killed)
 {
     expect_survives(3);
 }
 
-Test(strategies, local_gives_the_same_when_its_worker_is_killed)
+Test(strategies, S2_local_gives_the_same_when_its_worker_is_killed)
 {
     expect_survives(4);
 }
 
-Test(strategies, multi_worker_gives_the_same_when_a_whole_host_is_killed)
+Test(strategies, S3_multi_worker_gives_the_same_when_a_whole_host_is_killed)
 {
     static const char *const host[] = {"worker", "ps"};
     const example_t *example = &examples[1];

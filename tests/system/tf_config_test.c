@@ -170,7 +170,7 @@ Test(tf_config, without_a_chief_worker_0_is_the_coordinator)
 
 /* As MultiWorkerMirroredStrategy describes its tasks: each is a worker. A ps and a worker stand on
  * each host, both with what TF_CONFIG says of that worker, and the chief is worker 0. */
-Test(tf_config, of_workers_alone_trains_as_multi_worker_with_a_shard_beside_each)
+Test(tf_config, S5_of_workers_alone_trains_as_multi_worker_with_a_shard_beside_each)
 {
     cluster_t cluster = {0};
     command_open(&cluster.command);

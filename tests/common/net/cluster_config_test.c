@@ -174,7 +174,7 @@ Test(cluster_config, is_complete_with_flags_alone)
 }
 
 /* As MultiWorkerMirroredStrategy has it: every task is a worker. */
-Test(cluster_config, of_workers_alone_has_a_shard_beside_each)
+Test(cluster_config, S5_of_workers_alone_has_a_shard_beside_each)
 {
     static const char worker_1[] = "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\", \"c:3\"]}, "
                                    "\"task\": {\"type\": \"worker\", \"index\": 1}}";

@@ -113,7 +113,7 @@ expect_refused(const char *rest, const char *name, const cadre_job_places_t *pla
                        cadre_error_text());
 }
 
-Test(job_strategy, refuses_a_setting_that_contradicts_it_and_names_both)
+Test(job_strategy, S4_refuses_a_setting_that_contradicts_it_and_names_both)
 {
     static const cadre_job_places_t cpu = {.devices = 0};
     static const cadre_job_places_t three = {.devices = 3};
