@@ -19,6 +19,7 @@ enum {
     END_MS = 200000,
     FIRST_PORT = 42100, /* of a cluster; tests run side by side, */
     OTHER_PORT = 42110, /* and one coordinator at a time has a port */
+    WORKERS_PORT = 42120,
 };
 
 typedef struct {
@@ -174,8 +175,8 @@ Test(tf_config, S5_of_workers_alone_trains_as_multi_worker_with_a_shard_beside_e
 {
     cluster_t cluster = {0};
     command_open(&cluster.command);
-    cadre_auto(cadre_free) char *first = address(FIRST_PORT);
-    cadre_auto(cadre_free) char *second = address(FIRST_PORT + 1);
+    cadre_auto(cadre_free) char *first = address(WORKERS_PORT);
+    cadre_auto(cadre_free) char *second = address(WORKERS_PORT + 1);
     cluster.cluster = cadre_asprintf("{\"worker\": [%s, %s]}", first, second);
     cluster.is_of_workers = true;
     train(&cluster, "worker");
