@@ -23,7 +23,7 @@ choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
     return 0;
 }
 
-/* Whether there are as many ps and workers as the strategy has; 0 workers are not known. */
+/* Checks that there are as many ps and workers as the strategy has; 0 workers: it is not known. */
 static int
 check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
 {

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* CADRE_EINVALID, with a text that names the device, for a list that is none. */
+/* Checks a list. Fails with CADRE_EINVALID, and a text that names the device, where it is none. */
 int cadre_device_list_check(const char *list);
 
 /* Returns how many names a list has. */

@@ -102,7 +102,7 @@ find_cuda(char *const *folders, const cadre_device_functions_t **functions)
     return status;
 }
 
-/* The functions of the module, where they can be had. */
+/* Finds the functions of the CUDA module in the folders of modules. */
 static int
 load_cuda(const cadre_device_functions_t **functions)
 {

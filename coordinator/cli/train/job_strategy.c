@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/spec/strategy_spec.h"
 
-/* The position of a setting in the table. */
+/* Returns the position of a setting in the table. */
 static size_t
 position(const char *name)
 {
@@ -54,7 +54,7 @@ cadre_job_counts_devices(const cadre_job_t *self)
     return spec_of(self)->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES;
 }
 
-/* The strategy of a job, and where it is from. */
+/* The word for a job's strategy, and where it stands. */
 typedef struct {
     cadre_job_t *job;
     cadre_origin_t rank;
@@ -116,7 +116,8 @@ imply_number(const word_t *word, const char *name, const char *flag, int64_t num
     return imply(word, name, flag, text);
 }
 
-/* One worker a device: as many as were counted, or the first of them. */
+/* Returns the workers of a strategy with one for each device: as many as were counted, or fewer
+ * where the job says so. */
 static int64_t
 count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
 {
