@@ -194,9 +194,9 @@ check_fixed_lists(const reader_t *reader)
     return 0;
 }
 
-/* Places a shard beside each worker of a description that lists workers alone, at the address of the
- * worker: nobody else listens there but the coordinator in the place of worker 0, beside which any
- * port, or another socket, will do. */
+/* Places a shard beside each worker of a description that lists workers alone, at the address of
+ * the worker: nobody else listens there but the coordinator in the place of worker 0, beside which
+ * any port, or another socket, will do. */
 static int
 place_shards(reader_t *reader)
 {

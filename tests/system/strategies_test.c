@@ -221,8 +221,8 @@ worker_words(const command_t *command, int index)
     return words;
 }
 
-/* Runs `workers` of `slots`, and looks for `wanted` in the words of the last one; NULL: --threads is
- * not among them. */
+/* Runs `workers` of `slots`, and looks for `wanted` in the words of the last one; NULL: --threads
+ * is not among them. */
 static void
 expect_threads(const char *workers, const char *slots, const char *threads, const char *wanted)
 {

@@ -134,8 +134,8 @@ cadre_device_gpu_count(void)
     return functions->count ? functions->count() : 1;
 }
 
-/* Opens the CUDA device whose turn it is, or else the CPU with the reason as its excuse. Where no module is
- * installed there is no excuse: the build or the machine is meant for the CPU. */
+/* Opens the CUDA device whose turn it is, or else the CPU with the reason as its excuse. Where no
+ * module is installed there is no excuse: the build or the machine is meant for the CPU. */
 static int
 open_auto(const cadre_device_options_t *options, int turn, cadre_device_t **out)
 {

@@ -13,15 +13,14 @@
 static size_t
 position(const char *name)
 {
+    size_t i = 0;
     size_t count;
     const cadre_setting_t *settings = cadre_job_settings(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(settings[i].name, name) == 0) {
-            return i;
-        }
+    while (i < count && strcmp(settings[i].name, name) != 0) {
+        i++;
     }
-    cadre_assert(!"a setting of the table");
-    return 0;
+    cadre_assert(i < count);
+    return i;
 }
 
 static cadre_origin_t
