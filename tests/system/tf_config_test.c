@@ -20,13 +20,15 @@ enum {
     FIRST_PORT = 42100, /* of a cluster; tests run side by side, */
     OTHER_PORT = 42110, /* and one coordinator at a time has a port */
     WORKERS_PORT = 42120,
+    STRATEGY_PORT = 42130,
 };
 
 typedef struct {
-    command_t command;  /* its scratch directory */
-    char *cluster;      /* the JSON of "cluster" */
-    bool folderless;    /* no task is told of a folder for checkpoints */
-    bool is_of_workers; /* every task is a worker in TF_CONFIG */
+    command_t command;    /* its scratch directory */
+    char *cluster;        /* the JSON of "cluster" */
+    bool folderless;      /* no task is told of a folder for checkpoints */
+    bool is_of_workers;   /* every task is a worker in TF_CONFIG */
+    const char *strategy; /* CADRE_STRATEGY of every task; NULL: none */
     pid_t tasks[TASKS];
 } cluster_t;
 
@@ -69,7 +71,9 @@ start(const cluster_t *self, const char *type, int index, const char *const *arg
         cadre_asprintf("CADRE_CHECKPOINT_DIR=%s", self->command.checkpoints);
     cadre_auto(cadre_free) char *examples = source_path("examples");
     cadre_auto(cadre_free) char *data = cadre_asprintf("CADRE_DATA_DIR=%s", examples);
-    const char *environment[] = {config, data, self->folderless ? NULL : folder, NULL};
+    cadre_auto(cadre_free) char *strategy =
+        cadre_asprintf("CADRE_STRATEGY=%s", self->strategy ? self->strategy : "");
+    const char *environment[] = {config, data, strategy, self->folderless ? NULL : folder, NULL};
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
     return process_start(&(process_t){.arguments = arguments,
                                       .environment = environment,
@@ -181,6 +185,28 @@ Test(tf_config, S5_of_workers_alone_trains_as_multi_worker_with_a_shard_beside_e
     cluster.is_of_workers = true;
     train(&cluster, "worker");
     cadre_auto(cadre_free) char *output = scratch_path(&cluster.command.scratch, "worker");
+    cadre_auto(cadre_free) char *text = file_text(output);
+    cr_expect_not_null(strstr(text, "\"strategy\":\"multi_worker\""), "%s", text);
+    cluster_close(&cluster);
+}
+
+/* Whoever has started ps and workers apart says by the word how they train. */
+Test(tf_config, of_ps_and_workers_trains_as_the_strategy_that_is_named)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, STRATEGY_PORT, true);
+    cluster.strategy = "central";
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {program, "train", job, "--checkpoint-dir", "none", NULL};
+    cr_expect_eq(end_of(start(&cluster, "chief", 0, arguments, NULL)), 78);
+    cadre_auto(cadre_free) char *log = scratch_path(&cluster.command.scratch, "programs.log");
+    cadre_auto(cadre_free) char *words = file_text(log);
+    cr_expect(strstr(words, "strategy central has one ps, but the cluster has 2"), "%s", words);
+
+    cluster.strategy = "multi_worker";
+    train(&cluster, "chief");
+    cadre_auto(cadre_free) char *output = scratch_path(&cluster.command.scratch, "chief");
     cadre_auto(cadre_free) char *text = file_text(output);
     cr_expect_not_null(strstr(text, "\"strategy\":\"multi_worker\""), "%s", text);
     cluster_close(&cluster);
