@@ -53,10 +53,11 @@ prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_u
 }
 
 static int
-read_elements(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+read_elements(void *context, const cadre_checkpoint_range_t *range, void *out,
+              cadre_change_counts_t *counts)
 {
     const cadre_checkpoint_loader_t *self = context;
-    return cadre_checkpoint_reader_read(self->reader, range, out, version);
+    return cadre_checkpoint_reader_read(self->reader, range, out, counts);
 }
 
 cadre_loader_t

@@ -30,6 +30,7 @@ put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
         .dtype = slot < 0 ? spec->dtype : CADRE_F32,
         .rank = spec->rank,
         .version = slot < 0 ? references->version : references->steps,
+        .steps = references->steps,
     };
     memcpy(chunk.shape, spec->shape, sizeof(chunk.shape));
     cadre_chunk_t **chunks = slot < 0 ? references->values : references->slots[slot];

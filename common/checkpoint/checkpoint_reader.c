@@ -194,11 +194,11 @@ part_of(const cadre_checkpoint_range_t *range, const cadre_manifest_partition_t 
 /* Reads the part of the range that lies in one partition. */
 static int
 read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
-          uint32_t shard_index, void *out, uint64_t *version)
+          uint32_t shard_index, void *out, cadre_change_counts_t *counts)
 {
     cadre_shard_reader_t *shard = NULL;
     int status = open_shard(self, shard_index, NULL, &shard);
-    uint64_t part_version = 0;
+    cadre_change_counts_t of_part = {0};
 
     /* A file is missing; further down the same status means a missing kind. */
     if (status == CADRE_ENOTFOUND) {
@@ -208,20 +208,19 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
         return status;
     }
 
-    status = cadre_shard_reader_read(shard, part, out, &part_version);
+    status = cadre_shard_reader_read(shard, part, out, &of_part);
     if (status < 0) {
         return status;
     }
-    if (part_version > *version) {
-        *version = part_version;
-    }
 
+    counts->version = cadre_max_u64(counts->version, of_part.version);
+    counts->steps = cadre_max_u64(counts->steps, of_part.steps);
     return 0;
 }
 
 int
 cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *range,
-                             void *out, uint64_t *version)
+                             void *out, cadre_change_counts_t *counts)
 {
     const cadre_manifest_variable_t *variable;
     int status = check_range(self, range, &variable);
@@ -229,7 +228,7 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
         return status;
     }
 
-    uint64_t newest = 0;
+    cadre_change_counts_t newest = {0};
     int64_t next = range->first_element;
     int64_t missing = 0; /* elements in partitions whose shard has nothing of this kind */
     uint8_t *to = out;
@@ -256,8 +255,8 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
                           (long long)range->count);
     }
 
-    if (version) {
-        *version = newest;
+    if (counts) {
+        *counts = newest;
     }
 
     return 0;

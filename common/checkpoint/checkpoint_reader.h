@@ -49,14 +49,14 @@ int cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
                                     const cadre_checkpoint_range_t *range,
                                     const cadre_give_up_t *give_up);
 
-/* Copies a range to `out` and the largest version among the chunks it came from to `version` (may
- * be NULL). CADRE_EINVALID for a range outside the variable; CADRE_ENOTFOUND when the variable is
+/* Copies a range to `out`, and to `counts` (may be NULL) how often what it came from was changed.
+ * CADRE_EINVALID for a range outside the variable; CADRE_ENOTFOUND when the variable is
  * not in the checkpoint or has no slot of that kind at all; CADRE_EDTYPE when it was written with
  * another dtype; CADRE_ECORRUPT (or CADRE_EIO) when a file or record is damaged or elements are
  * missing. `out` may then be partly written. */
 int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
-                                 uint64_t *version);
+                                 cadre_change_counts_t *counts);
 
 /* Opens every shard file, and so verifies its size and hash. Returns the first failure in the order
  * of the files. */

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
@@ -19,7 +20,7 @@ enum {
     AT_FORMAT = 8,
     AT_DTYPE = 12,
     AT_RANK = 16,
-    AT_ZERO = 20, /* four bytes that stay 0 */
+    AT_OTHERS = 20, /* changes that were no optimizer steps: version - steps, at most UINT32_MAX */
     AT_SHAPE = 24,
     AT_FIRST = AT_SHAPE + 8 * CADRE_RANK_MAX,
     AT_COUNT = AT_FIRST + 8,
@@ -108,6 +109,11 @@ cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk)
                           CADRE_CHECKPOINT_CHUNK_SIZE_MAX);
     }
 
+    if (chunk->steps > chunk->version) {
+        return cadre_fail(CADRE_EINVALID, "%s %s: a chunk of more steps than changes",
+                          chunk->variable, chunk->kind);
+    }
+
     int64_t count = cadre_shard_chunk_count(chunk);
     if (chunk->size_bytes % cadre_dtype_size(chunk->dtype) != 0 || chunk->first_element < 0 ||
         chunk->first_element > total || count > total - chunk->first_element ||
@@ -120,6 +126,13 @@ cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk)
     }
 
     return 0;
+}
+
+void
+cadre_shard_chunk_count_changes(const cadre_shard_chunk_t *chunk, cadre_change_counts_t *counts)
+{
+    counts->version = cadre_max_u64(counts->version, chunk->version);
+    counts->steps = cadre_max_u64(counts->steps, chunk->steps);
 }
 
 int64_t
@@ -174,6 +187,7 @@ cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, siz
     put(header + AT_FORMAT, FORMAT, 4);
     put(header + AT_DTYPE, (uint64_t)chunk->dtype, 4);
     put(header + AT_RANK, (uint64_t)chunk->rank, 4);
+    put(header + AT_OTHERS, cadre_min_u64(chunk->version - chunk->steps, UINT32_MAX), 4);
     for (int axis = 0; axis < chunk->rank; axis++) {
         put(header + AT_SHAPE + 8 * axis, (uint64_t)chunk->shape[axis], 8);
     }
@@ -222,7 +236,7 @@ static int
 decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chunk)
 {
     if (get(header + AT_MAGIC, 8) != CHUNK_MAGIC || get(header + AT_FORMAT, 4) != FORMAT ||
-        get(header + AT_ZERO, 4) != 0 ||
+        get(header + AT_OTHERS, 4) > get(header + AT_VERSION, 8) ||
         get(header + AT_FIRST, 8) != (uint64_t)chunk->first_element ||
         get(header + AT_SIZE, 8) != value_size - CADRE_SHARD_HEADER_SIZE ||
         !cadre_dtype_valid(get(header + AT_DTYPE, 4))) {
@@ -236,6 +250,7 @@ decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chu
     }
 
     chunk->version = get(header + AT_VERSION, 8);
+    chunk->steps = chunk->version - get(header + AT_OTHERS, 4);
     chunk->bytes = header + CADRE_SHARD_HEADER_SIZE;
     chunk->size_bytes = value_size - CADRE_SHARD_HEADER_SIZE;
     if (cadre_shard_chunk_check(chunk) < 0) {

@@ -48,9 +48,16 @@ typedef struct {
     int64_t first_element;
     /* For values the partition's version, for slots the number of its optimizer steps. */
     uint64_t version;
+    uint64_t steps;    /* number of the partition's optimizer steps; at most `version` */
     const void *bytes; /* little-endian elements, any alignment */
     size_t size_bytes;
 } cadre_shard_chunk_t;
+
+/* How often a partition was changed: the largest numbers of its chunks. */
+typedef struct {
+    uint64_t version;
+    uint64_t steps;
+} cadre_change_counts_t;
 
 /* The counters of a shard at the cut, by their name in the struct and in the manifest. */
 #define CADRE_SHARD_COUNTER_LIST(X)                                                                \
@@ -74,6 +81,10 @@ bool cadre_checkpoint_name_valid(const char *name, size_t size_max);
  * CADRE_CHECKPOINT_CHUNK_SIZE_MAX. A chunk without elements is valid only for a variable without
  * elements. */
 int cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk);
+
+/* Raises `counts` to the numbers of a chunk where these are larger. */
+void cadre_shard_chunk_count_changes(const cadre_shard_chunk_t *chunk,
+                                     cadre_change_counts_t *counts);
 
 /* Returns how many elements a checked chunk has. */
 int64_t cadre_shard_chunk_count(const cadre_shard_chunk_t *chunk);

@@ -248,7 +248,7 @@ seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t 
  * behind them. */
 static int
 copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next, void *out,
-     uint64_t *version)
+     cadre_change_counts_t *counts)
 {
     cadre_shard_chunk_t chunk;
     int status = cadre_shard_record_decode(place->key.mv_data, place->key.mv_size,
@@ -272,7 +272,7 @@ copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next,
     memcpy((uint8_t *)out + (size_t)(*next - range->first_element) * element_size, from,
            (size_t)count * element_size);
     *next += count;
-    *version = chunk.version > *version ? chunk.version : *version;
+    cadre_shard_chunk_count_changes(&chunk, counts);
     return 0;
 }
 
@@ -332,13 +332,13 @@ locate(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_
 
 int
 cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
-                        void *out, uint64_t *version)
+                        void *out, cadre_change_counts_t *counts)
 {
     cadre_assert(range->first_element >= 0 && range->count >= 0 &&
                  range->count <= INT64_MAX - range->first_element);
     int64_t next = range->first_element;
     int64_t end = range->first_element + range->count;
-    uint64_t newest = 0;
+    cadre_change_counts_t newest = {0};
 
     while (next < end) {
         place_t place;
@@ -354,8 +354,8 @@ cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range
         }
     }
 
-    if (version) {
-        *version = newest;
+    if (counts) {
+        *counts = newest;
     }
 
     return 0;

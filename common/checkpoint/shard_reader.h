@@ -57,7 +57,7 @@ int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *ou
  * kind, CADRE_EDTYPE when it was written with another dtype, CADRE_ECORRUPT when elements are
  * missing or damaged; `out` may then be partly written. */
 int cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
-                            void *out, uint64_t *version);
+                            void *out, cadre_change_counts_t *counts);
 
 /* Calls `visit` for every chunk in key order (variable, kind, first element), verified; the chunk
  * is valid during the call. Ends early with the first status that is not 0 and returns it.

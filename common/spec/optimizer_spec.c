@@ -11,7 +11,7 @@
 /* Each range keeps the f32 arithmetic of ps/core/optimizer_kernel.c away from 0/0 and infinity. */
 #define LEARNING_RATE(initial)                                                                     \
     {                                                                                              \
-        "learning_rate", initial, 1e-20, 1e10, false                                               \
+        "learning_rate", initial, CADRE_LEARNING_RATE_MIN, CADRE_LEARNING_RATE_MAX, false          \
     }
 #define EPSILON                                                                                    \
     {                                                                                              \
@@ -202,6 +202,9 @@ check_together(const cadre_optimizer_spec_t *self)
     if (self->kind == CADRE_OPTIMIZER_RMSPROP && centered != 0 && centered != 1) {
         return cadre_fail(CADRE_EINVALID, "rmsprop: centered must be 0 or 1, not %g", centered);
     }
+    if (self->kind == CADRE_OPTIMIZER_ADD && self->schedule.kind != 0) {
+        return cadre_fail(CADRE_EINVALID, "add has no learning rate, which a schedule changes");
+    }
     return 0;
 }
 
@@ -231,7 +234,23 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
                           cadre_optimizer_kind_text(self->kind), cadre_dtype_text(dtype));
     }
     int status = cadre_kinds_check(&kinds, self->kind, self->parameters);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_schedule_spec_check(&self->schedule);
     return status < 0 ? status : check_together(self);
+}
+
+bool
+cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optimizer_spec_t *right)
+{
+    for (size_t i = 0; i < CADRE_OPTIMIZER_PARAMETERS_MAX; i++) {
+        if (left->parameters[i] != right->parameters[i]) {
+            return false;
+        }
+    }
+    return left->kind == right->kind &&
+           cadre_schedule_spec_equal(&left->schedule, &right->schedule);
 }
 
 /* Returns whether the optimizer keeps the slot at this position of its row in `slots`: two slots of

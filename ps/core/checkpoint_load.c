@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -16,7 +17,7 @@ enum {
 /* What became of one chunk. */
 typedef struct {
     int status;
-    uint64_t version;
+    cadre_change_counts_t counts;
     char *text; /* of a failure: a copy, since error texts belong to the thread that failed */
 } piece_t;
 
@@ -86,7 +87,7 @@ read_piece(void *context, size_t index)
     size_t k = index % self->chunks;
     cadre_checkpoint_range_t range = range_of(self->load, slot, k);
     void *out = cadre_partition_blank(self->load->partition, slot, k);
-    piece->status = self->loader->read(self->loader->context, &range, out, &piece->version);
+    piece->status = self->loader->read(self->loader->context, &range, out, &piece->counts);
     if (piece->status < 0) {
         cadre_fail_within(piece->status, "%s", range.kind);
         piece->text = cadre_strdup(cadre_error_text());
@@ -142,15 +143,17 @@ check_stored(const cadre_checkpoint_load_t *load, const cadre_loader_t *loader)
     return 0;
 }
 
-/* Returns the largest version of `count` pieces from `first` on. */
-static uint64_t
-newest(const work_t *self, size_t first, size_t count)
+/* Returns the largest version, and the most steps, of `count` pieces from `first` on. */
+static cadre_change_counts_t
+changes_of(const work_t *self, size_t first, size_t count)
 {
-    uint64_t version = 0;
-    for (size_t i = first; i < first + count; i++) {
-        version = self->pieces[i].version > version ? self->pieces[i].version : version;
+    cadre_change_counts_t counts = {0};
+    for (size_t k = first; k < first + count; k++) {
+        const cadre_change_counts_t *of_piece = &self->pieces[k].counts;
+        counts.version = cadre_max_u64(counts.version, of_piece->version);
+        counts.steps = cadre_max_u64(counts.steps, of_piece->steps);
     }
-    return version;
+    return counts;
 }
 
 /* Returns the first failure of the pieces, CADRE_ECORRUPT where values are missing; else 0. A
@@ -171,6 +174,20 @@ judge(const work_t *self, bool *lacks_slots)
         }
     }
     return 0;
+}
+
+/* Steps are those of the slots, and begin at 0 with them; an optimizer without slots goes on with
+ * the steps of the values. */
+static void
+restore_counts(const work_t *self, bool lacks_slots)
+{
+    const size_t slots = self->count - self->chunks;
+    const cadre_change_counts_t of_values = changes_of(self, 0, self->chunks);
+    uint64_t steps = of_values.steps;
+    if (slots > 0) {
+        steps = lacks_slots ? 0 : changes_of(self, self->chunks, slots).steps;
+    }
+    cadre_partition_restore_counts(self->load->partition, of_values.version, steps);
 }
 
 /* Fills the partition from the checkpoint, on all lanes; with initial values where the checkpoint
@@ -199,8 +216,7 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
         status = for_all(self, self->chunks, lanes, give_up, initialise_piece);
     }
     if (status == 0) {
-        uint64_t steps = lacks_slots ? 0 : newest(self, self->chunks, self->count - self->chunks);
-        cadre_partition_restore_counts(load->partition, newest(self, 0, self->chunks), steps);
+        restore_counts(self, lacks_slots);
     }
     return status;
 }

@@ -37,7 +37,8 @@ typedef struct {
 
     /* Reads a range into `out`, as cadre_checkpoint_reader_read; called on several threads at
      * once. */
-    int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version);
+    int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out,
+                cadre_change_counts_t *counts);
 
     /* Closes the checkpoint, if one is open. */
     void (*close)(void *context);

@@ -1,6 +1,7 @@
 #include "ps/core/optimizer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/base/assert.h"
 #include "ps/core/optimizer_kernel.h"
@@ -29,6 +30,20 @@ apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
         .epsilon = (float)parameters[CADRE_RMSPROP_EPSILON],
     };
     cadre_kernel_rmsprop(stretch, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
+}
+
+/* Writes the parameters of update number `step`, with the learning rate that the schedule gives;
+ * never 0 for ftrl, which divides by it. */
+static void
+scheduled(const cadre_optimizer_spec_t *spec, uint64_t step, double *parameters)
+{
+    const double initial = spec->parameters[CADRE_LEARNING_RATE];
+    double rate = cadre_schedule_spec_rate(&spec->schedule, initial, step - 1);
+    if (spec->kind == CADRE_OPTIMIZER_FTRL) {
+        rate = fmax(rate, CADRE_LEARNING_RATE_MIN);
+    }
+    memcpy(parameters, spec->parameters, sizeof(spec->parameters));
+    parameters[CADRE_LEARNING_RATE] = rate;
 }
 
 /* Applies adam and adamw: for adam the weight decay is 0. */
@@ -86,6 +101,11 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
 {
     cadre_assert(step > 0);
     const double *parameters = self->spec.parameters;
+    double of_step[CADRE_OPTIMIZER_PARAMETERS_MAX];
+    if (self->spec.schedule.kind != 0) {
+        scheduled(&self->spec, step, of_step);
+        parameters = of_step;
+    }
     const float learning_rate = (float)parameters[CADRE_LEARNING_RATE];
     const cadre_kernel_stretch_t kernel = kernel_stretch(stretch);
     switch (self->spec.kind) {

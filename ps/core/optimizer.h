@@ -22,6 +22,8 @@
  *               w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr);  n = n'
  *     add       w += g, in the values' own type; integers wrap around
  *
+ * With a schedule lr is its rate after t - 1 updates (common/spec/schedule_spec.h).
+ *
  * Where Keras divides 0 by 0 (ftrl with nothing accumulated and no regularisation) w becomes 0, and
  * the max() of a centered rmsprop keeps rounding from taking the root of a negative number; exact
  * arithmetic has neither. alpha is computed in double.

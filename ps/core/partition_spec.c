@@ -66,9 +66,16 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
         return status;
     }
 
-    return cadre_optimizer_spec_decode(&self->optimizer, create->optimizer,
-                                       create->optimizer_parameters.items,
-                                       create->optimizer_parameters.count);
+    status = cadre_optimizer_spec_decode(&self->optimizer, create->optimizer,
+                                         create->optimizer_parameters.items,
+                                         create->optimizer_parameters.count);
+    if (status < 0) {
+        return status;
+    }
+
+    return cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
+                                      create->schedule_numbers.items,
+                                      create->schedule_numbers.count);
 }
 
 static bool
@@ -89,12 +96,10 @@ cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_parti
            left->first_row == right->first_row && left->rows == right->rows &&
            left->initializer.kind == right->initializer.kind &&
            left->initializer.seed == right->initializer.seed &&
-           left->optimizer.kind == right->optimizer.kind &&
            memcmp(left->shape, right->shape, sizeof(left->shape)) == 0 &&
            numbers_equal(left->initializer.parameters, right->initializer.parameters,
                          CADRE_INITIALIZER_PARAMETERS_MAX) &&
-           numbers_equal(left->optimizer.parameters, right->optimizer.parameters,
-                         CADRE_OPTIMIZER_PARAMETERS_MAX);
+           cadre_optimizer_spec_equal(&left->optimizer, &right->optimizer);
 }
 
 int

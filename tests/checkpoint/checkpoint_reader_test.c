@@ -79,11 +79,11 @@ Test(checkpoint_reader, gives_the_largest_version_of_a_range)
     } cases[] = {{0, 4, versions[0]},  {3, 2, versions[1]}, {7, 2, versions[1]},
                  {0, 11, versions[1]}, {8, 3, versions[2]}, {4, 0, 0}};
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
-        uint64_t version = 99;
+        cadre_change_counts_t counts = {99, 99};
         cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, cases[i].first,
                                           cases[i].count};
-        ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
-        cr_assert_eq(version, cases[i].version);
+        ok(cadre_checkpoint_reader_read(reader, &range, out, &counts));
+        cr_assert_eq(counts.version, cases[i].version);
     }
 }
 

@@ -16,6 +16,7 @@ chunk_of_ten(void)
                                  .shape = {5, 4},
                                  .first_element = 10,
                                  .version = 9,
+                                 .steps = 7,
                                  .bytes = VALUES,
                                  .size_bytes = sizeof(VALUES)};
 }
@@ -48,6 +49,11 @@ Test(shard_file, checks_ranges_at_and_beyond_their_limits)
     chunk.size_bytes = 39;
     cr_assert_eq(cadre_shard_chunk_check(&chunk), CADRE_EINVALID);
     chunk.size_bytes = 0;
+    cr_assert_eq(cadre_shard_chunk_check(&chunk), CADRE_EINVALID);
+    chunk = chunk_of_ten();
+    chunk.steps = 9;
+    ok(cadre_shard_chunk_check(&chunk));
+    chunk.steps = 10;
     cr_assert_eq(cadre_shard_chunk_check(&chunk), CADRE_EINVALID);
     chunk = chunk_of_ten();
     chunk.rank = 9;
@@ -100,6 +106,7 @@ Test(shard_file, decodes_what_it_encoded)
     cr_assert_str_eq(chunk.kind, "value");
     cr_assert_eq(chunk.first_element, 10);
     cr_assert_eq(chunk.version, 9);
+    cr_assert_eq(chunk.steps, 7);
     cr_assert_eq(chunk.dtype, CADRE_F32);
     cr_assert(chunk.rank == 2 && chunk.shape[0] == 5 && chunk.shape[1] == 4);
     cr_assert_eq(cadre_shard_chunk_count(&chunk), 10);

@@ -50,9 +50,9 @@ Test(shard_reader, reads_every_range_of_every_kind)
         for (int64_t first = 0; first <= 185; first += 3) {
             for (int64_t count = 0; first + count <= 185; count += 7) {
                 float out[185];
-                uint64_t version = 99;
+                cadre_change_counts_t counts = {99, 99};
                 cadre_checkpoint_range_t range = {weight->name, *kind, CADRE_F32, first, count};
-                ok(cadre_shard_reader_read(reader, &range, out, &version));
+                ok(cadre_shard_reader_read(reader, &range, out, &counts));
                 cadre_auto(cadre_free) uint8_t *want = sample_bytes(weight, *kind, first, count);
                 cr_assert_eq(memcmp(out, want, (size_t)count * 4), 0);
                 uint64_t newest = 0;
@@ -61,7 +61,7 @@ Test(shard_reader, reads_every_range_of_every_kind)
                     uint64_t here = sample_version(STARTS[i]);
                     newest = touched && here > newest ? here : newest;
                 }
-                cr_assert_eq(version, newest);
+                cr_assert_eq(counts.version, newest);
             }
         }
     }

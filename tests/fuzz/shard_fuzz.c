@@ -54,12 +54,13 @@ find_variable(void *context, const char *name, cadre_stored_variable_t *out)
 }
 
 static int
-read_range(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+read_range(void *context, const cadre_checkpoint_range_t *range, void *out,
+           cadre_change_counts_t *counts)
 {
     (void)context;
     memset(out, 0, (size_t)range->count * cadre_dtype_size(range->dtype));
-    if (version) {
-        *version = 7;
+    if (counts) {
+        *counts = (cadre_change_counts_t){.version = 7, .steps = 5};
     }
     return range->count % 3 == 2 ? cadre_fail(CADRE_ENOTFOUND, "no values") : 0;
 }

@@ -601,8 +601,13 @@ sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *vari
                        state->shard, part, variable->name, n, held->version, value->n,
                        value->version);
     }
-    if (variable->has_slot &&
-        (held->steps != value->updates || !slot_holds(held, &variable->parts[part], value->last))) {
+    if (held->steps != value->updates) {
+        sim_check_fail(self,
+                       "I5: shard %u, part %u of %s counts %" PRIu64 " steps of its optimizer, not "
+                       "%" PRIu64,
+                       state->shard, part, variable->name, held->steps, value->updates);
+    }
+    if (variable->has_slot && !slot_holds(held, &variable->parts[part], value->last)) {
         sim_check_fail(self,
                        "I5: shard %u, part %u of %s: the optimizer's slot is not that of update "
                        "%" PRIu64,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -345,7 +346,8 @@ slot_of(const cadre_shard_snapshot_part_t *part, const char *kind)
 }
 
 static int
-loader_read(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+loader_read(void *context, const cadre_checkpoint_range_t *range, void *out,
+            cadre_change_counts_t *counts)
 {
     const sim_checkpoint_t *checkpoint = NULL;
     int status = find_open(context, false, &checkpoint);
@@ -355,7 +357,7 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out, uin
     bool is_value = strcmp(range->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
     int64_t copied = 0;
     bool found = false;
-    *version = 0;
+    *counts = (cadre_change_counts_t){0};
     for (uint32_t i = 0; i < checkpoint->manifest->shard_count; i++) {
         const cadre_shard_snapshot_t *snapshot = checkpoint->files[i].snapshot;
         for (size_t k = 0; k < snapshot->part_count; k++) {
@@ -365,13 +367,17 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out, uin
                 continue;
             }
             int64_t here = copy_part(part, slot, range, out);
-            uint64_t its = is_value ? part->references.version : part->references.steps;
             if (here > 0 && checkpoint->damaged >> i & 1) {
                 return cadre_fail(CADRE_ECORRUPT, "the file of shard %u is damaged", i);
             }
             found = true;
             copied += here;
-            *version = here > 0 && its > *version ? its : *version;
+            if (here > 0) {
+                const cadre_partition_snapshot_t *its = &part->references;
+                counts->version =
+                    cadre_max_u64(counts->version, is_value ? its->version : its->steps);
+                counts->steps = cadre_max_u64(counts->steps, its->steps);
+            }
         }
     }
     if (!found) {

@@ -10,13 +10,21 @@
  *     options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
  *     options.optimizer.learning_rate = 0.003;
  *
- * Neither struct can get further fields, since cadre_variable_options_t contains them. Fields that
- * a kind does not have are ignored. The words are those of job files (docs/job-file.md).
+ * A learning rate that changes while the job trains is a schedule beside the optimizer:
+ *
+ *     options.schedule = cadre_schedule(CADRE_SCHEDULE_COSINE);
+ *     options.schedule.decay_steps = 10000;
+ *     options.schedule.warmup_steps = 500;
+ *
+ * None of these structs can get further fields, since cadre_variable_options_t contains them.
+ * Fields that a kind does not have are ignored. The words are those of job files
+ * (docs/job-file.md).
  */
 #ifndef CADRE_OPTIMIZER_H
 #define CADRE_OPTIMIZER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <cadre/status.h>
 
@@ -91,6 +99,97 @@ CADRE_API cadre_optimizer_t cadre_optimizer(cadre_optimizer_kind_t kind);
  *
  * CADRE_ENOTFOUND: there is none; the text names those there are. */
 CADRE_API int cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer);
+
+/* --- Learning-rate schedules --- */
+
+/* name, number on the wire and on disk, word */
+#define CADRE_SCHEDULE_LIST(X)                                                                     \
+    X(CONSTANT, 1, "constant")                                                                     \
+    X(PIECEWISE_CONSTANT, 2, "piecewise_constant")                                                 \
+    X(EXPONENTIAL, 3, "exponential")                                                               \
+    X(INVERSE_TIME, 4, "inverse_time")                                                             \
+    X(POLYNOMIAL, 5, "polynomial")                                                                 \
+    X(COSINE, 6, "cosine")                                                                         \
+    X(COSINE_RESTARTS, 7, "cosine_restarts")
+
+typedef enum {
+#define CADRE_SCHEDULE_ENUM(name, number, text) CADRE_SCHEDULE_##name = number,
+    CADRE_SCHEDULE_LIST(CADRE_SCHEDULE_ENUM)
+#undef CADRE_SCHEDULE_ENUM
+} cadre_schedule_kind_t;
+
+enum { CADRE_SCHEDULE_BOUNDARIES_MAX = 16 };
+
+/* How the learning rate of a variable follows from t, the updates that were applied to it before:
+ * Keras' `iterations`, counted by each ps for what it serves, kept in checkpoints, and not
+ * advanced by assignments. A synchronous step is one update. With `initial` for the optimizer's
+ * learning_rate, formulas and defaults are those of
+ * keras/src/optimizers/schedules/learning_rate_schedule.py:
+ *
+ *     while t < warmup_steps   warmup_initial + (initial - warmup_initial) t / warmup_steps
+ *     else, t being counted from the end of the warm-up:
+ *     constant                 initial
+ *     piecewise_constant       initial up to boundaries[0], then values[0] up to boundaries[1] ...
+ *     exponential              initial decay_rate^p
+ *     inverse_time             initial / (1 + decay_rate p)
+ *                              p = t / decay_steps, rounded down with `staircase`
+ *     polynomial               (initial - end_learning_rate) (1 - p)^power + end_learning_rate
+ *                              p = t / decay_steps, at most 1; with `cycle`, decay_steps is
+ *                              multiplied by t / decay_steps, rounded up, instead
+ *     cosine                   initial ((1 - alpha) (1 + cos(pi p)) / 2 + alpha),
+ *                              p = t / decay_steps, at most 1
+ *     cosine_restarts          the same over periods of decay_steps, of which each is t_mul times
+ *                              as long as the one before and begins m_mul times as high
+ *
+ * A rate is at most 1e10. With `ftrl`, which divides by it, it is at least 1e-20. */
+typedef struct {
+    /* 0, with all else 0: none, the learning rate stays as it is. */
+    cadre_schedule_kind_t kind;
+
+    /* Of all: 0. Keras' CosineDecay calls `initial` warmup_target where there is a warm-up. */
+    double warmup_steps;
+    double warmup_initial;
+
+    /* Of all but constant and piecewise_constant, at least 1; there is no default. Of
+     * cosine_restarts it is the first period, first_decay_steps in job files. */
+    double decay_steps;
+
+    /* Of exponential and inverse_time, above 0; there is no default. */
+    double decay_rate;
+    bool staircase;
+
+    /* Of polynomial: 0.0001, 1 and false. */
+    double end_learning_rate;
+    double power;
+    bool cycle;
+
+    /* Of cosine and cosine_restarts: 0. */
+    double alpha;
+
+    /* Of cosine_restarts: 2 and 1. */
+    double t_mul;
+    double m_mul;
+
+    /* Of piecewise_constant: how many there are, where they are, and the rate after each. */
+    int boundary_count;
+    double boundaries[CADRE_SCHEDULE_BOUNDARIES_MAX];
+    double values[CADRE_SCHEDULE_BOUNDARIES_MAX];
+} cadre_schedule_t;
+
+/* Returns `kind` with its defaults, as cadre_optimizer does. */
+CADRE_API cadre_schedule_t cadre_schedule(cadre_schedule_kind_t kind);
+
+/* Gives the kind called `word`, such as "cosine", with its defaults.
+ *
+ * CADRE_ENOTFOUND: there is none; the text names those there are. */
+CADRE_API int cadre_schedule_named(const char *word, cadre_schedule_t *schedule);
+
+/* Gives the rate of the update after `steps` others, as a ps computes it: to draw a schedule, or to
+ * show where training is.
+ *
+ * CADRE_EINVALID: a field of the schedule is out of range; the text names it. */
+CADRE_API int cadre_schedule_rate(const cadre_schedule_t *schedule, double learning_rate,
+                                  uint64_t steps, double *rate);
 
 /* --- Initializers --- */
 

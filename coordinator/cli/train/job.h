@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/spec/optimizer_spec.h"
 #include "coordinator/cli/train/layer.h"
 #include "coordinator/cli/train/training_stop.h"
 
@@ -112,7 +113,8 @@ typedef struct {
     int64_t wire;
 
     char *optimizer;
-    json_t *optimizer_parameters; /* object, may be empty */
+    json_t *optimizer_parameters;          /* as the file has them: an object, may be empty */
+    cadre_optimizer_spec_t optimizer_spec; /* what they come to */
 
     int64_t epochs;
     int64_t batch_size;

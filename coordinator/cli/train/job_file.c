@@ -6,8 +6,8 @@
 
 #include "common/base/memory.h"
 #include "common/spec/data_spec.h"
-#include "common/spec/optimizer_spec.h"
 #include "coordinator/cli/train/job_model.h"
+#include "coordinator/cli/train/job_optimizer.h"
 #include "coordinator/cli/train/json_source.h"
 #include "coordinator/cli/train/suggest.h"
 
@@ -423,74 +423,6 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* --- optimizer --- */
-
-static int
-fail_optimizer_type(const cadre_json_source_t *source, const char *text)
-{
-    static const char *const words[] = {
-#define X(name, number, word) word,
-        CADRE_OPTIMIZER_LIST(X)
-#undef X
-    };
-    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-    cadre_auto(cadre_free) char *hint = cadre_suggest_text(text, words, CADRE_COUNT_OF(words));
-    return cadre_json_source_fail(source, "/optimizer/type", CADRE_JSON_VALUE, "%s%s", reason,
-                                  hint);
-}
-
-static int
-read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
-{
-    const json_t *optimizer = json_object_get(source->root, "optimizer");
-    cadre_optimizer_spec_t spec;
-    int status = cadre_optimizer_spec_parse(&spec, job->optimizer);
-    if (status < 0) {
-        return fail_optimizer_type(source, job->optimizer);
-    }
-
-    const cadre_parameter_t *table;
-    size_t count = cadre_optimizer_parameters(spec.kind, &table);
-    const char *known[CADRE_OPTIMIZER_PARAMETERS_MAX + 1] = {"type"};
-    for (size_t i = 0; i < count; i++) {
-        known[i + 1] = table[i].name;
-    }
-
-    if (!optimizer) {
-        return 0;
-    }
-
-    status = cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count + 1);
-    if (status < 0) {
-        return status;
-    }
-
-    /* Ranges are the optimizer's own; a failure is reported at the place of the number. */
-    for (size_t i = 0; i < count; i++) {
-        json_t *value = json_object_get(optimizer, table[i].name);
-        if (!value) {
-            continue;
-        }
-
-        char pointer[POINTER_SIZE];
-        snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
-        if (!json_is_number(value)) {
-            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
-                                          "optimizer.%s must be a number, not %s", table[i].name,
-                                          cadre_json_type_text(value));
-        }
-
-        if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
-            cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-            return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s", reason);
-        }
-
-        json_object_set(job->optimizer_parameters, table[i].name, value);
-    }
-
-    return 0;
-}
-
 /* --- reading a whole job file --- */
 
 /* "examples/digits.json" is in "examples" and, without a name of its own, the job "digits". */
@@ -533,7 +465,7 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
         return status;
     }
 
-    status = read_optimizer(job, source);
+    status = cadre_job_optimizer_read(job, source);
     if (status < 0) {
         return status;
     }

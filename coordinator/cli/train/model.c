@@ -175,29 +175,12 @@ cadre_model_check(const cadre_job_t *job)
     return cadre_model_program(job, features, 2, true, &program);
 }
 
-/* Makes the optimizer; cannot fail, as its words and numbers were checked when the job file was
- * read. */
-static cadre_optimizer_t
-optimizer_of(const cadre_job_t *job)
-{
-    cadre_optimizer_spec_t spec;
-    const char *name = NULL;
-    json_t *value = NULL;
-    int status = cadre_optimizer_spec_parse(&spec, job->optimizer);
-    json_object_foreach(job->optimizer_parameters, name, value)
-    {
-        status =
-            status < 0 ? status : cadre_optimizer_spec_set(&spec, name, json_number_value(value));
-    }
-    cadre_assert(status == 0);
-    return cadre_optimizer_spec_give(&spec);
-}
-
 static cadre_variable_options_t
 variable_options(const cadre_job_t *job)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = optimizer_of(job);
+    options.optimizer = cadre_optimizer_spec_give(&job->optimizer_spec);
+    options.schedule = cadre_schedule_spec_give(&job->optimizer_spec.schedule);
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -234,6 +217,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
     if (variable->role == CADRE_ROLE_AVERAGE) {
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         options.optimizer.learning_rate = AVERAGE_RATE;
+        options.schedule = (cadre_schedule_t){0};
     }
 
     status =

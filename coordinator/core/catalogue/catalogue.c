@@ -150,6 +150,10 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     if (status < 0) {
         return status;
     }
+    status = cadre_schedule_spec_take(&variable->optimizer.schedule, &options->schedule);
+    if (status < 0) {
+        return status;
+    }
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
@@ -452,11 +456,11 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
 
 cadre_message_t
 cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
-                               uint64_t shape[CADRE_RANK_MAX])
+                               cadre_create_lists_t *lists)
 {
     const cadre_parameter_t *table = NULL;
     for (int i = 0; i < variable->rank; i++) {
-        shape[i] = (uint64_t)variable->shape[i];
+        lists->shape[i] = (uint64_t)variable->shape[i];
     }
 
     cadre_message_t message = {.type = CADRE_MESSAGE_CREATE};
@@ -467,7 +471,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .partitions = variable->partitions,
         .dtype = variable->dtype,
         .wire = cadre_wire_dtype_encode(variable->dtype, variable->wire),
-        .shape = {shape, (size_t)variable->rank},
+        .shape = {lists->shape, (size_t)variable->rank},
         .first_row = (uint64_t)cadre_split_first(variable->rows, variable->partitions, partition),
         .rows = (uint64_t)cadre_split_rows(variable->rows, variable->partitions, partition),
         .initializer = variable->initializer.kind,
@@ -478,6 +482,9 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .optimizer = variable->optimizer.kind,
         .optimizer_parameters = {variable->optimizer.parameters,
                                  cadre_optimizer_parameters(variable->optimizer.kind, &table)},
+        .schedule = variable->optimizer.schedule.kind,
+        .schedule_numbers = {lists->schedule, cadre_schedule_spec_encode(
+                                                  &variable->optimizer.schedule, lists->schedule)},
         .shard = variable->shards[partition],
     };
     return message;

@@ -182,10 +182,16 @@ int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const
 int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
                                  cadre_closure_t **call_p, cadre_resource_t **resource);
 
+/* Room for lists of a CREATE that the variable has in another form. */
+typedef struct {
+    uint64_t shape[CADRE_RANK_MAX];
+    double schedule[CADRE_SCHEDULE_NUMBERS_MAX];
+} cadre_create_lists_t;
+
 /* Returns the message CREATE for one part. Its lists are borrowed from the variable and from
- * `shape`, which the caller provides. */
+ * `lists`, which the caller provides. */
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
-                                               uint64_t shape[CADRE_RANK_MAX]);
+                                               cadre_create_lists_t *lists);
 
 /* Returns whether a worker with these abilities can build the resource: it does not lack the
  * function. */

@@ -18,6 +18,45 @@ parameters_json(const cadre_parameter_t *table, const double *values, size_t cou
     return object;
 }
 
+static json_t *
+numbers_json(const double *numbers, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_real(numbers[i]));
+    }
+    return array;
+}
+
+static json_t *
+schedule_json(const cadre_schedule_spec_t *schedule)
+{
+    const cadre_parameter_t *table = NULL;
+    const size_t count = cadre_schedule_parameters(schedule->kind, &table);
+    json_t *object = json_pack("{s:s, s:o}", "kind", cadre_schedule_kind_text(schedule->kind),
+                               "parameters", parameters_json(table, schedule->parameters, count));
+    if (schedule->boundary_count > 0) {
+        json_object_set_new(object, "boundaries",
+                            numbers_json(schedule->boundaries, schedule->boundary_count));
+        json_object_set_new(object, "values",
+                            numbers_json(schedule->values, schedule->boundary_count));
+    }
+    return object;
+}
+
+static json_t *
+optimizer_json(const cadre_optimizer_spec_t *optimizer)
+{
+    const cadre_parameter_t *table = NULL;
+    const size_t count = cadre_optimizer_parameters(optimizer->kind, &table);
+    json_t *object = json_pack("{s:s, s:o}", "kind", cadre_optimizer_kind_text(optimizer->kind),
+                               "parameters", parameters_json(table, optimizer->parameters, count));
+    if (optimizer->schedule.kind != 0) {
+        json_object_set_new(object, "schedule", schedule_json(&optimizer->schedule));
+    }
+    return object;
+}
+
 /* Fills in the manifest's entry of one variable. */
 static void
 fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
@@ -33,10 +72,7 @@ fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable
                                    cadre_initializer_kind_text(variable->initializer.kind), "seed",
                                    (json_int_t)(variable->initializer.seed >> 1), "parameters",
                                    parameters_json(table, variable->initializer.parameters, count));
-    count = cadre_optimizer_parameters(variable->optimizer.kind, &table);
-    entry->optimizer =
-        json_pack("{s:s, s:o}", "kind", cadre_optimizer_kind_text(variable->optimizer.kind),
-                  "parameters", parameters_json(table, variable->optimizer.parameters, count));
+    entry->optimizer = optimizer_json(&variable->optimizer);
     int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
     entry->partition_count = variable->partitions;
     entry->partitions = cadre_calloc(variable->partitions, sizeof(*entry->partitions));

@@ -75,9 +75,9 @@ cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variab
     operation->pending += variable->partitions;
 
     for (uint32_t i = 0; i < variable->partitions; i++) {
-        uint64_t shape[CADRE_RANK_MAX];
+        cadre_create_lists_t lists;
         uint32_t shard = variable->shards[i];
-        cadre_message_t message = cadre_catalogue_create_message(variable, i, shape);
+        cadre_message_t message = cadre_catalogue_create_message(variable, i, &lists);
         message.incarnation = self->links.options->incarnation;
         message.epoch = self->links.options->epoch;
         message.create.generation = generation_of(self, shard);

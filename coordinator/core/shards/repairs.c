@@ -110,8 +110,8 @@ static void
 ask_create(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order,
            const cadre_variable_t *variable, uint32_t part)
 {
-    uint64_t shape[CADRE_RANK_MAX];
-    cadre_message_t message = cadre_catalogue_create_message(variable, part, shape);
+    cadre_create_lists_t lists;
+    cadre_message_t message = cadre_catalogue_create_message(variable, part, &lists);
     message.incarnation = self->links.effects->incarnation;
     message.epoch = self->links.effects->epoch;
     message.create.generation = order->generation;

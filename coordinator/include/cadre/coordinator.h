@@ -343,6 +343,10 @@ typedef struct {
      * cut. A job that resumes, with another `shard` or without, reads it where it is then. */
     bool is_pinned;
     int shard;
+
+    /* How the optimizer's learning rate changes with its updates. Default: it stays. A job that is
+     * resumed uses the schedule it now has, from the number of updates that the checkpoint has. */
+    cadre_schedule_t schedule;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */

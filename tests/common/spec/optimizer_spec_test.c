@@ -134,6 +134,26 @@ Test(optimizer_spec, updates_floats_only_except_by_adding)
     cr_assert_eq(cadre_optimizer_spec_check(&add, CADRE_U8), CADRE_EDTYPE);
 }
 
+Test(optimizer_spec, is_another_one_with_another_schedule)
+{
+    cadre_optimizer_spec_t spec = parsed("sgd");
+    cadre_optimizer_spec_t other = spec;
+    cr_assert(cadre_optimizer_spec_equal(&spec, &other));
+    cr_assert_eq(cadre_schedule_spec_parse(&other.schedule, "constant"), 0);
+    cr_assert_not(cadre_optimizer_spec_equal(&spec, &other));
+    other = spec;
+    other.parameters[CADRE_LEARNING_RATE] = 1;
+    cr_assert_not(cadre_optimizer_spec_equal(&spec, &other));
+
+    spec = parsed("add");
+    cr_assert_eq(cadre_schedule_spec_parse(&spec.schedule, "constant"), 0);
+    cr_assert_eq(cadre_optimizer_spec_check(&spec, CADRE_F32), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "add has no learning rate, which a schedule changes");
+    spec = parsed("sgd");
+    cr_assert_eq(cadre_schedule_spec_parse(&spec.schedule, "cosine"), 0);
+    cr_assert_eq(cadre_optimizer_spec_check(&spec, CADRE_F32), CADRE_EINVALID, "decay_steps");
+}
+
 Test(optimizer_spec, names_its_slots_and_what_they_begin_with)
 {
     cadre_optimizer_spec_t spec = parsed("sgd");

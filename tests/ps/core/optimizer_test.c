@@ -341,6 +341,84 @@ Test(optimizer, gives_the_figures_of_the_documentation)
     cr_assert_float_eq(single(&sgd, 1, 1, 1), 0.9, 1e-7);
 }
 
+/* Gradients of 1 under sgd, from 0: minus the sum of the rates, 0, 0.1, 0.2, 0.3, 0.4 and then 0.4
+ * times one half for each further step (warm-up of 4 steps, exponential by 0.5). */
+Test(optimizer, takes_the_rate_of_the_step_from_the_schedule)
+{
+    cadre_optimizer_spec_t spec;
+    cadre_ps_optimizer_t optimizer;
+    cr_assert_eq(cadre_optimizer_spec_parse(&spec, "sgd"), 0);
+    cr_assert_eq(cadre_optimizer_spec_set(&spec, "learning_rate", 0.4), 0);
+    cr_assert_eq(cadre_schedule_spec_parse(&spec.schedule, "exponential"), 0);
+    spec.schedule.parameters[CADRE_SCHEDULE_WARMUP_STEPS] = 4;
+    spec.schedule.parameters[CADRE_SCHEDULE_DECAY_STEPS] = 1;
+    spec.schedule.parameters[CADRE_EXPONENTIAL_DECAY_RATE] = 0.5;
+    cr_assert_eq(cadre_optimizer_init(&optimizer, &spec, CADRE_F32), 0);
+
+    static const float expected[] = {0, -0.1F, -0.3F, -0.6F, -1.0F, -1.2F, -1.3F, -1.35F};
+    const float gradient = 1;
+    float value = 0;
+    const cadre_optimizer_stretch_t stretch = {
+        .count = 1, .gradient = &gradient, .value_in = &value, .value_out = &value};
+    for (uint64_t step = 1; step <= CADRE_COUNT_OF(expected); step++) {
+        cadre_optimizer_apply(&optimizer, step, &stretch);
+        cr_assert_float_eq(value, expected[step - 1], 1e-6, "step %d: %g", (int)step,
+                           (double)value);
+    }
+}
+
+/* The other kinds at a rate that a schedule has reached do what they do at that rate. */
+Test(optimizer, does_with_a_scheduled_rate_what_it_does_with_that_rate)
+{
+    for (size_t number = 0; number < CADRE_COUNT_OF(cases); number++) {
+        const case_t *c = &cases[number];
+        cadre_ps_optimizer_t constant = make(c);
+        if (constant.spec.kind == CADRE_OPTIMIZER_ADD) {
+            continue;
+        }
+        cadre_ps_optimizer_t halved = constant;
+        cr_assert_eq(cadre_schedule_spec_parse(&halved.spec.schedule, "piecewise_constant"), 0);
+        halved.spec.schedule.boundary_count = 1;
+        halved.spec.schedule.boundaries[0] = 0;
+        halved.spec.schedule.values[0] = halved.spec.parameters[CADRE_LEARNING_RATE];
+        halved.spec.parameters[CADRE_LEARNING_RATE] = 1e5;
+
+        state_t expected;
+        state_t found;
+        float gradient[COUNT];
+        init_state(&constant, &expected);
+        found = expected;
+        for (int step = 2; step <= 20; step++) {
+            for (size_t i = 0; i < COUNT; i++) {
+                gradient[i] = gradient_at(i, step);
+            }
+            apply(&constant, step, gradient, &expected, &expected);
+            apply(&halved, step, gradient, &found, &found);
+        }
+        cr_assert_arr_eq(&expected, &found, sizeof(found), "%s (case %zu)", c->name, number);
+    }
+}
+
+Test(optimizer, stays_finite_where_ftrl_s_schedule_begins_with_0)
+{
+    const case_t c = {"ftrl", {{"learning_rate", 0.1}}};
+    cadre_ps_optimizer_t optimizer = make(&c);
+    cr_assert_eq(cadre_schedule_spec_parse(&optimizer.spec.schedule, "constant"), 0);
+    optimizer.spec.schedule.parameters[CADRE_SCHEDULE_WARMUP_STEPS] = 3;
+    state_t state;
+    float gradient[COUNT];
+    init_state(&optimizer, &state);
+    for (int step = 1; step <= 20; step++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            gradient[i] = gradient_at(i, step);
+        }
+        apply(&optimizer, step, gradient, &state, &state);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        cr_assert(isfinite(state.value[i]), "%zu", i);
+    }
+}
+
 Test(optimizer, stays_finite_where_keras_divides_zero_by_zero)
 {
     const case_t ftrl = {"ftrl", {{"learning_rate", 0.1}, {"initial_accumulator_value", 0}}};

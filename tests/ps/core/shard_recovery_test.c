@@ -217,13 +217,14 @@ prepare_nothing(void *context, const cadre_checkpoint_range_t *range,
 }
 
 static int
-read_threes(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+read_threes(void *context, const cadre_checkpoint_range_t *range, void *out,
+            cadre_change_counts_t *counts)
 {
     const bool *is_damaged = context;
     for (int64_t i = 0; i < range->count; i++) {
         ((float *)out)[i] = 3;
     }
-    *version = 4;
+    *counts = (cadre_change_counts_t){.version = 4, .steps = 4};
     return *is_damaged ? cadre_fail(CADRE_ECORRUPT, "damaged") : 0;
 }
 

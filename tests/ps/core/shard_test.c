@@ -248,7 +248,8 @@ fake_find(void *context, const char *variable, cadre_stored_variable_t *out)
 
 /* Element i of the values is i, of slots -i. */
 static int
-fake_read(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+fake_read(void *context, const cadre_checkpoint_range_t *range, void *out,
+          cadre_change_counts_t *counts)
 {
     fake_t *self = context;
     bool is_value = strcmp(range->kind, "value") == 0;
@@ -265,7 +266,7 @@ fake_read(void *context, const cadre_checkpoint_range_t *range, void *out, uint6
         ((float *)out)[i] = is_value ? number : -number;
     }
     self->elements_read += range->count;
-    *version = is_value ? 21 : 20;
+    *counts = (cadre_change_counts_t){.version = is_value ? 21 : 20, .steps = is_value ? 19 : 20};
     return 0;
 }
 

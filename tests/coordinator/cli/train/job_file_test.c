@@ -29,6 +29,29 @@ static const example_t examples[] = {
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": -1}}", "j.json:3:32: "},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": \"fast\"}}",
      "j.json:3:32: optimizer.learning_rate must be a number, not a string"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": {\"initial\": 1}}}",
+     "j.json:3:32: optimizer.learning_rate needs \"schedule\": its kind, such as \"cosine\""},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"cosin\"}}}",
+     "j.json:3:45: no schedule 'cosin'; there are constant piecewise_constant exponential "
+     "inverse_time "
+     "polynomial cosine cosine_restarts; did you mean \"cosine\"?"},
+    {"{" DATA ",\n" MODEL
+     ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"cosine\",\n\"decay_step\": 9}}}",
+     "j.json:4:1: unknown key \"decay_step\" in optimizer.learning_rate; did you mean "
+     "\"decay_steps\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"cosine\"}}}",
+     "j.json:3:32: cosine: decay_steps must be in [1, "},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"exponential\",\n"
+     "\"decay_steps\": 5, \"decay_rate\": 0.5,\n\"staircase\": 1}}}",
+     "j.json:5:14: optimizer.learning_rate.staircase must be true or false, not "},
+    {"{" DATA ",\n" MODEL
+     ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"piecewise_constant\"}}}",
+     "j.json:3:32: optimizer.learning_rate: piecewise_constant needs \"boundaries\" and "
+     "\"values\""},
+    {"{" DATA ",\n" MODEL
+     ",\n\"optimizer\": {\"learning_rate\": {\"schedule\": \"piecewise_constant\", "
+     "\"boundaries\": [5], \"values\": [1]}}}",
+     "j.json:3:32: optimizer.learning_rate: 1 boundaries need 2 values, not 1"},
     {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 0}}",
      "j.json:3:24: training.epochs: 0 is not in 1 to 1000000"},
     {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 1.5}}",
@@ -202,6 +225,48 @@ Test(job_file, names_file_line_and_column_of_what_is_wrong)
     }
 }
 
+/* The schedule of a file whose section "optimizer" is this. */
+static cadre_schedule_t
+schedule_of(const char *optimizer, double *initial)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) char *text =
+        cadre_asprintf("{" DATA ",\n" MODEL ",\n\"optimizer\": %s}", optimizer);
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+    *initial = job.optimizer_spec.parameters[CADRE_LEARNING_RATE];
+    return cadre_schedule_spec_give(&job.optimizer_spec.schedule);
+}
+
+Test(job_file, reads_schedules_of_the_learning_rate)
+{
+    double initial = 0;
+    cadre_schedule_t schedule =
+        schedule_of("{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"cosine\", "
+                    "\"initial\": 0.003, \"decay_steps\": 1000, \"warmup_steps\": 100, "
+                    "\"alpha\": 0.1}}",
+                    &initial);
+    cr_assert(initial == 0.003 && schedule.kind == CADRE_SCHEDULE_COSINE);
+    cr_assert(schedule.decay_steps == 1000 && schedule.warmup_steps == 100);
+    cr_assert(schedule.alpha == 0.1 && schedule.warmup_initial == 0);
+
+    schedule = schedule_of("{\"learning_rate\": {\"schedule\": \"piecewise_constant\", "
+                           "\"boundaries\": [100, 200], \"values\": [1, 0.5, 0.1]}}",
+                           &initial);
+    cr_assert(initial == 1 && schedule.boundary_count == 2 && schedule.boundaries[1] == 200);
+    cr_assert(schedule.values[0] == 0.5 && schedule.values[1] == 0.1);
+
+    schedule = schedule_of("{\"learning_rate\": {\"schedule\": \"cosine_restarts\", "
+                           "\"first_decay_steps\": 50}}",
+                           &initial);
+    cr_assert(initial == 0.01 && schedule.decay_steps == 50 && schedule.t_mul == 2);
+
+    schedule = schedule_of("{\"learning_rate\": {\"schedule\": \"exponential\", "
+                           "\"decay_steps\": 50, \"decay_rate\": 0.5, \"staircase\": true}}",
+                           &initial);
+    cr_assert(schedule.staircase && schedule.decay_rate == 0.5);
+}
+
 Test(job_file, reads_everything_a_file_can_say)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
@@ -232,6 +297,9 @@ Test(job_file, reads_everything_a_file_can_say)
     cr_assert_str_eq(job.optimizer, "adam");
     cr_assert_float_eq(
         json_number_value(json_object_get(job.optimizer_parameters, "learning_rate")), 0.01, 0);
+    cr_assert_eq((int)job.optimizer_spec.kind, CADRE_OPTIMIZER_ADAM);
+    cr_assert_eq(job.optimizer_spec.parameters[CADRE_LEARNING_RATE], 0.01);
+    cr_assert_eq((int)job.optimizer_spec.schedule.kind, 0);
     cr_assert(job.epochs == 3 && job.batch_size == 16 && !job.shuffle);
     cr_assert(job.ps == 3 && job.workers == 4 && job.slots == 5);
     cr_assert_eq(job.max_restarts, CADRE_JOB_RESTARTS_UNLIMITED);

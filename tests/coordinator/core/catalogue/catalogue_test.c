@@ -83,7 +83,7 @@ Test(catalogue, a_variable_has_a_type_on_the_wire)
     cadre_variable_t *own = NULL;
     cadre_variable_t *named = NULL;
     cadre_variable_t *in_bf16 = NULL;
-    uint64_t shape[CADRE_RANK_MAX];
+    cadre_create_lists_t lists;
     cadre_catalogue_init(&self, 2, false, 1);
     cadre_variable_options_t options = defaults;
     cr_assert_eq(add(&self, "own", &options, &own), 0);
@@ -92,9 +92,9 @@ Test(catalogue, a_variable_has_a_type_on_the_wire)
     options.wire = CADRE_BF16;
     cr_assert_eq(add(&self, "in_bf16", &options, &in_bf16), 0);
     cr_assert(own->wire == CADRE_F32 && named->wire == CADRE_F32 && in_bf16->wire == CADRE_BF16);
-    cr_assert_eq(cadre_catalogue_create_message(own, 0, shape).create.wire, 0);
-    cr_assert_eq(cadre_catalogue_create_message(named, 0, shape).create.wire, 0);
-    cr_assert_eq(cadre_catalogue_create_message(in_bf16, 0, shape).create.wire, CADRE_BF16);
+    cr_assert_eq(cadre_catalogue_create_message(own, 0, &lists).create.wire, 0);
+    cr_assert_eq(cadre_catalogue_create_message(named, 0, &lists).create.wire, 0);
+    cr_assert_eq(cadre_catalogue_create_message(in_bf16, 0, &lists).create.wire, CADRE_BF16);
     cr_assert_eq(in_bf16->row_size_bytes, 16, "placed and saved by what it is");
     options.wire = CADRE_F64;
     cr_assert_eq(add(&self, "bad", &options, &in_bf16), CADRE_EDTYPE);
@@ -330,8 +330,8 @@ Test(catalogue, the_create_messages_of_a_variable_cover_its_rows)
     uint64_t next = 0;
     static const uint64_t rows[] = {3, 3, 3, 2, 2};
     for (uint32_t i = 0; i < 5; i++) {
-        uint64_t shape[CADRE_RANK_MAX];
-        cadre_message_t message = cadre_catalogue_create_message(variable, i, shape);
+        cadre_create_lists_t lists;
+        cadre_message_t message = cadre_catalogue_create_message(variable, i, &lists);
         const cadre_create_message_t *create = &message.create;
         cr_assert_eq(message.type, CADRE_MESSAGE_CREATE);
         cr_assert_eq(create->variable, 1);

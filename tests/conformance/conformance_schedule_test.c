@@ -1,0 +1,203 @@
+/* Learning-rate schedules with real processes: the rate of an update follows from the number of
+ * updates before it, whatever was killed, assigned, saved and restored meanwhile. The optimizer is
+ * sgd, which has no slots: the count of its updates is all that it keeps. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_schedule, .timeout = 240);
+
+enum { UPDATES = 30 };
+
+static const double INITIAL = 0.25;
+
+static cadre_schedule_t
+warm_cosine(void)
+{
+    cadre_schedule_t schedule = cadre_schedule(CADRE_SCHEDULE_COSINE);
+    schedule.warmup_steps = 7;
+    schedule.decay_steps = 20;
+    schedule.alpha = 0.125;
+    return schedule;
+}
+
+/* What `count` updates of 1 make of 0: minus the sum of Keras' CosineDecay(0, 20, alpha=0.125,
+ * warmup_target=0.25, warmup_steps=7), from update `first` on. */
+static double
+expected(int first, int count)
+{
+    double sum = 0;
+    for (int step = first; step < first + count; step++) {
+        double done = fmin((step - 7) / 20.0, 1);
+        double cosine = 0.5 * (1 + cos(3.14159265358979323846 * done));
+        sum -= step < 7 ? INITIAL * step / 7 : INITIAL * ((1 - 0.125) * cosine + 0.125);
+    }
+    return sum;
+}
+
+static void
+create(stage_t *stage, int parts, const cadre_schedule_t *schedule)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer.learning_rate = INITIAL;
+    options.schedule = *schedule;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = parts;
+    OK(cadre_variable_create(stage->coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &options, &stage->wide));
+}
+
+static local_cluster_options_t
+options_for(int ps, bool resumes)
+{
+    local_cluster_options_t options = {.ps = ps, .workers = 2};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.resume = resumes ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
+    return options;
+}
+
+static void
+begin(stage_t *stage, int ps, int parts)
+{
+    const cadre_schedule_t schedule = warm_cosine();
+    const local_cluster_options_t options = options_for(ps, false);
+    *stage = (stage_t){.coordinator = NULL};
+    local_cluster_open(&stage->cluster, &options);
+    stage->coordinator = stage->cluster.coordinator;
+    create(stage, parts, &schedule);
+}
+
+static void
+resume(stage_t *stage, int ps, int parts, const cadre_schedule_t *schedule)
+{
+    const local_cluster_options_t options = options_for(ps, true);
+    OK(cadre_checkpoint_save(stage->coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    local_cluster_end_job(&stage->cluster);
+    local_cluster_begin_job(&stage->cluster, &options);
+    stage->coordinator = stage->cluster.coordinator;
+    create(stage, parts, schedule);
+}
+
+static void
+train(stage_t *stage, int updates)
+{
+    stage_schedule(stage, "add_one", updates);
+    stage_join(stage);
+}
+
+/* An assignment is a version and no step. */
+static void
+add(stage_t *stage, float number)
+{
+    float values[WIDE_ROWS];
+    cadre_tensor_t numbers = stage_row(values, number);
+    OK(cadre_variable_assign(stage->wide, CADRE_VARIABLE_ADD, &numbers, LOCAL_WAIT_MS));
+}
+
+/* The value of every row. */
+static float
+value_of(stage_t *stage)
+{
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read(stage->wide, &value, LOCAL_WAIT_MS));
+    const float *rows = value.data;
+    const float first = rows[0];
+    for (int i = 1; i < WIDE_ROWS; i++) {
+        cr_assert_eq(rows[i], first, "row %d", i);
+    }
+    cadre_tensor_fini(&value);
+    return first;
+}
+
+static float
+train_undisturbed(void)
+{
+    stage_t stage;
+    begin(&stage, 1, 1);
+    train(&stage, 10);
+    add(&stage, 1);
+    train(&stage, UPDATES - 10);
+    const float value = value_of(&stage);
+    stage_close(&stage);
+    return value;
+}
+
+Test(conformance_schedule, V13_a_rate_follows_from_the_updates_whatever_is_killed_or_restored)
+{
+    const cadre_schedule_t schedule = warm_cosine();
+    const float undisturbed = train_undisturbed();
+    cr_assert_float_eq(undisturbed, 1 + expected(0, UPDATES), 1e-5, "%g", (double)undisturbed);
+
+    stage_t stage;
+    begin(&stage, 2, 2);
+    train(&stage, 5);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 0); /* begins again with initial values */
+    train(&stage, 5);
+    add(&stage, 1);
+    resume(&stage, 3, 3, &schedule);
+    train(&stage, 4);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 1); /* from the checkpoint, and a replay */
+    train(&stage, 6);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    train(&stage, 3);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 2);
+    resume(&stage, 1, 1, &schedule);
+    train(&stage, UPDATES - 23);
+    const float disturbed = value_of(&stage);
+    cr_assert_arr_eq(&disturbed, &undisturbed, sizeof(float), "%.9g, not %.9g", (double)disturbed,
+                     (double)undisturbed);
+    stage_close(&stage);
+}
+
+Test(conformance_schedule, V13_a_resumed_job_uses_the_schedule_it_has_at_the_step_it_had)
+{
+    const cadre_schedule_t schedule = warm_cosine();
+    const cadre_schedule_t none = {.kind = (cadre_schedule_kind_t)0};
+    stage_t stage;
+    begin(&stage, 2, 2);
+    train(&stage, 12);
+    resume(&stage, 2, 2, &none);
+    train(&stage, 4);
+    resume(&stage, 2, 2, &schedule);
+    train(&stage, 3);
+    const double value = expected(0, 12) - 4 * INITIAL + expected(16, 3);
+    cr_assert_float_eq(value_of(&stage), value, 1e-5);
+    stage_close(&stage);
+}
+
+Test(conformance_schedule, V13_a_synchronous_step_is_one_update)
+{
+    stage_t stage = {.coordinator = NULL};
+    const cadre_schedule_t schedule = warm_cosine();
+    local_cluster_options_t options = {.ps = 2, .workers = 2};
+    options.coordinator.consistency = CADRE_SYNC;
+    options.coordinator.step_closures = 3;
+    local_cluster_open(&stage.cluster, &options);
+    stage.coordinator = stage.cluster.coordinator;
+    create(&stage, 2, &schedule);
+    train(&stage, 3 * 11);
+    cr_assert_float_eq(value_of(&stage), expected(0, 11), 1e-5);
+    stage_close(&stage);
+}
+
+Test(conformance_schedule, V13_a_bad_schedule_is_refused_by_name)
+{
+    stage_t stage = {.coordinator = NULL};
+    const local_cluster_options_t none = {.ps = 1, .workers = 1};
+    local_cluster_open(&stage.cluster, &none);
+    cadre_variable_options_t options = cadre_variable_options();
+    cadre_variable_t *variable = NULL;
+    options.schedule = cadre_schedule(CADRE_SCHEDULE_POLYNOMIAL);
+    FAILS(cadre_variable_create(stage.cluster.coordinator, "w", CADRE_F32, NULL, 0, &options,
+                                &variable),
+          CADRE_EINVALID, "variable w: polynomial: decay_steps must be in [1, ");
+    options.schedule.decay_steps = 5;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    FAILS(cadre_variable_create(stage.cluster.coordinator, "w", CADRE_F32, NULL, 0, &options,
+                                &variable),
+          CADRE_EINVALID, "add has no learning rate");
+    stage_close(&stage);
+}

@@ -1,0 +1,77 @@
+/* What the section "optimizer" of a job file does to a run: schedules of the learning rate. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(run_optimizer, .timeout = 240);
+
+/* The example digits_linear, quick and without a target, with this section "optimizer"; freed by
+ * the caller. */
+static char *
+write_job(const command_t *command, const char *optimizer)
+{
+    cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
+    char *path = cadre_asprintf("%s/job.json", command->scratch.path);
+    json_t *job = json_pack("{s:i, s:{s:{s:s, s:s, s:f}, s:{s:f}}, s:{s:s}, s:{s:i}, s:{s:i}}",
+                            "seed", 3, "data", "train", "format", "csv", "path", data, "scale",
+                            0.0625, "test", "fraction", 0.2, "model", "type", "logistic",
+                            "training", "epochs", 4, "cluster", "ps", 2);
+    json_t *section = json_loads(optimizer, 0, NULL);
+    cr_assert(job && section);
+    json_object_set_new(job, "optimizer", section);
+    cr_assert_eq(json_dump_file(job, path, 0), 0);
+    json_decref(job);
+    return path;
+}
+
+/* The accuracy that a run with these words and this job file ends with. */
+static double
+accuracy(command_t *command, const char *job, const char *resume, const char *epochs)
+{
+    const char *arguments[] = {"run",
+                               job,
+                               "--checkpoint-dir",
+                               command->checkpoints,
+                               "--resume",
+                               resume,
+                               "--epochs",
+                               epochs,
+                               "-o",
+                               "json",
+                               NULL};
+    command_expect_exit(command, command_run(command, arguments), 0);
+    json_t *result = command_result(command);
+    cr_assert(result);
+    const double found = json_number_at(result, "accuracy");
+    json_decref(result);
+    return found;
+}
+
+/* A rate of 0 from the second update on leaves the model nearly as it began; what resumes it with
+ * another schedule trains it. */
+Test(run_optimizer, the_learning_rate_follows_the_schedule_of_the_job_file)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *stands = write_job(
+        &command, "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"piecewise_constant\", "
+                  "\"boundaries\": [0], \"values\": [1e-9, 0]}}");
+    const double untrained = accuracy(&command, stands, "never", "4");
+    cr_assert_lt(untrained, 0.5);
+    cadre_auto(cadre_free) char *manifest =
+        cadre_asprintf("%s/ckpt-00000001/manifest.json", command.checkpoints);
+    cadre_auto(cadre_free) char *text = file_text(manifest);
+    cr_assert(strstr(text, "\"schedule\""), "%s", text);
+    cr_assert(strstr(text, "piecewise_constant"), "%s", text);
+
+    cadre_auto(cadre_free) char *moves =
+        write_job(&command, "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"cosine\", "
+                            "\"initial\": 0.01, \"decay_steps\": 720, \"warmup_steps\": 20}}");
+    const double trained = accuracy(&command, moves, "auto", "16");
+    cr_assert_gt(trained, 0.9, "%g after %g", trained, untrained);
+    command_close(&command);
+}
