@@ -337,7 +337,8 @@
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
  * Idempotent. shape: of the whole variable. wire: as in VARIABLE. schedule: of the learning rate, 0
- * for none; schedule_numbers: its parameters, boundaries and values. fresh: 1 when the checkpoint
+ * for none; schedule_numbers: its parameters, boundaries and values. clip_value: of
+ * each element of a gradient; empty for none. fresh: 1 when the checkpoint
  * does not hold it, whatever other variable it holds under this name: it is not looked at. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
@@ -356,6 +357,7 @@
     F(F64S, optimizer_parameters, 16)                                              \
     F(U64,  schedule,    255)                                                      \
     F(F64S, schedule_numbers, 40)                                                  \
+    F(F64S, clip_value,  1)                                                        \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
     F(U64,  fresh,       1)

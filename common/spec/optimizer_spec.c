@@ -1,5 +1,6 @@
 #include "common/spec/optimizer_spec.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -205,6 +206,14 @@ check_together(const cadre_optimizer_spec_t *self)
     if (self->kind == CADRE_OPTIMIZER_ADD && self->schedule.kind != 0) {
         return cadre_fail(CADRE_EINVALID, "add has no learning rate, which a schedule changes");
     }
+    if (!(self->clip_value >= 0 && self->clip_value <= (double)FLT_MAX)) {
+        return cadre_fail(CADRE_EINVALID, "clip_value must be in [0, %g], not %g", (double)FLT_MAX,
+                          self->clip_value);
+    }
+    if (self->kind == CADRE_OPTIMIZER_ADD && self->clip_value > 0) {
+        return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; clip_value is for "
+                                          "gradients");
+    }
     return 0;
 }
 
@@ -249,7 +258,7 @@ cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optim
             return false;
         }
     }
-    return left->kind == right->kind &&
+    return left->kind == right->kind && left->clip_value == right->clip_value &&
            cadre_schedule_spec_equal(&left->schedule, &right->schedule);
 }
 

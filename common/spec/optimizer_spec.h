@@ -51,6 +51,7 @@ typedef struct {
     cadre_optimizer_kind_t kind;
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX]; /* unused ones are 0 */
     cadre_schedule_spec_t schedule; /* of the learning rate; kind 0: there is none */
+    double clip_value;              /* of each element of a gradient; 0: none */
 } cadre_optimizer_spec_t;
 
 /* Gives the kind called `text` with its default parameters; fails with CADRE_ENOTFOUND and the
@@ -61,16 +62,16 @@ int cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text);
  * Fails with CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value);
 
-/* Converts the public struct that a user's program has filled in, which has no schedule. Fails with
- * CADRE_EINVALID for an unknown kind, and for parameters without a kind. The values are checked by
- * cadre_optimizer_spec_check only. */
+/* Converts the public struct that a user's program has filled in, which says nothing of schedule
+ * and clipping. Fails with CADRE_EINVALID for an unknown kind, and for parameters without a kind.
+ * The values are checked by cadre_optimizer_spec_check only. */
 int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given);
 
 /* Converts the spec to the public struct. */
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
-/* Reads the optimizer of a spec that came from wire or disk as `kind` and `count` parameters; the
- * spec has no schedule then. Fails with CADRE_EMALFORMED for an unknown kind or another number of
+/* Reads the optimizer of a spec that came from wire or disk as `kind` and `count` parameters; what
+ * these do not say is 0 then. Fails with CADRE_EMALFORMED for an unknown kind or another number of
  * parameters, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);
@@ -79,9 +80,8 @@ int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
 bool cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left,
                                 const cadre_optimizer_spec_t *right);
 
-/* Checks the parameters and the schedule. Fails with CADRE_EINVALID for a bad value, and with
- * CADRE_EDTYPE when the optimizer is not for `dtype`: `add` takes f32, f64, i32 and i64, the others
- * f32. */
+/* Checks all values of the spec. Fails with CADRE_EINVALID for a bad one, and with CADRE_EDTYPE
+ * when the optimizer is not for `dtype`: `add` takes f32, f64, i32 and i64, the others f32. */
 int cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype);
 
 /* Returns the word for a kind, such as "sgd"; "?" for a number that is no kind. */

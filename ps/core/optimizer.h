@@ -24,6 +24,8 @@
  *
  * With a schedule lr is its rate after t - 1 updates (common/spec/schedule_spec.h).
  *
+ * Where a gradient is clipped, ps/core/partition.c does it before.
+ *
  * Where Keras divides 0 by 0 (ftrl with nothing accumulated and no regularisation) w becomes 0, and
  * the max() of a centered rmsprop keeps rounding from taking the root of a negative number; exact
  * arithmetic has neither. alpha is computed in double.

@@ -257,6 +257,17 @@ ADD(u32, uint32_t)
 ADD(u64, uint64_t)
 
 CADRE_CLONES void
+cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *out)
+{
+    const cadre_unaligned_f32_t *numbers = gradient;
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        const float above = numbers[i] < -limit ? -limit : numbers[i];
+        out[i] = above > limit ? limit : above;
+    }
+}
+
+CADRE_CLONES void
 cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out)
 {
     const cadre_unaligned_f32_t *numbers = gradient;

@@ -91,6 +91,9 @@ void cadre_kernel_add_u32(size_t count, const uint32_t *in, const void *change, 
 void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, uint64_t *out,
                           bool subtract);
 
+/* Limits each element of `gradient` to -limit and limit, in `out`, which may be the same place. */
+void cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *out);
+
 /* Compute out = weight * gradient, and sum += weight * gradient: together the weighted sum of
  * several gradients. */
 void cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out);

@@ -415,6 +415,19 @@ term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size
     return numbers;
 }
 
+/* Returns the gradient that the optimizer sees: `count` numbers at `gradient`, or what clipping
+ * leaves of them in `clipped`, which may be the same place. */
+static const void *
+clip(const cadre_partition_t *self, const void *gradient, size_t count, float *clipped)
+{
+    const float limit = (float)self->optimizer.spec.clip_value;
+    if (limit == 0) {
+        return gradient;
+    }
+    cadre_kernel_clip_f32(count, limit, gradient, clipped);
+    return clipped;
+}
+
 /* Applies the gradients (terms) one after the other: for a single one, and for the optimizer `add`,
  * whose values may be integers and are not to be weighted. */
 static void
@@ -424,6 +437,7 @@ apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
     float numbers[BLOCK_COUNT];
     for (size_t term = 0; term < piece->gradient.count; term++) {
         const void *gradient = term_gradient(piece, term, at, count, numbers);
+        gradient = clip(self, gradient, count, numbers);
         cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
         block.value_in = term == 0 ? block.value_in : block.value_out;
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
@@ -446,7 +460,8 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
             cadre_kernel_add_scaled_f32(count, weight, gradient, sum);
         }
     }
-    const cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, sum);
+    const void *gradient = clip(self, sum, count, sum);
+    const cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
     cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
 }
 
@@ -457,7 +472,7 @@ cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
     const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
-    if (is_plain && !is_converted(self)) {
+    if (is_plain && !is_converted(self) && self->optimizer.spec.clip_value == 0) {
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
         return;
     }

@@ -73,6 +73,7 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
         return status;
     }
 
+    self->optimizer.clip_value = create->clip_value.count > 0 ? create->clip_value.items[0] : 0;
     return cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
                                       create->schedule_numbers.items,
                                       create->schedule_numbers.count);

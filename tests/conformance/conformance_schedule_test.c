@@ -1,6 +1,6 @@
-/* Learning-rate schedules with real processes: the rate of an update follows from the number of
- * updates before it, whatever was killed, assigned, saved and restored meanwhile. The optimizer is
- * sgd, which has no slots: the count of its updates is all that it keeps. */
+/* Learning-rate schedules, and clipping, with real processes: the rate of an update follows from
+ * the number of updates before it, whatever was killed, assigned, saved and restored meanwhile. The
+ * optimizer is sgd, which has no slots: the count of its updates is all that it keeps. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -199,5 +199,36 @@ Test(conformance_schedule, V13_a_bad_schedule_is_refused_by_name)
     FAILS(cadre_variable_create(stage.cluster.coordinator, "w", CADRE_F32, NULL, 0, &options,
                                 &variable),
           CADRE_EINVALID, "add has no learning rate");
+    stage_close(&stage);
+}
+
+/* Gradients of 1 and 3, whose mean is 2, under sgd with a rate of 1 and a limit of 0.75. */
+Test(conformance_schedule, V14_a_gradient_is_clipped_by_value_and_that_of_a_step_as_their_mean)
+{
+    stage_t stage = {.coordinator = NULL};
+    local_cluster_options_t options = {.ps = 2, .workers = 2};
+    options.coordinator.consistency = CADRE_SYNC;
+    options.coordinator.step_closures = 2;
+    local_cluster_open(&stage.cluster, &options);
+    stage.coordinator = stage.cluster.coordinator;
+    cadre_variable_options_t clipped = cadre_variable_options();
+    clipped.optimizer.learning_rate = 1;
+    clipped.clip_value = 0.75;
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &clipped, &stage.wide));
+    static const float gradients[] = {1, 3, 1, -1.5F};
+    for (size_t i = 0; i < CADRE_COUNT_OF(gradients); i++) {
+        float values[WIDE_ROWS];
+        cadre_tensor_t gradient = stage_row(values, gradients[i]);
+        cadre_future_t *future = stage_call(&stage, "push", "gradient", &gradient);
+        cadre_future_destroy(&future);
+    }
+    stage_join(&stage);
+    stage_expect(&stage, -0.75 + 0.25);
+
+    cadre_variable_t *variable = NULL;
+    clipped.clip_value = -1;
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &clipped, &variable),
+          CADRE_EINVALID, "variable w: clip_value must be in [0, ");
     stage_close(&stage);
 }

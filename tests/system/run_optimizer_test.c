@@ -1,4 +1,5 @@
-/* What the section "optimizer" of a job file does to a run: schedules of the learning rate. */
+/* What the section "optimizer" of a job file does to a run: schedules of the learning rate,
+ * clipping. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <string.h>
@@ -73,5 +74,24 @@ Test(run_optimizer, the_learning_rate_follows_the_schedule_of_the_job_file)
                             "\"initial\": 0.01, \"decay_steps\": 720, \"warmup_steps\": 20}}");
     const double trained = accuracy(&command, moves, "auto", "16");
     cr_assert_gt(trained, 0.9, "%g after %g", trained, untrained);
+    command_close(&command);
+}
+
+/* A limit near 0 leaves the model nearly as it began, whichever it is; a wide one does not show. */
+Test(run_optimizer, gradients_are_clipped_as_the_job_file_says)
+{
+    static const char *const ways[] = {"clip_value", "clip_norm", "global_clip_norm"};
+    command_t command;
+    command_open(&command);
+    for (size_t i = 0; i < CADRE_COUNT_OF(ways); i++) {
+        cadre_auto(cadre_free) char *narrow =
+            cadre_asprintf("{\"type\": \"sgd\", \"learning_rate\": 0.1, \"%s\": 1e-7}", ways[i]);
+        cadre_auto(cadre_free) char *wide =
+            cadre_asprintf("{\"type\": \"sgd\", \"learning_rate\": 0.1, \"%s\": 1000}", ways[i]);
+        cadre_auto(cadre_free) char *first = write_job(&command, narrow);
+        cr_expect_lt(accuracy(&command, first, "never", "3"), 0.5, "%s", ways[i]);
+        cadre_auto(cadre_free) char *second = write_job(&command, wide);
+        cr_expect_gt(accuracy(&command, second, "never", "3"), 0.7, "%s", ways[i]);
+    }
     command_close(&command);
 }

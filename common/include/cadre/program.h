@@ -458,6 +458,27 @@ CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, 
 CADRE_API void cadre_op_gradient(cadre_program_t *self, cadre_node_t loss,
                                  const cadre_node_t *nodes, int count, cadre_node_t *gradients);
 
+/* Keeps each element of `x` within `low` and `high`, as tf.clip_by_value. */
+CADRE_API cadre_node_t cadre_op_clip_by_value(cadre_program_t *self, cadre_node_t x, float low,
+                                              float high);
+
+/* Shortens `x` to `norm` (above 0) where the root of its sum of squares is larger: x norm /
+ * max(|x|, norm), as tf.clip_by_norm. Of a gradient whose norm is infinite in f32 nothing is left.
+ */
+CADRE_API cadre_node_t cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t x, float norm);
+
+/* Replaces `count` nodes by what clipping by the norm of all together leaves of them, and returns
+ * that norm before (tf.clip_by_global_norm; Pascanu, Mikolov, Bengio 2013, "On the difficulty of
+ * training recurrent neural networks"):
+ *
+ *     cadre_op_gradient(p, loss, variables, 2, gradients);
+ *     cadre_op_clip_by_global_norm(p, gradients, 2, 1);
+ *     cadre_op_push(p, variables[0], gradients[0]);
+ *     cadre_op_push(p, variables[1], gradients[1]);
+ */
+CADRE_API cadre_node_t cadre_op_clip_by_global_norm(cadre_program_t *self, cadre_node_t *nodes,
+                                                    int count, float norm);
+
 /* Sends `gradient` to the variable `variable` (a node from cadre_op_var, of the same shape) when
  * the closure ends; once per variable. */
 CADRE_API void cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient);

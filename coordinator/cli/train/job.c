@@ -26,6 +26,8 @@
 #define DEVICE    CADRE_SETTING_DEVICE
 #define AT(field) offsetof(cadre_job_t, field)
 
+#define CLIP_MAX 1e30 /* far from what f32 ends at */
+
 static const cadre_setting_t settings[] = {
     {"name", "CADRE_JOB", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(name)},
     {"seed", "CADRE_SEED", INTEGER, 0, 9007199254740992.0, NULL, "0", AT(seed)},
@@ -40,6 +42,9 @@ static const cadre_setting_t settings[] = {
     {"model.l2", NULL, NUMBER, 0, 1000, NULL, "0", AT(l2)},
     {"model.wire", NULL, CHOICE, 0, 0, CADRE_WIRE_DTYPE_WORDS, "f32", AT(wire)},
     {"optimizer.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "sgd", AT(optimizer)},
+    {"optimizer.clip_value", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_value)},
+    {"optimizer.clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_norm)},
+    {"optimizer.global_clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(global_clip_norm)},
     {"training.epochs", "CADRE_EPOCHS", INTEGER, 1, 1000000, NULL, "10", AT(epochs)},
     {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},
     {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},

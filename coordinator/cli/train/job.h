@@ -115,6 +115,9 @@ typedef struct {
     char *optimizer;
     json_t *optimizer_parameters;          /* as the file has them: an object, may be empty */
     cadre_optimizer_spec_t optimizer_spec; /* what they come to */
+    double clip_value;       /* of each element of a gradient; 0: none, as of the other two */
+    double clip_norm;        /* of the gradient of each variable */
+    double global_clip_norm; /* of all together */
 
     int64_t epochs;
     int64_t batch_size;

@@ -241,6 +241,24 @@ check_keys(const cadre_json_source_t *source, const json_t *optimizer,
     return cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count);
 }
 
+/* As in Keras, a gradient is clipped in one way. */
+static int
+check_clipping(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const int ways = (job->clip_value > 0) + (job->clip_norm > 0) + (job->global_clip_norm > 0);
+    if (ways > 1) {
+        return cadre_json_source_fail(source, "/optimizer", CADRE_JSON_VALUE,
+                                      "optimizer takes one of clip_value, clip_norm and "
+                                      "global_clip_norm");
+    }
+    if (ways > 0 && strcmp(job->optimizer, "add") == 0) {
+        return cadre_json_source_fail(source, "/optimizer", CADRE_JSON_VALUE,
+                                      "optimizer: add takes what is pushed as it is; clipping is "
+                                      "for gradients");
+    }
+    return 0;
+}
+
 /* Reads one parameter. Ranges are the optimizer's own; a failure is reported at the place of the
  * number. */
 static int
@@ -280,6 +298,10 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
         if (status < 0) {
             return status;
         }
+        status = check_clipping(job, source);
+        if (status < 0) {
+            return status;
+        }
     }
 
     const cadre_parameter_t *table = NULL;
@@ -295,6 +317,7 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
         }
     }
 
+    spec.clip_value = job->clip_value;
     job->optimizer_spec = spec;
     return 0;
 }

@@ -46,6 +46,32 @@ add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t outpu
     cadre_op_result(program, "correct", cadre_op_sum_all(program, correct));
 }
 
+/* Pushes the gradient of each variable that is trained, within the norms that the job sets. */
+static void
+push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss)
+{
+    cadre_node_t variables[CADRE_NETWORK_VARIABLES_MAX];
+    cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX] = {{0}};
+    int count = 0;
+    for (size_t i = 0; i < network->variable_count; i++) {
+        if (network->variables[i].role != CADRE_ROLE_AVERAGE) {
+            variables[count++] = network->variables[i].node;
+        }
+    }
+
+    cadre_program_t *program = network->program;
+    cadre_op_gradient(program, loss, variables, count, gradients);
+    for (int i = 0; job->clip_norm > 0 && i < count; i++) {
+        gradients[i] = cadre_op_clip_by_norm(program, gradients[i], (float)job->clip_norm);
+    }
+    if (job->global_clip_norm > 0) {
+        cadre_op_clip_by_global_norm(program, gradients, count, (float)job->global_clip_norm);
+    }
+    for (int i = 0; i < count; i++) {
+        cadre_op_push(program, variables[i], gradients[i]);
+    }
+}
+
 /* Builds the program up to its results, which the caller adds; its variables are in `network`. */
 static int
 build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
@@ -88,7 +114,7 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
         }
     }
 
-    cadre_op_minimize(program, loss);
+    push_gradients(job, network, loss);
     return 0;
 }
 
@@ -181,6 +207,7 @@ variable_options(const cadre_job_t *job)
     cadre_variable_options_t options = cadre_variable_options();
     options.optimizer = cadre_optimizer_spec_give(&job->optimizer_spec);
     options.schedule = cadre_schedule_spec_give(&job->optimizer_spec.schedule);
+    options.clip_value = job->clip_value;
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -218,6 +245,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         options.optimizer.learning_rate = AVERAGE_RATE;
         options.schedule = (cadre_schedule_t){0};
+        options.clip_value = 0;
     }
 
     status =

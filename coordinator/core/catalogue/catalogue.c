@@ -154,6 +154,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     if (status < 0) {
         return status;
     }
+    variable->optimizer.clip_value = options->clip_value;
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
@@ -485,6 +486,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .schedule = variable->optimizer.schedule.kind,
         .schedule_numbers = {lists->schedule, cadre_schedule_spec_encode(
                                                   &variable->optimizer.schedule, lists->schedule)},
+        .clip_value = {&variable->optimizer.clip_value, variable->optimizer.clip_value > 0},
         .shard = variable->shards[partition],
     };
     return message;

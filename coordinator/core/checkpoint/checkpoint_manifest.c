@@ -54,6 +54,9 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
     if (optimizer->schedule.kind != 0) {
         json_object_set_new(object, "schedule", schedule_json(&optimizer->schedule));
     }
+    if (optimizer->clip_value > 0) {
+        json_object_set_new(object, "clip_value", json_real(optimizer->clip_value));
+    }
     return object;
 }
 

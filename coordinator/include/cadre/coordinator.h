@@ -347,6 +347,12 @@ typedef struct {
     /* How the optimizer's learning rate changes with its updates. Default: it stays. A job that is
      * resumed uses the schedule it now has, from the number of updates that the checkpoint has. */
     cadre_schedule_t schedule;
+
+    /* Each element of a gradient, with CADRE_SYNC of a step's mean, is limited to -clip_value and
+     * clip_value before the optimizer sees it (Keras' clipvalue). Not for the optimizer add. 0: it
+     * is not. Norms are limited before gradients are pushed: cadre_op_clip_by_norm and
+     * cadre_op_clip_by_global_norm. */
+    double clip_value;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */
