@@ -337,9 +337,10 @@
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
  * Idempotent. shape: of the whole variable. wire: as in VARIABLE. schedule: of the learning rate, 0
- * for none; schedule_numbers: its parameters, boundaries and values. clip_value: of
- * each element of a gradient; empty for none. fresh: 1 when the checkpoint
- * does not hold it, whatever other variable it holds under this name: it is not looked at. */
+ * for none; schedule_numbers: its parameters, boundaries and values. clip_value: of each element of
+ * a gradient, average_momentum: of the running average; empty for none. average_overwrite: the
+ * steps after which that becomes the values, 0 for never. fresh: 1 when the checkpoint does not
+ * hold it, whatever other variable it holds under this name: it is not looked at. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -358,6 +359,8 @@
     F(U64,  schedule,    255)                                                      \
     F(F64S, schedule_numbers, 40)                                                  \
     F(F64S, clip_value,  1)                                                        \
+    F(F64S, average_momentum, 1)                                                   \
+    F(U64,  average_overwrite, UINT32_MAX)                                         \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
     F(U64,  fresh,       1)
@@ -443,10 +446,11 @@
 #define CADRE_COUNT_FIELDS(F)
 
 /* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0
- * for none. */
+ * for none. average: 1 for the running averages of the values, in f32. */
 #define CADRE_PULL_FIELDS(F)                                                       \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
+    F(U64,  average,     1)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
  * current version. window: how many bytes of PUSHes the asker may have unanswered without a

@@ -26,6 +26,9 @@
 /* The kind of a variable's own values; every other kind is the name of an optimizer slot. */
 #define CADRE_CHECKPOINT_KIND_VALUE "value"
 
+/* The slot that is the running average of the values, whatever the optimizer. */
+#define CADRE_CHECKPOINT_KIND_AVERAGE "average"
+
 enum {
     /* Most characters of a kind; a longer one is refused. */
     CADRE_CHECKPOINT_KIND_SIZE_MAX = 64,

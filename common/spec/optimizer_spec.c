@@ -210,6 +210,14 @@ check_together(const cadre_optimizer_spec_t *self)
         return cadre_fail(CADRE_EINVALID, "clip_value must be in [0, %g], not %g", (double)FLT_MAX,
                           self->clip_value);
     }
+    if (!(self->average_momentum >= 0 && self->average_momentum < 1)) {
+        return cadre_fail(CADRE_EINVALID, "average_momentum must be in [0, 1), not %g",
+                          self->average_momentum);
+    }
+    if (self->average_overwrite > 0 && self->average_momentum == 0) {
+        return cadre_fail(CADRE_EINVALID, "there is no average to overwrite the values with: "
+                                          "average_momentum is 0");
+    }
     if (self->kind == CADRE_OPTIMIZER_ADD && self->clip_value > 0) {
         return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; clip_value is for "
                                           "gradients");
@@ -242,6 +250,9 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
         return cadre_fail(CADRE_EDTYPE, "optimizer %s does not update %s",
                           cadre_optimizer_kind_text(self->kind), cadre_dtype_text(dtype));
     }
+    if (dtype != CADRE_F32 && self->average_momentum > 0) {
+        return cadre_fail(CADRE_EDTYPE, "an average is of f32, not of %s", cadre_dtype_text(dtype));
+    }
     int status = cadre_kinds_check(&kinds, self->kind, self->parameters);
     if (status < 0) {
         return status;
@@ -259,6 +270,8 @@ cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optim
         }
     }
     return left->kind == right->kind && left->clip_value == right->clip_value &&
+           left->average_momentum == right->average_momentum &&
+           left->average_overwrite == right->average_overwrite &&
            cadre_schedule_spec_equal(&left->schedule, &right->schedule);
 }
 
@@ -277,8 +290,9 @@ has_slot(const cadre_optimizer_spec_t *self, size_t place)
     return slots[self->kind][place] != NULL;
 }
 
-size_t
-cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self)
+/* How many slots the optimizer keeps for itself. */
+static size_t
+own_slots(const cadre_optimizer_spec_t *self)
 {
     size_t count = 0;
     for (size_t place = 0; place < CADRE_OPTIMIZER_SLOTS_MAX; place++) {
@@ -287,10 +301,25 @@ cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self)
     return count;
 }
 
+size_t
+cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self)
+{
+    return own_slots(self) + (self->average_momentum > 0);
+}
+
+size_t
+cadre_optimizer_average_slot(const cadre_optimizer_spec_t *self)
+{
+    return own_slots(self);
+}
+
 const char *
 cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
 {
     cadre_assert(slot < cadre_optimizer_slot_count(self));
+    if (slot == cadre_optimizer_average_slot(self)) {
+        return "average";
+    }
     for (size_t place = 0; place < CADRE_OPTIMIZER_SLOTS_MAX; place++) {
         if (has_slot(self, place) && slot-- == 0) {
             return slots[self->kind][place];

@@ -44,7 +44,7 @@ enum {
     CADRE_FTRL_BETA = 6,                /* 0 */
 
     CADRE_OPTIMIZER_PARAMETERS_MAX = 8,
-    CADRE_OPTIMIZER_SLOTS_MAX = 3,
+    CADRE_OPTIMIZER_SLOTS_MAX = 4, /* of an optimizer, at most 3, and the average */
 };
 
 typedef struct {
@@ -52,6 +52,8 @@ typedef struct {
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX]; /* unused ones are 0 */
     cadre_schedule_spec_t schedule; /* of the learning rate; kind 0: there is none */
     double clip_value;              /* of each element of a gradient; 0: none */
+    double average_momentum;        /* of the running average, its last slot; 0: there is none */
+    uint64_t average_overwrite;     /* steps after which it becomes the values; 0: never */
 } cadre_optimizer_spec_t;
 
 /* Gives the kind called `text` with its default parameters; fails with CADRE_ENOTFOUND and the
@@ -62,9 +64,9 @@ int cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text);
  * Fails with CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value);
 
-/* Converts the public struct that a user's program has filled in, which says nothing of schedule
- * and clipping. Fails with CADRE_EINVALID for an unknown kind, and for parameters without a kind.
- * The values are checked by cadre_optimizer_spec_check only. */
+/* Converts the public struct that a user's program has filled in, which says nothing of schedule,
+ * clipping and averages. Fails with CADRE_EINVALID for an unknown kind, and for parameters without
+ * a kind. The values are checked by cadre_optimizer_spec_check only. */
 int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given);
 
 /* Converts the spec to the public struct. */
@@ -81,7 +83,8 @@ bool cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left,
                                 const cadre_optimizer_spec_t *right);
 
 /* Checks all values of the spec. Fails with CADRE_EINVALID for a bad one, and with CADRE_EDTYPE
- * when the optimizer is not for `dtype`: `add` takes f32, f64, i32 and i64, the others f32. */
+ * when the spec is not for `dtype`: `add` takes f32, f64, i32 and i64, the others, and an average,
+ * take f32. */
 int cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype);
 
 /* Returns the word for a kind, such as "sgd"; "?" for a number that is no kind. */
@@ -94,10 +97,16 @@ size_t cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_param
 /* Returns how many slots (f32 numbers per element) the optimizer keeps. */
 size_t cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self);
 
-/* Returns Keras' name of slot `slot`, slot < count, which is written to checkpoints. */
+/* Returns the number of the slot that is the running average of the values; where there is none,
+ * the number of slots. */
+size_t cadre_optimizer_average_slot(const cadre_optimizer_spec_t *self);
+
+/* Returns the name of slot `slot`, slot < count, which is written to checkpoints: Keras' name, or
+ * "average". */
 const char *cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot);
 
-/* Returns the number with which every element of slot `slot` begins. */
+/* Returns the number with which every element of slot `slot` begins, unless that is the average,
+ * which begins as the values. */
 float cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot);
 
 #endif

@@ -67,9 +67,11 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
     }
 
     const char *next = "the values go on; its slots and steps are reset";
-    if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
+    cadre_optimizer_spec_t own = variable->optimizer; /* without the average, which any may have */
+    own.average_momentum = 0;
+    if (cadre_optimizer_slot_count(&own) == 0) {
         next = "the values go on; it has no slots";
-    } else if (has_slots(&spec, &variable->optimizer)) {
+    } else if (has_slots(&spec, &own)) {
         next = "the values go on, and the slots, which have the same names";
     }
 

@@ -48,13 +48,10 @@ cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
     return status;
 }
 
-int
-cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
+/* Reads the values, or their running average, both of which the variable has. */
+static int
+read_either(cadre_variable_t *self, bool average, cadre_tensor_t *value, int64_t timeout_ms)
 {
-    if (!self) {
-        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
-    }
-
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
     int status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
@@ -62,7 +59,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
         return status;
     }
 
-    cadre_operation_t operation = {.target = tensor.data};
+    cadre_operation_t operation = {.average = average, .target = tensor.data};
     cadre_gate_lock(coordinator->gate);
     cadre_operations_read(&coordinator->core.operations, self, &operation);
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
@@ -76,6 +73,29 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     cadre_tensor_fini(value);
     *value = tensor;
     return 0;
+}
+
+int
+cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
+{
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+    return read_either(self, false, value, timeout_ms);
+}
+
+int
+cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
+{
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+    if (self->optimizer.average_momentum == 0) {
+        return cadre_fail(CADRE_EINVALID,
+                          "variable %s keeps no average: create it with average_momentum",
+                          self->name);
+    }
+    return read_either(self, true, value, timeout_ms);
 }
 
 int

@@ -27,7 +27,8 @@ typedef struct {
     cadre_checkpoint_load_t *load;
     const cadre_loader_t *loader;
     size_t chunks;
-    size_t count; /* of all pieces */
+    size_t own;   /* of pieces of the values and of the optimizer's own slots */
+    size_t count; /* of all pieces: the pieces of the average come last */
     size_t first; /* the first piece of the run of pieces being read now */
     piece_t *pieces;
 } work_t;
@@ -158,14 +159,17 @@ changes_of(const work_t *self, size_t first, size_t count)
 
 /* Returns the first failure of the pieces, CADRE_ECORRUPT where values are missing; else 0. A
  * missing slot is no failure: the checkpoint was written with another optimizer, and then no slot
- * of it is used (`lacks_slots`). */
+ * of it is used (`lacks_slots`); nor is a missing average (`lacks_average`). */
 static int
-judge(const work_t *self, bool *lacks_slots)
+judge(const work_t *self, bool *lacks_slots, bool *lacks_average)
 {
     *lacks_slots = false;
+    *lacks_average = false;
     for (size_t i = 0; i < self->count; i++) {
         const piece_t *piece = &self->pieces[i];
-        if (piece->status == CADRE_ENOTFOUND && i >= self->chunks) {
+        if (piece->status == CADRE_ENOTFOUND && i >= self->own) {
+            *lacks_average = true;
+        } else if (piece->status == CADRE_ENOTFOUND && i >= self->chunks) {
             *lacks_slots = true;
         } else if (piece->status == CADRE_ENOTFOUND) {
             return cadre_fail(CADRE_ECORRUPT, "the checkpoint names it and has no values of it");
@@ -176,12 +180,22 @@ judge(const work_t *self, bool *lacks_slots)
     return 0;
 }
 
+/* Begins a running average, where one is kept, with the values of a checkpoint that lacks it. */
+static void
+begin_average(const work_t *self, bool is_lacking)
+{
+    const bool is_kept = self->own < self->count;
+    for (size_t k = 0; is_kept && is_lacking && k < self->chunks; k++) {
+        cadre_partition_begin_average(self->load->partition, k);
+    }
+}
+
 /* Steps are those of the slots, and begin at 0 with them; an optimizer without slots goes on with
  * the steps of the values. */
 static void
 restore_counts(const work_t *self, bool lacks_slots)
 {
-    const size_t slots = self->count - self->chunks;
+    const size_t slots = self->own - self->chunks;
     const cadre_change_counts_t of_values = changes_of(self, 0, self->chunks);
     uint64_t steps = of_values.steps;
     if (slots > 0) {
@@ -206,16 +220,18 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
         status = self->loader->prepare(self->loader->context, &range, give_up);
     }
     bool lacks_slots = false;
+    bool lacks_average = false;
     if (status == 0) {
         status = for_all(self, 0, lanes, give_up, read_piece);
     }
     if (status == 0) {
-        status = judge(self, &lacks_slots);
+        status = judge(self, &lacks_slots, &lacks_average);
     }
     if (status == 0 && lacks_slots) {
         status = for_all(self, self->chunks, lanes, give_up, initialise_piece);
     }
     if (status == 0) {
+        begin_average(self, lacks_slots || lacks_average);
         restore_counts(self, lacks_slots);
     }
     return status;
@@ -229,6 +245,7 @@ fill_partition(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
     work_t work = {
         .load = load, .loader = loader, .chunks = cadre_partition_layout(load->partition)->count};
     work.count = work.chunks * (1 + cadre_optimizer_slot_count(&spec->optimizer));
+    work.own = work.chunks * (1 + cadre_optimizer_average_slot(&spec->optimizer));
     work.pieces = cadre_calloc(work.count, sizeof(*work.pieces));
     int status = fill(&work, lanes, give_up);
     for (size_t i = 0; i < work.count; i++) {

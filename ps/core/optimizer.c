@@ -138,6 +138,24 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
 }
 
 void
+cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
+                        const cadre_optimizer_stretch_t *stretch)
+{
+    const cadre_optimizer_spec_t *spec = &self->spec;
+    if (spec->average_momentum == 0) {
+        return;
+    }
+
+    const size_t slot = self->slot_count - 1;
+    float *average = stretch->slots_out[slot];
+    cadre_kernel_average_f32(stretch->count, step == 1 ? 0 : spec->average_momentum,
+                             stretch->value_out, stretch->slots_in[slot], average);
+    if (spec->average_overwrite > 0 && step % spec->average_overwrite == 0) {
+        memcpy(stretch->value_out, average, stretch->count * sizeof(*average));
+    }
+}
+
+void
 cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_stretch_t *stretch)
 {
     const size_t count = stretch->count;

@@ -69,6 +69,12 @@ int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_
 void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                            const cadre_optimizer_stretch_t *stretch);
 
+/* Moves the running average, the last slot, toward the values after update number `step`, and
+ * overwrites the values with it where that is due; does nothing where no average is kept.
+ * Keras (base_optimizer.py): a = m a + (1 - m) w with m = ema_momentum, in the first step 0. */
+void cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
+                             const cadre_optimizer_stretch_t *stretch);
+
 /* Computes value_out = value_in + gradient, or value_in - gradient (`subtract`), for the dtypes
  * that the optimizer `add` takes; ignores the slots. */
 void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,

@@ -268,6 +268,18 @@ cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *ou
 }
 
 CADRE_CLONES void
+cadre_kernel_average_f32(size_t count, double momentum, const float *value, const float *average_in,
+                         float *average_out)
+{
+    const float kept = (float)momentum;
+    const float added = (float)(1 - momentum);
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        average_out[i] = kept * average_in[i] + added * value[i];
+    }
+}
+
+CADRE_CLONES void
 cadre_kernel_scale_f32(size_t count, float weight, const void *gradient, float *out)
 {
     const cadre_unaligned_f32_t *numbers = gradient;

@@ -28,8 +28,8 @@ typedef struct {
     const cadre_unaligned_f32_t *gradient;
     const float *value_in;
     float *value_out;
-    const float *slots_in[3];
-    float *slots_out[3];
+    const float *slots_in[4];
+    float *slots_out[4];
 } cadre_kernel_stretch_t;
 
 void cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate);
@@ -93,6 +93,10 @@ void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, 
 
 /* Limits each element of `gradient` to -limit and limit, in `out`, which may be the same place. */
 void cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *out);
+
+/* Computes average_out = momentum average_in + (1 - momentum) value. */
+void cadre_kernel_average_f32(size_t count, double momentum, const float *value,
+                              const float *average_in, float *average_out);
 
 /* Compute out = weight * gradient, and sum += weight * gradient: together the weighted sum of
  * several gradients. */

@@ -141,11 +141,12 @@ void
 cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k)
 {
     const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
-    if (slot < 0) {
+    const bool is_average = slot == (int)cadre_optimizer_average_slot(&self->optimizer.spec);
+    if (slot < 0 || is_average) {
         const size_t element_size = cadre_dtype_size(self->spec.dtype);
         size_t offset = cadre_chunk_layout_offset(&self->layout, k);
         cadre_initializer_fill(&self->initializer, self->first_element + offset / element_size,
-                               size_bytes / element_size, cadre_chunk_data(self->values[k]));
+                               size_bytes / element_size, cadre_partition_blank(self, slot, k));
         return;
     }
     float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, (size_t)slot);
@@ -159,6 +160,14 @@ void *
 cadre_partition_blank(cadre_partition_t *self, int slot, size_t k)
 {
     return cadre_chunk_data(slot < 0 ? self->values[k] : self->slots[slot][k]);
+}
+
+void
+cadre_partition_begin_average(cadre_partition_t *self, size_t k)
+{
+    const int slot = (int)cadre_optimizer_average_slot(&self->optimizer.spec);
+    memcpy(cadre_partition_blank(self, slot, k), cadre_partition_blank(self, -1, k),
+           cadre_chunk_layout_size(&self->layout, k));
 }
 
 int
@@ -343,6 +352,22 @@ convert_values(cadre_dtype_t wire, const float *values, void *to, size_t count)
                       (double)values[beyond], cadre_dtype_text(wire));
 }
 
+bool
+cadre_partition_has_average(const cadre_partition_t *self)
+{
+    return self->optimizer.spec.average_momentum > 0;
+}
+
+void
+cadre_partition_pull_average(const cadre_partition_t *self, cadre_chunk_t **chunks)
+{
+    cadre_chunk_t *const *average = self->slots[self->optimizer.slot_count - 1];
+    cadre_assert(cadre_partition_has_average(self));
+    for (size_t k = 0; k < self->layout.count; k++) {
+        chunks[k] = cadre_chunk_ref(average[k]);
+    }
+}
+
 int
 cadre_partition_make_wire(cadre_partition_t *self)
 {
@@ -465,10 +490,10 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
     cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
 }
 
-/* Applies a piece: in one go where the gradient can be used as it came, else by blocks, each of
- * which is converted or summed first. */
-void
-cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
+/* Updates the values and the optimizer's own slots: in one go where the gradient can be used as it
+ * came, else by blocks, each of which is converted, summed or clipped first. */
+static void
+apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
     const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
@@ -486,6 +511,15 @@ cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
             apply_each(piece, at, count);
         }
     }
+}
+
+/* Applies a piece, and moves the running average by it. */
+void
+cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
+{
+    const cadre_partition_t *self = piece->partition;
+    apply_piece(piece);
+    cadre_optimizer_average(&self->optimizer, self->steps + 1, &piece->stretch);
 }
 
 static size_t

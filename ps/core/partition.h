@@ -86,6 +86,9 @@ int cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition
 /* Writes the initial numbers of chunk `k` of the values (slot < 0) or of slot number `slot`. */
 void cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k);
 
+/* Copies chunk `k` of the values, which was written, to the running average. */
+void cadre_partition_begin_average(cadre_partition_t *self, size_t k);
+
 /* Returns the bytes of chunk `k` of the values (slot < 0) or of a slot, for the caller to write. */
 void *cadre_partition_blank(cadre_partition_t *self, int slot, size_t k);
 
@@ -114,6 +117,12 @@ int cadre_partition_make_wire(cadre_partition_t *self);
 /* Puts references to the values in the wire dtype into `chunks`, as cadre_partition_pull. The
  * caller has called cadre_partition_make_wire since the last change. */
 void cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks);
+
+/* Returns whether a running average of the values is kept. */
+bool cadre_partition_has_average(const cadre_partition_t *self);
+
+/* Puts references to the running average into `chunks`, as cadre_partition_pull. */
+void cadre_partition_pull_average(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
 /* Checks values that are to be assigned. Fails with CADRE_ESHAPE when number or sizes of the chunks
  * differ from the layout, with CADRE_ENOTFINITE when a value is infinite or NaN. Chunks may be

@@ -74,6 +74,9 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     }
 
     self->optimizer.clip_value = create->clip_value.count > 0 ? create->clip_value.items[0] : 0;
+    self->optimizer.average_momentum =
+        create->average_momentum.count > 0 ? create->average_momentum.items[0] : 0;
+    self->optimizer.average_overwrite = create->average_overwrite;
     return cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
                                       create->schedule_numbers.items,
                                       create->schedule_numbers.count);

@@ -494,12 +494,15 @@ end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
 
 /* --- pull --- */
 
-/* Returns whether values are sent in the variable's own dtype: to the coordinator, which may assign
- * them again. Workers get the wire dtype. */
-static bool
-is_exact(const question_t *question)
+/* Returns what the asker gets: the coordinator values in the variable's own dtype, since it may
+ * assign them again, or averages; workers get the wire dtype. */
+static cadre_pulled_t
+what_is_pulled(const question_t *question)
 {
-    return question->from->role == CADRE_ROLE_COORDINATOR;
+    if (question->message->pull.average != 0) {
+        return CADRE_PULLED_AVERAGE;
+    }
+    return question->from->role == CADRE_ROLE_COORDINATOR ? CADRE_PULLED_EXACT : CADRE_PULLED_WIRE;
 }
 
 /* Returns how many bytes the asker may push without RESERVE; 0 for the coordinator, which pushes
@@ -514,13 +517,13 @@ static void
 pull(cadre_shard_t *self, const question_t *question)
 {
     const cadre_pull_message_t *pull = &question->message->pull;
-    const bool exact = is_exact(question);
+    const cadre_pulled_t what = what_is_pulled(question);
     cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
     cadre_named_parts_t named = {.count = 0};
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
     int status = check_fence(self, question->message, pull->generation);
     if (status == 0) {
-        status = cadre_shard_pull_prepare(self->parts, &pull->partitions, exact, &named);
+        status = cadre_shard_pull_prepare(self->parts, &pull->partitions, what, &named);
     }
     answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
                                              .text = status < 0 ? cadre_error_text() : "",
@@ -528,7 +531,7 @@ pull(cadre_shard_t *self, const question_t *question)
                                              .window = window_of(self, question)};
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
     if (status == 0) {
-        cadre_shard_pull_answer(&named, exact, &self->counters, &answer, pulled);
+        cadre_shard_pull_answer(&named, what, &self->counters, &answer, pulled);
         answer.values.partitions = cadre_pulled_part_list(pulled, named.count);
     }
     send(question, &answer);

@@ -27,8 +27,37 @@ make_wire(const cadre_named_parts_t *named)
     return 0;
 }
 
+static int
+check_averages(const cadre_named_parts_t *named)
+{
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_shard_part_t *part = named->items[i].part;
+        if (!cadre_partition_has_average(part->partition)) {
+            return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "there is no average"));
+        }
+    }
+    return 0;
+}
+
+/* Takes references to what is pulled of a partition. */
+static void
+take(const cadre_partition_t *partition, cadre_pulled_t what, cadre_chunk_t **chunks)
+{
+    switch (what) {
+    case CADRE_PULLED_WIRE:
+        cadre_partition_pull_wire(partition, chunks);
+        return;
+    case CADRE_PULLED_EXACT:
+        cadre_partition_pull(partition, chunks);
+        return;
+    case CADRE_PULLED_AVERAGE:
+        cadre_partition_pull_average(partition, chunks);
+        return;
+    }
+}
+
 int
-cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, bool exact,
+cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, cadre_pulled_t what,
                          cadre_named_parts_t *out)
 {
     int status = cadre_shard_parts_find_named(parts, list, out);
@@ -46,12 +75,21 @@ cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, b
         return cadre_fail(CADRE_ETOOLARGE, "%zu chunks do not fit one answer of %d: ask in parts",
                           chunks, CADRE_MESSAGE_CHUNKS_MAX);
     }
-    return exact ? 0 : make_wire(out);
+    switch (what) {
+    case CADRE_PULLED_WIRE:
+        return make_wire(out);
+    case CADRE_PULLED_EXACT:
+        return 0;
+    case CADRE_PULLED_AVERAGE:
+        return check_averages(out);
+    }
+    return 0;
 }
 
 void
-cadre_shard_pull_answer(const cadre_named_parts_t *named, bool exact, cadre_ps_counters_t *counters,
-                        cadre_message_t *answer, cadre_pulled_part_t *pulled)
+cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
+                        cadre_ps_counters_t *counters, cadre_message_t *answer,
+                        cadre_pulled_part_t *pulled)
 {
     size_t room = 0;
     for (size_t i = 0; i < named->count; i++) {
@@ -67,13 +105,10 @@ cadre_shard_pull_answer(const cadre_named_parts_t *named, bool exact, cadre_ps_c
             cadre_ps_counters_note(counters, CADRE_PS_COUNTER_unchanged);
             continue;
         }
-        const cadre_chunk_layout_t *layout =
-            exact ? cadre_partition_layout(partition) : cadre_partition_wire_layout(partition);
-        if (exact) {
-            cadre_partition_pull(partition, answer->chunks + answer->chunk_count);
-        } else {
-            cadre_partition_pull_wire(partition, answer->chunks + answer->chunk_count);
-        }
+        const cadre_chunk_layout_t *layout = what == CADRE_PULLED_WIRE
+                                                 ? cadre_partition_wire_layout(partition)
+                                                 : cadre_partition_layout(partition);
+        take(partition, what, answer->chunks + answer->chunk_count);
         pulled[i].chunk_count = layout->count;
         answer->chunk_count += layout->count;
         cadre_ps_counters_note_pulled(counters, layout->size_bytes);

@@ -4,7 +4,7 @@
  * Owner:   nobody: it has no state. Thread: the shard's.
  *
  * A worker gets values in the wire dtype of their variable. The coordinator gets them in the
- * variable's own dtype (`exact`), since it may assign them again.
+ * variable's own dtype, since it may assign them again, or their running averages.
  */
 #ifndef CADRE_PS_CORE_SHARD_PULL_H
 #define CADRE_PS_CORE_SHARD_PULL_H
@@ -13,15 +13,23 @@
 #include "ps/core/ps_counters.h"
 #include "ps/core/shard_parts.h"
 
+/* What a PULL gets of a partition. */
+typedef enum {
+    CADRE_PULLED_WIRE = 0, /* values in the wire dtype */
+    CADRE_PULLED_EXACT,    /* values in the variable's own dtype */
+    CADRE_PULLED_AVERAGE,  /* their running average */
+} cadre_pulled_t;
+
 /* Finds the parts that the list names, and converts to the wire dtype those that the asker does not
- * hold (unless `exact`). Fails as cadre_shard_parts_find_named, with CADRE_ETOOLARGE when the
- * values do not fit one answer, with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
-int cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, bool exact,
-                             cadre_named_parts_t *out);
+ * hold (of CADRE_PULLED_WIRE). Fails as cadre_shard_parts_find_named, with CADRE_ETOOLARGE when the
+ * values do not fit one answer, with CADRE_ENOTFINITE when a value does not fit the wire dtype,
+ * with CADRE_EINVALID when a part has no average. */
+int cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list,
+                             cadre_pulled_t what, cadre_named_parts_t *out);
 
 /* Puts references to the prepared values into `answer`, and into `pulled` [named->count] the
  * version and number of chunks of each part; a part that the asker holds has no chunks. */
-void cadre_shard_pull_answer(const cadre_named_parts_t *named, bool exact,
+void cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
                              cadre_ps_counters_t *counters, cadre_message_t *answer,
                              cadre_pulled_part_t *pulled);
 

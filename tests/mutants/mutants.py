@@ -333,7 +333,7 @@ WIRE = [
     ("wire-copy-kept", "a worker gets bf16 of the version before",
      "ps/core cadre_partition_end_apply", drop("wire_is_current")),
     ("wire-for-the-coordinator", "the coordinator reads bf16",
-     "ps/core is_exact", swap("CADRE_ROLE_COORDINATOR", "CADRE_ROLE_PS")),
+     "ps/core what_is_pulled", swap("CADRE_ROLE_COORDINATOR", "CADRE_ROLE_PS")),
 ]
 
 # --- what stays on workers, and what closures take from each other ---

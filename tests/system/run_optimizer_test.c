@@ -1,7 +1,8 @@
 /* What the section "optimizer" of a job file does to a run: schedules of the learning rate,
- * clipping. */
+ * clipping, running averages. */
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/base/memory.h"
@@ -10,17 +11,17 @@
 
 TestSuite(run_optimizer, .timeout = 240);
 
-/* The example digits_linear, quick and without a target, with this section "optimizer"; freed by
- * the caller. */
+/* The example digits_linear, quick and without a target, with this section "optimizer"; `average`:
+ * evaluations use the running averages. Freed by the caller. */
 static char *
-write_job(const command_t *command, const char *optimizer)
+write_job(const command_t *command, const char *optimizer, bool average)
 {
     cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
     char *path = cadre_asprintf("%s/job.json", command->scratch.path);
-    json_t *job = json_pack("{s:i, s:{s:{s:s, s:s, s:f}, s:{s:f}}, s:{s:s}, s:{s:i}, s:{s:i}}",
+    json_t *job = json_pack("{s:i, s:{s:{s:s, s:s, s:f}, s:{s:f}}, s:{s:s}, s:{s:b}, s:{s:i}}",
                             "seed", 3, "data", "train", "format", "csv", "path", data, "scale",
                             0.0625, "test", "fraction", 0.2, "model", "type", "logistic",
-                            "training", "epochs", 4, "cluster", "ps", 2);
+                            "training", "evaluate_average", average, "cluster", "ps", 2);
     json_t *section = json_loads(optimizer, 0, NULL);
     cr_assert(job && section);
     json_object_set_new(job, "optimizer", section);
@@ -58,9 +59,11 @@ Test(run_optimizer, the_learning_rate_follows_the_schedule_of_the_job_file)
 {
     command_t command;
     command_open(&command);
-    cadre_auto(cadre_free) char *stands = write_job(
-        &command, "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"piecewise_constant\", "
-                  "\"boundaries\": [0], \"values\": [1e-9, 0]}}");
+    cadre_auto(cadre_free) char *stands =
+        write_job(&command,
+                  "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"piecewise_constant\", "
+                  "\"boundaries\": [0], \"values\": [1e-9, 0]}}",
+                  false);
     const double untrained = accuracy(&command, stands, "never", "4");
     cr_assert_lt(untrained, 0.5);
     cadre_auto(cadre_free) char *manifest =
@@ -70,8 +73,10 @@ Test(run_optimizer, the_learning_rate_follows_the_schedule_of_the_job_file)
     cr_assert(strstr(text, "piecewise_constant"), "%s", text);
 
     cadre_auto(cadre_free) char *moves =
-        write_job(&command, "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"cosine\", "
-                            "\"initial\": 0.01, \"decay_steps\": 720, \"warmup_steps\": 20}}");
+        write_job(&command,
+                  "{\"type\": \"adam\", \"learning_rate\": {\"schedule\": \"cosine\", "
+                  "\"initial\": 0.01, \"decay_steps\": 720, \"warmup_steps\": 20}}",
+                  false);
     const double trained = accuracy(&command, moves, "auto", "16");
     cr_assert_gt(trained, 0.9, "%g after %g", trained, untrained);
     command_close(&command);
@@ -88,10 +93,41 @@ Test(run_optimizer, gradients_are_clipped_as_the_job_file_says)
             cadre_asprintf("{\"type\": \"sgd\", \"learning_rate\": 0.1, \"%s\": 1e-7}", ways[i]);
         cadre_auto(cadre_free) char *wide =
             cadre_asprintf("{\"type\": \"sgd\", \"learning_rate\": 0.1, \"%s\": 1000}", ways[i]);
-        cadre_auto(cadre_free) char *first = write_job(&command, narrow);
+        cadre_auto(cadre_free) char *first = write_job(&command, narrow, false);
         cr_expect_lt(accuracy(&command, first, "never", "3"), 0.5, "%s", ways[i]);
-        cadre_auto(cadre_free) char *second = write_job(&command, wide);
+        cadre_auto(cadre_free) char *second = write_job(&command, wide, false);
         cr_expect_gt(accuracy(&command, second, "never", "3"), 0.7, "%s", ways[i]);
     }
+    command_close(&command);
+}
+
+/* An average that hardly moves from the first update stays far behind what is trained: so what is
+ * evaluated is seen, by a run, and by `cadre evaluate` of its last checkpoint. */
+Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says_so)
+{
+    static const char slow[] = "{\"type\": \"sgd\", \"learning_rate\": 0.1, \"use_ema\": true, "
+                               "\"ema_momentum\": 0.99999}";
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *values = write_job(&command, slow, false);
+    cr_expect_gt(accuracy(&command, values, "never", "3"), 0.7);
+
+    cadre_auto(cadre_free) char *averages = write_job(&command, slow, true);
+    const double found = accuracy(&command, averages, "never", "3");
+    cr_expect_lt(found, 0.6);
+    const char *arguments[] = {"evaluate", averages, "--checkpoint-dir", command.checkpoints, "-o",
+                               "json",     NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *evaluated = command_result(&command);
+    cr_expect_float_eq(json_number_at(evaluated, "accuracy"), found, 1e-9);
+    json_decref(evaluated);
+
+    cadre_auto(cadre_free) char *without =
+        write_job(&command, "{\"type\": \"sgd\", \"learning_rate\": 0.1}", true);
+    const char *check[] = {"config", "check", without, NULL};
+    command_expect_exit(&command, command_run(&command, check), 78);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "training.evaluate_average needs averages: optimizer.use_ema"), "%s",
+              errors);
     command_close(&command);
 }

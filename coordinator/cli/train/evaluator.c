@@ -157,9 +157,11 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
     return 0;
 }
 
-/* Reads a variable's values from the checkpoint and assigns them. */
+/* Reads a variable's values from the checkpoint and assigns them; with `average` (or NULL) their
+ * running average to that one, or the values where the checkpoint has none, as a ps begins it. */
 static int
-load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variable_t *variable)
+load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variable_t *variable,
+              cadre_variable_t *average)
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {.data = NULL};
     int64_t shape[CADRE_RANK_MAX];
@@ -174,18 +176,23 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
         return status;
     }
 
-    const cadre_checkpoint_range_t range = {
+    cadre_checkpoint_range_t range = {
         .variable = cadre_variable_name(variable),
-        .kind = CADRE_CHECKPOINT_KIND_VALUE,
+        .kind = average ? CADRE_CHECKPOINT_KIND_AVERAGE : CADRE_CHECKPOINT_KIND_VALUE,
         .dtype = CADRE_F32,
         .count = (int64_t)cadre_tensor_count(&value),
     };
     status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+    if (status == CADRE_ENOTFOUND && average) {
+        range.kind = CADRE_CHECKPOINT_KIND_VALUE;
+        status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+    }
     if (status < 0) {
         return status;
     }
 
-    return cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, CADRE_EVALUATOR_ASSIGN_MS);
+    return cadre_variable_assign(average ? average : variable, CADRE_VARIABLE_SET, &value,
+                                 CADRE_EVALUATOR_ASSIGN_MS);
 }
 
 /* Whether a job that has come to this place has ended, or does so by its conditions. */
@@ -231,7 +238,8 @@ load(evaluator_t *self, candidate_t *candidate)
     }
 
     for (size_t i = 0; i < self->model.variable_count; i++) {
-        status = load_variable(reader, candidate->path, self->model.variables[i]);
+        status = load_variable(reader, candidate->path, self->model.variables[i],
+                               self->model.averages[i]);
         if (status < 0) {
             return status;
         }

@@ -45,6 +45,10 @@ static const cadre_setting_t settings[] = {
     {"optimizer.clip_value", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_value)},
     {"optimizer.clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_norm)},
     {"optimizer.global_clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(global_clip_norm)},
+    {"optimizer.use_ema", NULL, SWITCH, 0, 0, NULL, "false", AT(use_ema)},
+    {"optimizer.ema_momentum", NULL, NUMBER, 1e-6, 0.999999, NULL, "0.99", AT(ema_momentum)},
+    {"optimizer.ema_overwrite_frequency", NULL, INTEGER, 0, UINT32_MAX, NULL, "0",
+     AT(ema_overwrite_frequency)},
     {"training.epochs", "CADRE_EPOCHS", INTEGER, 1, 1000000, NULL, "10", AT(epochs)},
     {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},
     {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},
@@ -55,6 +59,7 @@ static const cadre_setting_t settings[] = {
     {"training.step_closures", NULL, INTEGER, 1, CADRE_STEP_CLOSURES_MAX, NULL, "1",
      AT(step_closures)},
     {"training.staleness_bound", NULL, INTEGER, 0, 1000000, NULL, "0", AT(staleness_bound)},
+    {"training.evaluate_average", NULL, SWITCH, 0, 0, NULL, "false", AT(evaluate_average)},
     {"training.evaluate_every", NULL, INTEGER, 0, 1000000, NULL, "0", AT(evaluate_every)},
     {"training.evaluation_batch_size", NULL, INTEGER, 1, 1 << 20, NULL, "500",
      AT(evaluation_batch_size)},
@@ -567,6 +572,12 @@ cadre_job_finish(cadre_job_t *self)
     status = check_keep_best(self);
     if (status < 0) {
         return status;
+    }
+
+    if (self->evaluate_average && !self->use_ema) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.evaluate_average needs averages: optimizer.use_ema",
+                          self->file);
     }
 
     if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {

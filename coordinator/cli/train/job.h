@@ -115,9 +115,12 @@ typedef struct {
     char *optimizer;
     json_t *optimizer_parameters;          /* as the file has them: an object, may be empty */
     cadre_optimizer_spec_t optimizer_spec; /* what they come to */
-    double clip_value;       /* of each element of a gradient; 0: none, as of the other two */
-    double clip_norm;        /* of the gradient of each variable */
-    double global_clip_norm; /* of all together */
+    double clip_value; /* of each element of a gradient; 0: none, as of the other two */
+    double clip_norm;  /* of the gradient of each variable */
+    bool use_ema;      /* whether ps keep running averages of variables */
+    double ema_momentum;
+    int64_t ema_overwrite_frequency; /* in updates; 0: never */
+    double global_clip_norm;         /* of all together */
 
     int64_t epochs;
     int64_t batch_size;
@@ -127,6 +130,7 @@ typedef struct {
     int64_t consistency;     /* cadre_consistency_t */
     int64_t step_closures;   /* closures in one synchronous step */
     int64_t staleness_bound; /* in closures */
+    bool evaluate_average;   /* evaluations use the running averages */
     int64_t evaluate_every;  /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
     int64_t steps_per_epoch; /* closures; 0: those of a pass over the rows */

@@ -317,6 +317,12 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
         }
     }
 
+    if (job->ema_overwrite_frequency > 0 && !job->use_ema) {
+        return cadre_json_source_fail(source, "/optimizer/ema_overwrite_frequency",
+                                      CADRE_JSON_VALUE,
+                                      "optimizer.ema_overwrite_frequency needs \"use_ema\": true");
+    }
+
     spec.clip_value = job->clip_value;
     job->optimizer_spec = spec;
     return 0;

@@ -14,6 +14,9 @@ _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a 
 /* Of the running averages of batch_norm: how far each closure moves them. */
 #define AVERAGE_RATE 0.1
 
+/* Of the names of variables that hold running averages for evaluations. */
+#define AVERAGE_SUFFIX ".average"
+
 static cadre_node_t
 data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output, cadre_node_t y)
 {
@@ -125,6 +128,7 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
     *network =
         (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
                           .training = training,
+                          .suffix = !training && job->evaluate_average ? AVERAGE_SUFFIX : NULL,
                           .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
                           .wire = cadre_wire_dtype_at(job->wire)};
     if (build(job, widths, network) < 0 || cadre_program_finish(network->program) < 0) {
@@ -208,6 +212,10 @@ variable_options(const cadre_job_t *job)
     options.optimizer = cadre_optimizer_spec_give(&job->optimizer_spec);
     options.schedule = cadre_schedule_spec_give(&job->optimizer_spec.schedule);
     options.clip_value = job->clip_value;
+    if (job->use_ema) {
+        options.average_momentum = job->ema_momentum;
+        options.average_overwrite = (uint32_t)job->ema_overwrite_frequency;
+    }
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -246,6 +254,8 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.optimizer.learning_rate = AVERAGE_RATE;
         options.schedule = (cadre_schedule_t){0};
         options.clip_value = 0;
+        options.average_momentum = 0;
+        options.average_overwrite = 0;
     }
 
     status =
@@ -279,6 +289,59 @@ create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
     return 0;
 }
 
+/* Creates a variable for the running average of another one, which is assigned before each
+ * evaluation. */
+static int
+create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
+               cadre_variable_options_t options, cadre_variable_t **average)
+{
+    cadre_auto(cadre_free) char *name = cadre_asprintf("%s" AVERAGE_SUFFIX, variable->name);
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD); /* nobody pushes to it */
+    options.schedule = (cadre_schedule_t){0};
+    options.clip_value = 0;
+    options.average_momentum = 0;
+    options.average_overwrite = 0;
+    return cadre_variable_create(coordinator, name, CADRE_F32, variable->shape, variable->rank,
+                                 &options, average);
+}
+
+static int
+create_averages(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+                const cadre_network_t *network, cadre_model_t *model)
+{
+    for (size_t i = 0; job->evaluate_average && i < network->variable_count; i++) {
+        const cadre_network_variable_t *variable = &network->variables[i];
+        int status =
+            variable->role == CADRE_ROLE_AVERAGE
+                ? 0
+                : create_average(coordinator, variable, variable_options(job), &model->averages[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+int
+cadre_model_take_averages(const cadre_model_t *self)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (!self->averages[i]) {
+            continue;
+        }
+        cadre_auto(cadre_tensor_fini) cadre_tensor_t average = {0};
+        int status = cadre_variable_read_average(self->variables[i], &average, -1);
+        if (status < 0) {
+            return status;
+        }
+        status = cadre_variable_assign(self->averages[i], CADRE_VARIABLE_SET, &average, -1);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 static void
 network_destroy(cadre_network_t **self_p)
 {
@@ -299,6 +362,10 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
     }
 
     status = create_variables(job, coordinator, network, &opened);
+    if (status < 0) {
+        return status;
+    }
+    status = create_averages(job, coordinator, network, &opened);
     if (status < 0) {
         return status;
     }

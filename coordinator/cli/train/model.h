@@ -22,6 +22,9 @@ typedef struct {
     cadre_function_t *evaluate;
     int64_t parameters;                                       /* numbers that are trained */
     cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
+    /* [variable_count] What evaluations read in the place of each variable: its running average;
+     * NULL where they read the variable itself. */
+    cadre_variable_t *averages[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
 } cadre_model_t;
 
@@ -39,6 +42,10 @@ int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool tr
  * opened: sizes are known only if the model gives the shape of a row. CADRE_ECONFIG when a layer
  * cannot. */
 int cadre_model_check(const cadre_job_t *job);
+
+/* Copies the running averages of the variables to the variables that evaluations read; does nothing
+ * for a job whose evaluations do not use averages. Fails as reading and assigning do. */
+int cadre_model_take_averages(const cadre_model_t *self);
 
 /* Creates the variables on the ps and registers both programs as functions. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,

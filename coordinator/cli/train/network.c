@@ -106,7 +106,8 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
                                         .value = kind.value,
                                         .role = kind.role,
                                         .wire = self->layer_wire};
-    snprintf(added->name, sizeof(added->name), "%s%d", name, self->number);
+    snprintf(added->name, sizeof(added->name), "%s%d%s", name, self->number,
+             self->suffix && kind.role != CADRE_ROLE_AVERAGE ? self->suffix : "");
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
     added->node = cadre_op_var(self->program, added->name, shape, rank);
     return added->node;

@@ -29,7 +29,7 @@
 
 enum {
     CADRE_NETWORK_VARIABLES_MAX = 256,
-    CADRE_NETWORK_NAME_SIZE = 24,
+    CADRE_NETWORK_NAME_SIZE = 32,
     CADRE_NETWORK_LAYERS_MAX = 128,
 };
 
@@ -61,6 +61,7 @@ typedef struct {
     cadre_node_t x; /* what the last layer so far makes of the rows; empty after a mistake */
     bool plain;     /* of x: numbers of the rows as they came, which ids must be */
     bool training;
+    const char *suffix;          /* of the names of variables that are trained; NULL: none */
     cadre_dtype_t wire;          /* in which variables of layers that do not say travel */
     cadre_dtype_t layer_wire;    /* in which those of the layer being added do */
     int layer_count;             /* added so far */

@@ -443,7 +443,11 @@ evaluate(trainer_t *self)
         .batch_size = self->options->job->evaluation_batch_size,
         .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
     };
-    int status = cadre_evaluation_run(&evaluation, self->options->coordinator);
+    int status = cadre_model_take_averages(&self->model);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_evaluation_run(&evaluation, self->options->coordinator);
 
     exclude(self, &before);
     self->place.evaluations += self->plan.evaluation_closures;

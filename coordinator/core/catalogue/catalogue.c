@@ -155,6 +155,8 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
         return status;
     }
     variable->optimizer.clip_value = options->clip_value;
+    variable->optimizer.average_momentum = options->average_momentum;
+    variable->optimizer.average_overwrite = options->average_overwrite;
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
@@ -487,6 +489,9 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .schedule_numbers = {lists->schedule, cadre_schedule_spec_encode(
                                                   &variable->optimizer.schedule, lists->schedule)},
         .clip_value = {&variable->optimizer.clip_value, variable->optimizer.clip_value > 0},
+        .average_momentum = {&variable->optimizer.average_momentum,
+                             variable->optimizer.average_momentum > 0},
+        .average_overwrite = variable->optimizer.average_overwrite,
         .shard = variable->shards[partition],
     };
     return message;

@@ -57,6 +57,9 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
     if (optimizer->clip_value > 0) {
         json_object_set_new(object, "clip_value", json_real(optimizer->clip_value));
     }
+    if (optimizer->average_momentum > 0) {
+        json_object_set_new(object, "average_momentum", json_real(optimizer->average_momentum));
+    }
     return object;
 }
 

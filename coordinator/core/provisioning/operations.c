@@ -151,7 +151,8 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
         uint64_t items[] = {variable->id, i, HELD_NONE};
         cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
         message.pull = (cadre_pull_message_t){.generation = generation_of(self, shard),
-                                              .partitions = {items, 3}};
+                                              .partitions = {items, 3},
+                                              .average = operation->average};
 
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_values, operation, i);
         cadre_shard_requests_expect(self->links.requests, shard,

@@ -29,6 +29,7 @@ typedef struct {
     size_t pending; /* how many requests are unanswered */
     int status;     /* status of the first request that failed; 0: none has */
     char text[CADRE_TEXT_SIZE_MAX + 64];
+    bool average;                     /* read: the running average, not the values */
     void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
     const cadre_variable_t *variable; /* read and assign: the variable */
     uint32_t failed;                  /* create: id of the first variable that could not be created;

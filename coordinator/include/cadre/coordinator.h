@@ -353,6 +353,16 @@ typedef struct {
      * is not. Norms are limited before gradients are pushed: cadre_op_clip_by_norm and
      * cadre_op_clip_by_global_norm. */
     double clip_value;
+
+    /* Above 0 and below 1: the ps keeps a running average of the f32 values, as Keras' use_ema and
+     * ema_momentum, which takes as much memory as they do. After the first update it is the values,
+     * after each further one average_momentum times itself plus the rest of them;
+     * cadre_variable_read_average reads it. 0: there is none. */
+    double average_momentum;
+
+    /* After each so many updates the values become the average (Keras' ema_overwrite_frequency).
+     * 0: never. */
+    uint32_t average_overwrite;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */
@@ -409,6 +419,14 @@ CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
  * then. Each part is of one version; while closures run, parts may be of different ones. */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
+
+/* Reads the running average of the values, as cadre_variable_read does them. Before the first
+ * update it is what the values began with. It is kept in checkpoints; with one that lacks it, it
+ * begins with the values there.
+ *
+ * CADRE_EINVALID: the variable was created without average_momentum. */
+CADRE_API int cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value,
+                                          int64_t timeout_ms);
 
 /* Reads a variable that has one element, as a number, whatever its type.
  *

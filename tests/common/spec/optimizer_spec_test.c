@@ -171,6 +171,12 @@ Test(optimizer_spec, names_its_slots_and_what_they_begin_with)
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 0), "momentum");
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "velocity");
 
+    spec.average_momentum = 0.5;
+    cr_assert_eq(cadre_optimizer_slot_count(&spec), 3);
+    cr_assert_eq(cadre_optimizer_average_slot(&spec), 2);
+    cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "velocity");
+    cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 2), "average");
+
     spec = parsed("rmsprop");
     cr_assert_eq(cadre_optimizer_slot_count(&spec), 1);
     spec.parameters[CADRE_RMSPROP_CENTERED] = 1;

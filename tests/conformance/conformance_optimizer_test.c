@@ -1,6 +1,7 @@
-/* Learning-rate schedules, and clipping, with real processes: the rate of an update follows from
- * the number of updates before it, whatever was killed, assigned, saved and restored meanwhile. The
- * optimizer is sgd, which has no slots: the count of its updates is all that it keeps. */
+/* What the options of a variable say of its updates, with real processes: schedules of the learning
+ * rate, which follow from the number of updates whatever was killed, assigned, saved and restored
+ * meanwhile, clipping, and running averages. The optimizer is sgd, which has no slots: the count of
+ * its updates is all that it keeps. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_schedule, .timeout = 240);
+TestSuite(conformance_optimizer, .timeout = 240);
 
 enum { UPDATES = 30 };
 
@@ -38,12 +39,16 @@ expected(int first, int count)
     return sum;
 }
 
+/* Of the variables that are created; 0: without. */
+static double average_momentum;
+
 static void
 create(stage_t *stage, int parts, const cadre_schedule_t *schedule)
 {
     cadre_variable_options_t options = cadre_variable_options();
     options.optimizer.learning_rate = INITIAL;
     options.schedule = *schedule;
+    options.average_momentum = average_momentum;
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
     OK(cadre_variable_create(stage->coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
@@ -97,19 +102,35 @@ add(stage_t *stage, float number)
     OK(cadre_variable_assign(stage->wide, CADRE_VARIABLE_ADD, &numbers, LOCAL_WAIT_MS));
 }
 
+/* The number that every row is, which is ended. */
+static float
+number_of(cadre_tensor_t *value)
+{
+    const float *rows = value->data;
+    const float first = rows[0];
+    for (int i = 1; i < WIDE_ROWS; i++) {
+        cr_assert_eq(rows[i], first, "row %d", i);
+    }
+    cadre_tensor_fini(value);
+    return first;
+}
+
 /* The value of every row. */
 static float
 value_of(stage_t *stage)
 {
     cadre_tensor_t value = {.data = NULL};
     OK(cadre_variable_read(stage->wide, &value, LOCAL_WAIT_MS));
-    const float *rows = value.data;
-    const float first = rows[0];
-    for (int i = 1; i < WIDE_ROWS; i++) {
-        cr_assert_eq(rows[i], first, "row %d", i);
-    }
-    cadre_tensor_fini(&value);
-    return first;
+    return number_of(&value);
+}
+
+/* The running average of every row. */
+static float
+average_of(stage_t *stage)
+{
+    cadre_tensor_t average = {.data = NULL};
+    OK(cadre_variable_read_average(stage->wide, &average, LOCAL_WAIT_MS));
+    return number_of(&average);
 }
 
 static float
@@ -125,7 +146,7 @@ train_undisturbed(void)
     return value;
 }
 
-Test(conformance_schedule, V13_a_rate_follows_from_the_updates_whatever_is_killed_or_restored)
+Test(conformance_optimizer, V13_a_rate_follows_from_the_updates_whatever_is_killed_or_restored)
 {
     const cadre_schedule_t schedule = warm_cosine();
     const float undisturbed = train_undisturbed();
@@ -152,7 +173,7 @@ Test(conformance_schedule, V13_a_rate_follows_from_the_updates_whatever_is_kille
     stage_close(&stage);
 }
 
-Test(conformance_schedule, V13_a_resumed_job_uses_the_schedule_it_has_at_the_step_it_had)
+Test(conformance_optimizer, V13_a_resumed_job_uses_the_schedule_it_has_at_the_step_it_had)
 {
     const cadre_schedule_t schedule = warm_cosine();
     const cadre_schedule_t none = {.kind = (cadre_schedule_kind_t)0};
@@ -168,7 +189,7 @@ Test(conformance_schedule, V13_a_resumed_job_uses_the_schedule_it_has_at_the_ste
     stage_close(&stage);
 }
 
-Test(conformance_schedule, V13_a_synchronous_step_is_one_update)
+Test(conformance_optimizer, V13_a_synchronous_step_is_one_update)
 {
     stage_t stage = {.coordinator = NULL};
     const cadre_schedule_t schedule = warm_cosine();
@@ -183,7 +204,7 @@ Test(conformance_schedule, V13_a_synchronous_step_is_one_update)
     stage_close(&stage);
 }
 
-Test(conformance_schedule, V13_a_bad_schedule_is_refused_by_name)
+Test(conformance_optimizer, V13_a_bad_schedule_is_refused_by_name)
 {
     stage_t stage = {.coordinator = NULL};
     const local_cluster_options_t none = {.ps = 1, .workers = 1};
@@ -203,7 +224,7 @@ Test(conformance_schedule, V13_a_bad_schedule_is_refused_by_name)
 }
 
 /* Gradients of 1 and 3, whose mean is 2, under sgd with a rate of 1 and a limit of 0.75. */
-Test(conformance_schedule, V14_a_gradient_is_clipped_by_value_and_that_of_a_step_as_their_mean)
+Test(conformance_optimizer, V14_a_gradient_is_clipped_by_value_and_that_of_a_step_as_their_mean)
 {
     stage_t stage = {.coordinator = NULL};
     local_cluster_options_t options = {.ps = 2, .workers = 2};
@@ -230,5 +251,125 @@ Test(conformance_schedule, V14_a_gradient_is_clipped_by_value_and_that_of_a_step
     clipped.clip_value = -1;
     FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &clipped, &variable),
           CADRE_EINVALID, "variable w: clip_value must be in [0, ");
+    stage_close(&stage);
+}
+
+/* --- running averages --- */
+
+/* Keras: average = m average + (1 - m) value after each update, m being 0 in the first; the values
+ * after `count` updates are expected(0, count). */
+static double
+expected_average(int count, double momentum)
+{
+    double average = 0;
+    for (int step = 1; step <= count; step++) {
+        const double m = step == 1 ? 0 : momentum;
+        average = m * average + (1 - m) * expected(0, step);
+    }
+    return average;
+}
+
+Test(conformance_optimizer, V15_an_average_is_kept_whatever_is_killed_or_restored)
+{
+    const cadre_schedule_t schedule = warm_cosine();
+    stage_t stage;
+    average_momentum = 0.75;
+    begin(&stage, 1, 1);
+    cr_assert_eq(average_of(&stage), 0, "what the values began with");
+    train(&stage, UPDATES);
+    const float undisturbed = average_of(&stage);
+    cr_assert_float_eq(undisturbed, expected_average(UPDATES, 0.75), 1e-5);
+    cr_assert_float_eq(value_of(&stage), expected(0, UPDATES), 1e-5, "values are as without");
+    stage_close(&stage);
+
+    begin(&stage, 2, 2);
+    train(&stage, 5);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 0);
+    train(&stage, 5);
+    resume(&stage, 3, 3, &schedule);
+    train(&stage, 4);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 1);
+    resume(&stage, 1, 1, &schedule);
+    train(&stage, UPDATES - 14);
+    const float disturbed = average_of(&stage);
+    cr_assert_arr_eq(&disturbed, &undisturbed, sizeof(float), "%.9g, not %.9g", (double)disturbed,
+                     (double)undisturbed);
+    stage_close(&stage);
+}
+
+/* With a checkpoint that lacks it, it begins with the values there, and steps go on. */
+Test(conformance_optimizer, V15_an_average_may_be_begun_when_a_job_is_resumed)
+{
+    const cadre_schedule_t schedule = warm_cosine();
+    stage_t stage;
+    cadre_tensor_t value = {.data = NULL};
+    begin(&stage, 2, 2);
+    train(&stage, 10);
+    FAILS(cadre_variable_read_average(stage.wide, &value, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "variable wide keeps no average: create it with average_momentum");
+    average_momentum = 0.5;
+    resume(&stage, 2, 2, &schedule);
+    cr_assert_float_eq(average_of(&stage), expected(0, 10), 1e-5);
+    train(&stage, 2);
+    const double once = 0.5 * expected(0, 10) + 0.5 * expected(0, 11);
+    cr_assert_float_eq(average_of(&stage), 0.5 * once + 0.5 * expected(0, 12), 1e-5);
+    stage_close(&stage);
+}
+
+/* Gradients of 1 at a rate of 1 and a momentum of 0.5, overwritten each third time:
+ * values -1 -2 -3 and averages -1 -1.5 -2.25, which the values become; then -3.25 -4.25 -5.25 and
+ * -2.75 -3.5 -4.375, which they become again. */
+Test(conformance_optimizer, V15_values_are_overwritten_with_their_average_as_often_as_is_said)
+{
+    stage_t stage = {.coordinator = NULL};
+    const local_cluster_options_t cluster = {.ps = 2, .workers = 1, .slots = 1};
+    local_cluster_open(&stage.cluster, &cluster);
+    stage.coordinator = stage.cluster.coordinator;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer.learning_rate = 1;
+    options.average_momentum = 0.5;
+    options.average_overwrite = 3;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = 2;
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &options, &stage.wide));
+    static const float values[] = {-1, -2, -2.25F, -3.25F, -4.25F, -4.375F};
+    static const float averages[] = {-1, -1.5F, -2.25F, -2.75F, -3.5F, -4.375F};
+    for (size_t i = 0; i < CADRE_COUNT_OF(values); i++) {
+        train(&stage, 1);
+        cr_expect_eq(value_of(&stage), values[i], "update %zu", i + 1);
+        cr_expect_eq(average_of(&stage), averages[i], "update %zu", i + 1);
+    }
+
+    cadre_variable_t *variable = NULL;
+    options.average_momentum = 1;
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &options, &variable),
+          CADRE_EINVALID, "variable w: average_momentum must be in [0, 1), not 1");
+    options.average_momentum = 0;
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &options, &variable),
+          CADRE_EINVALID, "average_momentum is 0");
+    options.average_momentum = 0.5;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_I64, NULL, 0, &options, &variable),
+          CADRE_EDTYPE, "an average is of f32, not of i64");
+    stage_close(&stage);
+}
+
+Test(conformance_optimizer, V15_an_average_is_of_the_values_after_a_whole_synchronous_step)
+{
+    stage_t stage = {.coordinator = NULL};
+    local_cluster_options_t cluster = {.ps = 2, .workers = 2};
+    cluster.coordinator.consistency = CADRE_SYNC;
+    cluster.coordinator.step_closures = 3;
+    local_cluster_open(&stage.cluster, &cluster);
+    stage.coordinator = stage.cluster.coordinator;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD); /* whose step is a sum */
+    options.average_momentum = 0.5;
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &options, &stage.wide));
+    train(&stage, 6);
+    cr_assert_eq(value_of(&stage), 6);
+    cr_assert_eq(average_of(&stage), 0.5F * 3 + 0.5F * 6);
     stage_close(&stage);
 }
