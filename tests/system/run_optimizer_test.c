@@ -1,11 +1,14 @@
 /* What the section "optimizer" of a job file does to a run: schedules of the learning rate,
- * clipping, running averages. */
+ * clipping, running averages; and
+ * penalties and frozen layers of a model, by the weights in the checkpoint it ends with. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
@@ -130,4 +133,82 @@ Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says
     cr_expect(strstr(errors, "training.evaluate_average needs averages: optimizer.use_ema"), "%s",
               errors);
     command_close(&command);
+}
+
+/* --- penalties and frozen layers --- */
+
+enum { INPUTS = 3, HIDDEN = 4, ROWS = 8, EPOCHS = 5 };
+
+/* Writes a job whose rows are all 0, so that data move no weight: one closure, of all rows, an
+ * epoch. The path is freed by the caller. */
+static char *
+write_zeros_job(const command_t *command, const char *layer_keys)
+{
+    cadre_auto(cadre_free) char *rows = cadre_asprintf("%s/rows.csv", command->scratch.path);
+    char *path = cadre_asprintf("%s/zeros.json", command->scratch.path);
+    FILE *file = fopen(rows, "w");
+    for (int i = 0; i < ROWS; i++) {
+        fprintf(file, "0,0,0,%d\n", i % 2);
+    }
+    cr_assert_eq(fclose(file), 0);
+    file = fopen(path, "w");
+    fprintf(
+        file,
+        "{\"seed\": 5, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"%s\"}}, "
+        "\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": %d%s}]}, "
+        "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.125}, "
+        "\"training\": {\"epochs\": %d, \"batch_size\": %d}, \"cluster\": {\"ps\": 2}}",
+        rows, HIDDEN, layer_keys, EPOCHS, ROWS);
+    cr_assert_eq(fclose(file), 0);
+    return path;
+}
+
+/* Runs the job and reads the weights of its first layer from its last checkpoint. */
+static void
+train_zeros(const char *layer_keys, float weights[INPUTS * HIDDEN])
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = write_zeros_job(&command, layer_keys);
+    const char *arguments[] = {"run", job, "--checkpoint-dir", command.checkpoints, NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000001", command.checkpoints);
+    cr_assert_eq(cadre_checkpoint_reader_open(path, &reader), 0, "%s", cadre_error_text());
+    const cadre_checkpoint_range_t range = {"w1", "value", CADRE_F32, 0, (int64_t)INPUTS * HIDDEN};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, weights, NULL), 0, "%s",
+                 cadre_error_text());
+    command_close(&command);
+}
+
+/* With inputs of 0 the gradient of w1 is that of its penalties alone, under sgd
+ * w -= 0.125 (l1 sign(w) + l2 w), five times. */
+Test(run_optimizer, penalties_of_a_layer_act_on_its_weights)
+{
+    static const struct {
+        const char *keys;
+        double l1;
+        double l2;
+    } cases[] = {
+        {", \"l1\": 0.01", 0.01, 0},
+        {", \"l2\": 0.5", 0, 0.5},
+        {", \"l1\": 0.02, \"l2\": 1", 0.02, 1},
+        {", \"l1\": 0.02, \"l2\": 1, \"trainable\": false", 0, 0},
+    };
+    float before[INPUTS * HIDDEN];
+    train_zeros("", before);
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        float after[INPUTS * HIDDEN];
+        train_zeros(cases[i].keys, after);
+        for (size_t k = 0; k < CADRE_COUNT_OF(after); k++) {
+            double wanted = (double)before[k];
+            for (int step = 0; step < EPOCHS; step++) {
+                const double sign = (wanted > 0) - (wanted < 0);
+                wanted -= 0.125 * (cases[i].l1 * sign + cases[i].l2 * wanted);
+            }
+            cr_expect_float_eq(after[k], wanted, 1e-6, "%s, weight %zu: %g, not %g", cases[i].keys,
+                               k, (double)after[k], wanted);
+        }
+    }
 }

@@ -108,6 +108,7 @@ typedef struct {
     size_t layer_count;
     json_t *layer_list; /* "layers" as the file has it; NULL when the file has none */
     double dropout;
+    double l1;
     double l2;
     /* Position in CADRE_WIRE_DTYPE_LIST: for variables of layers without their own "wire". */
     int64_t wire;

@@ -20,6 +20,8 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 
 #define TYPE(name) (1U << CADRE_LAYER_##name)
 #define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
+/* Those that have weights, which penalties are on. */
+#define WEIGHTS (TYPE(DENSE) | TYPE(CONV2D) | TYPE(TRANSFORMER))
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | TYPE(CONV2D) | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
      TYPE(TRANSFORMER) | TYPE(EMBEDDING))
@@ -55,6 +57,9 @@ static const struct {
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
      AT(activation)},
     {"shape", TYPE(RESHAPE), SHAPE, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(shape)},
+    {"trainable", VARIABLES, SWITCH, false, 0, 0, 1, AT(trainable)},
+    {"l1", WEIGHTS, NUMBER, false, 0, CADRE_LAYER_PENALTY_MAX, -1, AT(l1)},
+    {"l2", WEIGHTS, NUMBER, false, 0, CADRE_LAYER_PENALTY_MAX, -1, AT(l2)},
     {"wire", VARIABLES, WIRE, false, 0, 0, 0, AT(wire)},
 };
 

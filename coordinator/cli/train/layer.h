@@ -17,6 +17,7 @@
 enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
     CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
+    CADRE_LAYER_PENALTY_MAX = 1000,  /* l1, l2 */
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* of an embedding: beyond it f32 is not exact */
     CADRE_LAYER_AXES_MAX = 3,        /* of what a reshape makes of a row */
     CADRE_LAYER_NAME_SIZE = 32,      /* of a name, with the zero that ends it */
@@ -83,6 +84,9 @@ typedef struct {
     double rate;        /* of dropout */
     int64_t activation; /* cadre_activation_t; the table's words end before NONE */
     int64_t wire;       /* cadre_dtype_t of its variables; 0: as the model has it */
+    bool trainable;     /* its variables are trained, and batch_norm uses the batch */
+    double l1;          /* penalties of its weights; below 0: as the model has it */
+    double l2;
     int64_t shape[CADRE_LAYER_AXES_MAX]; /* of reshape, without the batch; 0 behind its last axis */
 
     /* What it takes: nothing of this set, what the layer before it makes, the first one the row. */

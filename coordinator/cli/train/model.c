@@ -31,13 +31,31 @@ data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output
     return output;
 }
 
-/* Returns the loss plus `l2` times half the sum of squares of all weights. */
+/* Adds a penalty, `factor` times a number, to the loss. */
 static cadre_node_t
-add_penalty(cadre_program_t *program, cadre_node_t loss, cadre_node_t weight, double l2)
+add_penalty(cadre_program_t *program, cadre_node_t loss, double factor, cadre_node_t number)
 {
-    cadre_node_t squares = cadre_op_sum_all(program, cadre_op_square(program, weight));
-    cadre_node_t factor = cadre_op_const_f32(program, (float)(0.5 * l2));
-    return cadre_op_add(program, loss, cadre_op_mul(program, factor, squares));
+    cadre_node_t scale = cadre_op_const_f32(program, (float)factor);
+    return cadre_op_add(program, loss, cadre_op_mul(program, scale, number));
+}
+
+/* Adds the penalties of a weight to the loss: l1 times the sum of magnitudes, and half of l2 times
+ * the sum of squares. */
+static cadre_node_t
+penalise(const cadre_job_t *job, cadre_program_t *program, cadre_node_t loss,
+         const cadre_network_variable_t *weight)
+{
+    const double l1 = weight->l1 < 0 ? job->l1 : weight->l1;
+    const double l2 = weight->l2 < 0 ? job->l2 : weight->l2;
+    if (l1 > 0) {
+        cadre_node_t magnitudes = cadre_op_abs(program, weight->node);
+        loss = add_penalty(program, loss, l1, cadre_op_sum_all(program, magnitudes));
+    }
+    if (l2 > 0) {
+        cadre_node_t squares = cadre_op_square(program, weight->node);
+        loss = add_penalty(program, loss, 0.5 * l2, cadre_op_sum_all(program, squares));
+    }
+    return loss;
 }
 
 static void
@@ -49,6 +67,13 @@ add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t outpu
     cadre_op_result(program, "correct", cadre_op_sum_all(program, correct));
 }
 
+/* Whether gradients are pushed to the variable. */
+static bool
+is_trained(const cadre_network_variable_t *variable)
+{
+    return variable->role != CADRE_ROLE_AVERAGE && variable->trainable;
+}
+
 /* Pushes the gradient of each variable that is trained, within the norms that the job sets. */
 static void
 push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss)
@@ -57,7 +82,7 @@ push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_nod
     cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX] = {{0}};
     int count = 0;
     for (size_t i = 0; i < network->variable_count; i++) {
-        if (network->variables[i].role != CADRE_ROLE_AVERAGE) {
+        if (is_trained(&network->variables[i])) {
             variables[count++] = network->variables[i].node;
         }
     }
@@ -111,9 +136,10 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
     }
 
     /* The reported loss is that of the data alone; the penalty only adds to the gradients. */
-    for (size_t i = 0; job->l2 > 0 && i < network->variable_count; i++) {
-        if (network->variables[i].role == CADRE_ROLE_WEIGHT) {
-            loss = add_penalty(program, loss, network->variables[i].node, job->l2);
+    for (size_t i = 0; i < network->variable_count; i++) {
+        const cadre_network_variable_t *variable = &network->variables[i];
+        if (variable->role == CADRE_ROLE_WEIGHT && variable->trainable) {
+            loss = penalise(job, program, loss, variable);
         }
     }
 
@@ -265,7 +291,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         return status;
     }
 
-    int64_t count = variable->role == CADRE_ROLE_AVERAGE ? 0 : 1;
+    int64_t count = is_trained(variable) ? 1 : 0;
     for (int i = 0; i < variable->rank; i++) {
         count *= variable->shape[i];
     }

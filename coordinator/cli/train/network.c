@@ -105,7 +105,10 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
                                         .initializer = kind.initializer,
                                         .value = kind.value,
                                         .role = kind.role,
-                                        .wire = self->layer_wire};
+                                        .wire = self->layer_wire,
+                                        .trainable = self->layer->trainable,
+                                        .l1 = self->layer->l1,
+                                        .l2 = self->layer->l2};
     snprintf(added->name, sizeof(added->name), "%s%d%s", name, self->number,
              self->suffix && kind.role != CADRE_ROLE_AVERAGE ? self->suffix : "");
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
@@ -227,7 +230,7 @@ add_batch_norm(cadre_network_t *self)
     cadre_node_t shift = row(self, "shift", channels, zeros);
     cadre_moments_t running = {.mean = row(self, "mean", channels, mean_average)};
     running.variance = row(self, "variance", channels, variance_average);
-    if (!self->training) {
+    if (!self->training || !self->layer->trainable) {
         self->x = cadre_op_batch_norm_fixed(p, self->x, running, scale, shift, norm_eps);
         return;
     }
@@ -543,6 +546,7 @@ add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
         return;
     }
 
+    self->layer = layer;
     self->layer_wire = layer->wire == 0 ? self->wire : (cadre_dtype_t)layer->wire;
     cadre_program_scope_begin(self->program, scope);
     add_any(self, layer, &inputs);

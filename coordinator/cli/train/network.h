@@ -34,7 +34,7 @@ enum {
 };
 
 typedef enum {
-    CADRE_ROLE_WEIGHT = 0, /* counts for the l2 penalty */
+    CADRE_ROLE_WEIGHT = 0, /* counts for the penalties l1 and l2 */
     CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions, tables */
     CADRE_ROLE_AVERAGE,    /* pushed as the difference to a batch's, with the optimizer sgd */
 } cadre_network_role_t;
@@ -47,6 +47,9 @@ typedef struct {
     double value;            /* value for the initializer "constant" */
     cadre_network_role_t role;
     cadre_dtype_t wire; /* dtype in which its values travel between workers and ps */
+    bool trainable;     /* else nothing is pushed to it */
+    double l1;          /* penalties of a weight; below 0: those of the model */
+    double l2;
     cadre_node_t node;
 } cadre_network_variable_t;
 
@@ -64,6 +67,7 @@ typedef struct {
     const char *suffix;          /* of the names of variables that are trained; NULL: none */
     cadre_dtype_t wire;          /* in which variables of layers that do not say travel */
     cadre_dtype_t layer_wire;    /* in which those of the layer being added do */
+    const cadre_layer_t *layer;  /* the layer that is being added */
     int layer_count;             /* added so far */
     cadre_node_t row;            /* all numbers of the rows, as they came */
     cadre_network_value_t input; /* the same in the shape that the model gives them */

@@ -7,6 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/graph/program.h"
 #include "coordinator/cli/train/job_file.h"
 
 TestSuite(model, .timeout = 240);
@@ -84,6 +85,68 @@ Test(model, a_layer_travels_as_it_says_or_as_the_model_does)
     expect_wires(", \"wire\": \"f32\"", "", "wwwwww");
     expect_wires(", \"wire\": \"bf16\"", ", \"wire\": \"f32\"", "nnwwnn");
     expect_wires("", ", \"wire\": \"bf16\"", "wwnnww");
+}
+
+/* The training program's network of a model of layers, which the caller ends. */
+static cadre_network_t *
+layers_network(cadre_job_t *job, const char *keys, const char *layers)
+{
+    const int64_t widths[] = {FEATURES, CLASSES};
+    cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}}, \"model\": {\"type\": "
+        "\"layers\"%s, \"layers\": [%s]}}",
+        keys, layers);
+    cadre_job_init(job);
+    cr_assert_eq(cadre_job_file_parse(job, "j.json", text), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_model_network(job, widths, true, network), 0, "%s", cadre_error_text());
+    return network;
+}
+
+static bool
+is_pushed(const cadre_program_t *program, const char *name)
+{
+    for (int i = 0; i < cadre_program_push_count(program); i++) {
+        int variable = (int)cadre_program_push(program, i)->variable;
+        if (strcmp(cadre_program_variable(program, variable)->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(model, pushes_nothing_to_the_variables_of_a_frozen_layer)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) cadre_network_t *network = layers_network(
+        &job, ", \"l1\": 0.1",
+        "{\"type\": \"dense\", \"units\": 4, \"trainable\": false}, "
+        "{\"type\": \"batch_norm\", \"trainable\": false}, {\"type\": \"dense\", \"units\": 3}");
+    static const char *const frozen[] = {"w1", "b1", "scale2", "shift2", "mean2", "variance2"};
+    static const char *const trained[] = {"w3", "b3", "w4", "b4"};
+    cr_assert_eq(network->variable_count, CADRE_COUNT_OF(frozen) + CADRE_COUNT_OF(trained));
+    for (size_t i = 0; i < CADRE_COUNT_OF(frozen); i++) {
+        cr_expect_not(is_pushed(network->program, frozen[i]), "%s", frozen[i]);
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(trained); i++) {
+        cr_expect(is_pushed(network->program, trained[i]), "%s", trained[i]);
+    }
+    cadre_program_destroy(&network->program);
+}
+
+Test(model, a_layer_has_the_penalties_it_says_or_those_of_the_model)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) cadre_network_t *network =
+        layers_network(&job, ", \"l1\": 0.1, \"l2\": 0.2",
+                       "{\"type\": \"dense\", \"units\": 4, \"l1\": 0, \"l2\": 0.5}, "
+                       "{\"type\": \"dense\", \"units\": 3}");
+    cr_expect_eq(job.l1, 0.1);
+    cr_expect_eq(job.l2, 0.2);
+    cr_expect(network->variables[0].l1 == 0 && network->variables[0].l2 == 0.5);
+    cr_expect(network->variables[2].l1 < 0 && network->variables[2].l2 < 0, "the model's");
+    cr_expect(network->variables[4].l1 < 0 && network->variables[4].l2 < 0, "the last layer too");
+    cadre_program_destroy(&network->program);
 }
 
 Test(model, is_a_sound_program_for_every_kind_of_label)
