@@ -3,9 +3,9 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_coordinator_core)
+set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_device cadre_coordinator_core)
 set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::msgpack PkgConfig::lmdb PkgConfig::jansson
-    PkgConfig::xxhash ${CADRE_HTTP_LINK} Threads::Threads m)
+    PkgConfig::xxhash ${CADRE_HTTP_LINK} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 set(cadre_objects "")
 foreach(folder IN LISTS CADRE_PUBLIC_FOLDERS)

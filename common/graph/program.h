@@ -97,6 +97,11 @@ const uint8_t *cadre_program_bytes(const cadre_program_t *self, size_t *size_byt
  * CADRE_EDTYPE, CADRE_EINVALID, CADRE_EEXISTS. */
 int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out);
 
+/* Copies a finished program, with `count` of its nodes (1 to CADRE_RESULTS_MAX, counted as in these
+ * tables) in the place of its results: the result of nodes[i] is the i-th. */
+int cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int count,
+                          cadre_program_t **out);
+
 /* ---- arguments ---- */
 
 /* Checks `count` arguments, in the program's order, against the program, and finds the size that

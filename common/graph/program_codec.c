@@ -13,6 +13,7 @@
  * constants arise on the way. An encoding is unique, so its hash identifies the program.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -491,5 +492,48 @@ cadre_program_finish(cadre_program_t *self)
         return cadre_fail(self->status, "%s", self->text);
     }
     self->finished = true;
+    return 0;
+}
+
+/* --- another program of the same nodes --- */
+
+static void
+drop_results(cadre_program_t *self)
+{
+    for (int i = 0; i < self->result_count; i++) {
+        free(self->results[i].name);
+    }
+    self->result_count = 0;
+}
+
+int
+cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int count,
+                      cadre_program_t **out)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *copy = NULL;
+    int status = cadre_program_decode(self->bytes, self->size_bytes, &copy);
+    if (status < 0) {
+        return status;
+    }
+
+    drop_results(copy);
+    for (int i = 0; status == 0 && i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d", i);
+        status = cadre_program_add_result(copy, name, nodes[i]);
+    }
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_free(&copy->bytes);
+    copy->finished = false;
+    status = cadre_program_finish(copy);
+    if (status < 0) {
+        return status;
+    }
+
+    *out = copy;
+    copy = NULL;
     return 0;
 }

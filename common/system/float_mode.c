@@ -2,8 +2,6 @@
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
-#elif defined(__aarch64__)
-#include <stdint.h>
 #endif
 
 void
@@ -17,5 +15,29 @@ cadre_flush_subnormals(void)
     uint64_t mode = 0;
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
     __asm__ volatile("msr fpcr, %0" : : "r"(mode | flush_to_zero));
+#endif
+}
+
+uint64_t
+cadre_float_mode(void)
+{
+    uint64_t mode = 0;
+#if defined(__SSE2__)
+    mode = _mm_getcsr();
+#elif defined(__aarch64__)
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+#endif
+    return mode;
+}
+
+void
+cadre_float_mode_set(uint64_t mode)
+{
+#if defined(__SSE2__)
+    _mm_setcsr((unsigned)mode);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+#else
+    (void)mode;
 #endif
 }

@@ -13,8 +13,15 @@
 #ifndef CADRE_COMMON_SYSTEM_FLOAT_MODE_H
 #define CADRE_COMMON_SYSTEM_FLOAT_MODE_H
 
+#include <stdint.h>
+
 /* Makes subnormal operands and results count as 0. Does nothing on a CPU other than x86-64 and
  * ARM64. */
 void cadre_flush_subnormals(void);
+
+/* Returns the calling thread's mode, and sets one that was returned: for a library that computes on
+ * a thread of its program. */
+uint64_t cadre_float_mode(void);
+void cadre_float_mode_set(uint64_t mode);
 
 #endif

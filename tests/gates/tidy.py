@@ -101,7 +101,8 @@ BELOW = {
     "coordinator/core/dispatch": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint provisioning"),
     "coordinator/core": CORE_BELOW + rooms(CORE_ROOMS),
     "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core" + rooms(CORE_ROOMS),
-    "coordinator/api": "base system tensor spec graph coordinator/include coordinator/core coordinator" + rooms(CORE_ROOMS),
+    "coordinator/api": "base system tensor spec graph worker/device coordinator/include coordinator/core coordinator"
+                       + rooms(CORE_ROOMS),
     "coordinator/cli/terminal": "base system coordinator/include",
     "coordinator/cli/train": "base system spec graph keys checkpoint coordinator/include coordinator/cli/terminal",
     "coordinator/cli/launch": "base system spec net coordinator/include coordinator/cli/terminal "

@@ -14,6 +14,10 @@
 #include "worker/device/element.h"
 #include "worker/device/plan.h"
 
+/* Loads OpenBLAS where this process has not yet: before its functions are used. CADRE_EUNAVAILABLE,
+ * with the loader's reason. */
+int cadre_cpu_load_blas(void);
+
 /* Multiplies two square matrices [width, width] by OpenBLAS, into `out`: for cpu_trial.c. */
 void cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
                         int width);

@@ -22,8 +22,13 @@ typedef struct {
 static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
+    int status = cadre_cpu_load_blas();
+    if (status < 0) {
+        return status;
+    }
+
     cadre_cpu_set_threads(request->threads);
-    int status = cadre_cpu_trial(CADRE_BLAS_TRIAL_MS);
+    status = cadre_cpu_trial(CADRE_BLAS_TRIAL_MS);
     if (status < 0) {
         return status;
     }

@@ -1,16 +1,78 @@
 /*
  * cpu_matmul - matmul through OpenBLAS. The only file that includes cblas.h, which brings the macro
  * `I` with it.
+ *
+ * OpenBLAS is loaded when the first CPU device of the process opens. A program that links libcadre
+ * may never open one, and OpenBLAS starts a thread for each CPU when it is loaded: before main,
+ * those threads would take the signals that the program blocks in order to read them.
  */
 #include <cblas.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
 
+#include "common/base/status.h"
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
+
+#ifdef CADRE_REAL_DOUBLE
+typedef __typeof__(cblas_dgemm) gemm_t;
+static const char GEMM[] = "cblas_dgemm";
+#else
+typedef __typeof__(cblas_sgemm) gemm_t;
+static const char GEMM[] = "cblas_sgemm";
+#endif
+typedef __typeof__(openblas_set_num_threads) set_threads_t;
+
+/* Of the process, as the library is: written once, under the lock, before there is a device. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gemm_t *gemm;
+static set_threads_t *set_threads;
+
+static int
+find(void *library, const char *name, void *function_p)
+{
+    void *symbol = dlsym(library, name);
+    if (!symbol) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s has no %s", CADRE_OPENBLAS, name);
+    }
+    memcpy(function_p, &symbol, sizeof(symbol)); /* ISO C has no cast between the two */
+    return 0;
+}
+
+/* Loads the library with every signal blocked, for its threads to inherit. */
+static int
+load(void)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    void *library = dlopen(CADRE_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!library) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "the CPU multiplies by OpenBLAS: %s; install it",
+                          dlerror());
+    }
+
+    int status = find(library, "openblas_set_num_threads", &set_threads);
+    return status < 0 ? status : find(library, GEMM, &gemm);
+}
+
+int
+cadre_cpu_load_blas(void)
+{
+    pthread_mutex_lock(&lock);
+    int status = gemm ? 0 : load();
+    pthread_mutex_unlock(&lock);
+    return status;
+}
 
 void
 cadre_cpu_set_threads(int threads)
 {
-    openblas_set_num_threads(threads);
+    set_threads(threads);
 }
 
 /* A product of bf16 matrices needs room for both as f32: most builds of OpenBLAS have no bf16. */
@@ -53,13 +115,8 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     }
     /* Leading axes are a batch of matrices, one behind the other. */
     for (int64_t batch = 0; batch < out->count / out_count; batch++) {
-#ifdef CADRE_REAL_DOUBLE
-        cblas_dgemm(
-#else
-        cblas_sgemm(
-#endif
-            CblasRowMajor, flip_left, flip_right, rows, columns, inner, 1, a, left_columns, b,
-            right_columns, 0, c, columns);
+        gemm(CblasRowMajor, flip_left, flip_right, rows, columns, inner, 1, a, left_columns, b,
+             right_columns, 0, c, columns);
         a += (int64_t)rows * inner;
         b += (int64_t)inner * columns;
         c += out_count;
@@ -71,11 +128,6 @@ void
 cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
                    int width)
 {
-#ifdef CADRE_REAL_DOUBLE
-    cblas_dgemm(
-#else
-    cblas_sgemm(
-#endif
-        CblasRowMajor, CblasNoTrans, CblasNoTrans, width, width, width, 1, left, width, right,
-        width, 0, out, width);
+    gemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, width, width, width, 1, left, width, right,
+         width, 0, out, width);
 }

@@ -23,9 +23,10 @@ enum {
         20000, /* deadline of the trial product, which takes under 1 ms on an idle machine */
 };
 
-/* Multiplies two small matrices on a thread of its own. Fails with CADRE_ENOMEMORY, and a text that
- * says where memory is limited, when that has not ended after `timeout_ms`. The thread then goes
- * on, and exit() may wait for it: the process has to end with _exit. */
+/* Multiplies two small matrices on a thread of its own, by OpenBLAS, which is loaded. Fails with
+ * CADRE_ENOMEMORY, and a text that says where memory is limited, when that has not ended after
+ * `timeout_ms`. The thread then goes on, and exit() may wait for it: the process has to end with
+ * _exit. */
 int cadre_cpu_trial(int64_t timeout_ms);
 
 /* Fails with CADRE_ENOMEMORY when the limit of the address space (ulimit -v) leaves no room for

@@ -1,0 +1,423 @@
+/*
+ * The public calls that run a program on the caller's thread: on the device that workers compute
+ * on, without any of the cluster.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <cadre/inspection.h>
+
+#include "common/base/bounds.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/graph/program.h"
+#include "common/system/cpu_quota.h"
+#include "common/system/float_mode.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/options.h"
+#include "worker/device/device.h"
+
+enum { READ_TIMEOUT_MS = 60000 };
+
+/* What a value is called by, and where it is in the list of values. */
+typedef struct {
+    char *name;
+    size_t place;
+} entry_t;
+
+struct cadre_inspection {
+    int32_t *nodes; /* [node_count] different ones: of results, and those asked for */
+    size_t node_count;
+    cadre_tensor_t *values; /* [node_count] of these */
+    entry_t *results;       /* [result_count] places among these */
+    size_t result_count;
+    entry_t *gradients; /* [gradient_count] by variable */
+    size_t gradient_count;
+    cadre_tensor_t *gradient_values; /* [gradient_count] */
+};
+
+/* What a run of the device reads and writes. */
+typedef struct {
+    const cadre_program_t *program;
+    const cadre_inspection_options_t *options;
+    cadre_tensor_t *arguments; /* [argument_count] views */
+    int argument_count;
+    cadre_tensor_t *read;   /* [variable_count] those of the coordinator; empty where given */
+    const void **variables; /* [variable_count] */
+    int variable_count;
+    void **gradients; /* [push_count], of the inspection */
+} inputs_t;
+
+static void
+inputs_fini(inputs_t *self)
+{
+    cadre_tensors_fini(&self->read, (size_t)self->variable_count);
+    free(self->arguments);
+    free((void *)self->variables);
+    free((void *)self->gradients);
+}
+
+/* --- what goes in --- */
+
+static const cadre_tensor_t *
+find_tensor(const cadre_argument_t *tensors, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (tensors[i].name && tensors[i].tensor && strcmp(tensors[i].name, name) == 0) {
+            return tensors[i].tensor;
+        }
+    }
+    return NULL;
+}
+
+static int
+take_arguments(inputs_t *self)
+{
+    const cadre_inspection_options_t *options = self->options;
+    for (int i = 0; i < self->argument_count; i++) {
+        const char *name = cadre_program_argument(self->program, i)->name;
+        const cadre_tensor_t *given = find_tensor(options->tensors, options->tensor_count, name);
+        if (!given) {
+            return cadre_fail(CADRE_EINVALID, "program %s: argument %s is missing",
+                              cadre_program_name(self->program), name);
+        }
+        self->arguments[i] =
+            cadre_tensor_view(given->dtype, given->data, given->shape, given->rank);
+    }
+
+    return 0;
+}
+
+/* Reads the value of one variable from the coordinator of the options. */
+static int
+read_variable(const inputs_t *self, const char *name, cadre_tensor_t *value)
+{
+    cadre_coordinator_t *coordinator = self->options->coordinator;
+    int64_t timeout_ms = self->options->timeout_ms ? self->options->timeout_ms : READ_TIMEOUT_MS;
+    cadre_variable_t *variable = NULL;
+    if (coordinator) {
+        cadre_gate_lock(coordinator->gate);
+        variable = cadre_catalogue_variable(&coordinator->core.catalogue, name);
+        variable = variable && variable->created && variable->dropped == 0 ? variable : NULL;
+        cadre_gate_unlock(coordinator->gate);
+    }
+
+    if (!variable) {
+        return cadre_fail(CADRE_ENOTFOUND, "program %s: variable %s has no value: %s",
+                          cadre_program_name(self->program), name,
+                          coordinator ? "the coordinator has none of that name"
+                                      : "give it, or a coordinator that has it");
+    }
+
+    return cadre_variable_read(variable, value, timeout_ms);
+}
+
+static int
+check_variable(const cadre_program_t *program, const cadre_program_variable_t *wanted,
+               const cadre_tensor_t *value)
+{
+    char mine[CADRE_SHAPE_TEXT_SIZE];
+    char theirs[CADRE_SHAPE_TEXT_SIZE];
+
+    if (value->dtype != CADRE_F32) {
+        return cadre_fail(CADRE_EDTYPE, "program %s: variable %s is %s, not f32",
+                          cadre_program_name(program), wanted->name,
+                          cadre_dtype_text(value->dtype));
+    }
+
+    if (!cadre_shape_equal(value->shape, value->rank, wanted->shape, wanted->rank)) {
+        return cadre_fail(CADRE_ESHAPE, "program %s: variable %s is %s, not %s",
+                          cadre_program_name(program), wanted->name,
+                          cadre_shape_text(value->shape, value->rank, mine),
+                          cadre_shape_text(wanted->shape, wanted->rank, theirs));
+    }
+
+    return 0;
+}
+
+static int
+take_variables(inputs_t *self)
+{
+    const cadre_inspection_options_t *options = self->options;
+    for (int i = 0; i < self->variable_count; i++) {
+        const cadre_program_variable_t *wanted = cadre_program_variable(self->program, i);
+        const cadre_tensor_t *value =
+            find_tensor(options->variables, options->variable_count, wanted->name);
+        if (!value) {
+            int status = read_variable(self, wanted->name, &self->read[i]);
+            if (status < 0) {
+                return status;
+            }
+            value = &self->read[i];
+        }
+
+        int status = check_variable(self->program, wanted, value);
+        if (status < 0) {
+            return status;
+        }
+        self->variables[i] = value->data;
+    }
+
+    return 0;
+}
+
+/* --- what comes out --- */
+
+/* Returns the place of the node among the different ones, where it is added when it is new. */
+static size_t
+add_node(cadre_inspection_t *self, int32_t node)
+{
+    for (size_t i = 0; i < self->node_count; i++) {
+        if (self->nodes[i] == node) {
+            return i;
+        }
+    }
+    self->nodes[self->node_count] = node;
+    return self->node_count++;
+}
+
+static int
+list_nodes(cadre_inspection_t *self, const cadre_program_t *program,
+           const cadre_inspection_options_t *options)
+{
+    self->result_count = (size_t)cadre_program_result_count(program);
+    self->results = cadre_calloc(self->result_count, sizeof(*self->results));
+    self->nodes = cadre_calloc(self->result_count + options->node_count, sizeof(*self->nodes));
+    for (size_t i = 0; i < self->result_count; i++) {
+        const cadre_program_result_t *result = cadre_program_result(program, (int)i);
+        self->results[i] = (entry_t){cadre_strdup(result->name), add_node(self, result->node)};
+    }
+
+    for (size_t i = 0; i < options->node_count; i++) {
+        int32_t node = options->nodes[i].id - 1;
+        if (node < 0 || node >= cadre_program_node_count(program)) {
+            return cadre_fail(CADRE_EINVALID, "program %s: nodes[%zu] is no node of it",
+                              cadre_program_name(program), i);
+        }
+        add_node(self, node);
+    }
+
+    self->values = cadre_calloc(self->node_count, sizeof(*self->values));
+    return 0;
+}
+
+/* Makes room for the gradients, which the device writes there itself. */
+static int
+list_gradients(cadre_inspection_t *self, const cadre_program_t *program, void **data)
+{
+    self->gradient_count = (size_t)cadre_program_push_count(program);
+    self->gradients = cadre_calloc(self->gradient_count, sizeof(*self->gradients));
+    self->gradient_values = cadre_calloc(self->gradient_count, sizeof(*self->gradient_values));
+    for (size_t i = 0; i < self->gradient_count; i++) {
+        const cadre_program_push_t *push = cadre_program_push(program, (int)i);
+        const cadre_program_variable_t *variable = cadre_program_variable(program, push->variable);
+        self->gradients[i] = (entry_t){cadre_strdup(variable->name), i};
+        int status = cadre_tensor_init(&self->gradient_values[i], CADRE_F32, variable->shape,
+                                       variable->rank);
+        if (status < 0) {
+            return status;
+        }
+        data[i] = self->gradient_values[i].data;
+    }
+
+    return 0;
+}
+
+/* --- the run --- */
+
+/* Runs the program with `count` of the nodes, from `first` on, as its results: a program has a
+ * limited number of them. */
+static int
+run_some(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot, size_t first,
+         size_t count)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *observed = NULL;
+    const cadre_program_t *program = inputs->program;
+    if (count > 0) {
+        int status = cadre_program_observe(program, self->nodes + first, (int)count, &observed);
+        if (status < 0) {
+            return status;
+        }
+        program = observed;
+    }
+
+    const cadre_slot_run_t run = {.program = program,
+                                  .arguments = inputs->arguments,
+                                  .argument_count = inputs->argument_count,
+                                  .variables = inputs->variables,
+                                  .seed = inputs->options->seed,
+                                  .gradients = inputs->gradients,
+                                  .results = self->values + first};
+    return cadre_slot_run(slot, &run);
+}
+
+static int
+run_all(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot)
+{
+    size_t first = 0;
+    do { /* once without any node, for the gradients */
+        size_t count = cadre_min_u64(self->node_count - first, CADRE_RESULTS_MAX);
+        int status = run_some(self, inputs, slot, first, count);
+        if (status < 0) {
+            return status;
+        }
+        first += count;
+    } while (first < self->node_count);
+
+    return 0;
+}
+
+/* Computes as a worker does: with as many threads, and numbers that are too small as 0. */
+static int
+run_on_device(cadre_inspection_t *self, const inputs_t *inputs)
+{
+    cadre_auto(cadre_device_close) cadre_device_t *device = NULL;
+    cadre_auto(cadre_slot_close) cadre_slot_t *slot = NULL;
+    int status = cadre_device_open("cpu", cadre_cpu_count(), &device);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_slot_open(device, NULL, &slot);
+    return status < 0 ? status : run_all(self, inputs, slot);
+}
+
+static int
+evaluate(cadre_inspection_t *self, const cadre_program_t *program,
+         const cadre_inspection_options_t *options)
+{
+    cadre_auto(inputs_fini)
+        inputs_t inputs = {.program = program,
+                           .options = options,
+                           .argument_count = cadre_program_argument_count(program),
+                           .variable_count = cadre_program_variable_count(program)};
+    inputs.arguments = cadre_calloc((size_t)inputs.argument_count, sizeof(*inputs.arguments));
+    inputs.read = cadre_calloc((size_t)inputs.variable_count, sizeof(*inputs.read));
+    inputs.variables = cadre_calloc((size_t)inputs.variable_count, sizeof(*inputs.variables));
+    inputs.gradients =
+        cadre_calloc((size_t)cadre_program_push_count(program), sizeof(*inputs.gradients));
+
+    int status = list_nodes(self, program, options);
+    if (status < 0) {
+        return status;
+    }
+
+    status = take_arguments(&inputs);
+    if (status < 0) {
+        return status;
+    }
+
+    status = take_variables(&inputs);
+    if (status < 0) {
+        return status;
+    }
+
+    status = list_gradients(self, program, inputs.gradients);
+    if (status < 0) {
+        return status;
+    }
+
+    uint64_t mode = cadre_float_mode(); /* the program's own */
+    cadre_flush_subnormals();
+    status = run_on_device(self, &inputs);
+    cadre_float_mode_set(mode);
+    return status;
+}
+
+int
+cadre_program_evaluate(cadre_program_t *program, const cadre_inspection_options_t *given,
+                       cadre_inspection_t **out)
+{
+    cadre_inspection_options_t options = cadre_inspection_options();
+    int status =
+        given ? cadre_options_take(given, &options, sizeof(options), "cadre_inspection_options_t")
+              : 0;
+    if (status < 0) {
+        return status;
+    }
+    if (!program) {
+        return cadre_fail(CADRE_EINVALID, "this is no program: NULL");
+    }
+    if ((!options.tensors && options.tensor_count > 0) ||
+        (!options.variables && options.variable_count > 0) ||
+        (!options.nodes && options.node_count > 0)) {
+        return cadre_fail(CADRE_EINVALID, "program evaluation: a count whose array is NULL");
+    }
+
+    status = cadre_program_finish(program);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_inspection_destroy) cadre_inspection_t *self = cadre_calloc(1, sizeof(*self));
+    status = evaluate(self, program, &options);
+    if (status == 0 && out) {
+        *out = self;
+        self = NULL;
+    }
+    return status;
+}
+
+/* --- looking at it --- */
+
+const cadre_tensor_t *
+cadre_inspection_node(const cadre_inspection_t *self, cadre_node_t node)
+{
+    for (size_t i = 0; self && i < self->node_count; i++) {
+        if (self->nodes[i] == node.id - 1) {
+            return &self->values[i];
+        }
+    }
+    return NULL;
+}
+
+static const entry_t *
+find_entry(const entry_t *entries, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!name || strcmp(entries[i].name, name) == 0) {
+            return &entries[i];
+        }
+    }
+    return NULL;
+}
+
+const cadre_tensor_t *
+cadre_inspection_result(const cadre_inspection_t *self, const char *name)
+{
+    const entry_t *entry = self ? find_entry(self->results, self->result_count, name) : NULL;
+    return entry ? &self->values[entry->place] : NULL;
+}
+
+const cadre_tensor_t *
+cadre_inspection_gradient(const cadre_inspection_t *self, const char *variable)
+{
+    const entry_t *entry =
+        self && variable ? find_entry(self->gradients, self->gradient_count, variable) : NULL;
+    return entry ? &self->gradient_values[entry->place] : NULL;
+}
+
+void
+cadre_inspection_destroy(cadre_inspection_t **self_p)
+{
+    cadre_inspection_t *self = self_p ? *self_p : NULL;
+    if (!self) {
+        return;
+    }
+
+    *self_p = NULL;
+    for (size_t i = 0; i < self->result_count; i++) {
+        free(self->results[i].name);
+    }
+    for (size_t i = 0; self->gradients && i < self->gradient_count; i++) {
+        free(self->gradients[i].name);
+    }
+    cadre_tensors_fini(&self->gradient_values, self->gradient_count);
+    cadre_tensors_fini(&self->values, self->node_count);
+    free(self->results);
+    free(self->gradients);
+    free(self->nodes);
+    free(self);
+}
