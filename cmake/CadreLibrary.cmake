@@ -3,9 +3,10 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_device cadre_coordinator_core)
+set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_device cadre_worker_data
+    cadre_worker_core cadre_ps_core cadre_coordinator_core)
 set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::msgpack PkgConfig::lmdb PkgConfig::jansson
-    PkgConfig::xxhash ${CADRE_HTTP_LINK} Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::xxhash PkgConfig::zlib ${CADRE_HTTP_LINK} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 set(cadre_objects "")
 foreach(folder IN LISTS CADRE_PUBLIC_FOLDERS)
@@ -23,7 +24,9 @@ add_library(cadre_static STATIC ${cadre_objects})
 set_target_properties(cadre PROPERTIES BUILD_WITH_INSTALL_RPATH ON VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(cadre_static PROPERTIES OUTPUT_NAME cadre)
-target_link_options(cadre PRIVATE -Wl,--as-needed -Wl,--no-undefined)
+target_link_options(cadre PRIVATE -Wl,--as-needed -Wl,--no-undefined
+    "-Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/cadre.map")
+set_target_properties(cadre PROPERTIES LINK_DEPENDS "${CMAKE_SOURCE_DIR}/cmake/cadre.map")
 foreach(library cadre cadre_static)
     set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
     target_include_directories(${library} INTERFACE

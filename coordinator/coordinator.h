@@ -19,6 +19,7 @@
 #include "coordinator/completion.h"
 #include "coordinator/core/coordinator_core.h"
 #include "coordinator/gate.h"
+#include "coordinator/local/local_tasks.h"
 #include "coordinator/lock_file.h"
 
 enum {
@@ -49,7 +50,8 @@ struct cadre_coordinator {
     bool invited;
     cadre_log_callback_t log;
     void *log_context;
-    cadre_http_server_t *http; /* HTTP server that the actor publishes to; NULL: none */
+    cadre_local_tasks_t *local; /* ps and worker in this process; NULL: none */
+    cadre_http_server_t *http;  /* HTTP server that the actor publishes to; NULL: none */
     /* Why no more workers fit, for the error: how many file descriptors there are. */
     char *descriptors_why;
     /* Path of the checkpoint that was resumed; NULL: none; fixed at open. */

@@ -60,6 +60,13 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     cadre_auto(cadre_cluster_config_fini)
         cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
 
+    if (options->local) {
+        self->invited = true;
+        *ps_count = 1;
+        cadre_inproc_endpoint("coordinator", endpoint);
+        return 0;
+    }
+
     if (!options->address || !options->ps_count) {
         cadre_cluster_sources_from_environment(&sources);
     }
@@ -88,7 +95,11 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     }
 
     if (options->address) {
-        return cadre_endpoint_parse(options->address, endpoint);
+        status = cadre_endpoint_parse(options->address, endpoint);
+        return status == 0 && endpoint->kind == CADRE_ENDPOINT_INPROC
+                   ? cadre_fail(CADRE_ECONFIG, "options: address %s: set local instead",
+                                options->address)
+                   : status;
     }
     if (!described) {
         return choose_private_address(self, endpoint);
@@ -166,6 +177,7 @@ guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *opti
 static int
 bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
+    bool is_shared = endpoint->kind != CADRE_ENDPOINT_INPROC; /* others could bind it */
     bool known = endpoint->kind == CADRE_ENDPOINT_IPC || endpoint->port != 0;
     cadre_descriptors_raise();
     int status = known ? lock_address(self, endpoint) : 0;
@@ -191,7 +203,7 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
     if (status < 0) {
         return status;
     }
-    if (!known) { /* the system has chosen the port just now */
+    if (is_shared && !known) { /* the system has chosen the port just now */
         status = lock_address(self, cadre_socket_endpoint(self->control));
         if (status < 0) {
             return status;
@@ -551,6 +563,17 @@ check_options(const cadre_coordinator_options_t *options)
                           (int)options->consistency);
     }
 
+    if (options->local && (options->address || options->ps_count > 1)) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: local has one ps, and a worker, in this process: "
+                          "leave address and ps_count out");
+    }
+
+    if (options->natives && !options->local) {
+        return cadre_fail(CADRE_ECONFIG, "options: natives are of a worker in this process: set "
+                                         "local, or give the file to cadre-worker --native");
+    }
+
     cadre_endpoint_t http;
     if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
         cadre_fail_within(CADRE_ECONFIG, "options: http");
@@ -599,17 +622,24 @@ resume_core(cadre_coordinator_t *self, const resumed_t *resumed)
                       self->resumed_path, self->resumed_cut);
 }
 
+/* Returns the lease of members where the options set none. On ipc the job is a local one, as the
+ * launcher starts it. */
+static uint64_t
+default_lease_ms(const cadre_coordinator_t *self)
+{
+    if (cadre_socket_endpoint(self->control)->kind == CADRE_ENDPOINT_INPROC) {
+        return CADRE_HOSTED_LEASE_MS;
+    }
+    return strncmp(self->address, "ipc://", 6) == 0 ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
+}
+
 /* Makes the core, resumes it, and logs how it begins. All of it under the gate's lock: the
  * authenticator's thread may log into the core's effects meanwhile. */
 static void
 make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
           uint32_t workers_max, const resumed_t *resumed)
 {
-    /* A local job, as the launcher starts it. */
-    bool local = strncmp(self->address, "ipc://", 6) == 0;
-    uint64_t lease_ms = local ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
-
-    lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : lease_ms;
+    uint64_t lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : default_lease_ms(self);
     cadre_core_options_t core = {
         .incarnation = random_u64(),
         .epoch = random_u64(),
@@ -704,7 +734,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
 
     /* Keys come before the first socket: a socket that is bound without keys would let anybody
      * in. */
-    status = guard_context(self, options);
+    status = options->local ? 0 : guard_context(self, options);
     if (status < 0) {
         return status;
     }

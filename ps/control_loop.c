@@ -46,6 +46,7 @@ struct cadre_control_loop {
     bool is_probed;       /* the shard was asked for its counters and has not answered */
     int64_t probed_ms;    /* when it was asked */
     int signal;           /* the signal that ends this ps; 0: none came */
+    void *owner;          /* pipe of who hosts this ps; NULL: nobody */
     uint64_t withdrawals; /* how many withdrawn keys were looked at so far */
     cadre_ps_figures_t figures; /* for /metrics; some are filled in only when they are published */
     int64_t write_ms;           /* when a snapshot was given to the store */
@@ -73,6 +74,11 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
 static int
 open_context(cadre_control_loop_t *self)
 {
+    if (self->options.context) {
+        self->context = self->options.context;
+        return 0;
+    }
+
     int status = cadre_context_open(&self->context);
     if (status < 0) {
         return status;
@@ -350,6 +356,15 @@ redial(cadre_control_loop_t *self)
     }
 }
 
+/* The log of a hosted ps is its host's. */
+static void
+name_log(const cadre_control_loop_t *self, uint32_t index)
+{
+    if (!self->options.context) {
+        cadre_log_set_index(index);
+    }
+}
+
 /* Carries out the events of the core, until there are none. */
 static void
 take_events(cadre_control_loop_t *self)
@@ -359,7 +374,7 @@ take_events(cadre_control_loop_t *self)
         switch (event.kind) {
         case CADRE_PS_SESSION:
             begin_session(self, event.index, event.epoch);
-            cadre_log_set_index(event.index);
+            name_log(self, event.index);
             cadre_log(CADRE_LOG_INFO, "joined", "shard=%" PRIu32 " epoch=%" PRIu64, event.index,
                       event.epoch);
             break;
@@ -583,6 +598,17 @@ hear_signal(cadre_control_loop_t *self)
     self->ended = true;
 }
 
+/* Leaves when the host says anything. */
+static void
+hear_owner(cadre_control_loop_t *self)
+{
+    cadre_pipe_message_t message;
+    if (self->owner && !self->ended && cadre_pipe_receive(self->owner, &message) == 0) {
+        cadre_ps_core_leave(self->core, "its coordinator was closed", now());
+        self->ended = true;
+    }
+}
+
 /* Waits until a message or signal comes, or until `due_ms`. */
 static void
 wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
@@ -601,17 +627,18 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
         {.socket = cadre_control_link_monitor_handle(self->link), .events = ZMQ_POLLIN},
         {.socket = cadre_actor_socket(self->shard), .events = ZMQ_POLLIN},
         {.socket = cadre_actor_socket(self->store), .events = ZMQ_POLLIN},
-        {.fd = self->options.signals, .events = ZMQ_POLLIN},
+        {.socket = self->owner, .fd = self->options.signals, .events = ZMQ_POLLIN},
     };
     cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
-    if (items[CADRE_COUNT_OF(items) - 1].revents) {
+    if (!self->owner && items[CADRE_COUNT_OF(items) - 1].revents) {
         hear_signal(self);
     }
 }
 
 int
-cadre_control_loop_run(cadre_control_loop_t *self)
+cadre_control_loop_run(cadre_control_loop_t *self, void *owner)
 {
+    self->owner = owner;
     while (!self->ended) {
         uint64_t due_ms = cadre_ps_core_tick(self->core, now());
         take_events(self);
@@ -623,6 +650,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
         }
 
         wait_for_something(self, link_due_ms < due_ms ? link_due_ms : due_ms);
+        hear_owner(self);
         watch_connection(self);
         hear_shard(self);
         hear_store(self);
@@ -682,7 +710,9 @@ cadre_control_loop_close(cadre_control_loop_t **self_p)
         return status;
     }
 
-    cadre_context_close(&self->context);
+    if (!self->options.context) {
+        cadre_context_close(&self->context);
+    }
     free(self);
     return 0;
 }

@@ -2,10 +2,9 @@
  * control_loop - one ps from its first HELLO to its last GOODBYE: the control socket, and the shard
  * and store actors behind it.
  *
- * Owner:   main.
- * Thread:  main's; its actors have their own. The loop does nothing that takes long, so heartbeats
- * go
- *          out whatever the shard is doing.
+ * Owner:   main, or who hosts a ps in its own process.
+ * Thread:  its owner's; its actors have their own. It does nothing that takes long, so heartbeats
+ *          go out whatever the shard is doing.
  */
 #ifndef CADRE_PS_CONTROL_LOOP_H
 #define CADRE_PS_CONTROL_LOOP_H
@@ -29,8 +28,12 @@ typedef struct {
     bool wait;                 /* whether to wait for another session when one has ended */
     uint64_t away_ms; /* leave when a coordinator that was there is away for so long; 0: never */
     const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
-    int signals;                    /* a signalfd, any signal of which means to leave; borrowed */
+    int signals;                    /* a signalfd, any signal of which means to leave; borrowed;
+                                       -1: no signals are read */
     cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, borrowed; NULL: no HTTP */
+    cadre_context_t *context;       /* of the coordinator of this process, with its security; the
+                                       process's log keeps its name then; borrowed. NULL: one of
+                                       its own */
 } cadre_control_options_t;
 
 /* The threads of a ps whose progress options.http shows. */
@@ -47,9 +50,9 @@ int cadre_control_loop_open(const cadre_control_options_t *options, cadre_contro
 /* Returns the data address that peers connect to. */
 const char *cadre_control_loop_address(const cadre_control_loop_t *self);
 
-/* Serves until the session has ended (and options.wait is false) or a signal has come; returns the
- * number of that signal, or 0. */
-int cadre_control_loop_run(cadre_control_loop_t *self);
+/* Serves until the session has ended (and options.wait is false), a signal has come, or a message on
+ * `owner`, the pipe of who hosts this ps (NULL: nobody); returns the number of that signal, or 0. */
+int cadre_control_loop_run(cadre_control_loop_t *self, void *owner);
 
 /* Returns why the coordinator has refused this ps (CADRE_EPROTOCOL, CADRE_EREFUSED, ...); 0 when it
  * has not. */

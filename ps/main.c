@@ -396,7 +396,7 @@ serve(const flags_t *flags, cadre_control_options_t *options)
         cadre_log(CADRE_LOG_INFO, "listening", "address=%s coordinator=%s",
                   cadre_control_loop_address(loop),
                   cadre_endpoint_text(&options->coordinator, text));
-        number = cadre_control_loop_run(loop);
+        number = cadre_control_loop_run(loop, NULL);
     }
 
     int status = exit_status(number, cadre_control_loop_refused(loop));

@@ -198,7 +198,9 @@ reset(cadre_worker_actor_t *self)
     uint32_t index = cadre_worker_core_task(self->core)->index;
     cadre_shard_peers_resize(&self->shards, cadre_worker_core_directory(self->core)->shard_count);
     cadre_reader_link_reset(&self->reader);
-    cadre_log_set_index(index);
+    if (!self->options.hosted) {
+        cadre_log_set_index(index);
+    }
     cadre_log(CADRE_LOG_INFO, "joined", "worker=%u shards=%u", index, self->shards.count);
 }
 
@@ -371,7 +373,7 @@ watch_connection(cadre_worker_actor_t *self)
 static void
 from_control(cadre_worker_actor_t *self)
 {
-    if (self->items[ITEM_MONITOR].revents & ZMQ_POLLIN) {
+    if (self->items[ITEM_MONITOR].revents & ZMQ_POLLIN || !cadre_control_link_is_up(self->link)) {
         watch_connection(self);
     }
     if (self->items[ITEM_CONTROL].revents & ZMQ_POLLOUT) {

@@ -26,6 +26,7 @@ typedef struct {
     void **slots;              /* [core.slots]: pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */
     cadre_http_server_t *http; /* where the actor publishes its figures; NULL: nowhere */
+    bool hosted;               /* by a process that has a log of its own, whose name stays */
 } cadre_worker_actor_options_t;
 
 /* Kinds of messages on the pipe between main and this actor. */

@@ -140,10 +140,15 @@ enum {
     CADRE_BUILD_TRIES_MAX = 10,
 
     CADRE_HEARTBEAT_MS = 1000,
-    CADRE_SUSPECT_MS = 3000,     /* a task silent for this long gets no new work */
-    CADRE_LEASE_MS = 10000,      /* a task silent for this long is presumed dead */
-    CADRE_LOCAL_LEASE_MS = 3000, /* the lease under the local launcher */
-    CADRE_STATUS_MS = 100,       /* minimum interval between status messages to clients */
+    CADRE_SUSPECT_MS = 3000,         /* a task silent for this long gets no new work */
+    CADRE_LEASE_MS = 10000,          /* a task silent for this long is presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000,     /* the lease under the local launcher */
+    CADRE_HOSTED_LEASE_MS = 3600000, /* the lease of threads of the coordinator's process, which
+                                        cannot be lost, and stand still with it in a debugger */
+    CADRE_LOCAL_JOIN_MS = 60000,     /* how long such threads may take to join */
+    CADRE_LOCAL_STOP_MS = 5000,      /* how long such threads may take to end */
+    CADRE_LOCAL_SLOTS = 2,           /* of their worker */
+    CADRE_STATUS_MS = 100,           /* minimum interval between status messages to clients */
 
     /* Minimum interval between log lines about dropped messages. */
     CADRE_DROPPED_LOG_MS = 10000,

@@ -68,6 +68,9 @@ parse_address(const char *text, cadre_endpoint_t *endpoint)
     if (cadre_endpoint_parse(text, endpoint) < 0) {
         return CADRE_ECONFIG;
     }
+    if (endpoint->kind == CADRE_ENDPOINT_INPROC) {
+        return cadre_fail(CADRE_ECONFIG, "address '%.300s' is within another process", text);
+    }
     if (!cadre_endpoint_is_concrete(endpoint)) {
         return cadre_fail(CADRE_ECONFIG, "address '%.300s' names no host and port to connect to",
                           text);

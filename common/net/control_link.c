@@ -150,6 +150,24 @@ cadre_control_link_monitor_handle(cadre_control_link_t *self)
 
 /* --- the connection --- */
 
+/* Within one process a socket is connected when zmq_connect returns, and its monitor never says so.
+ */
+static bool
+is_direct(const cadre_control_link_t *self)
+{
+    return self->options.coordinator.kind == CADRE_ENDPOINT_INPROC;
+}
+
+static cadre_control_link_event_t
+go_up(cadre_control_link_t *self)
+{
+    self->is_up = true;
+    self->was_up = true;
+    self->redial_ms = UINT64_MAX; /* libzmq has connected again by itself */
+    cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->peer.address);
+    return CADRE_LINK_UP;
+}
+
 /* Takes a failed handshake: logs it, at most every CADRE_DROPPED_LOG_MS, and connects again later.
  * libzmq would give the address up; but the key may be added, or another program may have had the
  * port before the coordinator starts. */
@@ -171,13 +189,13 @@ cadre_control_link_event_t
 cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
 {
     cadre_event_t event;
+    if (is_direct(self) && !self->is_up) {
+        return go_up(self);
+    }
+
     while (cadre_monitor_receive(self->monitor, &event) == 0) {
         if (event.kind == CADRE_EVENT_READY) {
-            self->is_up = true;
-            self->was_up = true;
-            self->redial_ms = UINT64_MAX; /* libzmq has connected again by itself */
-            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->peer.address);
-            return CADRE_LINK_UP;
+            return go_up(self);
         }
         if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
             on_failed(self, &event, now_ms);
@@ -220,6 +238,9 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
 {
     if (self->is_up) {
         return UINT64_MAX;
+    }
+    if (is_direct(self)) {
+        return now_ms; /* to be watched at once */
     }
     if (now_ms >= self->redial_ms) {
         self->redial_ms = dial(self) < 0 ? now_ms + CADRE_REDIAL_MS : UINT64_MAX;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -112,6 +113,20 @@ parse_ipc(const char *text, const char *path, cadre_endpoint_t *endpoint)
     return 0;
 }
 
+static const char INPROC[] = "inproc://cadre-job-";
+
+static int
+parse_inproc(const char *text, const char *name, cadre_endpoint_t *endpoint)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    if (length == 0 || name[length] || length > CADRE_IPC_PATH_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "address '%.300s' is of no job in this process", text);
+    }
+    endpoint->kind = CADRE_ENDPOINT_INPROC;
+    memcpy(endpoint->path, name, length);
+    return 0;
+}
+
 int
 cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint)
 {
@@ -119,6 +134,8 @@ cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint)
     int status = 0;
     if (strncmp(text, "ipc://", 6) == 0) {
         status = parse_ipc(text, text + 6, &parsed);
+    } else if (strncmp(text, INPROC, sizeof(INPROC) - 1) == 0) {
+        status = parse_inproc(text, text + sizeof(INPROC) - 1, &parsed);
     } else if (strncmp(text, "tcp://", 6) == 0) {
         status = parse_tcp(text, text + 6, &parsed);
     } else {
@@ -140,6 +157,10 @@ cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
         snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "ipc://%s", endpoint->path);
         return text;
     }
+    if (endpoint->kind == CADRE_ENDPOINT_INPROC) {
+        snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "%s%s", INPROC, endpoint->path);
+        return text;
+    }
 
     bool bracketed = strchr(endpoint->host, ':') != NULL;
     int length = snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "tcp://%s%s%s:", bracketed ? "[" : "",
@@ -157,7 +178,7 @@ cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
 bool
 cadre_endpoint_is_local(const cadre_endpoint_t *endpoint)
 {
-    if (endpoint->kind == CADRE_ENDPOINT_IPC || strcasecmp(endpoint->host, "localhost") == 0) {
+    if (endpoint->kind != CADRE_ENDPOINT_TCP || strcasecmp(endpoint->host, "localhost") == 0) {
         return true;
     }
     struct in_addr four;
@@ -180,7 +201,7 @@ cadre_endpoint_is_name(const cadre_endpoint_t *endpoint)
 bool
 cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint)
 {
-    if (endpoint->kind == CADRE_ENDPOINT_IPC) {
+    if (endpoint->kind != CADRE_ENDPOINT_TCP) {
         return true;
     }
     struct in_addr four;
@@ -254,4 +275,12 @@ cadre_ipc_endpoint(const char *directory, const char *name, cadre_endpoint_t *en
 {
     cadre_auto(cadre_free) char *text = cadre_asprintf("ipc://%s/%s", directory, name);
     return cadre_endpoint_parse(text, endpoint);
+}
+
+void
+cadre_inproc_endpoint(const char *name, cadre_endpoint_t *endpoint)
+{
+    cadre_auto(cadre_free) char *text = cadre_asprintf("%s%s", INPROC, name);
+    int status = cadre_endpoint_parse(text, endpoint);
+    cadre_assert(status == 0);
 }

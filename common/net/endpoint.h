@@ -1,5 +1,6 @@
 /*
- * endpoint - where a socket is bound or connected: tcp://host:port or ipc:///absolute/path.
+ * endpoint - where a socket is bound or connected: tcp://host:port, ipc:///absolute/path, or,
+ * between the threads of one process, inproc://cadre-job-name.
  *
  * Thread:  any; the functions keep no state.
  *
@@ -23,17 +24,20 @@ enum {
 typedef enum {
     CADRE_ENDPOINT_TCP = 1,
     CADRE_ENDPOINT_IPC = 2,
+    CADRE_ENDPOINT_INPROC = 3, /* of one ZeroMQ context, without sockets of the system */
 } cadre_endpoint_kind_t;
 
 typedef struct {
     cadre_endpoint_kind_t kind;
     char host[CADRE_HOST_SIZE_MAX + 1];     /* tcp: name, IPv4, IPv6 without brackets, or "*" */
     uint16_t port;                          /* tcp: 0 stands for "*", any free port */
-    char path[CADRE_IPC_PATH_SIZE_MAX + 1]; /* ipc */
+    char path[CADRE_IPC_PATH_SIZE_MAX + 1]; /* ipc; of inproc the name */
 } cadre_endpoint_t;
 
-/* Reads "tcp://host:port", "ipc:///path" or, as TF_CONFIG writes it, a bare "host:port". The host
- * may be "*" and the port "*" or 0: whether that makes sense is for the caller to say.
+/* Reads "tcp://host:port", "ipc:///path" or, as TF_CONFIG writes it, a bare "host:port", and the
+ * text of what cadre_inproc_endpoint made: other names of inproc are those of pipes, which no peer
+ * is to reach. The host may be "*" and the port "*" or 0: whether that makes sense is for the
+ * caller to say.
  * CADRE_EINVALID with a text that quotes the address when it is anything else, CADRE_ETOOLARGE for
  * an ipc path over CADRE_IPC_PATH_SIZE_MAX characters. */
 int cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint);
@@ -42,7 +46,7 @@ int cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint);
  * `text`. */
 const char *cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text);
 
-/* True for ipc, for 127.0.0.0/8, ::1 and "localhost": only this machine can connect. */
+/* True for ipc and inproc, for 127.0.0.0/8, ::1 and "localhost": only this machine can connect. */
 bool cadre_endpoint_is_local(const cadre_endpoint_t *endpoint);
 
 /* True when the host of a tcp endpoint is a name, neither an address nor "*". */
@@ -63,5 +67,9 @@ void cadre_ipc_directory_remove(char **path_p);
 /* Gives the endpoint "ipc://<directory>/<name>"; CADRE_ETOOLARGE when the path is too long for a
  * socket. */
 int cadre_ipc_endpoint(const char *directory, const char *name, cadre_endpoint_t *endpoint);
+
+/* "inproc://cadre-job-<name>" as an endpoint; the name has lower-case letters, digits and '-', and
+ * is the only one of its context. */
+void cadre_inproc_endpoint(const char *name, cadre_endpoint_t *endpoint);
 
 #endif

@@ -78,6 +78,16 @@ start_actors(cadre_coordinator_t *self)
                             &self->actor);
 }
 
+/* Starts ps and worker as threads, and waits until they have joined: nothing is to come that could
+ * be waited for later. */
+static int
+open_local(cadre_coordinator_t *self, int (*natives)(struct cadre_registry *registry))
+{
+    int status = cadre_local_tasks_open(self->context, cadre_socket_endpoint(self->control),
+                                        natives, &self->local);
+    return status < 0 ? status : cadre_coordinator_wait_ready(self, 1, CADRE_LOCAL_JOIN_MS);
+}
+
 int
 cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinator_t **out)
 {
@@ -109,6 +119,13 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
         return status;
     }
 
+    status = options.local ? open_local(self, options.natives) : 0;
+    if (status < 0) {
+        cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+        cadre_coordinator_close(&self);
+        return cadre_fail(status, "%s", reason);
+    }
+
     *out = self;
     return 0;
 }
@@ -133,7 +150,8 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     self->gate->closed = true;
     cadre_gate_broadcast(self->gate);
     cadre_gate_unlock_and_wake(self->gate);
-    if (cadre_actor_stop(&self->actor, CADRE_ACTOR_STOP_MS) < 0 ||
+    if (cadre_local_tasks_close(&self->local) < 0 ||
+        cadre_actor_stop(&self->actor, CADRE_ACTOR_STOP_MS) < 0 ||
         cadre_actor_stop(&self->store, CADRE_STORE_STOP_MS) < 0 ||
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS) < 0) {
         return; /* a thread hangs, perhaps in a disk: the objects that it uses are not freed */

@@ -19,9 +19,9 @@ for name in $names; do
     fi
 done
 
-# A declaration may begin on the line of CADRE_API and go on below it.
-declared=$(cat {common,coordinator}/include/cadre/*.h | tr '\n' ' ' |
-    grep -oE 'CADRE_API [^;(]*\(' | grep -oE 'cadre_[a-z0-9_]+\(' | tr -d '(' | sort -u)
+# A declaration may begin on the line of CADRE_API and go on below it. cadre_native_register is the user's.
+declared=$(cat {common,coordinator,worker}/include/cadre/*.h | tr '\n' ' ' |
+    grep -oE 'CADRE_API [^;(]*\(' | grep -oE 'cadre_[a-z0-9_]+\(' | tr -d '(' | grep -vx cadre_native_register | sort -u)
 # Until the coordinator is part of the library there is nothing to be complete.
 if grep -qxF cadre_coordinator_open <<<"$names"; then
     for name in $declared; do
@@ -32,7 +32,7 @@ if grep -qxF cadre_coordinator_open <<<"$names"; then
     done
 fi
 
-allowed='^(libc|libm|libzmq|libmsgpackc|liblmdb|libjansson|libxxhash|libmicrohttpd|libasan|libubsan|libtsan|ld-linux.*)\.so'
+allowed='^(libc|libm|libzmq|libmsgpackc|liblmdb|libjansson|libxxhash|libz|libmicrohttpd|libasan|libubsan|libtsan|ld-linux.*)\.so'
 for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
     if [[ ! $needed =~ $allowed ]]; then
         echo "exports: links $needed"

@@ -100,7 +100,9 @@ BELOW = {
     "coordinator/core/provisioning": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint"),
     "coordinator/core/dispatch": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint provisioning"),
     "coordinator/core": CORE_BELOW + rooms(CORE_ROOMS),
-    "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core" + rooms(CORE_ROOMS),
+    "coordinator/local": "base system net ps worker/include worker/core worker/device worker",
+    "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core coordinator/local"
+                   + rooms(CORE_ROOMS),
     "coordinator/api": "base system tensor spec graph worker/device coordinator/include coordinator/core coordinator"
                        + rooms(CORE_ROOMS),
     "coordinator/cli/terminal": "base system coordinator/include",

@@ -110,6 +110,8 @@ typedef enum {
     CADRE_RESUME_AUTO = 1,  /* with the newest valid one of `checkpoint_dir`, where there is one */
 } cadre_resume_t;
 
+struct cadre_registry; /* <cadre/worker.h> */
+
 /* Options of a coordinator. 0 is the default of every field. */
 typedef struct {
     /* sizeof(cadre_coordinator_options_t), as cadre_coordinator_options sets it. */
@@ -210,6 +212,16 @@ typedef struct {
      * another consistency or step, and a cluster with other tasks than it has. 0: what
      * CADRE_STRATEGY says, else CADRE_STRATEGY_PARAMETER_SERVER. */
     cadre_strategy_t strategy;
+    /* Runs the job's one ps and one worker as threads of this process: no other process, no socket
+     * of the system. Nothing in the environment but CADRE_DEVICE, CADRE_MATH and CADRE_DATA_DIR is
+     * looked at, nor are keys. Both are there when cadre_coordinator_open returns, and end with
+     * cadre_coordinator_close. `address` must be NULL, and `ps_count` 0 or 1. Any number of such
+     * coordinators may be open at a time. */
+    bool local;
+
+    /* With `local`: registers native functions, as the entry point of a shared object does, which
+     * it may be (cadre_native_register of <cadre/worker.h>). NULL: there are none. */
+    int (*natives)(struct cadre_registry *registry);
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. It is of the program, not of the library, so that
@@ -228,7 +240,7 @@ cadre_coordinator_options(void)
  * raised to the hard one. The checkpoint to begin with is verified and read first: variables that
  * are created later with the same name, dtype and shape begin with its values.
  *
- * CADRE_ECONFIG: bad options or environment.
+ * CADRE_ECONFIG: bad options or environment, or `natives` failed.
  * CADRE_EEXISTS: another coordinator holds the address or `checkpoint_dir`; the text names it.
  * CADRE_EUNAVAILABLE: the port of `http` is in use.
  * CADRE_ENOTFOUND: there is no checkpoint at `resume_path`.

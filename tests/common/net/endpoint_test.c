@@ -22,6 +22,7 @@ Test(endpoint, reads_and_writes_addresses)
         {"tcp://0.0.0.0:0", "tcp://0.0.0.0:*"},
         {"tcp://[::1]:80", "tcp://[::1]:80"},
         {"ipc:///run/user/1/cadre-x/c", "ipc:///run/user/1/cadre-x/c"},
+        {"inproc://cadre-job-ps", "inproc://cadre-job-ps"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_endpoint_t endpoint = {0};
@@ -54,7 +55,11 @@ Test(endpoint, refuses_what_is_no_address)
                                         "ipc://",
                                         "ipc://*",
                                         "ipc://@abstract",
-                                        "ipc://relative/path"};
+                                        "ipc://relative/path",
+                                        "inproc://",
+                                        "inproc://cadre-pipe-0x7f00",
+                                        "inproc://cadre-job-",
+                                        "inproc://cadre-job-PS"};
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_endpoint_t endpoint = {.port = 7};
         cr_assert_eq(cadre_endpoint_parse(cases[i], &endpoint), CADRE_EINVALID, "%s", cases[i]);
@@ -134,4 +139,16 @@ Test(endpoint, falls_back_to_tmp_when_the_runtime_directory_is_of_no_use)
         cr_assert_eq(strncmp(path, "/tmp/cadre-", 11), 0, "%s", path);
         cadre_ipc_directory_remove(&path);
     }
+}
+
+Test(endpoint, of_one_process_is_local_and_concrete)
+{
+    cadre_endpoint_t endpoint = {0};
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_inproc_endpoint("coordinator", &endpoint);
+    cr_expect_eq(endpoint.kind, CADRE_ENDPOINT_INPROC);
+    cr_expect_str_eq(cadre_endpoint_text(&endpoint, text), "inproc://cadre-job-coordinator");
+    cr_expect(cadre_endpoint_is_local(&endpoint));
+    cr_expect(cadre_endpoint_is_concrete(&endpoint));
+    cr_expect_not(cadre_endpoint_is_name(&endpoint));
 }

@@ -1,0 +1,246 @@
+#include "coordinator/local/local_tasks.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <zmq.h>
+
+#include "common/base/bounds.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/net/actor.h"
+#include "common/system/clock.h"
+#include "common/system/cpu_quota.h"
+#include "common/system/float_mode.h"
+#include "common/system/memory_limit.h"
+#include "common/system/poll.h"
+#include "ps/control_loop.h"
+#include "worker/device/device.h"
+#include "worker/worker_actor.h"
+#include "worker/worker_threads.h"
+
+enum { LANES_MAX = 16 }; /* as cadre-ps has it */
+
+struct cadre_local_tasks {
+    cadre_folders_t folders;
+    cadre_control_loop_t *loop; /* the ps thread's, once that runs; NULL when it has ended well */
+    cadre_actor_t *ps;
+    cadre_registry_t *registry;
+    cadre_device_t *device;
+    cadre_worker_threads_t *worker;
+};
+
+/* --- starting --- */
+
+/* The thread of the ps: main of cadre-ps in small. A loop that cannot be closed stays. */
+static void
+run_ps(void *pipe, void *argument)
+{
+    cadre_local_tasks_t *self = argument;
+    cadre_control_loop_run(self->loop, pipe);
+    cadre_control_loop_close(&self->loop);
+}
+
+static int
+start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
+{
+    self->folders.any = true; /* it writes where this process may */
+    cadre_control_options_t options = {
+        .coordinator = *coordinator,
+        .index = 0,
+        .size_bytes_max = cadre_memory_size(),
+        .lanes = (unsigned)cadre_min_int((cadre_cpu_count() + 1) / 2, LANES_MAX),
+        .folders = &self->folders,
+        .signals = -1,
+        .context = context};
+    cadre_inproc_endpoint("ps", &options.address);
+    while (options.incarnation == 0) { /* 0 is that of nobody */
+        if (getrandom(&options.incarnation, sizeof(options.incarnation), 0) !=
+            (ssize_t)sizeof(options.incarnation)) {
+            options.incarnation = 0;
+        }
+    }
+
+    int status = cadre_control_loop_open(&options, &self->loop);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_actor_open(context, "cadre-ps", run_ps, self, &self->ps);
+}
+
+static const char *
+environment(const char *variable, const char *otherwise)
+{
+    const char *text = getenv(variable);
+    return text && *text ? text : otherwise;
+}
+
+static int
+open_device(cadre_local_tasks_t *self)
+{
+    const cadre_device_options_t options = {.name = environment("CADRE_DEVICE", "auto"),
+                                            .threads = cadre_cpu_count(),
+                                            .math = environment("CADRE_MATH", "f32")};
+    int status = cadre_device_open_with(&options, &self->device);
+    if (status == CADRE_EINVALID) { /* another name or math */
+        cadre_fail_within(status, "CADRE_DEVICE or CADRE_MATH");
+        return CADRE_ECONFIG;
+    }
+    return status;
+}
+
+static int
+start_worker(cadre_local_tasks_t *self, cadre_context_t *context,
+             const cadre_endpoint_t *coordinator)
+{
+    int status = open_device(self);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_worker_threads_options_t options = {.coordinator = *coordinator,
+                                                    .index = 0,
+                                                    .slots = CADRE_LOCAL_SLOTS,
+                                                    .device = self->device,
+                                                    .registry = self->registry,
+                                                    .data_dir = environment("CADRE_DATA_DIR", NULL),
+                                                    .drain_ms = CADRE_LOCAL_STOP_MS / 2,
+                                                    .hosted = true};
+    return cadre_worker_threads_open(context, &options, &self->worker);
+}
+
+static int
+start(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
+{
+    int status = start_ps(self, context, coordinator);
+    return status < 0 ? status : start_worker(self, context, coordinator);
+}
+
+/* The threads compute as those of ps and worker do, and take no signal of the program's: both are
+ * inherited from the thread that starts them. */
+static int
+start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context,
+               const cadre_endpoint_t *coordinator)
+{
+    sigset_t all;
+    sigset_t before;
+    uint64_t mode = cadre_float_mode();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    cadre_flush_subnormals();
+
+    int status = start(self, context, coordinator);
+
+    cadre_float_mode_set(mode);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static int
+register_natives(cadre_local_tasks_t *self, cadre_local_natives_t natives)
+{
+    self->registry = cadre_registry_new();
+    if (natives && natives(self->registry) < 0) {
+        return cadre_fail_within(CADRE_ECONFIG, "options: natives");
+    }
+    return 0;
+}
+
+int
+cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordinator,
+                       cadre_local_natives_t natives, cadre_local_tasks_t **out)
+{
+    cadre_local_tasks_t *self = cadre_calloc(1, sizeof(*self));
+    int status = register_natives(self, natives);
+    if (status == 0) {
+        status = start_as_tasks(self, context, coordinator);
+    }
+    if (status == 0) {
+        *out = self;
+        return 0;
+    }
+
+    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    cadre_local_tasks_close(&self);
+    return cadre_fail(status, "%s", reason);
+}
+
+/* --- ending --- */
+
+/* Waits until the network thread has ended, which it does once no slot has a closure any more. */
+static int
+await_gone(cadre_local_tasks_t *self)
+{
+    void *socket = cadre_worker_threads_socket(self->worker);
+    int64_t end_ms = cadre_clock_now_ms() + CADRE_LOCAL_STOP_MS;
+    for (;;) {
+        cadre_pipe_message_t message;
+        while (cadre_pipe_receive(socket, &message) == 0) {
+            free(message.pointer); /* a text: the coordinator has said it */
+            if (message.kind == CADRE_WORKER_ACTOR_GONE) {
+                return 0;
+            }
+        }
+
+        int64_t left_ms = end_ms - cadre_clock_now_ms();
+        if (left_ms <= 0) {
+            return cadre_fail(CADRE_ETIMEOUT, "a closure did not end within %d ms",
+                              CADRE_LOCAL_STOP_MS);
+        }
+        zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
+        cadre_poll(&item, 1, (long)left_ms);
+    }
+}
+
+static int
+stop_worker(cadre_local_tasks_t *self)
+{
+    if (!self->worker) {
+        return 0;
+    }
+
+    cadre_pipe_send(cadre_worker_threads_socket(self->worker), CADRE_WORKER_ACTOR_DRAIN, NULL);
+    int status = await_gone(self);
+    return status < 0 ? status : cadre_worker_threads_close(&self->worker);
+}
+
+static int
+stop_ps(cadre_local_tasks_t *self)
+{
+    if (!self->ps) {
+        return cadre_control_loop_close(&self->loop); /* its thread was not started */
+    }
+
+    int status = cadre_actor_stop(&self->ps, CADRE_LOCAL_STOP_MS);
+    if (status < 0) {
+        return status;
+    }
+    return self->loop ? cadre_fail(CADRE_ETIMEOUT, "the shard or its disk hangs") : 0;
+}
+
+int
+cadre_local_tasks_close(cadre_local_tasks_t **self_p)
+{
+    cadre_local_tasks_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+
+    int status = stop_worker(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = stop_ps(self);
+    if (status < 0) {
+        return status;
+    }
+
+    *self_p = NULL;
+    cadre_device_close(&self->device);
+    cadre_registry_destroy(&self->registry);
+    free(self);
+    return 0;
+}

@@ -1,0 +1,290 @@
+/* Jobs in one process (options.local); L1 to L7 of docs/conformance.md. */
+#include <cadre/worker.h>
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/conformance/stage.h"
+#include "tests/system/scratch.h"
+
+TestSuite(conformance_local, .timeout = 240);
+
+enum { COLUMNS = 8, ROWS = 64, CLOSURES = 200, JOBS = 3 };
+
+static int
+add_one(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    return cadre_invocation_push_number(invocation, "total", 1);
+}
+
+static int
+refuse(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    return cadre_invocation_fail(invocation, CADRE_EDATA, "no such number");
+}
+
+static int
+register_natives(cadre_registry_t *registry)
+{
+    int status = cadre_registry_add(registry, "add_one", add_one, NULL);
+    return status ? status : cadre_registry_add(registry, "refuse", refuse, NULL);
+}
+
+static cadre_coordinator_options_t
+local_options(void)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.local = true;
+    options.natives = register_natives;
+    options.seed = 1;
+    return options;
+}
+
+static cadre_variable_t *
+create_total(cadre_coordinator_t *job)
+{
+    cadre_variable_t *total = NULL;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    OK(cadre_variable_create(job, "total", CADRE_F32, NULL, 0, &options, &total));
+    return total;
+}
+
+static void
+schedule(cadre_coordinator_t *job, const char *name, int count)
+{
+    cadre_function_t *function = NULL;
+    OK(cadre_function_native(job, name, &function));
+    for (int i = 0; i < count; i++) {
+        OK(cadre_coordinator_schedule(job, function, NULL, LOCAL_WAIT_MS, NULL));
+    }
+}
+
+static double
+read_number(cadre_variable_t *variable)
+{
+    double number = 0;
+    OK(cadre_variable_read_number(variable, &number, LOCAL_WAIT_MS));
+    return number;
+}
+
+/* How many sockets of the system this process has. */
+static int
+count_sockets(void)
+{
+    int count = 0;
+    char target[PATH_MAX];
+    DIR *folder = opendir("/proc/self/fd");
+    cr_assert_not_null(folder);
+    for (struct dirent *entry = NULL; (entry = readdir(folder));) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+        count += length > 0 && strncmp(target, "socket:", 7) == 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+Test(conformance_local, L1_native_functions_of_the_program_run_without_process_or_socket)
+{
+    int before = count_sockets();
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    OK(cadre_coordinator_open(&options, &job));
+    cadre_variable_t *total = create_total(job);
+    schedule(job, "add_one", CLOSURES);
+    OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+    cr_expect_eq(read_number(total), CLOSURES);
+    cr_expect_eq(count_sockets(), before);
+
+    schedule(job, "refuse", 1);
+    FAILS(cadre_coordinator_join(job, LOCAL_WAIT_MS), CADRE_EDATA, "no such number");
+    schedule(job, "add_one", 1);
+    OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+    cr_expect_eq(read_number(total), CLOSURES + 1);
+    cadre_coordinator_close(&job);
+    cr_expect_eq(count_sockets(), before);
+}
+
+/* A line through ROWS points, whose slope and offset a program finds. */
+static int
+train_line(cadre_coordinator_t *job, double *slope)
+{
+    cadre_program_t *p = cadre_program_new("line");
+    const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(1)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, rows, 2);
+    cadre_node_t y = cadre_op_arg(p, "y", CADRE_F32, rows, 2);
+    cadre_node_t w = cadre_op_var(p, "w", (const int64_t[]){1, 1}, 2);
+    cadre_op_minimize(p, cadre_op_mse(p, cadre_op_matmul(p, x, w), y));
+
+    cadre_function_t *step = NULL;
+    cadre_variable_t *weight = NULL;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer.learning_rate = 0.1;
+    float x_of[ROWS];
+    float y_of[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        x_of[i] = (float)i / ROWS - 0.5f;
+        y_of[i] = 3 * x_of[i];
+    }
+    cadre_tensor_t in = cadre_tensor_view(CADRE_F32, x_of, (const int64_t[]){ROWS, 1}, 2);
+    cadre_tensor_t out = cadre_tensor_view(CADRE_F32, y_of, (const int64_t[]){ROWS, 1}, 2);
+    const cadre_argument_t arguments[] = {{"x", &in}, {"y", &out}};
+    const cadre_call_t call = cadre_call_tensors(arguments, 2);
+    int s =
+        cadre_variable_create(job, "w", CADRE_F32, (const int64_t[]){1, 1}, 2, &options, &weight);
+    s = s ? s : cadre_function_register(job, &p, &step);
+    for (int i = 0; i < CLOSURES && !s; i++) {
+        s = cadre_coordinator_schedule(job, step, &call, LOCAL_WAIT_MS, NULL);
+    }
+    s = s ? s : cadre_coordinator_join(job, LOCAL_WAIT_MS);
+    s = s ? s : cadre_variable_read_number(weight, slope, LOCAL_WAIT_MS);
+    cadre_program_destroy(&p);
+    return s;
+}
+
+/* One of several jobs of a process. */
+static void *
+run_job(void *result)
+{
+    double *slope = result;
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    int s = cadre_coordinator_open(&options, &job);
+    s = s ? s : train_line(job, slope);
+    cadre_coordinator_close(&job);
+    return s ? result : NULL;
+}
+
+Test(conformance_local, L2_several_jobs_of_one_process_train_at_once)
+{
+    pthread_t threads[JOBS];
+    double slopes[JOBS] = {0};
+    for (int i = 0; i < JOBS; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_job, &slopes[i]), 0);
+    }
+    for (int i = 0; i < JOBS; i++) {
+        void *failed = NULL;
+        cr_assert_eq(pthread_join(threads[i], &failed), 0);
+        cr_expect_null(failed);
+        cr_expect_float_eq(slopes[i], 3, 0.2, "%g", slopes[i]);
+    }
+}
+
+Test(conformance_local, L3_a_job_is_resumed_from_its_checkpoint)
+{
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_coordinator_options_t options = local_options();
+    options.checkpoint_dir = scratch.path;
+    options.resume = CADRE_RESUME_AUTO;
+    for (int round = 1; round <= 2; round++) {
+        cadre_coordinator_t *job = NULL;
+        OK(cadre_coordinator_open(&options, &job));
+        cadre_variable_t *total = create_total(job);
+        cr_expect_eq(read_number(total), (round - 1) * CLOSURES);
+        schedule(job, "add_one", CLOSURES);
+        OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+        OK(cadre_checkpoint_save(job, NULL, LOCAL_WAIT_MS, NULL));
+        cr_expect_eq(read_number(total), round * CLOSURES);
+        cadre_coordinator_close(&job);
+    }
+    scratch_close(&scratch);
+}
+
+static int
+fail_to_register(cadre_registry_t *registry)
+{
+    int status = cadre_registry_add(registry, "add_one", add_one, NULL);
+    return status ? status : cadre_registry_add(registry, "add_one", add_one, NULL);
+}
+
+Test(conformance_local, L4_what_does_not_go_with_it_is_refused)
+{
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    options.address = "tcp://127.0.0.1:*";
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "leave address and ps_count out");
+    options = local_options();
+    options.ps_count = 2;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "leave address and ps_count out");
+    options = local_options();
+    options.local = false;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "set local");
+    options = cadre_coordinator_options();
+    options.address = "inproc://cadre-job-coordinator";
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "set local");
+    options = local_options();
+    options.natives = fail_to_register;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "options: natives");
+    cr_expect_null(job);
+}
+
+Test(conformance_local, L5_the_environment_of_a_cluster_is_not_looked_at)
+{
+    setenv("CADRE_CLUSTER", "no JSON", 1);
+    setenv("TF_CONFIG", "no JSON", 1);
+    setenv("CADRE_KEYS", "/nowhere", 1);
+    setenv("CADRE_INSECURE_TRANSPORT", "maybe", 1);
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    OK(cadre_coordinator_open(&options, &job));
+    cr_expect_str_eq(cadre_coordinator_address(job), "inproc://cadre-job-coordinator");
+    cadre_coordinator_close(&job);
+}
+
+/* What a native function that is not to end waits for. */
+typedef struct {
+    atomic_bool begun;
+    atomic_bool released;
+} held_t;
+
+static held_t held;
+
+static int
+hold(cadre_invocation_t *invocation, void *state)
+{
+    held_t *self = state;
+    (void)invocation;
+    atomic_store(&self->begun, true);
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
+         !atomic_load(&self->released) && again(deadline);) {
+    }
+    return 0;
+}
+
+static int
+register_hold(cadre_registry_t *registry)
+{
+    return cadre_registry_add(registry, "hold", hold, &held);
+}
+
+Test(conformance_local, L6_closing_does_not_wait_for_a_closure_that_does_not_end)
+{
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    options.natives = register_hold;
+    OK(cadre_coordinator_open(&options, &job));
+    schedule(job, "hold", 1);
+    EVENTUALLY(atomic_load(&held.begun));
+    cadre_coordinator_close(&job);
+    cr_expect_not(atomic_load(&held.released));
+    atomic_store(&held.released, true);
+}
+
+Test(conformance_local, L7_opening_and_closing_may_be_repeated)
+{
+    for (int i = 0; i < 10; i++) {
+        cadre_coordinator_t *job = NULL;
+        cadre_coordinator_options_t options = local_options();
+        OK(cadre_coordinator_open(&options, &job));
+        cr_expect_eq(cadre_coordinator_totals(job).workers, 1);
+        cr_expect_eq(cadre_coordinator_totals(job).ps, 1);
+        cadre_coordinator_close(&job);
+    }
+}
