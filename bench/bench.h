@@ -39,6 +39,7 @@ int cadre_bench_apply(cadre_bench_t *self);
 int cadre_bench_lanes(cadre_bench_t *self);
 int cadre_bench_checkpoint(cadre_bench_t *self);
 int cadre_bench_training(cadre_bench_t *self);
+int cadre_bench_local(cadre_bench_t *self);
 int cadre_bench_idle(cadre_bench_t *self);
 int cadre_bench_keys(cadre_bench_t *self);
 int cadre_bench_ops(cadre_bench_t *self);

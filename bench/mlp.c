@@ -1,8 +1,10 @@
 #include "bench/mlp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "common/base/assert.h"
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
@@ -15,12 +17,21 @@
 
 enum { COLUMNS = 2 }; /* of a batch: x and y */
 
-const cadre_bench_mlp_variable_t cadre_bench_mlp_variables[CADRE_BENCH_MLP_VARIABLES] = {
-    {"w1", 2, {CADRE_BENCH_MLP_FEATURES, CADRE_BENCH_MLP_HIDDEN}},
-    {"b1", 1, {CADRE_BENCH_MLP_HIDDEN, 1}},
-    {"w2", 2, {CADRE_BENCH_MLP_HIDDEN, CADRE_BENCH_MLP_CLASSES}},
-    {"b2", 1, {CADRE_BENCH_MLP_CLASSES, 1}},
-};
+const cadre_bench_network_t cadre_bench_digits = {.name = "digits, 64-128-10, adam",
+                                                  .layers = 2,
+                                                  .widths = {64, 128, 10},
+                                                  .batch = 32,
+                                                  .optimizer = CADRE_OPTIMIZER_ADAM,
+                                                  .optimizer_name = "adam",
+                                                  .rate = 0.003};
+
+const cadre_bench_network_t cadre_bench_wide = {.name = "784-512-512-10, sgd",
+                                                .layers = 3,
+                                                .widths = {784, 512, 512, 10},
+                                                .batch = 128,
+                                                .optimizer = CADRE_OPTIMIZER_SGD,
+                                                .optimizer_name = "sgd",
+                                                .rate = 0.05};
 
 typedef struct {
     size_t count;
@@ -30,6 +41,7 @@ typedef struct {
 } variable_t;
 
 struct cadre_bench_mlp {
+    const cadre_bench_network_t *network;
     cadre_source_t *source;
     cadre_device_t *device;
     cadre_slot_t *slot;
@@ -37,52 +49,159 @@ struct cadre_bench_mlp {
     cadre_ps_optimizer_t optimizer;
     uint64_t step;
     uint64_t epoch;
-    variable_t variables[CADRE_BENCH_MLP_VARIABLES]; /* in the program's order */
+    variable_t variables[CADRE_BENCH_VARIABLES_MAX]; /* in the program's order */
+    int variable_count;
     cadre_tensor_t batch[COLUMNS];
 };
 
 /* --- what both ways of training share --- */
 
+/* "w1" and "b1" of layer 0, and so on. */
+static const char *const weight_names[CADRE_BENCH_LAYERS_MAX] = {"w1", "w2", "w3"};
+static const char *const bias_names[CADRE_BENCH_LAYERS_MAX] = {"b1", "b2", "b3"};
+
 int
-cadre_bench_mlp_program(cadre_program_t **out)
+cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **out)
 {
-    cadre_program_t *program = cadre_program_new("train");
-    const cadre_dim_t images[] = {cadre_dim_symbol("B"), cadre_dim(CADRE_BENCH_MLP_FEATURES)};
-    cadre_node_t x = cadre_op_arg(program, "x", CADRE_F32, images, 2);
-    cadre_node_t y = cadre_op_arg(program, "y", CADRE_I32, images, 1);
-    cadre_node_t nodes[CADRE_BENCH_MLP_VARIABLES];
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
-        const cadre_bench_mlp_variable_t *variable = &cadre_bench_mlp_variables[i];
-        nodes[i] = cadre_op_var(program, variable->name, variable->shape, variable->rank);
+    cadre_program_t *p = cadre_program_new("train");
+    const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(network->widths[0])};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, rows, 2);
+    cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, rows, 1);
+    for (int i = 0; i < network->layers; i++) {
+        cadre_node_t weight = cadre_op_var(p, weight_names[i], network->widths + i, 2);
+        cadre_node_t bias = cadre_op_var(p, bias_names[i], network->widths + i + 1, 1);
+        x = cadre_op_dense(p, x, weight, bias);
+        x = i + 1 < network->layers ? cadre_op_relu(p, x) : x;
     }
 
-    cadre_node_t hidden = cadre_op_relu(program, cadre_op_dense(program, x, nodes[0], nodes[1]));
-    cadre_node_t logits = cadre_op_dense(program, hidden, nodes[2], nodes[3]);
-    cadre_node_t loss = cadre_op_softmax_cross_entropy(program, logits, y);
-    cadre_op_result(program, "loss", loss);
-    cadre_op_minimize(program, loss);
-    int status = cadre_program_finish(program);
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(p, x, y);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
+    int status = cadre_program_finish(p);
     if (status < 0) {
-        cadre_program_destroy(&program);
+        cadre_program_destroy(&p);
         return status;
     }
 
-    *out = program;
+    *out = p;
     return 0;
 }
 
+int
+cadre_bench_mlp_create(const cadre_bench_network_t *network, cadre_coordinator_t *coordinator)
+{
+    cadre_variable_t *variable = NULL;
+    cadre_variable_options_t weight = cadre_variable_options();
+    weight.optimizer = cadre_optimizer(network->optimizer);
+    weight.optimizer.learning_rate = network->rate;
+    cadre_variable_options_t bias = weight;
+    weight.initializer = cadre_initializer(CADRE_INITIALIZER_HE_NORMAL);
+    for (int i = 0; i < network->layers; i++) {
+        int status = cadre_variable_create(coordinator, weight_names[i], CADRE_F32,
+                                           network->widths + i, 2, &weight, &variable);
+        if (status < 0) {
+            return status;
+        }
+        status = cadre_variable_create(coordinator, bias_names[i], CADRE_F32,
+                                       network->widths + i + 1, 1, &bias, &variable);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
+int
+cadre_bench_mlp_schedule(const cadre_bench_network_t *network, cadre_dataset_t *data,
+                         const cadre_function_t *step, uint64_t *epoch, int epochs,
+                         int64_t *examples)
+{
+    int status = cadre_dataset_train(data, step, *epoch, (uint64_t)epochs, network->batch,
+                                     CADRE_BENCH_WAIT_MS);
+    *epoch += (uint64_t)epochs;
+    *examples = epochs * cadre_dataset_info(data).rows;
+    return status;
+}
+
 char *
-cadre_bench_mlp_data(const char *path)
+cadre_bench_mlp_csv(const char *path)
 {
     return cadre_asprintf("{\"format\": \"csv\", \"path\": \"%s\", \"scale\": 0.0625}", path);
+}
+
+/* --- rows for the wide network --- */
+
+enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10 };
+
+/* Writes the head of an IDX file: bytes, of these dimensions. */
+static void
+write_head(FILE *file, const uint32_t *dimensions, int count)
+{
+    const uint8_t magic[] = {0, 0, 8, (uint8_t)count};
+    fwrite(magic, sizeof(magic), 1, file);
+    for (int i = 0; i < count; i++) {
+        for (int shift = 24; shift >= 0; shift -= 8) {
+            fputc((int)(dimensions[i] >> shift & 0xff), file);
+        }
+    }
+}
+
+static void
+write_rows(FILE *images, FILE *labels, uint32_t rows)
+{
+    uint8_t pixels[PIXELS];
+    write_head(images, (const uint32_t[]){rows, SIDE, SIDE}, 3);
+    write_head(labels, &rows, 1);
+    for (uint32_t row = 0; row < rows; row++) {
+        int label = 0;
+        for (int i = 0; i < PIXELS; i++) {
+            pixels[i] = (uint8_t)(255 * cadre_random_uniform(2, row, (uint64_t)i));
+            label = i < CLASSES && pixels[i] > pixels[label] ? i : label;
+        }
+        fwrite(pixels, sizeof(pixels), 1, images);
+        fputc(label, labels);
+    }
+}
+
+int
+cadre_bench_mlp_write_rows(const char *folder, int rows, char **description)
+{
+    cadre_auto(cadre_free) char *image_path = cadre_asprintf("%s/bench-images", folder);
+    cadre_auto(cadre_free) char *label_path = cadre_asprintf("%s/bench-labels", folder);
+    FILE *images = fopen(image_path, "wbe");
+    FILE *labels = fopen(label_path, "wbe");
+    if (images && labels) {
+        write_rows(images, labels, (uint32_t)rows);
+    }
+
+    bool is_written = images && labels && !ferror(images) && !ferror(labels);
+    is_written = images && fclose(images) == 0 && is_written;
+    is_written = labels && fclose(labels) == 0 && is_written;
+    if (!is_written) {
+        return cadre_fail(CADRE_EIO, "%s cannot be written", image_path);
+    }
+
+    *description = cadre_asprintf(
+        "{\"format\": \"idx\", \"path\": \"%s\", \"labels_path\": \"%s\", \"scale\": 0.004}",
+        image_path, label_path);
+    return 0;
+}
+
+void
+cadre_bench_mlp_remove_rows(const char *folder)
+{
+    cadre_auto(cadre_free) char *image_path = cadre_asprintf("%s/bench-images", folder);
+    cadre_auto(cadre_free) char *label_path = cadre_asprintf("%s/bench-labels", folder);
+    remove(image_path);
+    remove(label_path);
 }
 
 /* --- in this process --- */
 
 static int
-open_source(cadre_bench_mlp_t *self, const char *path)
+open_source(cadre_bench_mlp_t *self, const char *text)
 {
-    cadre_auto(cadre_free) char *text = cadre_bench_mlp_data(path);
     cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {.path = NULL};
     int status = cadre_data_spec_decode(text, strlen(text), &spec);
     if (status < 0) {
@@ -94,9 +213,8 @@ open_source(cadre_bench_mlp_t *self, const char *path)
         return status;
     }
 
-    if (cadre_source_info(self->source)->features != CADRE_BENCH_MLP_FEATURES) {
-        return cadre_fail(CADRE_EDATA, "%s has no rows of %d features", path,
-                          CADRE_BENCH_MLP_FEATURES);
+    if (cadre_source_info(self->source)->features != self->network->widths[0]) {
+        return cadre_fail(CADRE_EDATA, "%s has no rows for %s", text, self->network->name);
     }
 
     return 0;
@@ -105,7 +223,8 @@ open_source(cadre_bench_mlp_t *self, const char *path)
 static void
 make_variables(cadre_bench_mlp_t *self)
 {
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
+    self->variable_count = cadre_program_variable_count(self->program);
+    for (int i = 0; i < self->variable_count; i++) {
         const cadre_program_variable_t *about = cadre_program_variable(self->program, i);
         variable_t *variable = &self->variables[i];
 
@@ -124,21 +243,23 @@ make_variables(cadre_bench_mlp_t *self)
 }
 
 int
-cadre_bench_mlp_open(const char *path, cadre_bench_mlp_t **out)
+cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *description, int threads,
+                     cadre_bench_mlp_t **out)
 {
     cadre_auto(cadre_bench_mlp_close) cadre_bench_mlp_t *self = cadre_calloc(1, sizeof(*self));
     cadre_optimizer_spec_t spec;
-    int status = open_source(self, path);
+    self->network = network;
+    int status = open_source(self, description);
     if (status < 0) {
         return status;
     }
 
-    status = cadre_optimizer_spec_parse(&spec, "adam");
+    status = cadre_optimizer_spec_parse(&spec, network->optimizer_name);
     if (status < 0) {
         return status;
     }
 
-    status = cadre_optimizer_spec_set(&spec, "learning_rate", CADRE_BENCH_MLP_RATE);
+    status = cadre_optimizer_spec_set(&spec, "learning_rate", network->rate);
     if (status < 0) {
         return status;
     }
@@ -148,7 +269,7 @@ cadre_bench_mlp_open(const char *path, cadre_bench_mlp_t **out)
         return status;
     }
 
-    status = cadre_device_open("cpu", 1, &self->device);
+    status = cadre_device_open("cpu", threads, &self->device);
     if (status < 0) {
         return status;
     }
@@ -158,7 +279,7 @@ cadre_bench_mlp_open(const char *path, cadre_bench_mlp_t **out)
         return status;
     }
 
-    status = cadre_bench_mlp_program(&self->program);
+    status = cadre_bench_mlp_program(network, &self->program);
     if (status < 0) {
         return status;
     }
@@ -177,7 +298,7 @@ cadre_bench_mlp_close(cadre_bench_mlp_t **self_p)
         return;
     }
 
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
+    for (int i = 0; i < self->variable_count; i++) {
         free(self->variables[i].value);
         free(self->variables[i].gradient);
         for (size_t slot = 0; slot < CADRE_OPTIMIZER_SLOTS_MAX; slot++) {
@@ -200,7 +321,7 @@ static void
 apply(cadre_bench_mlp_t *self)
 {
     self->step++;
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
+    for (int i = 0; i < self->variable_count; i++) {
         const variable_t *variable = &self->variables[i];
         cadre_optimizer_stretch_t stretch = {.count = variable->count,
                                              .gradient = variable->gradient,
@@ -218,12 +339,12 @@ apply(cadre_bench_mlp_t *self)
 static int
 train_step(cadre_bench_mlp_t *self)
 {
-    const void *values[CADRE_BENCH_MLP_VARIABLES];
-    void *gradients[CADRE_BENCH_MLP_VARIABLES];
+    const void *values[CADRE_BENCH_VARIABLES_MAX];
+    void *gradients[CADRE_BENCH_VARIABLES_MAX];
     cadre_tensor_t loss = {.data = NULL};
 
-    cadre_assert(cadre_program_push_count(self->program) == CADRE_BENCH_MLP_VARIABLES);
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
+    cadre_assert(cadre_program_push_count(self->program) == self->variable_count);
+    for (int i = 0; i < self->variable_count; i++) {
         int pushed = cadre_program_push(self->program, i)->variable;
         values[i] = self->variables[i].value;
         gradients[i] = self->variables[pushed].gradient;
@@ -252,8 +373,8 @@ cadre_bench_mlp_train(cadre_bench_mlp_t *self, int epochs, int64_t *examples)
     *examples = 0;
     for (int i = 0; i < epochs; i++) {
         const cadre_batch_order_t order = {.shuffle = true, .seed = 1, .epoch = self->epoch++};
-        for (int64_t first = 0; first < rows; first += CADRE_BENCH_MLP_BATCH) {
-            int64_t count = cadre_min_i64(rows - first, CADRE_BENCH_MLP_BATCH);
+        for (int64_t first = 0; first < rows; first += self->network->batch) {
+            int64_t count = cadre_min_i64(rows - first, self->network->batch);
             int status = cadre_batch_read(self->source, &order, first, count, &self->batch[0],
                                           &self->batch[1]);
             if (status < 0) {

@@ -1,43 +1,61 @@
 /*
- * mlp - the network of examples/digits.json: 64-128-10, relu, batches of 32, adam at 0.003; and its
- * training inside one process, without coordinator, ps or workers.
+ * mlp - networks of dense layers with relu and cross entropy, and their training inside one
+ * process, without coordinator, ps or workers.
  *
- * Owner:   the training section.
+ * Owner:   the sections training and local.
  * Thread:  main's.
  */
 #ifndef CADRE_BENCH_MLP_H
 #define CADRE_BENCH_MLP_H
 
-#include <cadre/program.h>
+#include <cadre/coordinator.h>
 
 enum {
-    CADRE_BENCH_MLP_FEATURES = 64,
-    CADRE_BENCH_MLP_HIDDEN = 128,
-    CADRE_BENCH_MLP_CLASSES = 10,
-    CADRE_BENCH_MLP_BATCH = 32,
-    CADRE_BENCH_MLP_VARIABLES = 4,
+    CADRE_BENCH_LAYERS_MAX = 3,
+    CADRE_BENCH_VARIABLES_MAX = 2 * CADRE_BENCH_LAYERS_MAX,
 };
-
-#define CADRE_BENCH_MLP_RATE 0.003
 
 typedef struct {
     const char *name;
-    int rank;
-    int64_t shape[2];
-} cadre_bench_mlp_variable_t;
+    int layers;
+    int64_t widths[CADRE_BENCH_LAYERS_MAX + 1]; /* of rows, of each layer's output */
+    int64_t batch;
+    cadre_optimizer_kind_t optimizer;
+    const char *optimizer_name;
+    double rate;
+} cadre_bench_network_t;
 
-extern const cadre_bench_mlp_variable_t cadre_bench_mlp_variables[CADRE_BENCH_MLP_VARIABLES];
+extern const cadre_bench_network_t cadre_bench_digits; /* of examples/digits.json: adam */
+extern const cadre_bench_network_t cadre_bench_wide;   /* 784-512-512-10 with sgd */
 
-/* One step on a batch "x", "y", with the result "loss"; finished. */
-int cadre_bench_mlp_program(cadre_program_t **out);
+/* Makes one step on a batch "x", "y", with the result "loss"; finished. Its variables are w1, b1,
+ * w2 and so on. */
+int cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **out);
 
-/* The JSON description of the data in `path`, freed by the caller. */
-char *cadre_bench_mlp_data(const char *path);
+/* Creates the network's variables with a coordinator. */
+int cadre_bench_mlp_create(const cadre_bench_network_t *network, cadre_coordinator_t *coordinator);
+
+/* Trains `epochs` epochs by closures, from `epoch` on, and joins; `examples` is how many rows that
+ * were. */
+int cadre_bench_mlp_schedule(const cadre_bench_network_t *network, cadre_dataset_t *data,
+                             const cadre_function_t *step, uint64_t *epoch, int epochs,
+                             int64_t *examples);
+
+/* The JSON description of the CSV file `path`, freed by the caller. */
+char *cadre_bench_mlp_csv(const char *path);
+
+/* Writes `rows` rows for the wide network as IDX files into `folder`, whose labels can be learned:
+ * which of the first ten numbers is the largest. Gives their description, freed by the caller. */
+int cadre_bench_mlp_write_rows(const char *folder, int rows, char **description);
+
+/* Removes them. */
+void cadre_bench_mlp_remove_rows(const char *folder);
 
 typedef struct cadre_bench_mlp cadre_bench_mlp_t;
 
-/* The whole of it in this process. */
-int cadre_bench_mlp_open(const char *path, cadre_bench_mlp_t **out);
+/* The whole of it in this process, on data as described; the device has so many threads. */
+int cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *description, int threads,
+                         cadre_bench_mlp_t **out);
 void cadre_bench_mlp_close(cadre_bench_mlp_t **self_p);
 
 /* Trains `epochs` epochs, shuffled; `examples` is how many rows that were. */

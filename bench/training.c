@@ -43,31 +43,6 @@ run_alone(void *context, double *value)
 }
 
 static int
-schedule_epochs(subject_t *self, int64_t *examples)
-{
-    for (int i = 0; i < self->epochs; i++) {
-        cadre_batch_t batch;
-        int status = cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH,
-                                         CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER);
-        if (status < 0) {
-            return status;
-        }
-
-        while (cadre_dataset_next(self->data, &batch)) {
-            const cadre_call_t call = cadre_call_batch(&batch);
-            status = cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call,
-                                                CADRE_BENCH_WAIT_MS, NULL);
-            if (status < 0) {
-                return status;
-            }
-            *examples += batch.count;
-        }
-    }
-
-    return 0;
-}
-
-static int
 run_cluster(void *context, double *value)
 {
     subject_t *self = context;
@@ -80,12 +55,8 @@ run_cluster(void *context, double *value)
     }
 
     double begin = cadre_bench_now();
-    status = schedule_epochs(self, &examples);
-    if (status < 0) {
-        return status;
-    }
-
-    status = cadre_coordinator_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
+    status = cadre_bench_mlp_schedule(&cadre_bench_digits, self->data, self->step, &self->epoch,
+                                      self->epochs, &examples);
     if (status < 0) {
         return status;
     }
@@ -106,25 +77,14 @@ static int
 define(subject_t *self)
 {
     cadre_coordinator_t *coordinator = self->cluster.coordinator;
-    cadre_auto(cadre_free) char *data = cadre_bench_mlp_data(self->digits);
-
-    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
-        const cadre_bench_mlp_variable_t *about = &cadre_bench_mlp_variables[i];
-        cadre_variable_t *variable = NULL;
-        cadre_variable_options_t options = cadre_variable_options();
-        options.initializer = cadre_initializer(about->rank > 1 ? CADRE_INITIALIZER_HE_NORMAL
-                                                                : CADRE_INITIALIZER_ZEROS);
-        options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
-        options.optimizer.learning_rate = CADRE_BENCH_MLP_RATE;
-        int status = cadre_variable_create(coordinator, about->name, CADRE_F32, about->shape,
-                                           about->rank, &options, &variable);
-        if (status < 0) {
-            return status;
-        }
+    cadre_auto(cadre_free) char *data = cadre_bench_mlp_csv(self->digits);
+    int status = cadre_bench_mlp_create(&cadre_bench_digits, coordinator);
+    if (status < 0) {
+        return status;
     }
 
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
-    int status = cadre_bench_mlp_program(&program);
+    status = cadre_bench_mlp_program(&cadre_bench_digits, &program);
     if (status < 0) {
         return status;
     }
@@ -146,7 +106,8 @@ add_figures(cadre_bench_t *bench, int workers, const cadre_bench_measure_t *meas
                                    .value = measures[0].value,
                                    .ceiling_name = "one process, no ps",
                                    .ceiling = measures[1].value};
-    cadre_bench_report_add(&bench->report, &figure, "digits, 64-128-10, adam, workers %d", workers);
+    cadre_bench_report_add(&bench->report, &figure, "%s, workers %d", cadre_bench_digits.name,
+                           workers);
     figure.unit = "us";
     figure.value = cpu_us[0];
     figure.ceiling = cpu_us[1];
@@ -191,7 +152,8 @@ cadre_bench_training(cadre_bench_t *self)
     subject_t subject = {.epochs = cadre_bench_amount(self, EPOCHS_FULL, EPOCHS_QUICK)};
     cadre_auto(cadre_free) char *digits = realpath(self->digits, NULL);
     subject.digits = digits ? digits : self->digits;
-    int status = cadre_bench_mlp_open(subject.digits, &subject.alone);
+    cadre_auto(cadre_free) char *data = cadre_bench_mlp_csv(subject.digits);
+    int status = cadre_bench_mlp_open(&cadre_bench_digits, data, 1, &subject.alone);
     for (int workers = 1; workers <= WORKERS_MAX && status == 0; workers++) {
         status = measure_cluster(self, &subject, workers);
     }

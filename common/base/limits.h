@@ -147,7 +147,8 @@ enum {
                                         cannot be lost, and stand still with it in a debugger */
     CADRE_LOCAL_JOIN_MS = 60000,     /* how long such threads may take to join */
     CADRE_LOCAL_STOP_MS = 5000,      /* how long such threads may take to end */
-    CADRE_LOCAL_SLOTS = 2,           /* of their worker */
+    CADRE_LOCAL_SLOTS = 2,           /* of their worker: while one waits for values the other
+                                        computes; each has its share of the CPUs */
     CADRE_STATUS_MS = 100,           /* minimum interval between status messages to clients */
 
     /* Minimum interval between log lines about dropped messages. */

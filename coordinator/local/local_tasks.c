@@ -80,9 +80,10 @@ environment(const char *variable, const char *otherwise)
 static int
 open_device(cadre_local_tasks_t *self)
 {
-    const cadre_device_options_t options = {.name = environment("CADRE_DEVICE", "auto"),
-                                            .threads = cadre_cpu_count(),
-                                            .math = environment("CADRE_MATH", "f32")};
+    const cadre_device_options_t options = {
+        .name = environment("CADRE_DEVICE", "auto"),
+        .threads = cadre_max_int(cadre_cpu_count() / CADRE_LOCAL_SLOTS, 1),
+        .math = environment("CADRE_MATH", "f32")};
     int status = cadre_device_open_with(&options, &self->device);
     if (status == CADRE_EINVALID) { /* another name or math */
         cadre_fail_within(status, "CADRE_DEVICE or CADRE_MATH");
