@@ -50,8 +50,9 @@ int cadre_control_loop_open(const cadre_control_options_t *options, cadre_contro
 /* Returns the data address that peers connect to. */
 const char *cadre_control_loop_address(const cadre_control_loop_t *self);
 
-/* Serves until the session has ended (and options.wait is false), a signal has come, or a message on
- * `owner`, the pipe of who hosts this ps (NULL: nobody); returns the number of that signal, or 0. */
+/* Serves until the session has ended (and options.wait is false), a signal has come, or a message
+ * has come on `owner`, the pipe of who hosts this ps (NULL: nobody). Returns the number of that
+ * signal, or 0. */
 int cadre_control_loop_run(cadre_control_loop_t *self, void *owner);
 
 /* Returns why the coordinator has refused this ps (CADRE_EPROTOCOL, CADRE_EREFUSED, ...); 0 when it
