@@ -1,5 +1,6 @@
 /*
- * builder_image - layers over images [batch, height, width, channels]: convolution and pooling.
+ * builder_image - layers over images [batch, height, width, channels]: convolution and pooling; and
+ * over sequences [batch, positions, channels], which are images of height 1.
  */
 #include <string.h>
 
@@ -154,4 +155,132 @@ cadre_node_t
 cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
 {
     return pool(self, CADRE_REDUCE_MEAN, x, window, stride);
+}
+
+/* ---- sequences ---- */
+
+/* Whether windows of `window` positions can be laid over x [B, T, C] with `padding` zeros on both
+ * ends. */
+static bool
+has_windows_along(cadre_program_t *self, const char *what, cadre_node_t x, const int64_t window[3])
+{
+    int64_t size = window[0];
+    int64_t stride = window[1];
+    int64_t padding = window[2];
+    const cadre_extents_t *shape = &cadre_program_at(self, x)->shape;
+    char text[CADRE_EXTENTS_TEXT_SIZE];
+    cadre_extents_text(shape, cadre_program_symbols(self), text);
+
+    int status = 0;
+    if (shape->rank != 3 || shape->extents[1].symbol >= 0 || shape->extents[2].symbol >= 0) {
+        status = cadre_fail(CADRE_ESHAPE,
+                            "%s: needs sequences [batch,positions,channels], of which the last two "
+                            "are numbers, not %s",
+                            what, text);
+    } else if (size < 1 || stride < 1 || padding < 0 || size > CADRE_IMAGE_ATTRIBUTE_MAX ||
+               stride > CADRE_IMAGE_ATTRIBUTE_MAX || padding > CADRE_IMAGE_ATTRIBUTE_MAX) {
+        status = cadre_fail(CADRE_EINVALID,
+                            "%s: window and stride are 1 to %d, a padding 0 to %d, not %lld, %lld "
+                            "and %lld",
+                            what, CADRE_IMAGE_ATTRIBUTE_MAX, CADRE_IMAGE_ATTRIBUTE_MAX,
+                            (long long)size, (long long)stride, (long long)padding);
+    } else if (size > shape->extents[1].factor + 2 * padding) {
+        status = cadre_fail(CADRE_ESHAPE, "%s: a window of %lld does not fit %s with padding %lld",
+                            what, (long long)size, text, (long long)padding);
+    }
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+    }
+    return status == 0;
+}
+
+/* x [B, T, C] as [B, 1, T, C]. */
+static cadre_node_t
+as_image(cadre_program_t *self, cadre_node_t x)
+{
+    if (x.id == 0) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    shape.rank = 4;
+    shape.extents[3] = shape.extents[2];
+    shape.extents[2] = shape.extents[1];
+    shape.extents[1] = cadre_extent_number(1);
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+/* The way back. */
+static cadre_node_t
+as_sequence(cadre_program_t *self, cadre_node_t x)
+{
+    if (x.id == 0) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    shape.rank = 3;
+    shape.extents[1] = shape.extents[2];
+    shape.extents[2] = shape.extents[3];
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+cadre_node_t
+cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
+                int stride, int padding)
+{
+    if (!cadre_program_has(self, x, "conv1d") || !cadre_program_has(self, weight, "conv1d") ||
+        (bias.id != 0 && !cadre_program_has(self, bias, "conv1d"))) {
+        return none;
+    }
+    cadre_extents_t kernel = cadre_program_at(self, weight)->shape;
+    const cadre_extents_t *shape = &cadre_program_at(self, x)->shape;
+    if (kernel.rank != 3 || shape->rank != 3 || kernel.extents[0].symbol >= 0 ||
+        !cadre_extent_equal(shape->extents[2], kernel.extents[1])) {
+        cadre_program_misfit(self, "conv1d", (cadre_named_node_t){"sequence", x},
+                             (cadre_named_node_t){"weight", weight});
+        return none;
+    }
+    const int64_t window[] = {kernel.extents[0].factor, stride, padding};
+    if (!has_windows_along(self, "conv1d", x, window)) {
+        return none;
+    }
+
+    /* The padding of conv2d is on all sides. */
+    x = padding > 0 ? cadre_op_pad(self, x, 1, padding, padding) : x;
+    cadre_extents_t flat = {.rank = 4,
+                            .extents = {cadre_extent_number(1), kernel.extents[0],
+                                        kernel.extents[1], kernel.extents[2]}};
+    weight = cadre_program_emit_reshape(self, weight, &flat);
+    return as_sequence(self, cadre_op_conv2d(self, as_image(self, x), weight, bias, stride, 0));
+}
+
+static cadre_node_t
+pool_along(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int window, int stride)
+{
+    const char *what = function == CADRE_REDUCE_MAX ? "max_pool1d" : "mean_pool1d";
+    const int64_t along[] = {window, stride, 0};
+    if (!cadre_program_has(self, x, what) || !has_windows_along(self, what, x, along)) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    if (window != stride || shape.extents[1].factor % stride != 0) {
+        return as_sequence(
+            self, pool(self, function, as_image(self, x), (const int[]){1, window}, stride));
+    }
+
+    /* Windows beside each other that fill the sequence: no copy of it. */
+    cadre_node_t y = reduce_inner(self, function, x, window, shape.extents[2].factor);
+    shape.extents[1].factor /= window;
+    return cadre_program_emit_reshape(self, y, &shape);
+}
+
+cadre_node_t
+cadre_op_max_pool1d(cadre_program_t *self, cadre_node_t x, int window, int stride)
+{
+    return pool_along(self, CADRE_REDUCE_MAX, x, window, stride);
+}
+
+cadre_node_t
+cadre_op_mean_pool1d(cadre_program_t *self, cadre_node_t x, int window, int stride)
+{
+    return pool_along(self, CADRE_REDUCE_MEAN, x, window, stride);
 }

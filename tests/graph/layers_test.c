@@ -60,6 +60,53 @@ conv_of_rows(cadre_program_t *p)
     return cadre_op_conv2d(p, rows(p, "x", 3), kernel(p, 3, 3, 4), none, 1, 1);
 }
 static cadre_node_t
+sequence(cadre_program_t *p)
+{
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(6), cadre_dim(3)};
+    return cadre_op_arg(p, "s", CADRE_F32, dims, 3);
+}
+static cadre_node_t
+weight3(cadre_program_t *p, int64_t positions, int64_t channels)
+{
+    return cadre_op_var(p, "w", (int64_t[]){positions, channels, 4}, 3);
+}
+static cadre_node_t
+conv1d_misfit(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, sequence(p), weight3(p, 3, 2), none, 1, 1);
+}
+static cadre_node_t
+conv1d_of_rows(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, rows(p, "x", 3), weight3(p, 3, 3), none, 1, 1);
+}
+static cadre_node_t
+conv1d_too_large(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, sequence(p), weight3(p, 9, 3), none, 1, 1);
+}
+static cadre_node_t
+conv1d_bias_of_other_size(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, sequence(p), weight3(p, 3, 3), row(p, "b", 3), 1, 1);
+}
+static cadre_node_t
+conv1d_without_stride(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, sequence(p), weight3(p, 3, 3), none, 0, 1);
+}
+static cadre_node_t
+pool1d_of_endless(cadre_program_t *p)
+{
+    const cadre_dim_t dims[] = {cadre_dim(2), cadre_dim_symbol("T"), cadre_dim(3)};
+    return cadre_op_max_pool1d(p, cadre_op_arg(p, "s", CADRE_F32, dims, 3), 2, 2);
+}
+static cadre_node_t
+pool1d_too_large(cadre_program_t *p)
+{
+    return cadre_op_mean_pool1d(p, sequence(p), 7, 1);
+}
+static cadre_node_t
 conv_with_matrix(cadre_program_t *p)
 {
     return cadre_op_conv2d(p, image(p, 3), cadre_op_var(p, "w", (int64_t[]){9, 3}, 2), none, 1, 1);
@@ -203,6 +250,17 @@ static const struct {
     {conv_of_rows, CADRE_ESHAPE, "conv2d: image [B,3] does not go with weight [3,3,3,4]"},
     {conv_with_matrix, CADRE_ESHAPE, "conv2d: image [B,6,8,3] does not go with weight [9,3]"},
     {conv_bias_of_other_size, CADRE_ESHAPE, "conv2d: bias [3] does not go with weight [3,3,3,4]"},
+    {conv1d_misfit, CADRE_ESHAPE, "conv1d: sequence [B,6,3] does not go with weight [3,2,4]"},
+    {conv1d_of_rows, CADRE_ESHAPE, "conv1d: sequence [B,3] does not go with weight [3,3,4]"},
+    {conv1d_too_large, CADRE_ESHAPE, "conv1d: a window of 9 does not fit [B,6,3] with padding 1"},
+    {conv1d_bias_of_other_size, CADRE_ESHAPE, "conv2d: bias [3] does not go with weight [1,3,3,4]"},
+    {conv1d_without_stride, CADRE_EINVALID,
+     "conv1d: window and stride are 1 to 65536, a padding 0 to 65536, not 3, 0 and 1"},
+    {pool1d_of_endless, CADRE_ESHAPE,
+     "max_pool1d: needs sequences [batch,positions,channels], of which the last two are numbers, "
+     "not [2,T,3]"},
+    {pool1d_too_large, CADRE_ESHAPE,
+     "mean_pool1d: a window of 7 does not fit [B,6,3] with padding 0"},
     {conv_too_large, CADRE_ESHAPE, "conv2d: a window of 7x7 does not fit [B,6,8,3] with padding 0"},
     {pool_too_large, CADRE_ESHAPE,
      "max_pool2d: a window of 7x7 does not fit [B,6,8,3] with padding 0"},

@@ -39,6 +39,8 @@ LAYERS = [
           "cadre_program_emit_reshape(self, keys, &column), keys")),
     ("embedding-cut", "an id that is not whole is cut to one that is",
      "common/graph whole_numbers", swap("cadre_op_const_f32(self, -1)", "x")),
+    ("conv1d-one-end", "the padding of a sequence is on one end only",
+     "common/graph cadre_op_conv1d", swap("1, padding, padding", "1, 2 * padding, 0")),
     ("batch-norm-squares", "the variance of a batch is its mean square",
      "common/graph cadre_op_batch_norm",
      swap("cadre_op_square(self, difference)", "cadre_op_square(self, x)")),

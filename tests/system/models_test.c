@@ -88,6 +88,11 @@ Test(models, digits_are_told_by_branches_and_a_way_around)
     expect_example("digits_residual");
 }
 
+Test(models, digits_are_told_by_convolutions_along_their_rows)
+{
+    expect_example("digits_conv1d");
+}
+
 /* --- ids --- */
 
 enum { LETTERS = 8, ROWS = 30000 };

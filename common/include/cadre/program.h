@@ -304,6 +304,20 @@ CADRE_API cadre_node_t cadre_op_max_pool2d(cadre_program_t *self, cadre_node_t x
 CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x,
                                             const int window[2], int stride);
 
+/* Convolves along sequences: x [B, T, CIN] with weight [K, CIN, COUT] plus bias [COUT] (empty: none)
+ * is [B, OT, COUT], with `padding` zeros on both ends and OT = (T + 2 padding - K) / stride + 1,
+ * rounded down. Whoever wants that no position takes a later one pads x before, by
+ * cadre_op_pad(p, x, 1, K - 1, 0). */
+CADRE_API cadre_node_t cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
+                                       cadre_node_t bias, int stride, int padding);
+
+/* Takes the largest, or the mean, of each channel in windows of `window` positions, `stride` apart:
+ * x [B, T, C] to [B, OT, C], otherwise as cadre_op_max_pool2d. */
+CADRE_API cadre_node_t cadre_op_max_pool1d(cadre_program_t *self, cadre_node_t x, int window,
+                                           int stride);
+CADRE_API cadre_node_t cadre_op_mean_pool1d(cadre_program_t *self, cadre_node_t x, int window,
+                                            int stride);
+
 /* Returns cadre_op_rownorm of x [.., C], times scale [C] plus shift [C], either of which may be
  * empty. Ba, Kiros, Hinton 2016, "Layer normalization". */
 CADRE_API cadre_node_t cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x,

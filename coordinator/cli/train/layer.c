@@ -18,12 +18,13 @@ static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 
 typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 
-#define TYPE(name) (1U << CADRE_LAYER_##name)
-#define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
+#define TYPE(name)   (1U << CADRE_LAYER_##name)
+#define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
+#define CONVOLUTIONS (TYPE(CONV2D) | TYPE(CONV1D))
 /* Those that have weights, which penalties are on. */
-#define WEIGHTS (TYPE(DENSE) | TYPE(CONV2D) | TYPE(TRANSFORMER))
+#define WEIGHTS (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER))
 #define VARIABLES                                                                                  \
-    (TYPE(DENSE) | TYPE(CONV2D) | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
+    (TYPE(DENSE) | CONVOLUTIONS | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
      TYPE(TRANSFORMER) | TYPE(EMBEDDING))
 #define AT(field) offsetof(cadre_layer_t, field)
 
@@ -41,17 +42,17 @@ static const struct {
     {"ids", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
     {"units", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
-    {"filters", TYPE(CONV2D), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
-    {"kernel", TYPE(CONV2D), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 3, AT(size)},
+    {"filters", CONVOLUTIONS, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"kernel", CONVOLUTIONS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 3, AT(size)},
     {"size", POOLS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 2, AT(size)},
-    {"stride", TYPE(CONV2D), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(stride)},
+    {"stride", CONVOLUTIONS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(stride)},
     {"stride", POOLS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 0, AT(stride)},
-    {"padding", TYPE(CONV2D), INTEGER, false, 0, CADRE_LAYER_WINDOW_MAX, 0, AT(padding)},
+    {"padding", CONVOLUTIONS, INTEGER, false, 0, CADRE_LAYER_WINDOW_MAX, 0, AT(padding)},
     {"heads", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(heads)},
-    {"causal", TYPE(TRANSFORMER), SWITCH, false, 0, 0, 0, AT(causal)},
+    {"causal", TYPE(TRANSFORMER) | TYPE(CONV1D), SWITCH, false, 0, 0, 0, AT(causal)},
     {"rate", TYPE(DROPOUT), NUMBER, true, 0, 0.99, 0, AT(rate)},
     {"dropout", TYPE(TRANSFORMER), NUMBER, false, 0, 0.99, 0, AT(rate)},
-    {"activation", TYPE(DENSE) | TYPE(CONV2D), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_NONE,
+    {"activation", TYPE(DENSE) | CONVOLUTIONS, ACTIVATION, false, 0, 0, CADRE_ACTIVATION_NONE,
      AT(activation)},
     {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
@@ -221,6 +222,31 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
     return 0;
 }
 
+/* Checks the padding of a convolution, at its place. */
+static int
+check_padding(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
+{
+    char place[POINTER_SIZE];
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    snprintf(place, sizeof(place), "%s/padding", pointer);
+    if (!((1U << layer->type) & CONVOLUTIONS)) {
+        return 0;
+    }
+
+    if (layer->padding >= layer->size) {
+        return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
+                                      "%s.padding: %lld is not below the kernel, %lld", field,
+                                      (long long)layer->padding, (long long)layer->size);
+    }
+
+    if (layer->causal && layer->padding > 0) {
+        return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
+                                      "%s.padding: a causal layer pads by itself", field);
+    }
+
+    return 0;
+}
+
 int
 cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
                  cadre_layer_t *layer)
@@ -272,11 +298,9 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
         }
     }
 
-    if (read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
-        snprintf(place, sizeof(place), "%s/padding", pointer);
-        return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
-                                      "%s.padding: %lld is not below the kernel, %lld", field,
-                                      (long long)read.padding, (long long)read.size);
+    status = check_padding(source, pointer, &read);
+    if (status < 0) {
+        return status;
     }
 
     *layer = read;

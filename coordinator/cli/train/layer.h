@@ -63,7 +63,10 @@ typedef enum {
     X(EMBEDDING, embedding)                                                                        \
     X(RESHAPE, reshape)                                                                            \
     X(ADD, add)                                                                                    \
-    X(CONCAT, concat)
+    X(CONCAT, concat)                                                                              \
+    X(CONV1D, conv1d)                                                                              \
+    X(MAX_POOL1D, max_pool1d)                                                                      \
+    X(MEAN_POOL1D, mean_pool1d)
 
 typedef enum {
 #define X(NAME, word) CADRE_LAYER_##NAME,
@@ -73,10 +76,11 @@ typedef enum {
 
 typedef struct {
     cadre_layer_type_t type;
-    int64_t units; /* dense; filters of conv2d; of the inner layer of transformer, 0: 4 widths;
+    int64_t
+        units; /* dense; filters of conv1d, conv2d; of the inner layer of transformer, 0: 4 widths;
                       numbers that stand for an id of embedding */
-    int64_t ids;   /* of embedding: as many are known, from 0 */
-    int64_t size;  /* of a kernel or window, which is square */
+    int64_t ids;  /* of embedding: as many are known, from 0 */
+    int64_t size; /* of a kernel or window, which is square */
     int64_t stride;
     int64_t padding;
     int64_t heads;

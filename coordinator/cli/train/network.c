@@ -175,6 +175,31 @@ add_conv2d(cadre_network_t *self, const cadre_layer_t *layer)
 }
 
 static void
+add_conv1d(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    self->number++;
+    const int64_t shape[] = {layer->size, size_of(self, -1), layer->units};
+    cadre_node_t weight = variable(self, "w", shape, 3, weight_before(layer->activation));
+    cadre_node_t bias = row(self, "b", layer->units, zeros);
+    if (layer->causal) {
+        self->x = cadre_op_pad(self->program, self->x, 1, layer->size - 1, 0);
+    }
+    self->x = cadre_op_conv1d(self->program, self->x, weight, bias, (int)layer->stride,
+                              (int)layer->padding);
+    self->x = activate(self->program, self->x, layer->activation);
+}
+
+static void
+add_pool1d(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    int window = (int)layer->size;
+    int stride = (int)(layer->stride > 0 ? layer->stride : layer->size);
+    self->x = layer->type == CADRE_LAYER_MAX_POOL1D
+                  ? cadre_op_max_pool1d(self->program, self->x, window, stride)
+                  : cadre_op_mean_pool1d(self->program, self->x, window, stride);
+}
+
+static void
 add_pool(cadre_network_t *self, const cadre_layer_t *layer)
 {
     const int window[] = {(int)layer->size, (int)layer->size};
@@ -378,6 +403,13 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
     case CADRE_LAYER_CONCAT:
         add_concat(self, inputs);
         return;
+    case CADRE_LAYER_CONV1D:
+        add_conv1d(self, layer);
+        return;
+    case CADRE_LAYER_MAX_POOL1D:
+    case CADRE_LAYER_MEAN_POOL1D:
+        add_pool1d(self, layer);
+        return;
     }
 }
 
@@ -391,6 +423,9 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_MEAN_POOL2D:
         return 4;
     case CADRE_LAYER_TRANSFORMER:
+    case CADRE_LAYER_CONV1D:
+    case CADRE_LAYER_MAX_POOL1D:
+    case CADRE_LAYER_MEAN_POOL1D:
         return 3;
     case CADRE_LAYER_DENSE:
     case CADRE_LAYER_FLATTEN:

@@ -4,7 +4,7 @@
  * Layers are added one by one to the program's nodes; each is named by its place in the messages of
  * the builder ("layer 3 (conv2d): ..."). Variables are numbered by layers that have any, from 1:
  *
- *     dense, conv2d  w<i>, b<i>
+ *     dense, conv1d, conv2d  w<i>, b<i>
  *     layer_norm     scale<i>, shift<i>
  *     batch_norm     the same, and mean<i>, variance<i>: running averages, which are not trained
  *     positions      positions<i>

@@ -94,6 +94,89 @@ Test(layer, convolves_images)
     }
 }
 
+/* Sequences, against images of height 1 for what a padding is, in place of it. */
+Test(layer, convolves_sequences)
+{
+    static const struct {
+        int64_t sequence[3];
+        int64_t kernel[2]; /* positions, channels out */
+        int stride;
+        int padding;
+    } cases[] = {
+        {{2, 7, 3}, {3, 4}, 1, 1}, {{1, 8, 2}, {4, 1}, 2, 0}, {{3, 4, 2}, {1, 5}, 1, 0},
+        {{3, 5, 1}, {5, 2}, 3, 4}, {{2, 6, 2}, {6, 3}, 1, 0},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        int64_t channels = cases[i].sequence[2];
+        int64_t weight[3] = {cases[i].kernel[0], channels, cases[i].kernel[1]};
+        cadre_tensor_t x[3] = {random_tensor(CADRE_F32, cases[i].sequence, 3, 1),
+                               random_tensor(CADRE_F32, weight, 3, 2),
+                               random_tensor(CADRE_F32, &weight[2], 1, 3)};
+        cadre_program_t *p = cadre_program_new("conv1d");
+        cadre_node_t sequence = arg_like(p, "x", &x[0]);
+        cadre_node_t kernel = arg_like(p, "weight", &x[1]);
+        cadre_node_t bias = arg_like(p, "bias", &x[2]);
+        cadre_tensor_t y = run_once(
+            p, cadre_op_conv1d(p, sequence, kernel, bias, cases[i].stride, cases[i].padding), x);
+        cr_assert_eq(y.rank, 3);
+        cr_assert_eq(y.shape[1],
+                     (cases[i].sequence[1] + 2 * cases[i].padding - weight[0]) / cases[i].stride +
+                         1);
+        for (int64_t k = 0; k < cadre_tensor_count(&y); k++) {
+            int64_t out = k % weight[2];
+            int64_t position = k / weight[2] % y.shape[1];
+            int64_t row = k / weight[2] / y.shape[1];
+            double wanted = (double)f32_at(&x[2], out);
+            for (int64_t j = 0; j < weight[0] * channels; j++) {
+                int64_t from = position * cases[i].stride + j / channels - cases[i].padding;
+                if (from >= 0 && from < cases[i].sequence[1]) {
+                    int64_t at = (row * cases[i].sequence[1] + from) * channels + j % channels;
+                    wanted +=
+                        (double)f32_at(&x[0], at) * (double)f32_at(&x[1], j * weight[2] + out);
+                }
+            }
+            expect_near("conv1d", k, (double)f32_at(&y, k), wanted);
+        }
+        cadre_tensor_fini(&y);
+        for (int k = 0; k < 3; k++) {
+            cadre_tensor_fini(&x[k]);
+        }
+    }
+}
+
+/* Of windows that fill the sequence, that leave a rest, that overlap and that leave gaps. */
+Test(layer, pools_sequences)
+{
+    static const int cases[][2] = {{2, 2}, {4, 4}, {3, 1}, {1, 3}, {8, 8}, {1, 1}};
+    const int64_t shape[3] = {2, 8, 3};
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(cases); i++) {
+        bool largest = i % 2 == 0;
+        int window = cases[i / 2][0];
+        int stride = cases[i / 2][1];
+        cadre_tensor_t x = random_tensor(CADRE_F32, shape, 3, 1);
+        cadre_program_t *p = cadre_program_new("pool");
+        cadre_node_t node = arg_like(p, "x", &x);
+        cadre_tensor_t y = run_once(p,
+                                    largest ? cadre_op_max_pool1d(p, node, window, stride)
+                                            : cadre_op_mean_pool1d(p, node, window, stride),
+                                    &x);
+        cr_assert_eq(y.shape[1], (8 - window) / stride + 1);
+        for (int64_t k = 0; k < cadre_tensor_count(&y); k++) {
+            double most = -INFINITY;
+            double sum = 0;
+            int64_t first = k / 3 / y.shape[1] * 8 + k / 3 % y.shape[1] * stride;
+            for (int64_t j = first; j < first + window; j++) {
+                double value = (double)f32_at(&x, j * 3 + k % 3);
+                most = fmax(most, value);
+                sum += value;
+            }
+            expect_near("pool", k, (double)f32_at(&y, k), largest ? most : sum / window);
+        }
+        cadre_tensor_fini(&y);
+        cadre_tensor_fini(&x);
+    }
+}
+
 static void
 check_pool(const int64_t image[4], const int window[2], int stride, bool largest)
 {

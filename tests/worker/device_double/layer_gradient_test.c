@@ -33,14 +33,41 @@ build_conv2d_of_one(cadre_program_t *p)
                            1, 0);
 }
 
+static cadre_node_t
+build_conv1d(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, var(p, "x", 3, 2, 5, 2), var(p, "w", 3, 3, 2, 3), vector(p, "b", 3),
+                           1, 2);
+}
+
+static cadre_node_t
+build_conv1d_with_stride(cadre_program_t *p)
+{
+    return cadre_op_conv1d(p, var(p, "x", 3, 2, 6, 1), var(p, "w", 3, 2, 1, 2), none, 2, 0);
+}
+
 Test(layer_gradient, of_convolutions)
 {
     check_gradient("conv2d", build_conv2d);
     check_gradient("conv2d with stride", build_conv2d_with_stride);
     check_gradient("conv2d of one", build_conv2d_of_one);
+    check_gradient("conv1d", build_conv1d);
+    check_gradient("conv1d with stride", build_conv1d_with_stride);
 }
 
 static bool tiled_of_test;
+
+static cadre_node_t
+build_max_pool1d(cadre_program_t *p)
+{
+    return cadre_op_max_pool1d(p, var(p, "x", 3, 2, 6, 2), 3, tiled_of_test ? 3 : 2);
+}
+
+static cadre_node_t
+build_mean_pool1d(cadre_program_t *p)
+{
+    return cadre_op_mean_pool1d(p, var(p, "x", 3, 2, 6, 2), 3, tiled_of_test ? 3 : 2);
+}
 
 static cadre_node_t
 build_max_pool2d(cadre_program_t *p)
@@ -60,6 +87,8 @@ Test(layer_gradient, of_pools)
         tiled_of_test = tiled != 0;
         check_gradient("max pool", build_max_pool2d);
         check_gradient("mean pool", build_mean_pool2d);
+        check_gradient("max pool of sequences", build_max_pool1d);
+        check_gradient("mean pool of sequences", build_mean_pool1d);
     }
 }
 

@@ -127,3 +127,19 @@ Test(named_model_gradient, of_branches_and_ways_around)
     layers[6] = cadre_layer_of(CADRE_LAYER_LAYER_NORM);
     check_job("branches", &listed);
 }
+
+Test(named_model_gradient, of_convolutions_along_a_sequence)
+{
+    cadre_job_t listed = {
+        .model = CADRE_MODEL_LAYERS, .input = {6, 2}, .input_rank = 2, .layer_count = 4};
+    listed.layers[0] = cadre_layer_of(CADRE_LAYER_CONV1D);
+    listed.layers[0].units = 3;
+    listed.layers[0].causal = true;
+    listed.layers[0].activation = CADRE_ACTIVATION_TANH;
+    listed.layers[1] = cadre_layer_of(CADRE_LAYER_MEAN_POOL1D);
+    listed.layers[2] = cadre_layer_of(CADRE_LAYER_CONV1D);
+    listed.layers[2].units = 2;
+    listed.layers[2].padding = 1;
+    listed.layers[3] = cadre_layer_of(CADRE_LAYER_MEAN);
+    check_job("conv1d", &listed);
+}

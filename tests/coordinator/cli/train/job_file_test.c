@@ -164,12 +164,16 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv\"}]}}",
      "j.json:2:49: model.layers[0].type: \"conv\" is none of "
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
-     "positions|transformer|embedding|reshape|add|concat"},
+     "positions|transformer|embedding|reshape|add|concat|conv1d|"
+     "max_pool1d|mean_pool1d"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
      "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "
      "\"filters\": 2, \"padding\": 3}]}}",
      "j.json:2:84: model.layers[0].padding: 3 is not below the kernel, 3"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv1d\", "
+     "\"filters\": 2, \"padding\": 1, \"causal\": true}]}}",
+     "j.json:2:84: model.layers[0].padding: a causal layer pads by itself"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\"}]}}",
      "j.json:2:40: \"units\" is missing in model.layers[0] (dense)"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "

@@ -174,6 +174,11 @@ Test(model, is_a_sound_program_for_every_kind_of_label)
         {"class", EMBEDDED "{\"type\": \"transformer\"}, {\"type\": \"mean\"}]"},
         {"value", EMBEDDED "{\"type\": \"flatten\"}]"},
         {"class", BRANCHES "{\"type\": \"add\", \"from\": [\"a\", \"b\"]}]"},
+        {"class", "\"type\": \"layers\", \"input\": [12, 3], \"layers\": [{\"type\": \"conv1d\", "
+                  "\"filters\": 4, \"padding\": 1}, {\"type\": \"max_pool1d\"}, {\"type\": "
+                  "\"conv1d\", \"filters\": 2, \"kernel\": 4, \"causal\": true, \"activation\": "
+                  "\"relu\"}, {\"type\": \"mean_pool1d\", \"size\": 3, \"stride\": 1}, {\"type\": "
+                  "\"reshape\", \"shape\": [8]}]"},
         {"class", BRANCHES "{\"type\": \"concat\", \"from\": [\"a\", \"b\", \"input\"]}]"},
         {"value", "\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"ids\": 5, "
                   "\"units\": 3, \"columns\": [2, 4]}, {\"type\": \"mean\", \"name\": \"a\"}, "
@@ -228,6 +233,12 @@ Test(model, names_the_layer_that_does_not_fit)
         {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"mean_pool2d\"}]",
          "model.layers[0] (mean_pool2d) needs images [B,height,width,channels], but is given "
          "[B,6,6]: the layers before it, or \"input\" in model, make something else"},
+        {"\"type\": \"layers\", \"input\": [12, 3], \"layers\": [{\"type\": \"conv1d\", "
+         "\"filters\": 4, \"kernel\": 13}]",
+         "model.layers[0] (conv1d): conv1d: a window of 13 does not fit [B,12,3] with padding 0"},
+        {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"max_pool1d\"}]",
+         "model.layers[0] (max_pool1d) needs sequences [B,positions,numbers], but is given "
+         "[B,6,6,1]: the layers before it, or \"input\" in model, make something else"},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\"}]",
          "model.layers[0] (transformer) needs sequences [B,positions,numbers], but is given "
          "rows of numbers: "

@@ -132,3 +132,19 @@ Test(network, of_an_embedding_has_a_table_of_all_ids)
     expect_variable(network, 1, "w2", "glorot_uniform", "[8,3]");
     cr_expect_eq(network->variables[0].role, CADRE_ROLE_OTHER);
 }
+
+Test(network, of_convolutions_along_a_sequence_has_kernels_of_three_axes)
+{
+    cadre_job_t job = {
+        .model = CADRE_MODEL_LAYERS, .input = {8, 2}, .input_rank = 2, .layer_count = 3};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_CONV1D);
+    job.layers[0].units = 5;
+    job.layers[0].causal = true; /* keeps the 8 positions */
+    job.layers[0].activation = CADRE_ACTIVATION_RELU;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_MAX_POOL1D);
+    job.layers[2] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 16, true);
+    expect_variable(network, 0, "w1", "he_normal", "[3,2,5]");
+    expect_variable(network, 1, "b1", "zeros", "[5]");
+    expect_variable(network, 2, "w2", "glorot_uniform", "[20,3]");
+}
