@@ -47,6 +47,10 @@ enum {
     /* In one PULL or PUSH; a worker splits more over several. */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,
 
+    /* Positions of a sequence that gru or lstm unroll; a longer one is refused. With its gradient a
+     * position is some 60 of the 65,536 nodes of a program. */
+    CADRE_RECURRENT_STEPS_MAX = 256,
+
     CADRE_RESULTS_MAX = 64,           /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096, /* partitions described in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,           /* closures in progress on one worker */

@@ -106,6 +106,55 @@ pool1d_too_large(cadre_program_t *p)
 {
     return cadre_op_mean_pool1d(p, sequence(p), 7, 1);
 }
+/* A gru of `units` over sequences of `positions`, its weights for others. */
+static cadre_node_t
+recurrent(cadre_program_t *p, int64_t positions, const int64_t shapes[3][2])
+{
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(positions), cadre_dim(3)};
+    return cadre_op_gru(
+        p, cadre_op_arg(p, "s", CADRE_F32, dims, 3), cadre_op_var(p, "kernel", shapes[0], 2),
+        cadre_op_var(p, "recurrent", shapes[1], 2), cadre_op_var(p, "bias", shapes[2], 2), 0);
+}
+static cadre_node_t
+gru_of_rows(cadre_program_t *p)
+{
+    cadre_node_t weight = cadre_op_var(p, "w", (int64_t[]){2, 6}, 2);
+    return cadre_op_gru(p, rows(p, "x", 3), weight, weight, weight, 0);
+}
+static cadre_node_t
+gru_of_endless(cadre_program_t *p)
+{
+    const cadre_dim_t dims[] = {cadre_dim(2), cadre_dim_symbol("T"), cadre_dim(3)};
+    cadre_node_t weight = cadre_op_var(p, "w", (int64_t[]){2, 6}, 2);
+    return cadre_op_gru(p, cadre_op_arg(p, "s", CADRE_F32, dims, 3), weight, weight, weight, 0);
+}
+static cadre_node_t
+gru_too_long(cadre_program_t *p)
+{
+    return recurrent(p, 257, (const int64_t[3][2]){{3, 6}, {2, 6}, {2, 6}});
+}
+static cadre_node_t
+gru_recurrent_of_other_gates(cadre_program_t *p)
+{
+    return recurrent(p, 4, (const int64_t[3][2]){{3, 6}, {2, 8}, {2, 6}});
+}
+static cadre_node_t
+gru_kernel_of_other_numbers(cadre_program_t *p)
+{
+    return recurrent(p, 4, (const int64_t[3][2]){{2, 6}, {2, 6}, {2, 6}});
+}
+static cadre_node_t
+gru_with_one_bias(cadre_program_t *p)
+{
+    return recurrent(p, 4, (const int64_t[3][2]){{3, 6}, {2, 6}, {1, 6}});
+}
+static cadre_node_t
+lstm_with_two_biases(cadre_program_t *p)
+{
+    return cadre_op_lstm(p, sequence(p), cadre_op_var(p, "kernel", (int64_t[]){3, 8}, 2),
+                         cadre_op_var(p, "recurrent", (int64_t[]){2, 8}, 2),
+                         cadre_op_var(p, "bias", (int64_t[]){2, 8}, 2), 0);
+}
 static cadre_node_t
 conv_with_matrix(cadre_program_t *p)
 {
@@ -261,6 +310,16 @@ static const struct {
      "not [2,T,3]"},
     {pool1d_too_large, CADRE_ESHAPE,
      "mean_pool1d: a window of 7 does not fit [B,6,3] with padding 0"},
+    {gru_of_rows, CADRE_ESHAPE,
+     "gru: needs sequences [batch,positions,numbers], of which the second is a number, not [B,3]"},
+    {gru_of_endless, CADRE_ESHAPE,
+     "gru: needs sequences [batch,positions,numbers], of which the second is a number, not "
+     "[2,T,3]"},
+    {gru_too_long, CADRE_ETOOLARGE, "gru: [B,257,3] has more than 256 positions"},
+    {gru_recurrent_of_other_gates, CADRE_ESHAPE, "gru: the recurrent kernel is [2,8], not [2,6]"},
+    {gru_kernel_of_other_numbers, CADRE_ESHAPE, "gru: the kernel is [2,6], not [3,6]"},
+    {gru_with_one_bias, CADRE_ESHAPE, "gru: the bias is [1,6], not [2,6]"},
+    {lstm_with_two_biases, CADRE_ESHAPE, "lstm: the bias is [2,8], not [8]"},
     {conv_too_large, CADRE_ESHAPE, "conv2d: a window of 7x7 does not fit [B,6,8,3] with padding 0"},
     {pool_too_large, CADRE_ESHAPE,
      "max_pool2d: a window of 7x7 does not fit [B,6,8,3] with padding 0"},

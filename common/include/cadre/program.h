@@ -354,6 +354,32 @@ CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t qu
                                           cadre_node_t keys, cadre_node_t values, int heads,
                                           int causal);
 
+/* Recurrent layers with U units over sequences x [B, T, D] of at most 256 positions, which are
+ * unrolled: a program has some sixty nodes for each with its gradient. The result is the last
+ * output, [B, U], or with `return_sequences` not 0 all of them, [B, T, U]. Formulas, order of the
+ * gates and shapes are those of Keras 3 (keras/src/layers/rnn), h being the output before, which
+ * begins as zeros, and s the sigmoid:
+ *
+ * gru (gru.py, with its default reset_after), of kernel [D, 3 * U], recurrent [U, 3 * U] and bias
+ * [2, 3 * U], whose columns are those of z, r and n, and whose second bias is the recurrent one:
+ *
+ *     z = s(x Wz + bz + h Rz + cz)    r = s(x Wr + br + h Rr + cr)
+ *     n = tanh(x Wn + bn + r (h Rn + cn))    output z h + (1 - z) n
+ *
+ * lstm (lstm.py), of kernel [D, 4 * U], recurrent [U, 4 * U] and bias [4 * U], in the order i, f,
+ * g, o, with a state c that begins as zeros:
+ *
+ *     i, f, o = s(x W + h R + b)    g = tanh(x Wg + h Rg + bg)
+ *     c = f c + i g    output o tanh(c)
+ *
+ * Keras begins with a bias of f of ones. CADRE_ETOOLARGE for more positions. */
+CADRE_API cadre_node_t cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel,
+                                    cadre_node_t recurrent, cadre_node_t bias,
+                                    int return_sequences);
+CADRE_API cadre_node_t cadre_op_lstm(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel,
+                                     cadre_node_t recurrent, cadre_node_t bias,
+                                     int return_sequences);
+
 /* --- Losses: means over all rows or elements, as scalars --- */
 
 /* For example:

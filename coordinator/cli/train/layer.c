@@ -21,11 +21,12 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 #define TYPE(name)   (1U << CADRE_LAYER_##name)
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
 #define CONVOLUTIONS (TYPE(CONV2D) | TYPE(CONV1D))
+#define RECURRENT    (TYPE(GRU) | TYPE(LSTM))
 /* Those that have weights, which penalties are on. */
-#define WEIGHTS (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER))
+#define WEIGHTS (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER) | RECURRENT)
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | CONVOLUTIONS | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
-     TYPE(TRANSFORMER) | TYPE(EMBEDDING))
+     TYPE(TRANSFORMER) | TYPE(EMBEDDING) | RECURRENT)
 #define AT(field) offsetof(cadre_layer_t, field)
 
 static const struct {
@@ -38,7 +39,7 @@ static const struct {
     double initial;
     size_t offset;
 } keys[] = {
-    {"units", TYPE(DENSE), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"units", TYPE(DENSE) | RECURRENT, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"ids", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
     {"units", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
@@ -50,6 +51,7 @@ static const struct {
     {"padding", CONVOLUTIONS, INTEGER, false, 0, CADRE_LAYER_WINDOW_MAX, 0, AT(padding)},
     {"heads", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(heads)},
     {"causal", TYPE(TRANSFORMER) | TYPE(CONV1D), SWITCH, false, 0, 0, 0, AT(causal)},
+    {"return_sequences", RECURRENT, SWITCH, false, 0, 0, 0, AT(sequences)},
     {"rate", TYPE(DROPOUT), NUMBER, true, 0, 0.99, 0, AT(rate)},
     {"dropout", TYPE(TRANSFORMER), NUMBER, false, 0, 0.99, 0, AT(rate)},
     {"activation", TYPE(DENSE) | CONVOLUTIONS, ACTIVATION, false, 0, 0, CADRE_ACTIVATION_NONE,

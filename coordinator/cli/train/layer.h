@@ -66,7 +66,9 @@ typedef enum {
     X(CONCAT, concat)                                                                              \
     X(CONV1D, conv1d)                                                                              \
     X(MAX_POOL1D, max_pool1d)                                                                      \
-    X(MEAN_POOL1D, mean_pool1d)
+    X(MEAN_POOL1D, mean_pool1d)                                                                    \
+    X(GRU, gru)                                                                                    \
+    X(LSTM, lstm)
 
 typedef enum {
 #define X(NAME, word) CADRE_LAYER_##NAME,
@@ -78,13 +80,14 @@ typedef struct {
     cadre_layer_type_t type;
     int64_t
         units; /* dense; filters of conv1d, conv2d; of the inner layer of transformer, 0: 4 widths;
-                      numbers that stand for an id of embedding */
+                      numbers that stand for an id of embedding; gru, lstm */
     int64_t ids;  /* of embedding: as many are known, from 0 */
     int64_t size; /* of a kernel or window, which is square */
     int64_t stride;
     int64_t padding;
     int64_t heads;
     bool causal;
+    bool sequences;     /* gru, lstm: all outputs, not the last */
     double rate;        /* of dropout */
     int64_t activation; /* cadre_activation_t; the table's words end before NONE */
     int64_t wire;       /* cadre_dtype_t of its variables; 0: as the model has it */

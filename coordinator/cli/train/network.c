@@ -287,6 +287,43 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), self->x);
 }
 
+/* Kernels begin as Keras' do, but for the recurrent one, which is orthogonal there. */
+static cadre_node_t
+recurrent_kernel(cadre_network_t *self, const char *name, int64_t rows, int64_t columns)
+{
+    return variable(self, name, (int64_t[]){rows, columns}, 2,
+                    weight_before(CADRE_ACTIVATION_NONE));
+}
+
+static void
+add_gru(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    self->number++;
+    int64_t columns = 3 * layer->units;
+    cadre_node_t kernel = recurrent_kernel(self, "kernel", size_of(self, -1), columns);
+    cadre_node_t recurrent = recurrent_kernel(self, "recurrent", layer->units, columns);
+    cadre_node_t bias = variable(self, "b", (int64_t[]){2, columns}, 2, zeros);
+    self->x = cadre_op_gru(self->program, self->x, kernel, recurrent, bias, layer->sequences);
+}
+
+/* The bias of the forget gate begins as ones, in a variable of its own: Jozefowicz, Zaremba,
+ * Sutskever 2015, "An empirical exploration of recurrent network architectures"; Keras' default. */
+static void
+add_lstm(cadre_network_t *self, const cadre_layer_t *layer)
+{
+    self->number++;
+    cadre_program_t *p = self->program;
+    int64_t units = layer->units;
+    cadre_node_t kernel = recurrent_kernel(self, "kernel", size_of(self, -1), 4 * units);
+    cadre_node_t recurrent = recurrent_kernel(self, "recurrent", units, 4 * units);
+    cadre_node_t others = row(self, "b", 3 * units, zeros);
+    cadre_node_t forget = row(self, "forget", units, ones);
+    cadre_node_t parts[] = {cadre_op_slice(p, others, 0, 0, units), forget,
+                            cadre_op_slice(p, others, 0, units, 2 * units)};
+    cadre_node_t bias = cadre_op_concat(p, parts, 3, 0);
+    self->x = cadre_op_lstm(p, self->x, kernel, recurrent, bias, layer->sequences);
+}
+
 static cadre_node_t
 projection(cadre_network_t *self, cadre_node_t x, const char *name, int64_t width)
 {
@@ -410,6 +447,12 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
     case CADRE_LAYER_MEAN_POOL1D:
         add_pool1d(self, layer);
         return;
+    case CADRE_LAYER_GRU:
+        add_gru(self, layer);
+        return;
+    case CADRE_LAYER_LSTM:
+        add_lstm(self, layer);
+        return;
     }
 }
 
@@ -426,6 +469,8 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_CONV1D:
     case CADRE_LAYER_MAX_POOL1D:
     case CADRE_LAYER_MEAN_POOL1D:
+    case CADRE_LAYER_GRU:
+    case CADRE_LAYER_LSTM:
         return 3;
     case CADRE_LAYER_DENSE:
     case CADRE_LAYER_FLATTEN:

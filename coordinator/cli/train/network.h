@@ -9,6 +9,8 @@
  *     batch_norm     the same, and mean<i>, variance<i>: running averages, which are not trained
  *     positions      positions<i>
  *     embedding      table<i>
+ *     gru            kernel<i>, recurrent<i>, b<i>
+ *     lstm           kernel<i>, recurrent<i>, b<i> of all gates but forget<i>
  *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
  *                    scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
  *

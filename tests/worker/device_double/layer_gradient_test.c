@@ -249,3 +249,31 @@ Test(layer_gradient, of_losses_of_classes)
     check_gradient("nll", build_nll);
     check_gradient("kl divergence", build_kl_divergence);
 }
+
+static bool sequences_of_test;
+static int64_t positions_of_test;
+
+static cadre_node_t
+build_gru(cadre_program_t *p)
+{
+    return cadre_op_gru(p, var(p, "x", 3, 2, positions_of_test, 2), matrix(p, "kernel", 2, 9),
+                        matrix(p, "recurrent", 3, 9), matrix(p, "bias", 2, 9), sequences_of_test);
+}
+
+static cadre_node_t
+build_lstm(cadre_program_t *p)
+{
+    return cadre_op_lstm(p, var(p, "x", 3, 2, positions_of_test, 2), matrix(p, "kernel", 2, 12),
+                         matrix(p, "recurrent", 3, 12), vector(p, "bias", 12), sequences_of_test);
+}
+
+Test(layer_gradient, of_recurrent_layers)
+{
+    static const int64_t positions[] = {1, 3, 7};
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(positions); i++) {
+        positions_of_test = positions[i / 2];
+        sequences_of_test = i % 2 == 1;
+        check_gradient("gru", build_gru);
+        check_gradient("lstm", build_lstm);
+    }
+}

@@ -143,3 +143,15 @@ Test(named_model_gradient, of_convolutions_along_a_sequence)
     listed.layers[3] = cadre_layer_of(CADRE_LAYER_MEAN);
     check_job("conv1d", &listed);
 }
+
+Test(named_model_gradient, of_recurrent_layers)
+{
+    cadre_job_t listed = {
+        .model = CADRE_MODEL_LAYERS, .input = {5, 2}, .input_rank = 2, .layer_count = 2};
+    listed.layers[0] = cadre_layer_of(CADRE_LAYER_GRU);
+    listed.layers[0].units = 3;
+    listed.layers[0].sequences = true;
+    listed.layers[1] = cadre_layer_of(CADRE_LAYER_LSTM);
+    listed.layers[1].units = 2;
+    check_job("recurrent", &listed);
+}

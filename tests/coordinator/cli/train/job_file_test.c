@@ -165,7 +165,7 @@ static const example_t examples[] = {
      "j.json:2:49: model.layers[0].type: \"conv\" is none of "
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
      "positions|transformer|embedding|reshape|add|concat|conv1d|"
-     "max_pool1d|mean_pool1d"},
+     "max_pool1d|mean_pool1d|gru|lstm"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
      "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "

@@ -174,6 +174,8 @@ Test(model, is_a_sound_program_for_every_kind_of_label)
         {"class", EMBEDDED "{\"type\": \"transformer\"}, {\"type\": \"mean\"}]"},
         {"value", EMBEDDED "{\"type\": \"flatten\"}]"},
         {"class", BRANCHES "{\"type\": \"add\", \"from\": [\"a\", \"b\"]}]"},
+        {"class", EMBEDDED "{\"type\": \"gru\", \"units\": 4, \"return_sequences\": true}, "
+                           "{\"type\": \"lstm\", \"units\": 3}]"},
         {"class", "\"type\": \"layers\", \"input\": [12, 3], \"layers\": [{\"type\": \"conv1d\", "
                   "\"filters\": 4, \"padding\": 1}, {\"type\": \"max_pool1d\"}, {\"type\": "
                   "\"conv1d\", \"filters\": 2, \"kernel\": 4, \"causal\": true, \"activation\": "
@@ -239,6 +241,9 @@ Test(model, names_the_layer_that_does_not_fit)
         {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"max_pool1d\"}]",
          "model.layers[0] (max_pool1d) needs sequences [B,positions,numbers], but is given "
          "[B,6,6,1]: the layers before it, or \"input\" in model, make something else"},
+        {EMBEDDED "{\"type\": \"lstm\", \"units\": 4}, {\"type\": \"gru\", \"units\": 2}]",
+         "model.layers[2] (gru) needs sequences [B,positions,numbers], but is given rows of "
+         "numbers: the shape of a row is \"input\" in model, such as [8, 16]"},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\"}]",
          "model.layers[0] (transformer) needs sequences [B,positions,numbers], but is given "
          "rows of numbers: "

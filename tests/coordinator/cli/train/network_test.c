@@ -148,3 +148,26 @@ Test(network, of_convolutions_along_a_sequence_has_kernels_of_three_axes)
     expect_variable(network, 1, "b1", "zeros", "[5]");
     expect_variable(network, 2, "w2", "glorot_uniform", "[20,3]");
 }
+
+Test(network, of_recurrent_layers_has_kernels_and_the_biases_of_keras)
+{
+    cadre_job_t job = {
+        .model = CADRE_MODEL_LAYERS, .input = {4, 2}, .input_rank = 2, .layer_count = 2};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_GRU);
+    job.layers[0].units = 5;
+    job.layers[0].sequences = true;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_LSTM);
+    job.layers[1].units = 3;
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 8, true);
+    cr_assert_eq(network->variable_count, 9);
+    expect_variable(network, 0, "kernel1", "glorot_uniform", "[2,15]");
+    expect_variable(network, 1, "recurrent1", "glorot_uniform", "[5,15]");
+    expect_variable(network, 2, "b1", "zeros", "[2,15]");
+    expect_variable(network, 3, "kernel2", "glorot_uniform", "[5,12]");
+    expect_variable(network, 4, "recurrent2", "glorot_uniform", "[3,12]");
+    expect_variable(network, 5, "b2", "zeros", "[9]");
+    expect_variable(network, 6, "forget2", "constant", "[3]");
+    cr_expect_eq(network->variables[6].value, 1);
+    cr_expect_eq(network->variables[6].role, CADRE_ROLE_OTHER);
+    expect_variable(network, 7, "w3", "glorot_uniform", "[3,3]");
+}
