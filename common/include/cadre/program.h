@@ -304,9 +304,9 @@ CADRE_API cadre_node_t cadre_op_max_pool2d(cadre_program_t *self, cadre_node_t x
 CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x,
                                             const int window[2], int stride);
 
-/* Convolves along sequences: x [B, T, CIN] with weight [K, CIN, COUT] plus bias [COUT] (empty: none)
- * is [B, OT, COUT], with `padding` zeros on both ends and OT = (T + 2 padding - K) / stride + 1,
- * rounded down. Whoever wants that no position takes a later one pads x before, by
+/* Convolves along sequences: x [B, T, CIN] with weight [K, CIN, COUT] plus bias [COUT] (empty:
+ * none) is [B, OT, COUT], with `padding` zeros on both ends and OT = (T + 2 padding - K) / stride +
+ * 1, rounded down. Whoever wants that no position takes a later one pads x before, by
  * cadre_op_pad(p, x, 1, K - 1, 0). */
 CADRE_API cadre_node_t cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
                                        cadre_node_t bias, int stride, int padding);
@@ -451,7 +451,7 @@ CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node
 /* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids
  * are i32, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An id
  * outside 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..],
- * its row in the batch; on CUDA it does so only where the ids are an i32 argument. */
+ * its row in the batch; on CUDA it names the row alone, unless the ids are an i32 argument. */
 CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t table,
                                           cadre_node_t ids);
 

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cuda/indexes.h"
 #include "worker/device/cuda/steps.h"
 
 enum { SHIFT = 4, ALIGNMENT = 256 };
@@ -124,7 +125,10 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
     int status =
         step->op == CADRE_OP_MATMUL ? multiply_on_cpu(&operands) : cadre_cuda_step(&operands, NULL);
     free(scratch.block);
-    return status < 0 ? status : self->fault ? CADRE_EDATA : 0;
+    if (status == 0 && self->fault) {
+        return cadre_cuda_refuse_computed(self->fault);
+    }
+    return status;
 }
 
 static int

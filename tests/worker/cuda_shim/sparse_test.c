@@ -1,6 +1,8 @@
 /*
  * take, scatter, bag and bag_grad by the CUDA kernels.
  */
+#include <stdio.h>
+
 #include "tests/worker/cuda_shim/compare.h"
 
 TestSuite(sparse, .timeout = 240);
@@ -112,6 +114,38 @@ Test(sparse, refuses_a_position_that_is_none)
     for (int i = 0; i < 3; i++) {
         cadre_tensor_fini(&x[i]);
     }
+}
+
+/* One id of [40,7] is none, in row `row`. */
+static void
+check_id_that_is_none(int64_t row, float id)
+{
+    cadre_tensor_t x[2] = {random_tensor(CADRE_F32, (int64_t[]){9, 6}, 2, 1),
+                           random_tensor(CADRE_F32, (int64_t[]){40, 7}, 2, 2)};
+    for (int64_t i = 0; i < cadre_tensor_count(&x[1]); i++) {
+        ((float *)x[1].data)[i] = i == row * 7 + 4 ? id : (float)(i % 9);
+    }
+    cadre_program_t *p = cadre_program_new("ids");
+    cadre_node_t table = arg_like(p, "table", &x[0]);
+    int status = compare(p, cadre_op_embedding(p, table, arg_like(p, "ids", &x[1])), x, 0);
+    bool known = id >= 0 && id < 9 && id == floorf(id);
+    cr_assert_eq(status, known ? 0 : CADRE_EDATA);
+    if (!known) {
+        char text[96];
+        snprintf(text, sizeof(text),
+                 "take: an index that the program computes is out of range, in row %d", (int)row);
+        cr_expect_str_eq(cadre_error_text(), text);
+    }
+    cadre_tensor_fini(&x[0]);
+    cadre_tensor_fini(&x[1]);
+}
+
+Test(sparse, names_the_row_of_an_id_that_is_none)
+{
+    check_id_that_is_none(0, 9);
+    check_id_that_is_none(17, -1);
+    check_id_that_is_none(39, 2.5F);
+    check_id_that_is_none(39, 8);
 }
 
 /* ---- bags ---- */

@@ -628,7 +628,7 @@ finish(cadre_cuda_slot_t *self)
     }
 
     if (flags[CADRE_LAYOUT_FLAG_FAULT]) {
-        return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+        return cadre_cuda_refuse_computed(flags[CADRE_LAYOUT_FLAG_FAULT]);
     }
 
     cadre_cuda_conversion_report(&self->conversion, self->run);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
+#include "worker/device/cuda/kernels.h"
 
 /* Returns the numbers of input `input` of a step if it is an argument of the program, else NULL:
  * computed indexes are on the device only. */
@@ -122,4 +123,15 @@ cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run)
         }
     }
     return 0;
+}
+
+int
+cadre_cuda_refuse_computed(int32_t fault)
+{
+    static const char what[] = "an index that the program computes is out of range";
+    if (fault < CADRE_CUDA_FAULT_ROW) {
+        return cadre_fail(CADRE_EDATA, "%s", what);
+    }
+    return cadre_fail(CADRE_EDATA, "take: %s, in row %d", what,
+                      (int)(fault - CADRE_CUDA_FAULT_ROW));
 }

@@ -16,4 +16,8 @@
  * the op, the bad number and its position. */
 int cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run);
 
+/* Fails with CADRE_EDATA because of an index that the program has computed, with its row of the
+ * batch where `fault`, which kernels have stored, names one. */
+int cadre_cuda_refuse_computed(int32_t fault);
+
 #endif

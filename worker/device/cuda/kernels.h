@@ -22,6 +22,10 @@ extern "C" {
 
 #include "worker/device/plan.h"
 
+/* A take of positions [B, ..] stores as a fault this plus the row of the batch. Several threads may
+ * store there: chance says whose row stays, and each of these rows has an index out of range. */
+enum { CADRE_CUDA_FAULT_ROW = 2 };
+
 /* A step of a plan and where its memory is, as cadre_operands_t of cpu.h. The structs are in host
  * memory and read before the function returns; fields marked "device" point to device memory. */
 typedef struct {
@@ -33,7 +37,8 @@ typedef struct {
     const cadre_chain_t *chain;            /* of a chain, else NULL */
     const uint64_t *seed;                  /* device: of the closure */
     int32_t *fault;                        /* device: 0; a kernel that meets an index out of range
-                                              stores 1 and leaves that index out */
+                                              stores 1 (a take what CADRE_CUDA_FAULT_ROW says) and
+                                              leaves that index out */
     void *scratch; /* device: cadre_cuda_scratch_size_bytes() bytes, aligned to 256, undefined */
 } cadre_cuda_operands_t;
 

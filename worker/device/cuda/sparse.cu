@@ -15,6 +15,7 @@ struct take_t {
     int64_t units;    /* of the output */
     int64_t row_size; /* in units */
     int64_t rows;     /* of the table */
+    int64_t width;    /* positions of a row of the batch; 0: no fault names its row */
     const void *table;
     const int32_t *index;
     void *out;
@@ -36,7 +37,8 @@ take_rows(const __grid_constant__ take_t take)
     if (row >= 0 && row < take.rows) {
         value = static_cast<const unit_t *>(take.table)[row * take.row_size + column];
     } else {
-        *take.fault = 1;
+        *take.fault =
+            take.width > 0 ? static_cast<int32_t>(CADRE_CUDA_FAULT_ROW + entry / take.width) : 1;
     }
     static_cast<unit_t *>(take.out)[unit] = value;
 }
@@ -69,6 +71,10 @@ cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream)
     take.rows = table->shape[0];
     take.row_size = table->count / take.rows;
     take.units = operands->out->count;
+    const cadre_plan_value_t *positions = operands->inputs[1];
+    if (positions->rank > 1 && positions->shape[0] < INT32_MAX / 2) {
+        take.width = positions->count / positions->shape[0];
+    }
     take.table = operands->data[0];
     take.index = static_cast<const int32_t *>(operands->data[1]);
     take.out = operands->out_data;
