@@ -143,6 +143,28 @@ Test(strategies, are_shown_as_what_they_mean_for_a_job)
     command_close(&command);
 }
 
+Test(strategies, are_named_by_the_status_of_a_run)
+{
+    digits_t digits;
+    digits_open(&digits, 100000);
+    digits_add(&digits, "--strategy", "mirrored");
+    digits_start(&digits);
+    digits_wait_said(&digits, "epoch=1/");
+    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+    const char *said = strstr(errors, "coordinator=") + strlen("coordinator=");
+    cadre_auto(cadre_free) char *address = cadre_strndup(said, strcspn(said, "\n"));
+    command_t asking;
+    command_open(&asking);
+    const char *text[] = {"status", "--coordinator", address, NULL};
+    command_expect_exit(&asking, command_run(&asking, text), 0);
+    expect_printed(&asking, "2 of 2 ps, 2 workers, strategy mirrored, ");
+    const char *json[] = {"status", "--coordinator", address, "-o", "json", NULL};
+    command_expect_exit(&asking, command_run(&asking, json), 0);
+    expect_printed(&asking, "\"strategy\":\"mirrored\"");
+    command_close(&asking);
+    digits_close(&digits);
+}
+
 Test(strategies, S4_that_settings_contradict_are_refused)
 {
     static const char *const flags[][2] = {
