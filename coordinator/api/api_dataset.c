@@ -1,4 +1,4 @@
-/* The public calls on datasets, and those that run a function over all rows of one. */
+/* The public calls on datasets, and the one that trains on the rows of one. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -9,8 +9,6 @@
 #include "common/base/status.h"
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
-
-enum { SUMMANDS_AHEAD = 256 }; /* most futures of a sum that are under way at a time */
 
 /* Under the lock: waits until a worker has opened the data, or none can. */
 static int
@@ -168,97 +166,4 @@ cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t *function, uin
         }
     }
     return cadre_coordinator_join(self->coordinator, time_left(deadline_ms));
-}
-
-/* A sum under way: a ring of futures, the oldest of which is taken first. */
-typedef struct {
-    const char *name;
-    int64_t deadline_ms;
-    double value;
-    cadre_future_t *futures[SUMMANDS_AHEAD];
-    size_t first;
-    size_t count;
-} sum_t;
-
-/* Waits for the oldest future and adds its result to the sum. */
-static int
-add_oldest(sum_t *self)
-{
-    double number = 0;
-    cadre_future_t **future = &self->futures[self->first];
-    int status =
-        cadre_future_fetch_number(*future, self->name, &number, time_left(self->deadline_ms));
-    cadre_future_destroy(future);
-    self->first = (self->first + 1) % SUMMANDS_AHEAD;
-    self->count--;
-    self->value += number;
-    return status;
-}
-
-/* Schedules the closure of one batch, after taking the oldest result if too many are under way. */
-static int
-add_batch(sum_t *self, const cadre_function_t *function, const cadre_batch_t *batch)
-{
-    int status = self->count == SUMMANDS_AHEAD ? add_oldest(self) : 0;
-    if (status < 0) {
-        return status;
-    }
-
-    cadre_call_t call = cadre_call_batch(batch);
-    status = cadre_coordinator_schedule(
-        batch->dataset->coordinator, function, &call, time_left(self->deadline_ms),
-        &self->futures[(self->first + self->count) % SUMMANDS_AHEAD]);
-    self->count += status == 0;
-    return status;
-}
-
-/* Adds the results of all batches, with SUMMANDS_AHEAD under way at most. */
-static int
-add_all(sum_t *self, cadre_dataset_t *dataset, const cadre_function_t *function, int64_t batch_size)
-{
-    int status = cadre_dataset_begin(dataset, 0, 0, batch_size, CADRE_ORDER_OF_FILE,
-                                     CADRE_LAST_BATCH_SMALLER);
-    if (status < 0) {
-        return status;
-    }
-
-    cadre_batch_t batch;
-    while (cadre_dataset_next(dataset, &batch)) {
-        status = add_batch(self, function, &batch);
-        if (status < 0) {
-            return status;
-        }
-    }
-
-    while (self->count > 0) {
-        status = add_oldest(self);
-        if (status < 0) {
-            return status;
-        }
-    }
-
-    return 0;
-}
-
-int
-cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *function, const char *name,
-                  int64_t batch_size, int64_t timeout_ms, double *sum)
-{
-    cadre_auto(cadre_free) sum_t *under_way = cadre_calloc(1, sizeof(*under_way));
-    under_way->name = name;
-    under_way->deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int status = add_all(under_way, self, function, batch_size);
-
-    for (size_t i = 0; i < SUMMANDS_AHEAD; i++) {
-        cadre_future_destroy(&under_way->futures[i]);
-    }
-
-    if (status < 0) {
-        return status;
-    }
-    if (sum) {
-        *sum = under_way->value;
-    }
-
-    return 0;
 }

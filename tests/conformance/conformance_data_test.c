@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/train/evaluation.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_data, .timeout = 240);
@@ -102,6 +101,73 @@ Test(conformance_data, one_call_trains_for_epochs_and_one_adds_up_a_result)
     stage_close(&stage);
 }
 
+/* A program whose results say something of the columns of "x", which are [row, 0]. */
+static const cadre_function_t *
+register_columns(stage_t *stage)
+{
+    cadre_program_t *p = cadre_program_new("columns");
+    cadre_function_t *function = NULL;
+    const cadre_dim_t shape[] = {cadre_dim_symbol("B"), cadre_dim(2)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, shape, 2);
+    cadre_op_result(p, "mean", cadre_op_mean(p, x, 0));
+    cadre_op_result(p, "sum", cadre_op_sum(p, x, 0));
+    cadre_op_result(p, "first", cadre_op_mean_all(p, cadre_op_slice(p, x, 1, 0, 1)));
+    cadre_op_result(p, "largest", cadre_op_argmax(p, x, 1)); /* i32 [B] */
+    OK(cadre_function_register(stage->coordinator, &p, &function));
+    return function;
+}
+
+Test(conformance_data, several_results_are_summed_and_averaged_in_one_pass)
+{
+    enum { UNEVEN = 7 }; /* the last batch is smaller, and counts for less in a mean */
+    const double total = VISIT_ROWS * (VISIT_ROWS - 1) / 2.0;
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
+    const cadre_function_t *columns = register_columns(&stage);
+    cr_assert_neq(VISIT_ROWS % UNEVEN, 0);
+
+    OK(cadre_dataset_begin(dataset, 0, 5, 3, CADRE_ORDER_OF_FILE, CADRE_LAST_BATCH_SMALLER));
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t mean = {0};
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t sum = {0};
+    const cadre_reduction_t reductions[] = {{"mean", CADRE_REDUCTION_MEAN, &mean},
+                                            {"sum", CADRE_REDUCTION_SUM, &sum},
+                                            {"first", CADRE_REDUCTION_SUM, NULL}};
+    OK(cadre_dataset_reduce(dataset, columns, reductions, 3, UNEVEN, LOCAL_WAIT_MS));
+    OK(cadre_dataset_reduce(dataset, columns, reductions, 3, UNEVEN, LOCAL_WAIT_MS)); /* again */
+    cr_assert(mean.dtype == CADRE_F64 && mean.rank == 1 && mean.shape[0] == 2);
+    const double *means = mean.data;
+    const double *sums = sum.data;
+    cr_expect_float_eq(means[0], (VISIT_ROWS - 1) / 2.0, 1e-4);
+    cr_expect_eq(sums[0], total);
+    cr_expect(means[1] == 0 && sums[1] == 0);
+
+    double first = 0;
+    OK(cadre_dataset_mean(dataset, columns, "first", UNEVEN, LOCAL_WAIT_MS, &first));
+    cr_expect_float_eq(first, (VISIT_ROWS - 1) / 2.0, 1e-4);
+    cadre_batch_t batch;
+    cr_assert(cadre_dataset_next(dataset, &batch));
+    cr_expect_eq(batch.first, 5, "the place in the rows is as it was");
+
+    const cadre_reduction_t uneven = {"largest", CADRE_REDUCTION_SUM, &sum};
+    FAILS(cadre_dataset_reduce(dataset, columns, &uneven, 1, UNEVEN, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "largest has not the same shape for every batch");
+    cr_expect_eq(*(double *)sum.data, total, "what was there stays");
+    FAILS(cadre_dataset_reduce(dataset, columns, reductions, 0, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "0 reductions, 1 to 64");
+    FAILS(cadre_dataset_reduce(dataset, columns, reductions, 65, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "65 reductions");
+    FAILS(cadre_dataset_reduce(dataset, columns, reductions, 1, 0, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "batch size 0");
+    const cadre_reduction_t wrong = {"mean", (cadre_reduction_kind_t)2, &mean};
+    FAILS(cadre_dataset_reduce(dataset, columns, &wrong, 1, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "cadre_reduction_kind_t");
+    FAILS(cadre_dataset_mean(dataset, columns, "mean", 7, LOCAL_WAIT_MS, &first), CADRE_ESHAPE,
+          "[2]");
+    stage_close(&stage);
+}
+
 /* How many batches, and rows in them, one epoch of `dataset` gives from row `first` on. */
 static uint64_t
 count_batches(cadre_dataset_t *dataset, int64_t first, int64_t batch_size, bool drop_last,
@@ -181,7 +247,10 @@ Test(conformance_data, D2_rows_that_run_out_unevenly_are_no_error)
 
 typedef struct {
     cadre_coordinator_t *coordinator;
-    cadre_evaluation_t evaluation;
+    cadre_dataset_t *dataset;
+    const cadre_function_t *function;
+    cadre_tensor_t loss;    /* the mean over the rows, */
+    cadre_tensor_t correct; /* and the sum */
     int status;
     atomic_bool done;
 } evaluating_t;
@@ -190,7 +259,9 @@ static void *
 run_evaluation(void *argument)
 {
     evaluating_t *self = argument;
-    self->status = cadre_evaluation_run(&self->evaluation, self->coordinator);
+    const cadre_reduction_t reductions[] = {{"loss", CADRE_REDUCTION_MEAN, &self->loss},
+                                            {"correct", CADRE_REDUCTION_SUM, &self->correct}};
+    self->status = cadre_dataset_reduce(self->dataset, self->function, reductions, 2, 1, -1);
     atomic_store(&self->done, true);
     return NULL;
 }
@@ -214,11 +285,8 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
     cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
     evaluating_t evaluating = {
         .coordinator = stage.coordinator,
-        .evaluation = {.function = stage_function(&stage, "tally"),
-                       .dataset = stage_open_rows(&stage, path, "rows"),
-                       .rows = VISIT_ROWS,
-                       .batch_size = 1,
-                       .counts_correct = true},
+        .dataset = stage_open_rows(&stage, path, "rows"),
+        .function = stage_function(&stage, "tally"),
     };
     for (int round = 0;
          round < ROUNDS || cadre_coordinator_totals(stage.coordinator).workers_lost < LOST ||
@@ -232,9 +300,11 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
         }
         pthread_join(thread, NULL);
         cr_assert_eq(evaluating.status, 0);
-        double sum = evaluating.evaluation.accuracy * VISIT_ROWS;
+        double sum = *(double *)evaluating.correct.data;
         cr_assert_float_eq(sum, VISIT_ROWS * (VISIT_ROWS - 1) / 2.0, 1e-3, "%g", sum);
-        cr_assert_float_eq(evaluating.evaluation.loss, 1, 1e-9);
+        cr_assert_float_eq(*(double *)evaluating.loss.data, 1, 1e-9);
     }
+    cadre_tensor_fini(&evaluating.loss);
+    cadre_tensor_fini(&evaluating.correct);
     stage_close(&stage);
 }

@@ -1,5 +1,5 @@
 /*
- * evaluation - loss and accuracy of a model on a range of rows, as closures on the workers.
+ * evaluation - loss and accuracy of a model on the rows held out, as closures on the workers.
  *
  * Owner:   the caller; an open struct.
  * Thread:  one at a time.
@@ -9,23 +9,18 @@
 
 #include <cadre/coordinator.h>
 
-/* Closures scheduled at most before the oldest is waited for. */
-enum { CADRE_EVALUATION_AWAITED_MAX = 64 };
-
 typedef struct {
-    /* Has the results "loss" (mean of the batch) and "correct" (count of right predictions). */
-    const cadre_function_t *function;
-    const cadre_dataset_t *dataset;
-    int64_t first; /* rows [first, first + rows) in file order */
-    int64_t rows;
+    const cadre_function_t *function; /* results "loss" (mean of the batch) and "correct" (count) */
+    cadre_dataset_t *dataset;
     int64_t batch_size;
-    bool counts_correct; /* whether the function has the result "correct" */
-    double loss;         /* set by cadre_evaluation_run: means over all rows */
+    bool counts_correct; /* whether there is a "correct" */
+    int64_t rows;        /* set by cadre_evaluation_run, like the next two: means over all rows */
+    double loss;
     double accuracy;
 } cadre_evaluation_t;
 
 /* Runs one closure per batch and waits for all of them; CADRE_EINTERRUPTED, or a closure's error.
  */
-int cadre_evaluation_run(cadre_evaluation_t *self, cadre_coordinator_t *coordinator);
+int cadre_evaluation_run(cadre_evaluation_t *self);
 
 #endif

@@ -296,7 +296,6 @@ test(evaluator_t *self, candidate_t *candidate)
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
         .dataset = self->data.test,
-        .rows = cadre_dataset_info(self->data.test).rows,
         .batch_size = job->evaluation_batch_size,
         .counts_correct = job->label != CADRE_JOB_VALUE,
     };
@@ -309,7 +308,7 @@ test(evaluator_t *self, candidate_t *candidate)
         if (status < 0) {
             return status;
         }
-        status = cadre_evaluation_run(&evaluation, self->coordinator);
+        status = cadre_evaluation_run(&evaluation);
         if (status < 0) {
             return status;
         }

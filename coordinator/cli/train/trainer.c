@@ -439,7 +439,6 @@ evaluate(trainer_t *self)
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
         .dataset = self->data.test,
-        .rows = cadre_dataset_info(self->data.test).rows,
         .batch_size = self->options->job->evaluation_batch_size,
         .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
     };
@@ -447,7 +446,7 @@ evaluate(trainer_t *self)
     if (status < 0) {
         return status;
     }
-    status = cadre_evaluation_run(&evaluation, self->options->coordinator);
+    status = cadre_evaluation_run(&evaluation);
 
     exclude(self, &before);
     self->place.evaluations += self->plan.evaluation_closures;

@@ -781,17 +781,50 @@ CADRE_API int cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t 
                                   uint64_t epoch, uint64_t epochs, int64_t batch_size,
                                   int64_t timeout_ms);
 
-/* Calls `function` for each batch of one epoch in file order, and adds up its result `name` (NULL:
- * the only one, or the first), which has one element. The rows are cadre_dataset_info's: what is
- * right by the number of rows is the accuracy.
+/* What becomes of a result over all batches of a dataset. */
+typedef enum {
+    CADRE_REDUCTION_SUM = 0,
+    CADRE_REDUCTION_MEAN = 1, /* of the rows: a batch counts as often as it has rows */
+} cadre_reduction_kind_t;
+
+/* A result that is reduced over batches. It cannot grow. */
+typedef struct {
+    const char *name; /* of the result; NULL: the only one, or the first */
+    cadre_reduction_kind_t kind;
+    cadre_tensor_t *value; /* gets it, f64 in the result's shape, as cadre_variable_read gives it */
+} cadre_reduction_t;
+
+/* Calls `function` for each batch of one epoch in file order, and sums or averages `count` of its
+ * results, 1 to 64, element by element, in f64. At most 256 batches are under way at a time. The
+ * place of cadre_dataset_begin stays where it is.
+ *
+ *     cadre_tensor_t loss = {0};
+ *     cadre_tensor_t confusion = {0};
+ *     const cadre_reduction_t reductions[] = {{"loss", CADRE_REDUCTION_MEAN, &loss},
+ *                                             {"confusion", CADRE_REDUCTION_SUM, &confusion}};
+ *     s = cadre_dataset_reduce(rows, evaluate, reductions, 2, 256, -1);
+ *
+ * CADRE_ESHAPE: a result has not the same shape for every batch.
+ * Else as cadre_dataset_train and cadre_future_fetch. */
+CADRE_API int cadre_dataset_reduce(cadre_dataset_t *self, const cadre_function_t *function,
+                                   const cadre_reduction_t *reductions, size_t count,
+                                   int64_t batch_size, int64_t timeout_ms);
+
+/* Reduces one result, which has one element, to a number: the sum over all batches, or the mean
+ * over all rows. The rows are cadre_dataset_info's: what is right by the number of rows is the
+ * accuracy.
  *
  *     s = cadre_dataset_sum(rows, evaluate, "correct", 256, -1, &right);
+ *     s = cadre_dataset_mean(rows, evaluate, "loss", 256, -1, &loss);
  *
  * CADRE_ESHAPE: the result has several elements.
- * Else as cadre_dataset_train and cadre_future_fetch. */
+ * Else as cadre_dataset_reduce. */
 CADRE_API int cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *function,
                                 const char *name, int64_t batch_size, int64_t timeout_ms,
                                 double *sum);
+CADRE_API int cadre_dataset_mean(cadre_dataset_t *self, const cadre_function_t *function,
+                                 const char *name, int64_t batch_size, int64_t timeout_ms,
+                                 double *mean);
 
 /* --- Resources --- */
 

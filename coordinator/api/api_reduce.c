@@ -1,0 +1,293 @@
+/* The public calls that run a function over all rows of a dataset and join its results. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/base/bounds.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/system/clock.h"
+#include "common/tensor/dtype.h"
+#include "coordinator/coordinator.h"
+
+enum {
+    BATCHES_AHEAD = 256, /* closures whose results are waited for at a time */
+    REDUCTIONS_MAX = 64, /* results of one pass, as a program has at most */
+};
+
+/* One pass over a dataset: a ring of closures under way, the oldest of which is taken first, and
+ * what its results have come to. */
+typedef struct {
+    cadre_dataset_t *dataset;
+    const cadre_function_t *function;
+    const cadre_reduction_t *reductions; /* [count] */
+    size_t count;
+    bool wants_numbers; /* every result has one element */
+    int64_t deadline_ms;
+    cadre_tensor_t sums[REDUCTIONS_MAX]; /* f64; empty before the first batch */
+    cadre_future_t *futures[BATCHES_AHEAD];
+    int64_t rows[BATCHES_AHEAD]; /* of each of these closures */
+    size_t first;
+    size_t under_way;
+} pass_t;
+
+static pass_t *
+pass_new(cadre_dataset_t *dataset, const cadre_function_t *function,
+         const cadre_reduction_t *reductions, size_t count, int64_t timeout_ms)
+{
+    pass_t *self = cadre_calloc(1, sizeof(*self));
+    self->dataset = dataset;
+    self->function = function;
+    self->reductions = reductions;
+    self->count = count;
+    self->deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    return self;
+}
+
+static void
+pass_destroy(pass_t **self_p)
+{
+    pass_t *self = *self_p;
+    for (size_t i = 0; i < BATCHES_AHEAD; i++) {
+        cadre_future_destroy(&self->futures[i]);
+    }
+    for (size_t i = 0; i < REDUCTIONS_MAX; i++) {
+        cadre_tensor_fini(&self->sums[i]);
+    }
+    free(self);
+}
+
+/* What is left of a deadline, as the timeout of another call. */
+static int64_t
+time_left(int64_t deadline_ms)
+{
+    if (deadline_ms == INT64_MAX) {
+        return -1;
+    }
+    return cadre_max_i64(deadline_ms - cadre_clock_now_ms(), 0);
+}
+
+static bool
+same_shape(const cadre_tensor_t *left, const cadre_tensor_t *right)
+{
+    return left->rank == right->rank &&
+           memcmp(left->shape, right->shape, (size_t)left->rank * sizeof(left->shape[0])) == 0;
+}
+
+/* Begins the sum of a result with zeros of its shape. */
+static int
+begin_sum(const pass_t *self, const cadre_tensor_t *value, cadre_tensor_t *sum)
+{
+    double number = 0;
+    int status = self->wants_numbers ? cadre_tensor_number(value, &number) : 0;
+    if (status < 0) {
+        return status;
+    }
+    return cadre_tensor_init(sum, CADRE_F64, value->shape, value->rank);
+}
+
+/* Adds a result to its sum, `weight` times. */
+static int
+add(const pass_t *self, size_t position, const cadre_tensor_t *value, double weight,
+    cadre_tensor_t *sum)
+{
+    int status = sum->data ? 0 : begin_sum(self, value, sum);
+    if (status < 0) {
+        return status;
+    }
+
+    if (!same_shape(value, sum)) {
+        const char *name = self->reductions[position].name;
+        return cadre_fail(CADRE_ESHAPE,
+                          "result %s has not the same shape for every batch: only what has can be "
+                          "summed",
+                          name ? name : "of the function");
+    }
+
+    double *sums = sum->data;
+    size_t size_bytes = cadre_dtype_size(value->dtype);
+    const cadre_dtype_traits_t *traits = cadre_dtype_traits(value->dtype);
+    for (int64_t i = 0; i < cadre_tensor_count(value); i++) {
+        sums[i] += weight * traits->number((const char *)value->data + (size_t)i * size_bytes);
+    }
+
+    return 0;
+}
+
+/* Waits for the oldest closure and adds its results. */
+static int
+take_oldest(pass_t *self)
+{
+    cadre_future_t *future = self->futures[self->first];
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_reduction_t *reduction = &self->reductions[i];
+        cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
+        int status =
+            cadre_future_fetch(future, reduction->name, &value, time_left(self->deadline_ms));
+        if (status < 0) {
+            return status;
+        }
+
+        bool is_mean = reduction->kind == CADRE_REDUCTION_MEAN;
+        double weight = is_mean ? (double)self->rows[self->first] : 1;
+        status = add(self, i, &value, weight, &self->sums[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    cadre_future_destroy(&self->futures[self->first]);
+    self->first = (self->first + 1) % BATCHES_AHEAD;
+    self->under_way--;
+    return 0;
+}
+
+/* Calls the function for the rows [first, first + count), in file order. */
+static int
+schedule_batch(pass_t *self, int64_t first, int64_t count)
+{
+    cadre_batch_t batch = {.dataset = self->dataset, .first = first, .count = count};
+    cadre_call_t call = cadre_call_batch(&batch);
+    size_t slot = (self->first + self->under_way) % BATCHES_AHEAD;
+    int status = cadre_coordinator_schedule(self->dataset->coordinator, self->function, &call,
+                                            time_left(self->deadline_ms), &self->futures[slot]);
+    if (status < 0) {
+        return status;
+    }
+
+    self->rows[slot] = count;
+    self->under_way++;
+    return 0;
+}
+
+static int
+run_pass(pass_t *self, int64_t batch_size)
+{
+    int64_t rows = self->dataset->info.rows;
+    for (int64_t first = 0; first < rows; first += batch_size) {
+        int status = self->under_way == BATCHES_AHEAD ? take_oldest(self) : 0;
+        if (status < 0) {
+            return status;
+        }
+        status = schedule_batch(self, first, cadre_min_i64(batch_size, rows - first));
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    while (self->under_way > 0) {
+        int status = take_oldest(self);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
+/* Makes means of the sums of those that are to be, and gives all values away. */
+static void
+give_values(pass_t *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_reduction_t *reduction = &self->reductions[i];
+        double *sums = self->sums[i].data;
+        double rows = (double)self->dataset->info.rows;
+        bool is_mean = reduction->kind == CADRE_REDUCTION_MEAN;
+        for (int64_t k = 0; is_mean && k < cadre_tensor_count(&self->sums[i]); k++) {
+            sums[k] /= rows;
+        }
+
+        if (reduction->value) {
+            cadre_tensor_fini(reduction->value);
+            *reduction->value = self->sums[i];
+            self->sums[i] = (cadre_tensor_t){0};
+        }
+    }
+}
+
+static int
+check_arguments(const cadre_dataset_t *dataset, const cadre_reduction_t *reductions, size_t count,
+                int64_t batch_size)
+{
+    if (batch_size < 1) {
+        return cadre_fail(CADRE_EINVALID, "dataset %s: batch size %lld", dataset->name,
+                          (long long)batch_size);
+    }
+    if (count < 1 || count > REDUCTIONS_MAX || !reductions) {
+        return cadre_fail(CADRE_EINVALID, "dataset %s: %zu reductions, 1 to %d are possible",
+                          dataset->name, count, (int)REDUCTIONS_MAX);
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if ((unsigned)reductions[i].kind > CADRE_REDUCTION_MEAN) {
+            return cadre_fail(CADRE_EINVALID,
+                              "reduction %zu: %d is not one of cadre_reduction_kind_t", i,
+                              (int)reductions[i].kind);
+        }
+    }
+
+    return 0;
+}
+
+int
+cadre_dataset_reduce(cadre_dataset_t *self, const cadre_function_t *function,
+                     const cadre_reduction_t *reductions, size_t count, int64_t batch_size,
+                     int64_t timeout_ms)
+{
+    int status = check_arguments(self, reductions, count, batch_size);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(pass_destroy) pass_t *pass = pass_new(self, function, reductions, count, timeout_ms);
+    status = run_pass(pass, batch_size);
+    if (status < 0) {
+        return status;
+    }
+
+    give_values(pass);
+    return 0;
+}
+
+/* Reduces one result, which has one element, to a number. */
+static int
+reduce_number(cadre_dataset_t *self, const cadre_function_t *function,
+              const cadre_reduction_t *reduction, int64_t batch_size, int64_t timeout_ms,
+              double *number)
+{
+    int status = check_arguments(self, reduction, 1, batch_size);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(pass_destroy) pass_t *pass = pass_new(self, function, reduction, 1, timeout_ms);
+    pass->wants_numbers = true;
+    status = run_pass(pass, batch_size);
+    if (status < 0) {
+        return status;
+    }
+
+    give_values(pass);
+    if (number) {
+        *number = pass->sums[0].data ? *(const double *)pass->sums[0].data : 0; /* without rows */
+    }
+    return 0;
+}
+
+int
+cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *function, const char *name,
+                  int64_t batch_size, int64_t timeout_ms, double *sum)
+{
+    cadre_reduction_t reduction = {.name = name, .kind = CADRE_REDUCTION_SUM};
+    return reduce_number(self, function, &reduction, batch_size, timeout_ms, sum);
+}
+
+int
+cadre_dataset_mean(cadre_dataset_t *self, const cadre_function_t *function, const char *name,
+                   int64_t batch_size, int64_t timeout_ms, double *mean)
+{
+    cadre_reduction_t reduction = {.name = name, .kind = CADRE_REDUCTION_MEAN};
+    return reduce_number(self, function, &reduction, batch_size, timeout_ms, mean);
+}
