@@ -1,8 +1,10 @@
 /*
- * builder_losses - losses, and counts of correct predictions, each made of a few operations.
+ * builder_losses - losses, and counts of correct predictions, of which metrics are made; each a few
+ * operations.
  */
 #include <math.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
 
 static const cadre_node_t none = {0};
@@ -209,4 +211,178 @@ cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t
     cadre_node_t said = cadre_op_gt(self, logits, cadre_op_const_f32(self, 0));
     cadre_node_t true_target = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0.5F));
     return cadre_op_eq(self, said, true_target);
+}
+
+/* Classes 0 to `classes` - 1, as i32 [classes]. */
+static cadre_node_t
+class_numbers(cadre_program_t *self, int64_t classes)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t numbers = {0};
+    int status = cadre_tensor_init(&numbers, CADRE_I32, &classes, 1);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+
+    int32_t *number = numbers.data;
+    for (int64_t i = 0; i < classes; i++) {
+        number[i] = (int32_t)i;
+    }
+    return cadre_op_const(self, &numbers);
+}
+
+/* `x` with one more axis, the last, of size 1. */
+static cadre_node_t
+add_last(cadre_program_t *self, cadre_node_t x)
+{
+    if (!cadre_program_has(self, x, "rows")) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    shape.extents[shape.rank++] = cadre_extent_number(1);
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+/* 1 at the class of each row, else 0: index [..] (i32) to [.., classes]. An index that is no class
+ * has zeros alone. */
+static cadre_node_t
+one_hot(cadre_program_t *self, cadre_node_t index, int64_t classes)
+{
+    return cadre_op_eq(self, add_last(self, index), class_numbers(self, classes));
+}
+
+/* Whether logits are [.., classes] with a number of classes, and labels [..]; notes the mistake
+ * else. */
+static bool
+has_classes(cadre_program_t *self, const char *what, cadre_node_t logits, cadre_node_t labels,
+            int64_t *classes)
+{
+    if (!cadre_program_has(self, logits, what) || !cadre_program_has(self, labels, what)) {
+        return false;
+    }
+
+    cadre_extents_t rows = cadre_program_at(self, logits)->shape;
+    int rank = rows.rank - 1;
+    bool is_number = rank >= 0 && rows.extents[rank].symbol == CADRE_EXTENT_NO_SYMBOL;
+    rows.rank = rank;
+    if (!is_number || !cadre_extents_equal(&rows, &cadre_program_at(self, labels)->shape)) {
+        cadre_program_misfit(self, what, (cadre_named_node_t){"labels", labels},
+                             (cadre_named_node_t){"logits", logits});
+        return false;
+    }
+
+    *classes = cadre_program_at(self, logits)->shape.extents[rank].factor;
+    return true;
+}
+
+/* Whether `x` has one axis; notes the mistake else. */
+static bool
+is_rows(cadre_program_t *self, const char *what, const char *name, cadre_node_t x)
+{
+    if (cadre_program_at(self, x)->shape.rank == 1) {
+        return true;
+    }
+    cadre_program_mistake(
+        self, cadre_fail(CADRE_ESHAPE, "%s: %s must have one axis, that of rows", what, name));
+    return false;
+}
+
+cadre_node_t
+cadre_op_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+{
+    int64_t classes = 0;
+    if (!has_classes(self, "confusion", logits, labels, &classes) ||
+        !is_rows(self, "confusion", "labels", labels)) {
+        return none;
+    }
+    cadre_node_t actual = one_hot(self, labels, classes);
+    cadre_node_t said = one_hot(self, cadre_op_argmax(self, logits, -1), classes);
+    return cadre_op_matmul_transposed(self, actual, 1, said, 0);
+}
+
+/* [B, 2] of what is 0 or 1 for each row: where it is 0, and where it is 1. */
+static cadre_node_t
+both_sides(cadre_program_t *self, cadre_node_t is_so)
+{
+    cadre_node_t is_not = cadre_op_sub(self, cadre_op_const_f32(self, 1), is_so);
+    const cadre_node_t sides[] = {add_last(self, is_not), add_last(self, is_so)};
+    return cadre_op_concat(self, sides, 2, 1);
+}
+
+cadre_node_t
+cadre_op_binary_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+{
+    if (!pair_up(self, "binary confusion", &logits, &targets) ||
+        !is_rows(self, "binary confusion", "targets", targets)) {
+        return none;
+    }
+    cadre_node_t said = cadre_op_gt(self, logits, cadre_op_const_f32(self, 0));
+    cadre_node_t is_true = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0.5F));
+    return cadre_op_matmul_transposed(self, both_sides(self, is_true), 1, both_sides(self, said),
+                                      0);
+}
+
+/* Thresholds of probabilities as Keras has them: evenly from 0 to 1, the ends a little outside, so
+ * that every probability is above the first and none above the last. */
+static cadre_node_t
+even_thresholds(cadre_program_t *self, int64_t count)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t thresholds = {0};
+    int status = cadre_tensor_init(&thresholds, CADRE_F32, &count, 1);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+
+    const float outside = 1e-7F;
+    float *threshold = thresholds.data;
+    for (int64_t i = 0; i < count; i++) {
+        threshold[i] = (float)((double)i / (double)(count - 1));
+    }
+    threshold[0] = -outside;
+    threshold[count - 1] = 1 + outside;
+    return cadre_op_const(self, &thresholds);
+}
+
+cadre_node_t
+cadre_op_roc_counts(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets,
+                    int thresholds)
+{
+    if (!pair_up(self, "roc counts", &logits, &targets) ||
+        !is_rows(self, "roc counts", "targets", targets)) {
+        return none;
+    }
+    if (thresholds < 2 || thresholds > CADRE_ROC_THRESHOLDS_MAX) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID,
+                                               "roc counts: %d thresholds, 2 to %d are "
+                                               "possible",
+                                               thresholds, (int)CADRE_ROC_THRESHOLDS_MAX));
+        return none;
+    }
+
+    cadre_node_t probability = add_last(self, cadre_op_sigmoid(self, logits));
+    cadre_node_t above = cadre_op_gt(self, probability, even_thresholds(self, thresholds));
+    cadre_node_t is_true = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0.5F));
+    return cadre_op_matmul_transposed(self, both_sides(self, is_true), 1, above, 0);
+}
+
+cadre_node_t
+cadre_op_top_k_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels, int k)
+{
+    int64_t classes = 0;
+    if (!has_classes(self, "top k", logits, labels, &classes)) {
+        return none;
+    }
+    if (k < 1) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "top k: k is %d, at least 1", k));
+        return none;
+    }
+
+    /* The label's own logit: a sum of it and zeros, which is exact. */
+    cadre_node_t zero = cadre_op_const_f32(self, 0);
+    cadre_node_t own =
+        cadre_op_sum(self, cadre_op_where(self, one_hot(self, labels, classes), logits, zero), -1);
+    cadre_node_t above = cadre_op_sum(self, cadre_op_gt(self, logits, add_last(self, own)), -1);
+    cadre_node_t is_among = cadre_op_gt(self, cadre_op_const_f32(self, (float)k), above);
+    return cadre_op_mul(self, is_among, cadre_op_eq(self, own, own)); /* NaN is never right */
 }

@@ -446,6 +446,39 @@ CADRE_API cadre_node_t cadre_op_correct(cadre_program_t *self, cadre_node_t logi
 CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits,
                                                cadre_node_t targets);
 
+/* --- Counts that metrics are made of: they add up over closures (cadre_dataset_reduce), and
+ * <cadre/metrics.h> makes the metrics of their sums --- */
+
+/* For example:
+ *
+ *     cadre_op_result(p, "confusion", cadre_op_confusion(p, logits, y));
+ */
+
+enum { CADRE_ROC_THRESHOLDS_MAX = 10000 };
+
+/* How many rows of each class were taken for which, f32 [C, C]: the row is that of the label [B]
+ * (i32), the column that of the largest of logits [B, C]. A label outside 0..C-1 is not counted. */
+CADRE_API cadre_node_t cadre_op_confusion(cadre_program_t *self, cadre_node_t logits,
+                                          cadre_node_t labels);
+
+/* The same, [2, 2], of one logit per row, which says true above 0, and targets, true above one
+ * half: [[true negatives, false positives], [false negatives, true positives]]. */
+CADRE_API cadre_node_t cadre_op_binary_confusion(cadre_program_t *self, cadre_node_t logits,
+                                                 cadre_node_t targets);
+
+/* How many rows are above each of `thresholds` (2 to 10,000) probabilities, f32 [2, thresholds]:
+ * first of those whose target is false, then of the others. A row's probability is the sigmoid of
+ * its logit. Thresholds are i / (thresholds - 1), but for the first and the last, which are 1e-7
+ * outside of 0 and 1, as those of keras.metrics.AUC, where there are 200. */
+CADRE_API cadre_node_t cadre_op_roc_counts(cadre_program_t *self, cadre_node_t logits,
+                                           cadre_node_t targets, int thresholds);
+
+/* 1 for each row of logits [.., C] with fewer than `k` (at least 1) logits above that of its label
+ * [..] (i32), else 0, as f32 [..]; equals count for the label. A label outside 0..C-1 is compared
+ * as if its logit were 0. */
+CADRE_API cadre_node_t cadre_op_top_k_correct(cadre_program_t *self, cadre_node_t logits,
+                                              cadre_node_t labels, int k);
+
 /* --- Layers and losses over tables --- */
 
 /* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids

@@ -175,6 +175,23 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     return text;
 }
 
+/* What the evaluation found: accuracy and loss, then what the job asks for besides. */
+static void
+append_metrics(line_t *line, const cadre_metrics_t *metrics)
+{
+    static const cadre_metric_t first[] = {CADRE_METRIC_ACCURACY, CADRE_METRIC_LOSS};
+    for (size_t i = 0; i < CADRE_COUNT_OF(first); i++) {
+        if (metrics->known[first[i]]) {
+            append(line, " %s=%.4f", cadre_metric_text(first[i]), metrics->values[first[i]]);
+        }
+    }
+    for (cadre_metric_t i = 0; i < CADRE_METRICS; i++) {
+        if (cadre_metric_is_extra(i) && metrics->known[i]) {
+            append(line, " %s=%.4f", cadre_metric_text(i), metrics->values[i]);
+        }
+    }
+}
+
 const char *
 cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text)
 {
@@ -186,12 +203,7 @@ cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text
     if (isfinite(progress->loss)) {
         append(&line, " loss=%.4f", progress->loss);
     }
-    if (isfinite(progress->accuracy)) {
-        append(&line, " test_accuracy=%.4f", progress->accuracy);
-    }
-    if (isfinite(progress->evaluation_loss)) {
-        append(&line, " test_loss=%.4f", progress->evaluation_loss);
-    }
+    append_metrics(&line, &progress->metrics);
 
     append(&line, " examples_per_s=%.0f stale_max=%llu workers=%d/%lld", progress->rows_per_second,
            (unsigned long long)progress->staleness_max, progress->workers,

@@ -55,11 +55,11 @@ cadre_events_progress(const cadre_progress_t *progress)
         (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
         "examples_per_s", progress->rows_per_second, "staleness_max",
         (json_int_t)progress->staleness_max, "workers", progress->workers);
-    if (isfinite(progress->accuracy)) {
-        json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
-    }
-    if (isfinite(progress->evaluation_loss)) {
-        json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
+    for (cadre_metric_t i = 0; i < CADRE_METRICS; i++) {
+        if (progress->metrics.known[i]) {
+            json_object_set_new(object, cadre_metric_text(i),
+                                json_real(progress->metrics.values[i]));
+        }
     }
 
     return object;

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/cli/terminal/metric.h"
+
 enum {
     CADRE_NOTICE_TEXT_SIZE = 2048, /* bytes of the text; longer ones are truncated */
     CADRE_NOTICES_MAX = 65536,     /* most queued notices; further ones are dropped, except DONE */
@@ -46,9 +48,7 @@ typedef struct {
     int64_t workers_wanted;
     double checkpoint_age_s; /* negative: there is no checkpoint */
     double seconds_left;     /* negative: not known */
-    /* Of the evaluation after this epoch; not a number: no evaluation, or no classes. */
-    double accuracy;
-    double evaluation_loss; /* not a number: no evaluation */
+    cadre_metrics_t metrics; /* of the evaluation after this epoch */
 } cadre_progress_t;
 
 typedef struct {

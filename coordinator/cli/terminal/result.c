@@ -17,6 +17,7 @@ cadre_result_fini(cadre_result_t *self)
 {
     free(self->shards);
     json_decref(self->staleness);
+    free(self->confusion);
     free(self->checkpoint);
     free(self->best_checkpoint);
     *self = (cadre_result_t){0};
@@ -68,7 +69,7 @@ cadre_result_object(const cadre_result_t *self)
 
     return json_pack(
         "{s:s, s:s?, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
-        "s:s?, s:o, s:o}",
+        "s:s?, s:o, s:o, s:o, s:o}",
         "schema", CADRE_RESULT_SCHEMA, "strategy", self->strategy, "accuracy",
         number(self->accuracy), "loss", number(self->loss), "examples", (json_int_t)self->examples,
         "seconds", number(self->seconds), "examples_per_s", number(rows_per_second(self)),
@@ -76,7 +77,9 @@ cadre_result_object(const cadre_result_t *self)
         (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates", updates,
         "failures", "worker", (json_int_t)self->workers_lost, "ps", (json_int_t)self->ps_lost,
         "checkpoint", self->checkpoint, "stopped", self->stopped, "best", best(self), "staleness",
-        self->staleness ? json_incref(self->staleness) : json_null());
+        self->staleness ? json_incref(self->staleness) : json_null(), "metrics",
+        cadre_metrics_object(&self->metrics), "confusion_matrix",
+        cadre_confusion_array(self->confusion, self->classes));
 }
 
 char *
@@ -104,6 +107,7 @@ cadre_result_text(const cadre_result_t *self)
     cadre_auto(cadre_free) char *rows =
         self->test_rows > 0 ? cadre_asprintf(" on %lld rows held out", (long long)self->test_rows)
                             : cadre_strdup(" on the latest batches");
+    cadre_auto(cadre_free) char *metrics = cadre_metrics_words(&self->metrics);
     cadre_auto(cadre_free) char *ps =
         self->ps_lost > 0 ? cadre_asprintf(", %llu ps failures", (unsigned long long)self->ps_lost)
                           : cadre_strdup("");
@@ -117,9 +121,9 @@ cadre_result_text(const cadre_result_t *self)
 
     cadre_auto(cadre_free) char *strategy =
         self->strategy ? cadre_asprintf("; strategy %s", self->strategy) : cadre_strdup("");
-    return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
+    return cadre_asprintf("%sloss %.4g%s%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
                           "%llu attempts, %llu worker failures%s%s%s",
-                          accuracy, self->loss, rows, (long long)self->examples, here,
+                          accuracy, self->loss, metrics, rows, (long long)self->examples, here,
                           self->seconds, speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
                           (unsigned long long)self->workers_lost, ps, strategy, why);

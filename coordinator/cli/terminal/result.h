@@ -11,6 +11,8 @@
 #include <cadre/coordinator.h>
 #include <jansson.h>
 
+#include "coordinator/cli/terminal/metric.h"
+
 #define CADRE_RESULT_SCHEMA "cadre.result/v1"
 
 enum { CADRE_RESULT_STOPPED_SIZE = 160 };
@@ -28,6 +30,9 @@ typedef struct {
     /* Mean over held-out rows, or if there are none over the latest batches; not a number: not
      * known. */
     double loss;
+    cadre_metrics_t metrics; /* over held-out rows; `loss` and `accuracy` are among them */
+    double *confusion;       /* [classes, classes], a row for each label; NULL: not asked for */
+    int classes;
     int64_t test_rows;
     int64_t examples; /* rows of closures that finished, each epoch counted, in the whole job */
     int64_t resumed_examples; /* how many of these were trained on before this run */

@@ -262,13 +262,15 @@ number(double value)
 static int
 print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluation_t *evaluation)
 {
-    double accuracy = evaluation->counts_correct ? evaluation->accuracy : NAN;
+    double accuracy = cadre_metrics_value(&evaluation->metrics, CADRE_METRIC_ACCURACY);
+    double loss = cadre_metrics_value(&evaluation->metrics, CADRE_METRIC_LOSS);
     if (self->options->json) {
-        json_t *object =
-            json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:I}", "schema", CADRE_EVALUATION_SCHEMA,
-                      "checkpoint", candidate->path, "cut", (json_int_t)candidate->cut, "epoch",
-                      number(candidate->epoch), "accuracy", number(accuracy), "loss",
-                      number(evaluation->loss), "rows", (json_int_t)evaluation->rows);
+        json_t *object = json_pack(
+            "{s:s, s:s, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "schema", CADRE_EVALUATION_SCHEMA,
+            "checkpoint", candidate->path, "cut", (json_int_t)candidate->cut, "epoch",
+            number(candidate->epoch), "accuracy", number(accuracy), "loss", number(loss), "rows",
+            (json_int_t)evaluation->rows, "metrics", cadre_metrics_object(&evaluation->metrics),
+            "confusion_matrix", cadre_confusion_array(evaluation->confusion, evaluation->classes));
         cadre_auto(cadre_free) char *text =
             json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
         json_decref(object);
@@ -281,7 +283,8 @@ print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluat
         if (isfinite(accuracy)) {
             printf("  accuracy %.2f %%", 100 * accuracy);
         }
-        printf("  loss %.4g  on %lld rows\n", evaluation->loss, (long long)evaluation->rows);
+        cadre_auto(cadre_free) char *words = cadre_metrics_words(&evaluation->metrics);
+        printf("  loss %.4g%s  on %lld rows\n", loss, words, (long long)evaluation->rows);
     }
 
     return fflush(stdout) == 0 ? 0 : cadre_fail(CADRE_EIO, "stdout: %s", strerror(errno));
@@ -293,12 +296,8 @@ static int
 test(evaluator_t *self, candidate_t *candidate)
 {
     const cadre_job_t *job = self->options->trainer.job;
-    cadre_evaluation_t evaluation = {
-        .function = self->model.evaluate,
-        .dataset = self->data.test,
-        .batch_size = job->evaluation_batch_size,
-        .counts_correct = job->label != CADRE_JOB_VALUE,
-    };
+    cadre_auto(cadre_evaluation_fini) cadre_evaluation_t evaluation = {
+        .job = job, .function = self->model.evaluate, .dataset = self->data.test};
 
     /* A ps that starts again has no values: a result computed while one was lost is discarded. */
     uint64_t lost;

@@ -64,6 +64,7 @@ static const cadre_setting_t settings[] = {
     {"training.evaluate_every", NULL, INTEGER, 0, 1000000, NULL, "0", AT(evaluate_every)},
     {"training.evaluation_batch_size", NULL, INTEGER, 1, 1 << 20, NULL, "500",
      AT(evaluation_batch_size)},
+    {"training.top_k", NULL, INTEGER, 1, 1 << 20, NULL, "5", AT(top_k)},
     {"training.steps_per_epoch", NULL, INTEGER, 0, CADRE_JOB_STEPS_MAX, NULL, "0",
      AT(steps_per_epoch)},
     {"training.stop.steps", "CADRE_STOP_STEPS", INTEGER, 0, CADRE_JOB_STEPS_MAX, NULL, "0",
@@ -479,6 +480,10 @@ check_watched(const cadre_job_t *self, const char *name, cadre_metric_t metric)
                           "%s: %s: test_accuracy needs classes, but label_kind is \"value\"",
                           self->file, name);
     }
+    if (cadre_metric_is_extra(metric) && !self->metrics[metric]) {
+        return cadre_fail(CADRE_ECONFIG, "%s: %s: name \"%s\" in training.metrics too", self->file,
+                          name, cadre_metric_word(metric));
+    }
     return 0;
 }
 
@@ -546,6 +551,13 @@ check_keep_best(const cadre_job_t *self)
     }
     return check_watched(self, "checkpoint.keep_best",
                          (cadre_metric_t)(self->checkpoint_keep_best - 1));
+}
+
+bool
+cadre_job_counts_confusion(const cadre_job_t *self)
+{
+    return self->confusion_matrix || self->metrics[CADRE_METRIC_PRECISION] ||
+           self->metrics[CADRE_METRIC_RECALL] || self->metrics[CADRE_METRIC_F1];
 }
 
 bool

@@ -142,6 +142,9 @@ typedef struct {
     int64_t stop_metric;          /* cadre_metric_t */
     int64_t stop_patience;        /* evaluations; 0: any number */
     double stop_min_delta;        /* of an improvement */
+    bool metrics[CADRE_METRICS];  /* which of the extra ones evaluations find */
+    bool confusion_matrix;        /* whether the result has it */
+    int64_t top_k;                /* of CADRE_METRIC_TOP_K */
     cadre_stop_conditions_t stop; /* what these come to, once the job is finished */
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
@@ -220,6 +223,9 @@ int cadre_job_set_environment(cadre_job_t *self);
  * settings against each other; call it after all were set. CADRE_ECONFIG when they do not go
  * together. */
 int cadre_job_finish(cadre_job_t *self);
+
+/* Whether evaluations count who was taken for whom: several metrics are made of it. */
+bool cadre_job_counts_confusion(const cadre_job_t *self);
 
 /* Whether what comes after an evaluation depends on what it finds. */
 bool cadre_job_watches(const cadre_job_t *self);

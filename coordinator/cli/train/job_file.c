@@ -25,7 +25,7 @@ static const struct {
     {"data", true, false, {"train", "test"}},
     {"model", true, false, {"hidden", "input", "filters", "layers"}},
     {"optimizer", false, true, {0}},
-    {"training", false, false, {"stop"}},
+    {"training", false, false, {"stop", "metrics"}},
     {"training.stop", false, false, {0}},
     {"strategy", false, false, {0}},
     {"cluster", false, false, {0}},
@@ -423,6 +423,93 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
+/* --- metrics --- */
+
+/* For which labels there is which metric, by word: class, binary, value. */
+static const struct {
+    const char *word;
+    bool has[3];
+} metric_labels[] = {
+    {"precision", {true, true, false}},
+    {"recall", {true, true, false}},
+    {"f1", {true, true, false}},
+    {"auc", {false, true, false}},
+    {"mae", {false, false, true}},
+    {"rmse", {false, false, true}},
+    {"top_k_accuracy", {true, false, false}},
+    {"confusion_matrix", {true, true, false}},
+};
+
+/* Marks the metric of this word as one that evaluations find. */
+static void
+take_metric(cadre_job_t *job, const char *word)
+{
+    for (cadre_metric_t metric = 0; metric < CADRE_METRICS; metric++) {
+        job->metrics[metric] = job->metrics[metric] || strcmp(cadre_metric_word(metric), word) == 0;
+    }
+    job->confusion_matrix = job->confusion_matrix || strcmp(word, "confusion_matrix") == 0;
+}
+
+static int
+read_metric(cadre_job_t *job, const cadre_json_source_t *source, size_t number, const json_t *value)
+{
+    const char *words[CADRE_COUNT_OF(metric_labels)];
+    const char *word = json_string_value(value);
+    char pointer[POINTER_SIZE];
+
+    snprintf(pointer, sizeof(pointer), "/training/metrics/%zu", number);
+    for (size_t i = 0; i < CADRE_COUNT_OF(metric_labels); i++) {
+        words[i] = metric_labels[i].word;
+        if (!word || strcmp(word, words[i]) != 0) {
+            continue;
+        }
+        if (!metric_labels[i].has[job->label]) {
+            return cadre_json_source_fail(
+                source, pointer, CADRE_JSON_VALUE,
+                "training.metrics: there is no %s of labels of this kind, \"%s\"", word,
+                (const char *const[]){"class", "binary", "value"}[job->label]);
+        }
+        take_metric(job, word);
+        return 0;
+    }
+
+    cadre_auto(cadre_free) char *hint =
+        cadre_suggest_text(word ? word : "", words, CADRE_COUNT_OF(words));
+    return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                  "training.metrics: this is none of precision, recall, f1, auc, "
+                                  "mae, rmse, top_k_accuracy, confusion_matrix%s",
+                                  hint);
+}
+
+/* Which metrics evaluations find besides loss and accuracy; the label's kind is known. */
+static int
+read_metrics(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const json_t *metrics = json_object_get(json_object_get(source->root, "training"), "metrics");
+    if (!metrics) {
+        return 0;
+    }
+    if (!json_is_array(metrics)) {
+        return cadre_json_source_fail(source, "/training/metrics", CADRE_JSON_VALUE,
+                                      "training.metrics must be an array such as [\"f1\"], not "
+                                      "%s",
+                                      cadre_json_type_text(metrics));
+    }
+    if (!job->test && job->test_fraction == 0) {
+        return cadre_json_source_fail(source, "/training/metrics", CADRE_JSON_VALUE,
+                                      "training.metrics needs held-out rows: data.test");
+    }
+
+    for (size_t i = 0; i < json_array_size(metrics); i++) {
+        int status = read_metric(job, source, i, json_array_get(metrics, i));
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
 /* --- reading a whole job file --- */
 
 /* "examples/digits.json" is in "examples" and, without a name of its own, the job "digits". */
@@ -456,6 +543,11 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     status = read_data(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    status = read_metrics(job, source);
     if (status < 0) {
         return status;
     }

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/wire_dtype.h"
+#include "coordinator/cli/train/evaluation.h"
 #include "coordinator/cli/train/model_layers.h"
 
 _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a model fits");
@@ -58,13 +59,60 @@ penalise(const cadre_job_t *job, cadre_program_t *program, cadre_node_t loss,
     return loss;
 }
 
+/* What evaluations of classes count (evaluation.h). */
+static void
+add_class_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
+                  cadre_node_t y)
+{
+    cadre_op_result(program, "correct",
+                    cadre_op_sum_all(program, cadre_op_correct(program, output, y)));
+    if (cadre_job_counts_confusion(job)) {
+        cadre_op_result(program, "confusion", cadre_op_confusion(program, output, y));
+    }
+    if (job->metrics[CADRE_METRIC_TOP_K]) {
+        cadre_node_t right = cadre_op_top_k_correct(program, output, y, (int)job->top_k);
+        cadre_op_result(program, "top_k", cadre_op_sum_all(program, right));
+    }
+}
+
+static void
+add_binary_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
+                   cadre_node_t y)
+{
+    cadre_op_result(program, "correct",
+                    cadre_op_sum_all(program, cadre_op_binary_correct(program, output, y)));
+    if (cadre_job_counts_confusion(job)) {
+        cadre_op_result(program, "confusion", cadre_op_binary_confusion(program, output, y));
+    }
+    if (job->metrics[CADRE_METRIC_AUC]) {
+        cadre_op_result(program, "roc",
+                        cadre_op_roc_counts(program, output, y, CADRE_EVALUATION_THRESHOLDS));
+    }
+}
+
+static void
+add_value_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
+                  cadre_node_t y)
+{
+    if (job->metrics[CADRE_METRIC_MAE]) {
+        cadre_op_result(program, "absolute_error", cadre_op_mae(program, output, y));
+    }
+}
+
 static void
 add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output, cadre_node_t y)
 {
-    bool classes = job->label == CADRE_JOB_CLASS;
-    cadre_node_t correct = classes ? cadre_op_correct(program, output, y)
-                                   : cadre_op_binary_correct(program, output, y);
-    cadre_op_result(program, "correct", cadre_op_sum_all(program, correct));
+    switch (job->label) {
+    case CADRE_JOB_CLASS:
+        add_class_results(program, job, output, y);
+        break;
+    case CADRE_JOB_BINARY:
+        add_binary_results(program, job, output, y);
+        break;
+    case CADRE_JOB_VALUE:
+        add_value_results(program, job, output, y);
+        break;
+    }
 }
 
 /* Whether gradients are pushed to the variable. */
@@ -129,9 +177,7 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
     cadre_node_t loss = data_loss(program, job->label, network->x, y);
     cadre_op_result(program, "loss", loss);
     if (!network->training) {
-        if (job->label != CADRE_JOB_VALUE) {
-            add_results(program, job, network->x, y);
-        }
+        add_results(program, job, network->x, y);
         return 0;
     }
 

@@ -17,10 +17,9 @@
 #include "coordinator/cli/train/network.h"
 
 typedef struct {
-    cadre_function_t *train; /* pushes gradients; result "loss": mean over the batch */
-    /* Results "loss" (mean) and, unless labels are values, "correct" (count). */
-    cadre_function_t *evaluate;
-    int64_t parameters;                                       /* numbers that are trained */
+    cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
+    cadre_function_t *evaluate; /* its results are listed in evaluation.h */
+    int64_t parameters;         /* numbers that are trained */
     cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
     /* [variable_count] What evaluations read in the place of each variable: its running average;
      * NULL where they read the variable itself. */

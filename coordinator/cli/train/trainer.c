@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -373,8 +374,7 @@ static void
 begin_epoch(trainer_t *self)
 {
     self->progress.epoch = self->place.epoch + 1;
-    self->progress.accuracy = NAN; /* of another epoch */
-    self->progress.evaluation_loss = NAN;
+    self->progress.metrics = (cadre_metrics_t){0}; /* of another epoch */
     self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
     self->epoch_begun = self->place.begun;
     if (self->plan.steps_per_epoch == 0) {
@@ -437,11 +437,7 @@ evaluate(trainer_t *self)
     /* The evaluation's closures are taken out of the totals: a result counts only training. */
     cadre_totals_t before = cadre_coordinator_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
-        .function = self->model.evaluate,
-        .dataset = self->data.test,
-        .batch_size = self->options->job->evaluation_batch_size,
-        .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
-    };
+        .job = self->options->job, .function = self->model.evaluate, .dataset = self->data.test};
     int status = cadre_model_take_averages(&self->model);
     if (status < 0) {
         return status;
@@ -456,10 +452,13 @@ evaluate(trainer_t *self)
 
     cadre_result_t *result = &self->outcome->result;
     result->test_rows = evaluation.rows;
-    result->loss = evaluation.loss;
-    result->accuracy = evaluation.counts_correct ? evaluation.accuracy : NAN;
-    self->progress.accuracy = result->accuracy;
-    self->progress.evaluation_loss = result->loss;
+    result->metrics = evaluation.metrics;
+    result->loss = cadre_metrics_value(&evaluation.metrics, CADRE_METRIC_LOSS);
+    result->accuracy = cadre_metrics_value(&evaluation.metrics, CADRE_METRIC_ACCURACY);
+    free(result->confusion);
+    result->confusion = evaluation.confusion;
+    result->classes = evaluation.classes;
+    self->progress.metrics = evaluation.metrics;
     return 0;
 }
 
@@ -566,20 +565,6 @@ note_stop(trainer_t *self, cadre_stop_t stop)
     }
 }
 
-static double
-metric_value(const trainer_t *self, cadre_metric_t metric)
-{
-    switch (metric) {
-    case CADRE_METRIC_LOSS:
-        return self->outcome->result.loss;
-    case CADRE_METRIC_ACCURACY:
-        return self->outcome->result.accuracy;
-    case CADRE_METRICS:
-        break;
-    }
-    return NAN;
-}
-
 /* Keeps the state that was just evaluated as a checkpoint, marked as the best. */
 static int
 keep_best(trainer_t *self, cadre_metric_t metric, double value)
@@ -609,8 +594,10 @@ take_evaluation(trainer_t *self)
 {
     const cadre_job_t *job = self->options->job;
     cadre_training_watch_t *watch = &self->place.watch;
+    const cadre_metrics_t *metrics = &self->outcome->result.metrics;
     if (job->stop.has_target || job->stop.patience > 0) {
-        cadre_training_watch_note(watch, &job->stop, metric_value(self, job->stop.metric));
+        cadre_training_watch_note(watch, &job->stop,
+                                  cadre_metrics_value(metrics, job->stop.metric));
     }
     cadre_training_plan_next_epoch(&self->plan, &self->place);
     if (job->checkpoint_keep_best == 0) {
@@ -618,7 +605,7 @@ take_evaluation(trainer_t *self)
     }
 
     cadre_metric_t metric = (cadre_metric_t)(job->checkpoint_keep_best - 1);
-    double value = metric_value(self, metric);
+    double value = cadre_metrics_value(metrics, metric);
     return cadre_training_watch_keep(watch, metric, value, self->place.closures)
                ? keep_best(self, metric, value)
                : 0;
@@ -875,8 +862,6 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted = options->job->workers;
     self.progress.loss = NAN;
-    self.progress.accuracy = NAN;
-    self.progress.evaluation_loss = NAN;
     int status = set_up(&self);
     if (status == 0) {
         self.start_ms = cadre_clock_now_ms();

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/cli/train/metric.h"
+#include "coordinator/cli/terminal/metric.h"
 
 /* Why training stopped: name, word in results. */
 #define CADRE_STOP_LIST(X)                                                                         \

@@ -19,8 +19,6 @@ static const cadre_progress_t progress = {
     .workers_wanted = 8,
     .checkpoint_age_s = 42,
     .seconds_left = 190,
-    .accuracy = NAN,
-    .evaluation_loss = NAN,
 };
 
 Test(console, shows_how_training_stands_in_one_bar)
@@ -44,24 +42,20 @@ Test(console, adds_the_evaluation_at_the_end_of_an_epoch)
 {
     char text[CADRE_CONSOLE_LINE_SIZE];
     cadre_progress_t end = progress;
-    end.accuracy = 0.975;
-    end.evaluation_loss = 0.1;
+    cadre_metrics_set(&end.metrics, CADRE_METRIC_ACCURACY, 0.975);
+    cadre_metrics_set(&end.metrics, CADRE_METRIC_LOSS, 0.1);
+    cadre_metrics_set(&end.metrics, CADRE_METRIC_F1, 0.5);
     cr_assert(strstr(cadre_progress_line(&end, true, text),
                      "progress=100% step=18204/44400 loss=0.4127 test_accuracy=0.9750 "
-                     "test_loss=0.1000 "));
-    end.accuracy = NAN; /* values have a loss alone */
+                     "test_loss=0.1000 test_f1=0.5000 "));
+    cadre_metrics_set(&end.metrics, CADRE_METRIC_ACCURACY, NAN); /* values have a loss alone */
     cr_assert(strstr(cadre_progress_line(&end, true, text), "loss=0.4127 test_loss=0.1000 "));
 }
 
 Test(console, leaves_out_what_is_not_known)
 {
     char text[CADRE_CONSOLE_LINE_SIZE];
-    cadre_progress_t start = {.epochs = 2,
-                              .loss = NAN,
-                              .accuracy = NAN,
-                              .evaluation_loss = NAN,
-                              .checkpoint_age_s = -1,
-                              .seconds_left = -1};
+    cadre_progress_t start = {.epochs = 2, .loss = NAN, .checkpoint_age_s = -1, .seconds_left = -1};
     cr_assert_str_eq(cadre_progress_line(&start, false, text),
                      "epoch=0/2 progress=0% step=0/0 examples_per_s=0 stale_max=0 workers=0/0");
     cadre_progress_bar(&start, 200, text);

@@ -29,17 +29,24 @@ Test(result, is_the_object_that_scripts_read)
     result.workers_lost = 3;
     result.checkpoint = cadre_strdup("cadre-checkpoints/digits/ckpt-00000001");
     result.stopped = "epochs";
+    cadre_metrics_set(&result.metrics, CADRE_METRIC_RECALL, 0.5);
+    cadre_metrics_set(&result.metrics, CADRE_METRIC_LOSS, 0.125); /* which stands by itself */
+    result.classes = 2;
+    result.confusion = cadre_calloc(4, sizeof(*result.confusion));
+    memcpy(result.confusion, (const double[]){3, 1, 0, 4}, 4 * sizeof(double));
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
-    cr_assert_str_eq(text,
-                     "{\"schema\":\"cadre.result/v1\",\"strategy\":\"mirrored\","
-                     "\"accuracy\":0.97265625,\"loss\":0.125,"
-                     "\"examples\":43140,\"seconds\":1.6,\"examples_per_s\":25000.0,"
-                     "\"closures\":{\"scheduled\":1350,\"finished\":1350,\"attempts\":1352},"
-                     "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
-                     "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
-                     "\"failures\":{\"worker\":3,\"ps\":0},"
-                     "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\","
-                     "\"stopped\":\"epochs\",\"best\":null,\"staleness\":null}");
+    cr_assert_str_eq(
+        text,
+        "{\"schema\":\"cadre.result/"
+        "v1\",\"strategy\":\"mirrored\",\"accuracy\":0.97265625,\"loss\":0.125,"
+        "\"examples\":43140,\"seconds\":1.6,\"examples_per_s\":25000.0,"
+        "\"closures\":{\"scheduled\":1350,\"finished\":1350,\"attempts\":1352},"
+        "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
+        "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
+        "\"failures\":{\"worker\":3,\"ps\":0},"
+        "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\","
+        "\"stopped\":\"epochs\",\"best\":null,\"staleness\":null,\"metrics\":{\"recall\":0.5},"
+        "\"confusion_matrix\":[[3,1],[0,4]]}");
 }
 
 Test(result, says_why_training_stopped_and_which_checkpoint_is_the_best)
@@ -102,7 +109,9 @@ Test(result, says_null_for_what_is_not_known)
     cr_assert(strstr(text, "\"strategy\":null,\"accuracy\":null,\"loss\":null"));
     cr_assert(strstr(text, "\"examples_per_s\":null"));
     cr_assert(strstr(text, "\"updates\":[]"));
-    cr_assert(
-        strstr(text, "\"checkpoint\":null,\"stopped\":null,\"best\":null,\"staleness\":null}"));
+    cr_assert(strstr(
+        text,
+        "\"checkpoint\":null,\"stopped\":null,\"best\":null,\"staleness\":null,\"metrics\":{},"
+        "\"confusion_matrix\":null}"));
     cr_assert_not(strchr(text, '\n'));
 }

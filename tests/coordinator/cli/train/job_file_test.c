@@ -464,6 +464,19 @@ Test(job_file, reads_when_training_stops)
     cr_assert(cadre_job_watches(&job));
 }
 
+Test(job_file, reads_which_metrics_evaluations_find)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    int status = finish_with(&job, "\"training\": {\"top_k\": 3, \"evaluate_every\": 1, "
+                                   "\"metrics\": [\"f1\", \"top_k_accuracy\"], \"stop\": "
+                                   "{\"metric\": \"test_f1\", \"at_least\": 0.5}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert(job.metrics[CADRE_METRIC_F1] && job.metrics[CADRE_METRIC_TOP_K]);
+    cr_assert_not(job.metrics[CADRE_METRIC_PRECISION] || job.confusion_matrix);
+    cr_assert(cadre_job_counts_confusion(&job) && job.top_k == 3);
+    cr_assert_eq(job.stop.metric, CADRE_METRIC_F1);
+}
+
 Test(job_file, refuses_conditions_that_cannot_stop_training)
 {
     static const struct {
@@ -476,6 +489,16 @@ Test(job_file, refuses_conditions_that_cannot_stop_training)
         {"\"training\": {\"stop\": {\"steps\": -1}}", "training.stop.steps: -1 is not in 0 to"},
         {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_acuracy\"}}",
          "did you mean \"test_accuracy\"?"},
+        {"\"training\": {\"metrics\": [\"f1\", \"f2\"]}",
+         "training.metrics: this is none of precision, recall, f1, auc, mae, rmse, "
+         "top_k_accuracy, confusion_matrix; did you mean \"f1\"?"},
+        {"\"training\": {\"metrics\": [1]}", "this is none of precision"},
+        {"\"training\": {\"metrics\": \"f1\"}", "training.metrics must be an array"},
+        {"\"training\": {\"metrics\": [\"auc\"]}",
+         "there is no auc of labels of this kind, \"class\""},
+        {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_f1\", "
+         "\"patience\": 1}}",
+         "training.stop: name \"f1\" in training.metrics too"},
         {"\"training.stop\": {\"steps\": 5}", "unknown key \"training.stop\" in the job"},
         {"\"training\": {\"stop\": {\"patience\": 5}}",
          "training.stop looks at evaluations on the way: say after how many epochs"},

@@ -1,0 +1,114 @@
+/*
+ * metrics - metrics of counts that programs have made (<cadre/metrics.h>).
+ */
+#include <cadre/metrics.h>
+
+#include <math.h>
+
+/* What of the rows counts for one class. */
+typedef struct {
+    double true_positives;
+    double false_positives;
+    double false_negatives;
+} class_counts_t;
+
+static class_counts_t
+count_class(const double *confusion, int classes, int number)
+{
+    class_counts_t counts = {.true_positives = confusion[number * classes + number]};
+    for (int other = 0; other < classes; other++) {
+        if (other != number) {
+            counts.false_positives += confusion[other * classes + number];
+            counts.false_negatives += confusion[number * classes + other];
+        }
+    }
+    return counts;
+}
+
+static double
+ratio(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static double
+precision(class_counts_t counts)
+{
+    return ratio(counts.true_positives, counts.true_positives + counts.false_positives);
+}
+
+static double
+recall(class_counts_t counts)
+{
+    return ratio(counts.true_positives, counts.true_positives + counts.false_negatives);
+}
+
+static double
+f1(class_counts_t counts)
+{
+    double twice = 2 * counts.true_positives;
+    return ratio(twice, twice + counts.false_positives + counts.false_negatives);
+}
+
+/* The metric of one class, or its mean over those that occur. */
+static double
+of_classes(const double *confusion, int classes, int of_class,
+           double (*metric)(class_counts_t counts))
+{
+    if (of_class >= 0 && of_class < classes) {
+        return metric(count_class(confusion, classes, of_class));
+    }
+    if (of_class != CADRE_METRIC_MACRO) {
+        return NAN;
+    }
+
+    double sum = 0;
+    int occurring = 0;
+    for (int i = 0; i < classes; i++) {
+        class_counts_t counts = count_class(confusion, classes, i);
+        if (counts.true_positives + counts.false_positives + counts.false_negatives > 0) {
+            sum += metric(counts);
+            occurring++;
+        }
+    }
+
+    return ratio(sum, occurring);
+}
+
+double
+cadre_metric_precision(const double *confusion, int classes, int of_class)
+{
+    return of_classes(confusion, classes, of_class, precision);
+}
+
+double
+cadre_metric_recall(const double *confusion, int classes, int of_class)
+{
+    return of_classes(confusion, classes, of_class, recall);
+}
+
+double
+cadre_metric_f1(const double *confusion, int classes, int of_class)
+{
+    return of_classes(confusion, classes, of_class, f1);
+}
+
+double
+cadre_metric_auc(const double *counts, int thresholds)
+{
+    const double *false_positives = counts;
+    const double *true_positives = counts + thresholds;
+    double positives = true_positives[0]; /* every row is above the first threshold */
+    double negatives = false_positives[0];
+    if (!(positives > 0 && negatives > 0)) {
+        return NAN;
+    }
+
+    double area = 0;
+    for (int i = 0; i + 1 < thresholds; i++) {
+        double width = (false_positives[i] - false_positives[i + 1]) / negatives;
+        double height = (true_positives[i] + true_positives[i + 1]) / (2 * positives);
+        area += width * height;
+    }
+    return area;
+}

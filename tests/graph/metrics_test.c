@@ -1,0 +1,51 @@
+#include <cadre/metrics.h>
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+TestSuite(metrics, .timeout = 240);
+
+Test(metrics, are_those_that_scikit_learn_documents)
+{
+    /* precision_score, recall_score and f1_score with average="macro" of y_true = [0, 1, 2, 0, 1,
+     * 2] and y_pred = [0, 2, 1, 0, 0, 1]: 0.22, 0.33 and 0.26. */
+    const double confusion[] = {2, 0, 0, 1, 0, 1, 0, 2, 0};
+    cr_expect_float_eq(cadre_metric_precision(confusion, 3, CADRE_METRIC_MACRO), 2.0 / 9, 1e-12);
+    cr_expect_float_eq(cadre_metric_recall(confusion, 3, CADRE_METRIC_MACRO), 1.0 / 3, 1e-12);
+    cr_expect_float_eq(cadre_metric_f1(confusion, 3, CADRE_METRIC_MACRO), 4.0 / 15, 1e-12);
+    cr_expect_float_eq(cadre_metric_precision(confusion, 3, 0), 2.0 / 3, 1e-12);
+    cr_expect_float_eq(cadre_metric_recall(confusion, 3, 0), 1, 1e-12);
+    cr_expect_float_eq(cadre_metric_f1(confusion, 3, 1), 0, 0);
+}
+
+Test(metrics, of_two_classes_are_those_of_the_positive_one)
+{
+    const double confusion[] = {50, 10, 5, 35}; /* TN, FP, FN, TP */
+    cr_expect_float_eq(cadre_metric_precision(confusion, 2, 1), 35.0 / 45, 1e-12);
+    cr_expect_float_eq(cadre_metric_recall(confusion, 2, 1), 35.0 / 40, 1e-12);
+    cr_expect_float_eq(cadre_metric_f1(confusion, 2, 1), 70.0 / 85, 1e-12);
+}
+
+Test(metrics, leave_out_classes_that_do_not_occur)
+{
+    const double confusion[] = {3, 0, 1, 0, 0, 0, 0, 0, 4}; /* of class 1 there is nothing */
+    double first = cadre_metric_precision(confusion, 3, 0);
+    double last = cadre_metric_precision(confusion, 3, 2);
+    cr_expect_float_eq(cadre_metric_precision(confusion, 3, CADRE_METRIC_MACRO), (first + last) / 2,
+                       1e-12);
+    cr_expect(isnan(cadre_metric_precision(confusion, 3, 3)));
+    cr_expect(isnan(cadre_metric_recall(confusion, 3, -2)));
+    const double nothing[4] = {0};
+    cr_expect_float_eq(cadre_metric_f1(nothing, 2, CADRE_METRIC_MACRO), 0, 0);
+}
+
+Test(metrics, area_is_that_of_keras)
+{
+    /* keras.metrics.AUC(num_thresholds=3) of y_true = [0, 0, 1, 1], y_pred = [0, 0.5, 0.3, 0.9]. */
+    const double counts[] = {2, 0, 0, 2, 1, 0};
+    cr_expect_float_eq(cadre_metric_auc(counts, 3), 0.75, 1e-12);
+    const double perfect[] = {5, 0, 0, 7, 7, 0};
+    cr_expect_float_eq(cadre_metric_auc(perfect, 3), 1, 1e-12);
+    const double one_sided[] = {0, 0, 0, 2, 1, 0};
+    cr_expect(isnan(cadre_metric_auc(one_sided, 3)));
+}
