@@ -1,0 +1,103 @@
+#include "coordinator/checkpoint_files.h"
+
+#include <inttypes.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+
+static int
+check_directory(const cadre_coordinator_t *self)
+{
+    return self->checkpoint_dir ? 0
+                                : cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
+}
+
+static char *
+path_of(const cadre_coordinator_t *self, uint64_t id)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    return cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
+}
+
+static cadre_checkpoint_info_t
+info_of(const cadre_coordinator_t *self, const cadre_checkpoint_entry_t *entry)
+{
+    return (cadre_checkpoint_info_t){.id = entry->id,
+                                     .path = path_of(self, entry->id),
+                                     .is_valid = entry->valid,
+                                     .is_best = entry->is_best,
+                                     .reason = entry->reason ? cadre_strdup(entry->reason) : NULL,
+                                     .cut = entry->cut,
+                                     .created =
+                                         entry->created ? cadre_strdup(entry->created) : NULL,
+                                     .shard_count = entry->shard_count,
+                                     .size_bytes = entry->size_bytes};
+}
+
+int
+cadre_checkpoint_files_list(const cadre_coordinator_t *self, cadre_checkpoint_info_t **infos,
+                            size_t *count)
+{
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t found = 0;
+    int status = check_directory(self);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_checkpoint_directory_open(self->checkpoint_dir, false, &directory);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_checkpoint_directory_list(directory, &entries, &found);
+    if (status < 0) {
+        return status;
+    }
+
+    if (infos) {
+        *infos = found > 0 ? cadre_calloc(found, sizeof(**infos)) : NULL;
+        for (size_t i = 0; i < found; i++) {
+            (*infos)[i] = info_of(self, &entries[i]);
+        }
+    }
+    if (count) {
+        *count = found;
+    }
+    cadre_checkpoint_entries_free(&entries, found);
+    return 0;
+}
+
+int
+cadre_checkpoint_files_read(const cadre_coordinator_t *self, uint64_t id, const char *variable,
+                            const char *slot, cadre_tensor_t *value)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = check_directory(self);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_free) char *path = path_of(self, id);
+    status = cadre_checkpoint_reader_open(path, &reader);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_manifest_variable_t *stored =
+        cadre_manifest_find(cadre_checkpoint_reader_manifest(reader), variable);
+    if (!stored) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s has no variable called %s", path, variable);
+    }
+    status = cadre_tensor_init(value, stored->dtype, stored->shape, stored->rank);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_checkpoint_range_t range = {.variable = variable,
+                                            .kind = slot ? slot : CADRE_CHECKPOINT_KIND_VALUE,
+                                            .dtype = stored->dtype,
+                                            .count = cadre_tensor_count(value)};
+    return cadre_checkpoint_reader_read(reader, &range, value->data, NULL);
+}
