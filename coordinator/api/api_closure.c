@@ -229,6 +229,11 @@ check_counts(const cadre_call_t *call)
                           call->sequence, CADRE_SEQUENCE_MAX);
     }
 
+    if (call->priority > CADRE_PRIORITY_LOW) {
+        return cadre_fail(CADRE_EINVALID, "priority %d: CADRE_PRIORITY_NORMAL, _HIGH or _LOW",
+                          (int)call->priority);
+    }
+
     if (call->deadline_ms < -1) {
         return cadre_fail(CADRE_EINVALID, "a deadline of %lld ms", (long long)call->deadline_ms);
     }
@@ -374,7 +379,15 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
                           function->name, steps);
     }
 
+    if (call->priority != CADRE_PRIORITY_NORMAL && self->core.options.consistency != CADRE_ASYNC) {
+        return cadre_fail(CADRE_EINVALID,
+                          "function %s: closures of a job that is not asynchronous "
+                          "run in the order of their calls, without a priority",
+                          function->name);
+    }
+
     cadre_closure_t *closure = cadre_closure_new(function->id);
+    closure->priority = call->priority;
     closure->deadline_ms = deadline_of(self, call);
     closure->steps = steps;
     closure->sequence = call->sequence;
@@ -470,7 +483,7 @@ static bool
 has_more_than_tensors(const cadre_call_t *call)
 {
     return call->batch_count || call->resource_count || call->future_count || call->steps ||
-           call->sequence || call->group;
+           call->sequence || call->group || call->priority;
 }
 
 /* Makes the closure that builds a resource on each worker. */

@@ -1,4 +1,4 @@
-/* Groups of closures: the ids G of docs/conformance.md. */
+/* Groups of closures, and priorities: the ids G and Q15 of docs/conformance.md. */
 #include <cadre/group.h>
 #include <signal.h>
 #include <string.h>
@@ -279,4 +279,67 @@ Test(conformance_groups, G7_bad_calls_are_refused_and_a_group_outlives_its_coord
     cr_expect_eq(cadre_group_totals(group).finished, 3);
     cadre_group_destroy(&group);
     cadre_group_destroy(&group);
+}
+
+/* --- priorities --- */
+
+static cadre_future_t *
+schedule_with(stage_t *stage, cadre_priority_t priority)
+{
+    cadre_future_t *future = NULL;
+    cadre_call_t call = cadre_call();
+    call.priority = priority;
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "add_one"), &call,
+                                  LOCAL_WAIT_MS, &future));
+    return future;
+}
+
+/* Closures get their ids when they are handed out. */
+Test(conformance_groups, Q15_what_waits_is_handed_out_by_priority)
+{
+    enum { CLOSURES = 30, HANDED_OUT = 10 };
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1, .slots = 1};
+    stage_open_with(&stage, &options);
+    hold_t hold = stage_hold(&stage, "held");
+    hold_wait(&hold, 1);
+    cadre_future_t *low = schedule_with(&stage, CADRE_PRIORITY_LOW);
+    cadre_future_t *normal[CLOSURES];
+    for (int i = 0; i < CLOSURES; i++) {
+        normal[i] = schedule_with(&stage, CADRE_PRIORITY_NORMAL);
+    }
+    cadre_future_t *high = schedule_with(&stage, CADRE_PRIORITY_HIGH);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES + 3);
+    /* A few were with the worker already. */
+    cr_expect_lt(cadre_future_closure_id(high), cadre_future_closure_id(normal[HANDED_OUT]));
+    for (int i = 1; i < CLOSURES; i++) {
+        cr_expect_lt(cadre_future_closure_id(normal[i - 1]), cadre_future_closure_id(normal[i]));
+    }
+    cadre_future_destroy(&high);
+    cadre_future_destroy(&low);
+    for (int i = 0; i < CLOSURES; i++) {
+        cadre_future_destroy(&normal[i]);
+    }
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, priorities_are_refused_where_the_order_is_the_jobs)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.consistency = CADRE_SYNC;
+    stage_open_with(&stage, &options);
+    cadre_call_t call = cadre_call();
+    call.priority = CADRE_PRIORITY_HIGH;
+    FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                                     LOCAL_WAIT_MS, NULL),
+          CADRE_EINVALID, "run in the order of their calls");
+    call.priority = (cadre_priority_t)3;
+    FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                                     LOCAL_WAIT_MS, NULL),
+          CADRE_EINVALID, "priority 3");
+    stage_close(&stage);
 }

@@ -16,12 +16,13 @@ some(cadre_random_t *random, uint32_t count)
     return (uint32_t)cadre_random_next_u64(random) & ((1U << count) - 1);
 }
 
+/* One of `count` things, by the call's index. */
 static uint32_t
-draw_group(const sim_check_t *check, const sim_call_t *call)
+draw_by_index(const sim_check_t *check, const sim_call_t *call, const char *name, uint32_t count)
 {
     char what[32];
-    snprintf(what, sizeof(what), "group %u", call->index);
-    return (uint32_t)sim_swarm_draw(check->seed, what, 0, SIM_GROUPS - 1);
+    snprintf(what, sizeof(what), "%s %u", name, call->index);
+    return (uint32_t)sim_swarm_draw(check->seed, what, 0, count - 1);
 }
 
 static void
@@ -50,7 +51,9 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
     if (plan->resources && sim_chance(random, plan->fails)) {
         call->resources |= 1U << (SIM_RESOURCE_BROKEN - 1);
     }
-    call->group = plan->groups ? draw_group(check, call) : 0;
+    call->group = plan->groups ? draw_by_index(check, call, "group", SIM_GROUPS) : 0;
+    call->priority =
+        (cadre_priority_t)(plan->priorities ? draw_by_index(check, call, "priority", 3) : 0);
     call->tag = plan->tagged_workers && sim_chance(random, plan->tags)
                     ? (uint32_t)sim_between(random, 0, plan->tagged_workers - 1)
                     : CADRE_TAG_NONE;
@@ -109,6 +112,7 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     }
     closure->may_push = call->steps > 0;
     closure->steps = call->reserved;
+    closure->priority = call->priority;
     closure->variables = core->catalogue.variable_count;
     closure->sequence = (uint64_t)call->index + 1;
     closure->wants_results = call->wants_results;

@@ -78,9 +78,10 @@ typedef struct cadre_future {
     int64_t stamp; /* of its own results, once it has ended */
     bool is_big;   /* they are */
     uint32_t function;
-    uint32_t dataset;      /* that it reads; 0: none */
-    uint64_t deadline_ms;  /* of an attempt; 0: none */
-    uint32_t group;        /* in which it is; 0: none */
+    uint32_t dataset;     /* that it reads; 0: none */
+    uint64_t deadline_ms; /* of an attempt; 0: none */
+    uint32_t group;       /* in which it is; 0: none */
+    cadre_priority_t priority;
     uint32_t tag;          /* index of the one worker that may run it, or CADRE_TAG_NONE */
     uint64_t with;         /* incarnation of the worker that has it, as of the last look */
     uint64_t with_attempt; /* the same */

@@ -181,6 +181,8 @@ make_script(sim_cluster_t *self)
     }
     plan->drops = drop_chance(self->seed);
     plan->groups = sim_swarm_has(self->seed, "groups", 2);
+    plan->priorities = self->coordinator->options.consistency == CADRE_ASYNC &&
+                       sim_swarm_has(self->seed, "priorities", 3);
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     bool by_steps = plan->checkpoints && sim_swarm_has(self->seed, "checkpoints by steps", 3);

@@ -62,6 +62,7 @@ typedef struct {
     bool big;                  /* one variable of several chunks */
     uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */
     uint32_t bad_values;       /* chance that it assigns what a shard must refuse */
+    bool priorities;           /* closures have priorities */
     bool groups;               /* closures are in groups */
     uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
 } sim_plan_t;

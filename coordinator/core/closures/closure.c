@@ -65,6 +65,7 @@ cadre_closure_copy(const cadre_closure_t *self)
     copy->steps = self->steps;
     copy->variables = self->variables;
     copy->may_push = self->may_push;
+    copy->priority = self->priority;
     copy->tag = self->tag;
     copy->wants_results = self->wants_results;
     copy->deadline_ms = self->deadline_ms;

@@ -57,7 +57,8 @@ typedef struct cadre_closure {
     uint64_t place;     /* its number among all closures that were put into the queue, from 1 on */
     bool may_push;      /* its function may push updates */
     bool in_step;       /* it is part of the synchronous step with number `turn` */
-    uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    cadre_priority_t priority;
+    uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool wants_results;
     uint64_t *batches; /* as in the CLOSURE message */
     size_t batch_items;

@@ -17,9 +17,10 @@ copy(const uint64_t *items, size_t count)
 }
 
 static cadre_closure_lane_t *
-add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
+add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
 {
     cadre_closure_lane_t *lane = cadre_calloc(1, sizeof(*lane));
+    lane->priority = priority;
     lane->resources = copy(needs->resources, needs->resource_count);
     lane->batches = copy(needs->batches, needs->batch_items);
     lane->needs = *needs;
@@ -41,10 +42,11 @@ first_of(const cadre_closure_lane_t *lane)
 }
 
 static cadre_closure_lane_t *
-find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs)
+find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (cadre_needs_equal(&self->lanes[i]->needs, needs)) {
+        if (self->lanes[i]->priority == priority &&
+            cadre_needs_equal(&self->lanes[i]->needs, needs)) {
             return self->lanes[i];
         }
     }
@@ -98,12 +100,12 @@ static cadre_closure_list_t *
 enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
     const cadre_needs_t needs = cadre_closure_needs(closure);
-    cadre_closure_lane_t *lane = find_lane(self, &needs);
+    cadre_closure_lane_t *lane = find_lane(self, &needs, closure->priority);
     if (!lane && self->count == 1 && !first_of(self->lanes[0])) {
         drop_lane(self, self->lanes[0]);
     }
     if (!lane) {
-        lane = add_lane(self, &needs);
+        lane = add_lane(self, &needs, closure->priority);
     }
 
     closure->state = CADRE_CLOSURE_QUEUED;
@@ -203,20 +205,38 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closu
     return ready ? ready : unless_kept_back(closure, filter);
 }
 
-/* Returns the rank of a closure's kind; the lower comes first: tagged, begun before, ready, new. */
+/* Returns the place of a priority among all: high, normal, low. */
 static int
-kind_of(const cadre_closure_t *closure)
+place_of(cadre_priority_t priority)
 {
-    if (closure->tag != CADRE_TAG_NONE) {
+    switch (priority) {
+    case CADRE_PRIORITY_HIGH:
         return 0;
-    }
-    if (closure->id != 0) {
+    case CADRE_PRIORITY_NORMAL:
         return 1;
+    case CADRE_PRIORITY_LOW:
+        break;
     }
-    return closure->argument_count > 0 ? 2 : 3;
+    return 2;
 }
 
-/* Returns which of two closures of different lanes comes first, by kind and then by order; one may
+/* Returns the rank of a closure; the lower comes first: tagged, begun before, and those that were
+ * not begun. Among tagged and among new ones the priority decides, then ready comes before new. */
+static int
+rank_of(const cadre_closure_t *closure)
+{
+    enum { BEGUN = 3, NEW = 4 }; /* behind the priorities of those that are tagged */
+    const int place = place_of(closure->priority);
+    if (closure->tag != CADRE_TAG_NONE) {
+        return place;
+    }
+    if (closure->id != 0) {
+        return BEGUN;
+    }
+    return NEW + 2 * place + (closure->argument_count > 0 ? 0 : 1);
+}
+
+/* Returns which of two closures of different lanes comes first, by rank and then by order; one may
  * be NULL. */
 static cadre_closure_t *
 earlier(cadre_closure_t *left, cadre_closure_t *right)
@@ -224,10 +244,10 @@ earlier(cadre_closure_t *left, cadre_closure_t *right)
     if (!left || !right) {
         return left ? left : right;
     }
-    int left_kind = kind_of(left);
-    int right_kind = kind_of(right);
-    if (left_kind != right_kind) {
-        return left_kind < right_kind ? left : right;
+    int left_rank = rank_of(left);
+    int right_rank = rank_of(right);
+    if (left_rank != right_rank) {
+        return left_rank < right_rank ? left : right;
     }
     return left->order < right->order ? left : right;
 }

@@ -4,9 +4,9 @@
  *
  * Owner:   the closure queue. Thread: under the coordinator's lock.
  *
- * Closures that need the same - function, datasets, resources in the same order - wait in one lane,
- * so that skipping them costs a look at each lane, not at each closure. Across lanes the places
- * of closures tell which comes first.
+ * Closures of one priority that need the same - function, datasets, resources in the same order -
+ * wait in one lane, so that skipping them costs a look at each lane, not at each closure. Across
+ * lanes the priorities, then the places of closures tell which comes first.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_LANES_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_LANES_H
@@ -31,6 +31,7 @@ bool cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t l
 void cadre_unserved_end(cadre_unserved_t *self);
 
 typedef struct cadre_closure_lane {
+    cadre_priority_t priority; /* of the closures of this lane */
     cadre_needs_t needs; /* what closures of this lane need; points into the next two fields */
     uint64_t *resources;
     uint64_t *batches;
@@ -73,10 +74,10 @@ enum { CADRE_QUEUE_NEW_TOO = 0 };
 
 /* Returns the closure that comes first for the worker with index `worker`, which has these
  * abilities; NULL when there is none. First come those that are tagged for this worker, then those
- * that were begun before, then `ready` ones, then new ones. Only closures with an id below `below`
- * count, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart (dispatch/trials.h);
- * and none that `filter` (may be NULL) keeps from this worker, which it decides by their
- * function. */
+ * that were begun before, then the others: by priority, `ready` ones before new ones. Only closures
+ * with an id below `below` count, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried
+ * apart (dispatch/trials.h); and none that `filter` (may be NULL) keeps from this worker, which it
+ * decides by their function. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);

@@ -376,7 +376,8 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
     size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
     bool too_much = closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
-    return count >= self->capacity || too_much;
+    size_t beyond = closure->priority == CADRE_PRIORITY_HIGH ? self->capacity : 0;
+    return count >= self->capacity + beyond || too_much;
 }
 
 void

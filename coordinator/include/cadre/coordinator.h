@@ -614,6 +614,13 @@ typedef struct {
     const char *result; /* its name; NULL: the only one, or the first */
 } cadre_future_argument_t;
 
+/* Which of the closures that wait is handed out first. */
+typedef enum {
+    CADRE_PRIORITY_NORMAL = 0,
+    CADRE_PRIORITY_HIGH = 1, /* before all others */
+    CADRE_PRIORITY_LOW = 2,  /* when no other can be */
+} cadre_priority_t;
+
 /* What a closure is called with; everything is copied. The columns of a batch of B rows are the
  * arguments "x", f32 [B, features], and "y", [B] of the dataset's label type; with several batches
  * those of the second are "x1", "y1" and so on. The results of a resource are the arguments
@@ -652,6 +659,10 @@ typedef struct {
     /* The group that hears how the closure ends, and that may cancel it. NULL: it has none, and
      * cadre_coordinator_join raises its failure. */
     cadre_group_t *group;
+
+    /* Its place among closures that wait (docs/programs.md). A high one finds room in a queue that
+     * is full with others. */
+    cadre_priority_t priority;
 } cadre_call_t;
 
 /* Returns a call without arguments. */
@@ -704,7 +715,8 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  * look at cadre_invocation_is_cancelled keeps its slot until it ends.
  *
  * CADRE_EINVALID: no registered function, dataset, resource or future of this coordinator, a
- *   deadline below -1, a count whose array is NULL, or an argument that could be two things.
+ *   deadline below -1, a count whose array is NULL, an argument that could be two things, or a
+ *   priority where CADRE_BOUNDED or CADRE_SYNC says in which order closures run.
  * CADRE_ETOOLARGE: more than 8 batches, 64 tensors and futures, 64 MiB of tensors, 16 resources or
  *   65,536 steps.
  * CADRE_EFULL: a sequence number, when those of closures that have ended are more than 65,536

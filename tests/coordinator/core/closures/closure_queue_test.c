@@ -400,6 +400,64 @@ QUEUE_TEST(Q12_a_failure_of_tagged_work_is_raised_and_waits_for_common_work_in_f
     cadre_closure_queue_fini(&queue);
 }
 
+static void
+put_with(cadre_closure_queue_t *queue, uint32_t number, cadre_priority_t priority, uint32_t tag)
+{
+    cadre_closure_t *closure = cadre_closure_new(number);
+    closure->priority = priority;
+    closure->tag = tag;
+    cr_assert_eq(cadre_closure_queue_put(queue, closure), 0, "number %u", number);
+}
+
+Test(closure_queue, Q15_what_waits_comes_out_by_priority_and_then_in_order)
+{
+    static const cadre_priority_t low = CADRE_PRIORITY_LOW;
+    static const cadre_priority_t normal = CADRE_PRIORITY_NORMAL;
+    static const cadre_priority_t high = CADRE_PRIORITY_HIGH;
+    cadre_closure_queue_t queue;
+    cadre_closure_queue_init(&queue, 100);
+    put_with(&queue, 1, low, CADRE_TAG_NONE);
+    put_with(&queue, 2, normal, CADRE_TAG_NONE);
+    put_with(&queue, 3, high, CADRE_TAG_NONE);
+    put_with(&queue, 4, normal, CADRE_TAG_NONE);
+    put_with(&queue, 5, high, CADRE_TAG_NONE);
+    put_with(&queue, 6, low, 0); /* for the worker that takes: in front, by priority too */
+    put_with(&queue, 7, high, 0);
+    static const uint32_t order[] = {7, 6, 3, 5, 2, 4, 1};
+    cadre_closure_t *taken[7];
+    for (size_t i = 0; i < 4; i++) {
+        taken[i] = take(&queue, order[i]);
+    }
+    taken[2]->id = 1; /* begun: it comes before whatever is new */
+    cadre_closure_queue_put_back(&queue, taken[2]);
+    put_with(&queue, 8, high, CADRE_TAG_NONE);
+    taken[2] = take(&queue, 3);
+    finish(&queue, take(&queue, 8));
+    for (size_t i = 4; i < 7; i++) {
+        taken[i] = take(&queue, order[i]);
+    }
+    for (size_t i = 0; i < 7; i++) {
+        finish(&queue, taken[i]);
+    }
+    cadre_closure_queue_fini(&queue);
+}
+
+Test(closure_queue, Q16_a_high_one_finds_room_in_a_queue_that_is_full_with_others)
+{
+    cadre_closure_queue_t queue;
+    cadre_closure_queue_init(&queue, 2);
+    put_with(&queue, 1, CADRE_PRIORITY_NORMAL, CADRE_TAG_NONE);
+    put_with(&queue, 2, CADRE_PRIORITY_LOW, CADRE_TAG_NONE);
+    cr_expect_eq(put(&queue, 3), CADRE_EAGAIN);
+    put_with(&queue, 4, CADRE_PRIORITY_HIGH, CADRE_TAG_NONE);
+    put_with(&queue, 5, CADRE_PRIORITY_HIGH, CADRE_TAG_NONE);
+    cadre_closure_t *beyond = cadre_closure_new(6);
+    beyond->priority = CADRE_PRIORITY_HIGH;
+    cr_expect_eq(cadre_closure_queue_put(&queue, beyond), CADRE_EAGAIN, "it has an end, too");
+    cadre_closure_destroy(&beyond);
+    cadre_closure_queue_fini(&queue);
+}
+
 QUEUE_TEST(Q13_what_is_put_back_comes_out_before_what_waits)
 {
     cadre_closure_queue_t queue;
