@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -64,6 +65,20 @@ cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_
         return status;
     }
     return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
+}
+
+int
+cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_group_t *group,
+                               int status)
+{
+    if (status != CADRE_ETIMEOUT) {
+        return status;
+    }
+    char before[CADRE_WAITING_TEXT_SIZE];
+    char closures[CADRE_WAITING_CLOSURES_SIZE];
+    snprintf(before, sizeof(before), "%s", cadre_error_text());
+    cadre_waiting_closures(&self->core.waiting, group, (uint64_t)cadre_clock_now_ms(), closures);
+    return cadre_fail(status, "%s: %s", before, closures);
 }
 
 int

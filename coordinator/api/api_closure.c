@@ -788,7 +788,7 @@ join(cadre_coordinator_t *self, int64_t deadline_ms)
         int status =
             cadre_coordinator_wait_while_usable(self, deadline_ms, "closures to end", &since_ms);
         if (status < 0) {
-            return status;
+            return cadre_coordinator_fail_unended(self, NULL, status);
         }
     }
 
@@ -796,7 +796,7 @@ join(cadre_coordinator_t *self, int64_t deadline_ms)
     while (status == CADRE_EAGAIN) {
         status = cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
         if (status < 0) {
-            return status;
+            return cadre_coordinator_fail_unended(self, NULL, status);
         }
         status = raise(self);
     }

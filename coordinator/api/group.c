@@ -98,7 +98,11 @@ wait(cadre_group_t *self, int64_t deadline_ms, const char *what, int64_t *since_
     if (self->gate->closed) {
         return cadre_gate_wait(self->gate, deadline_ms);
     }
-    return cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms, what, since_ms);
+    int status =
+        cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms, what, since_ms);
+    return self->gate->closed
+               ? status
+               : cadre_coordinator_fail_unended(self->coordinator, self->closures, status);
 }
 
 /* Under the lock: waits until what was scheduled before `barrier` has ended. */

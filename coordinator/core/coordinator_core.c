@@ -171,7 +171,10 @@ init_choices(cadre_core_t *self)
                                                              .attempts = &self->attempts,
                                                              .apart = &self->apart,
                                                              .effects = &self->effects});
-    self->waiting = (cadre_waiting_t){.replay = &self->replay,
+    self->waiting = (cadre_waiting_t){.members = &self->membership,
+                                      .catalogue = &self->catalogue,
+                                      .queue = &self->queue,
+                                      .replay = &self->replay,
                                       .recovery = &self->recovery,
                                       .windows = &self->windows,
                                       .checkpoint = &self->checkpoint,

@@ -343,3 +343,39 @@ Test(conformance_groups, priorities_are_refused_where_the_order_is_the_jobs)
           CADRE_EINVALID, "priority 3");
     stage_close(&stage);
 }
+
+/* --- what hangs --- */
+
+Test(conformance_groups, E12_a_join_that_times_out_names_what_it_waits_for)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 2, .slots = 1};
+    stage_open_with(&stage, &options);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    hold_t of_group = hold_in(&stage, group, "of-group");
+    const int worker = hold_wait(&of_group, 1);
+    hold_t of_none = stage_hold(&stage, "of-none");
+    hold_wait(&of_none, 1);
+    stage_schedule(&stage, "add_one", 20);
+
+    cadre_auto(cadre_free) char *words =
+        cadre_asprintf("closure 1 (function hold) on worker %d for ", worker);
+    FAILS(cadre_coordinator_join(stage.coordinator, 50), CADRE_ETIMEOUT, words);
+    cr_expect(strstr(cadre_error_text(), "waiting for closures to end"), "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "closure 2 (function hold) on worker"), "%s",
+              cadre_error_text());
+    FAILS(cadre_group_join(group, 50), CADRE_ETIMEOUT, words);
+    cr_expect(strstr(cadre_error_text(), "1 on 2 workers, 0 wait for one"), "%s",
+              cadre_error_text());
+    cr_expect_null(strstr(cadre_error_text(), "closure 2"), "it is not of the group: %s",
+                   cadre_error_text());
+
+    hold_release(&of_group);
+    hold_release(&of_none);
+    stage_join(&stage);
+    stage_expect(&stage, 22);
+    hold_fini(&of_group);
+    hold_fini(&of_none);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}

@@ -3,7 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NAMED_MS = 5000 }; /* a closure that has run for so long is named */
+enum {
+    NAMED_MS = 5000, /* a closure that has run for so long is named */
+    NAMED_MAX = 4,   /* closures that are named where several have not ended */
+};
 
 /* Writes that no new closure is begun until a checkpoint is committed; while checkpoints fail also
  * why, as somebody has to see to that. */
@@ -60,4 +63,81 @@ cadre_waiting_words(const cadre_waiting_t *self, const char *otherwise,
         return longest_words(longest, otherwise, text);
     }
     return otherwise;
+}
+
+/* --- closures that have not ended --- */
+
+static bool
+is_waited_for(const cadre_closure_t *closure, const cadre_closure_group_t *group)
+{
+    return !closure->kept && (group ? closure->group == group : closure->tag == CADRE_TAG_NONE);
+}
+
+/* Returns the closure on some worker that has the lowest id above `id`; counts all into *count. */
+static const cadre_closure_t *
+next_in_flight(const cadre_waiting_t *self, const cadre_closure_group_t *group, uint64_t id,
+               size_t *count)
+{
+    const cadre_closure_t *next = NULL;
+    *count = 0;
+    for (uint32_t i = 0; i < self->members->worker_capacity; i++) {
+        const cadre_member_t *worker = self->members->workers[i];
+        const cadre_closure_t *closure = worker ? worker->in_flight.first : NULL;
+        for (; closure; closure = closure->next) {
+            const bool counts = is_waited_for(closure, group);
+            *count += counts;
+            if (counts && closure->id > id && (!next || closure->id < next->id)) {
+                next = closure;
+            }
+        }
+    }
+    return next;
+}
+
+/* Writes which closure it is, and the shard that it waits for; returns how long the text is. */
+static size_t
+name_closure(const cadre_waiting_t *self, const cadre_closure_t *closure, uint64_t now_ms,
+             char *text, size_t size_bytes)
+{
+    char words[CADRE_WAITING_TEXT_SIZE];
+    char waits[64] = "";
+    uint64_t ms = 0;
+    const uint32_t shard = cadre_reach_waits_for(closure->worker, closure->id, &ms);
+    if (shard != UINT32_MAX) {
+        snprintf(waits, sizeof(waits), ", waits for ps %" PRIu32 " for %" PRIu64 " s", shard,
+                 ms / 1000);
+    }
+    int length = snprintf(text, size_bytes, "; %s%s",
+                          cadre_closure_words(closure, self->catalogue, now_ms, words), waits);
+    return length > 0 && (size_t)length < size_bytes ? (size_t)length : 0;
+}
+
+/* Returns how many closures of the group, or common ones, have not ended and are on no worker. */
+static size_t
+count_waiting(const cadre_waiting_t *self, const cadre_closure_group_t *group)
+{
+    if (!group) {
+        return cadre_closure_queue_waiting(self->queue) + self->queue->common_aside;
+    }
+    const cadre_group_totals_t *totals = &group->totals;
+    return (size_t)(totals->scheduled - totals->finished - totals->failed - totals->cancelled) -
+           group->in_flight;
+}
+
+const char *
+cadre_waiting_closures(const cadre_waiting_t *self, const cadre_closure_group_t *group,
+                       uint64_t now_ms, char text[CADRE_WAITING_CLOSURES_SIZE])
+{
+    size_t in_flight = 0;
+    const cadre_closure_t *closure = next_in_flight(self, group, 0, &in_flight);
+    size_t length = (size_t)snprintf(text, CADRE_WAITING_CLOSURES_SIZE,
+                                     "%zu on %" PRIu32 " workers, %zu wait for one", in_flight,
+                                     self->members->worker_count, count_waiting(self, group));
+
+    for (int i = 0; closure && i < NAMED_MAX; i++) {
+        length += name_closure(self, closure, now_ms, text + length,
+                               CADRE_WAITING_CLOSURES_SIZE - length);
+        closure = next_in_flight(self, group, closure->id, &in_flight);
+    }
+    return text;
 }

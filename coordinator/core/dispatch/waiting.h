@@ -6,16 +6,22 @@
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_WAITING_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_WAITING_H
 
+#include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/overruns.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/members/closure_words.h"
+#include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/windows.h"
 
 /* The objects that it looks at; borrowed for its life. */
 typedef struct {
+    const cadre_membership_t *members;
+    const cadre_catalogue_t *catalogue;
+    const cadre_closure_queue_t *queue;
     const cadre_replay_t *replay;
     const cadre_shard_recovery_t *recovery;
     const cadre_windows_t *windows;
@@ -23,6 +29,15 @@ typedef struct {
     const cadre_reach_t *reach;
     const cadre_overruns_t *overruns;
 } cadre_waiting_t;
+
+/* Bytes of a text that names closures. */
+enum { CADRE_WAITING_CLOSURES_SIZE = 800 };
+
+/* Returns which closures of a group (NULL: which common ones, of all groups) have not ended: how
+ * many are on workers and how many wait for one, and the oldest on workers by id, function and
+ * worker, with the shard that each waits for. The words are written to `text`. */
+const char *cadre_waiting_closures(const cadre_waiting_t *self, const cadre_closure_group_t *group,
+                                   uint64_t now_ms, char text[CADRE_WAITING_CLOSURES_SIZE]);
 
 /* Returns what the whole job waits for now: a shard that is away, closures that run again, a
  * checkpoint that has to empty the replay log, or a closure that keeps the shards' windows full.

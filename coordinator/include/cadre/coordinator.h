@@ -770,7 +770,9 @@ CADRE_API void cadre_each_fini(cadre_each_t *self);
  * shards, closures of groups too; closures that are scheduled meanwhile, on other threads, are not
  * waited for. Raises the first error of those without a group, once, as cadre_coordinator_schedule
  * does, whichever thread's closure failed. The text names function, closure, attempt and worker,
- * and counts further failures. */
+ * and counts further failures. That of CADRE_ETIMEOUT
+ * says how many closures are on workers and how many wait for one, and names the oldest, with
+ * function and worker, since when, and the ps that each waits for. */
 CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Tells whether nothing is queued or in flight, of any thread. Raises as cadre_coordinator_join

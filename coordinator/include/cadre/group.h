@@ -86,7 +86,8 @@ CADRE_API int cadre_group_create(cadre_coordinator_t *self, const cadre_group_op
 /* Waits until every closure of the group that was scheduled before this call has ended, those of
  * cadre_coordinator_schedule_on too, and what it pushed is on its shards. Raises the group's first
  * error, once: the text names function, closure, attempt and worker, and counts further failures.
- */
+ * That of CADRE_ETIMEOUT names closures of the group that have not ended, as
+ * cadre_coordinator_join does. */
 CADRE_API int cadre_group_join(cadre_group_t *self, int64_t timeout_ms);
 
 /* Cancels what is queued and in flight of the group, as cadre_coordinator_cancel does everything,
