@@ -62,7 +62,7 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
 
     if (options->local) {
         self->invited = true;
-        *ps_count = 1;
+        *shape = (cadre_cluster_shape_t){.ps = 1, .workers = 1};
         cadre_inproc_endpoint("coordinator", endpoint);
         return 0;
     }

@@ -10,7 +10,7 @@
 static int
 choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
 {
-    const char *word = getenv("CADRE_STRATEGY");
+    const char *word = options->local ? NULL : getenv("CADRE_STRATEGY");
     options->strategy = shape->has_shards_beside_workers ? CADRE_STRATEGY_MULTI_WORKER
                                                          : CADRE_STRATEGY_PARAMETER_SERVER;
     if (!word || !*word) {
