@@ -119,7 +119,8 @@ typedef struct cadre_closure {
 cadre_closure_t *cadre_closure_new(uint32_t function);
 
 /* Returns another closure of the same call, not yet put into the queue: function, batches,
- * resources and tensors, which share their memory. What comes from futures, and its results, are left out. */
+ * resources and tensors, which share their memory. What comes from futures, and its results, are
+ * left out. */
 cadre_closure_t *cadre_closure_copy(const cadre_closure_t *self);
 
 /* Keep a worker's report of the closure's end (its chunks by reference); take the report out, which
