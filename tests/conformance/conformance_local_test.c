@@ -1,4 +1,4 @@
-/* Jobs in one process (options.local); L1 to L7 of docs/conformance.md. */
+/* Jobs in one process (options.local); O1 to O8 of docs/conformance.md. */
 #include <cadre/worker.h>
 #include <dirent.h>
 #include <limits.h>
@@ -90,7 +90,7 @@ count_sockets(void)
     return count;
 }
 
-Test(conformance_local, L1_native_functions_of_the_program_run_without_process_or_socket)
+Test(conformance_local, O1_native_functions_of_the_program_run_without_process_or_socket)
 {
     int before = count_sockets();
     cadre_coordinator_t *job = NULL;
@@ -161,7 +161,7 @@ run_job(void *result)
     return s ? result : NULL;
 }
 
-Test(conformance_local, L2_several_jobs_of_one_process_train_at_once)
+Test(conformance_local, O2_several_jobs_of_one_process_train_at_once)
 {
     pthread_t threads[JOBS];
     double slopes[JOBS] = {0};
@@ -176,7 +176,7 @@ Test(conformance_local, L2_several_jobs_of_one_process_train_at_once)
     }
 }
 
-Test(conformance_local, L3_a_job_is_resumed_from_its_checkpoint)
+Test(conformance_local, O3_a_job_is_resumed_from_its_checkpoint)
 {
     scratch_t scratch;
     scratch_open(&scratch);
@@ -204,7 +204,7 @@ fail_to_register(cadre_registry_t *registry)
     return status ? status : cadre_registry_add(registry, "add_one", add_one, NULL);
 }
 
-Test(conformance_local, L4_what_does_not_go_with_it_is_refused)
+Test(conformance_local, O4_what_does_not_go_with_it_is_refused)
 {
     cadre_coordinator_t *job = NULL;
     cadre_coordinator_options_t options = local_options();
@@ -225,10 +225,11 @@ Test(conformance_local, L4_what_does_not_go_with_it_is_refused)
     cr_expect_null(job);
 }
 
-Test(conformance_local, L5_the_environment_of_a_cluster_is_not_looked_at)
+Test(conformance_local, O5_the_environment_of_a_cluster_is_not_looked_at)
 {
     setenv("CADRE_CLUSTER", "no JSON", 1);
     setenv("TF_CONFIG", "no JSON", 1);
+    setenv("CADRE_STRATEGY", "none", 1);
     setenv("CADRE_KEYS", "/nowhere", 1);
     setenv("CADRE_INSECURE_TRANSPORT", "maybe", 1);
     cadre_coordinator_t *job = NULL;
@@ -264,7 +265,7 @@ register_hold(cadre_registry_t *registry)
     return cadre_registry_add(registry, "hold", hold, &held);
 }
 
-Test(conformance_local, L6_closing_does_not_wait_for_a_closure_that_does_not_end)
+Test(conformance_local, O6_closing_does_not_wait_for_a_closure_that_does_not_end)
 {
     cadre_coordinator_t *job = NULL;
     cadre_coordinator_options_t options = local_options();
@@ -277,7 +278,7 @@ Test(conformance_local, L6_closing_does_not_wait_for_a_closure_that_does_not_end
     atomic_store(&held.released, true);
 }
 
-Test(conformance_local, L7_opening_and_closing_may_be_repeated)
+Test(conformance_local, O7_opening_and_closing_may_be_repeated)
 {
     for (int i = 0; i < 10; i++) {
         cadre_coordinator_t *job = NULL;
@@ -287,4 +288,21 @@ Test(conformance_local, L7_opening_and_closing_may_be_repeated)
         cr_expect_eq(cadre_coordinator_totals(job).ps, 1);
         cadre_coordinator_close(&job);
     }
+}
+
+/* The strategy `local` is synchronous: each closure is a step, so that jobs of one seed end with the
+ * same bits. */
+Test(conformance_local, O8_with_the_strategy_local_the_result_follows_from_the_seed)
+{
+    double slopes[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        cadre_coordinator_t *job = NULL;
+        cadre_coordinator_options_t options = local_options();
+        options.strategy = CADRE_STRATEGY_LOCAL;
+        OK(cadre_coordinator_open(&options, &job));
+        OK(train_line(job, &slopes[i]));
+        cadre_coordinator_close(&job);
+    }
+    cr_expect_float_eq(slopes[0], 3, 0.2, "%g", slopes[0]);
+    cr_expect_eq(slopes[0], slopes[1]);
 }

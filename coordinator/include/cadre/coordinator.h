@@ -212,6 +212,7 @@ typedef struct {
      * another consistency or step, and a cluster with other tasks than it has. 0: what
      * CADRE_STRATEGY says, else CADRE_STRATEGY_PARAMETER_SERVER. */
     cadre_strategy_t strategy;
+
     /* Runs the job's one ps and one worker as threads of this process: no other process, no socket
      * of the system. Nothing in the environment but CADRE_DEVICE, CADRE_MATH and CADRE_DATA_DIR is
      * looked at, nor are keys. Both are there when cadre_coordinator_open returns, and end with
