@@ -224,9 +224,33 @@ Test(run, sweep_trains_each_round_from_the_beginning)
     command_close(&command);
 }
 
+/* The loop of the library: the hook's words, and the end by patience. */
+Test(run, hooks_are_told_how_training_goes_until_it_gets_no_better)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
+    cadre_auto(cadre_free) char *program = program_path("examples/hooks");
+    const char *arguments[] = {"run", "--ps", "2", "--workers", "2", "--", program, data, NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    cr_expect_eq(strstr(output, "training begins\nepoch 1: loss "), output, "%s", output);
+    const char *last = strstr(output, "\nbest accuracy ");
+    double best = 0;
+    unsigned long long steps = 0;
+    unsigned long long evaluations = 0;
+    cr_assert(last && strstr(output, "training ends after "), "%s", output);
+    cr_assert_eq(sscanf(last, "\nbest accuracy %lf after %llu batches, %llu evaluations", &best,
+                        &steps, &evaluations),
+                 3);
+    cr_expect_gt(best, 0.9);
+    cr_expect_eq(steps, (evaluations - 3) * DIGITS_CLOSURES, "three were no better: %s", last);
+    command_close(&command);
+}
+
 Test(run, an_example_names_the_rows_that_are_missing)
 {
-    static const char *const names[] = {"moments", "fm", "mlp", "sweep"};
+    static const char *const names[] = {"moments", "fm", "mlp", "sweep", "hooks"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         command_t command;
         command_open(&command);
