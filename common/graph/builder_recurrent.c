@@ -184,6 +184,19 @@ gates(const unrolled_t *self, cadre_node_t all, int64_t first, int64_t count)
     return cadre_op_slice(self->program, all, -1, first * self->units, count * self->units);
 }
 
+/* Returns zeros [B, U]: what is before the first position. */
+static cadre_node_t
+nothing(const unrolled_t *self)
+{
+    if (self->inputs[0].id == 0) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self->program, self->inputs[0])->shape;
+    shape.extents[1] = cadre_extent_number(self->units);
+    return cadre_program_emit_broadcast(self->program, cadre_op_const_f32(self->program, 0), &shape,
+                                        false);
+}
+
 static unrolled_t *
 unrolled_new(cadre_program_t *program, cadre_node_t x, cadre_node_t recurrent)
 {
@@ -205,8 +218,8 @@ bias_row(const unrolled_t *self, cadre_node_t bias, int64_t row)
                                       &shape);
 }
 
-/* One position: the output before it, of which the first has none, becomes the next. `inner` is the
- * recurrent part of the gates, whose order is update, reset, candidate. */
+/* Moves `before`, the output so far, on by one position. `inner` is the recurrent part of the
+ * gates, whose order is update, reset, candidate. */
 static cadre_node_t
 gru_step(const unrolled_t *self, cadre_node_t inputs, cadre_node_t inner, cadre_node_t before)
 {
@@ -220,8 +233,7 @@ gru_step(const unrolled_t *self, cadre_node_t inputs, cadre_node_t inner, cadre_
                                       cadre_op_mul(p, reset, gates(self, inner, 2, 1))));
 
     /* update * before + (1 - update) * candidate, with one product less. */
-    cadre_node_t away =
-        before.id == 0 ? cadre_op_neg(p, candidate) : cadre_op_sub(p, before, candidate);
+    cadre_node_t away = cadre_op_sub(p, before, candidate);
     return cadre_op_add(p, candidate, cadre_op_mul(p, update, away));
 }
 
@@ -236,10 +248,9 @@ cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_n
     cadre_auto(cadre_free) unrolled_t *unrolled = unrolled_new(self, x, recurrent);
     begin_unrolled(unrolled, x, kernel, bias_row(unrolled, bias, 0));
     cadre_node_t recurrent_bias = bias_row(unrolled, bias, 1);
-    cadre_node_t output = none;
+    cadre_node_t output = nothing(unrolled);
     for (int64_t i = 0; i < unrolled->positions; i++) {
-        cadre_node_t inner =
-            i == 0 ? recurrent_bias : cadre_op_dense(self, output, recurrent, recurrent_bias);
+        cadre_node_t inner = cadre_op_dense(self, output, recurrent, recurrent_bias);
         output = gru_step(unrolled, unrolled->inputs[i], inner, output);
         unrolled->outputs[i] = output;
     }
@@ -248,8 +259,8 @@ cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_n
 
 /* ---- lstm ---- */
 
-/* One position: the gates, whose order is input, forget, candidate, output, move the cell's state
- * on, of which the first has none before it. Returns the output. */
+/* Moves the cell's state on by one position, through its gates, whose order is input, forget,
+ * candidate, output. Returns the output. */
 static cadre_node_t
 lstm_step(const unrolled_t *self, cadre_node_t all, cadre_node_t *state)
 {
@@ -258,9 +269,7 @@ lstm_step(const unrolled_t *self, cadre_node_t all, cadre_node_t *state)
     cadre_node_t candidate = cadre_op_tanh(p, gates(self, all, 2, 1));
     cadre_node_t out = cadre_op_sigmoid(p, gates(self, all, 3, 1));
     cadre_node_t taken = cadre_op_mul(p, gates(self, both, 0, 1), candidate);
-    *state = state->id == 0
-                 ? taken
-                 : cadre_op_add(p, cadre_op_mul(p, gates(self, both, 1, 1), *state), taken);
+    *state = cadre_op_add(p, cadre_op_mul(p, gates(self, both, 1, 1), *state), taken);
     return cadre_op_mul(p, out, cadre_op_tanh(p, *state));
 }
 
@@ -274,11 +283,11 @@ cadre_op_lstm(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_
 
     cadre_auto(cadre_free) unrolled_t *unrolled = unrolled_new(self, x, recurrent);
     begin_unrolled(unrolled, x, kernel, bias);
-    cadre_node_t state = none;
-    cadre_node_t output = none;
+    cadre_node_t state = nothing(unrolled);
+    cadre_node_t output = state;
     for (int64_t i = 0; i < unrolled->positions; i++) {
-        cadre_node_t all = unrolled->inputs[i];
-        all = i == 0 ? all : cadre_op_add(self, all, cadre_op_matmul(self, output, recurrent));
+        cadre_node_t inner = cadre_op_matmul(self, output, recurrent);
+        cadre_node_t all = cadre_op_add(self, unrolled->inputs[i], inner);
         output = lstm_step(unrolled, all, &state);
         unrolled->outputs[i] = output;
     }

@@ -305,6 +305,9 @@ Test(model, is_checked_before_the_rows_are_known_when_it_says_their_shape)
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"max_pool2d\"}]", CADRE_ECONFIG},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"layer_norm\"}]", 0},
         {"\"type\": \"mlp\", \"hidden\": [1048576, 1048576]", 0},
+        /* With rows of one number the gru has one position, and a recurrent kernel all the same. */
+        {EMBEDDED "{\"type\": \"gru\", \"units\": 4, \"l2\": 0.1}]", 0},
+        {EMBEDDED "{\"type\": \"lstm\", \"units\": 4, \"trainable\": false}]", 0},
         /* Columns and a reshape say enough, a sum with a row of unknown size does not. */
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 3, \"columns\": "
          "[40, 8]}]",
