@@ -1,6 +1,7 @@
 #include "common/spec/optimizer_spec.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -23,6 +24,11 @@ static const cadre_parameter_t sgd_parameters[] = {LEARNING_RATE(0.01)};
 static const cadre_parameter_t momentum_parameters[] = {
     LEARNING_RATE(0.01),
     {"momentum", 0.9, 0, 1, false},
+};
+static const cadre_parameter_t delayed_nesterov_parameters[] = {
+    LEARNING_RATE(0.7),
+    {"momentum", 0.9, 0, 1, false},
+    {"delay", 4, 1, 1e6, false},
 };
 static const cadre_parameter_t adagrad_parameters[] = {
     LEARNING_RATE(0.001),
@@ -60,6 +66,8 @@ static const cadre_parameter_t ftrl_parameters[] = {
 #define ADAMW_PARAMETERS    adamw_parameters, CADRE_COUNT_OF(adamw_parameters)
 #define FTRL_PARAMETERS     ftrl_parameters, CADRE_COUNT_OF(ftrl_parameters)
 #define ADD_PARAMETERS      NULL, 0
+#define DELAYED_NESTEROV_PARAMETERS                                                                \
+    delayed_nesterov_parameters, CADRE_COUNT_OF(delayed_nesterov_parameters)
 
 static const cadre_kind_t rows[] = {
 #define X(name, number, text) [number] = {text, name##_PARAMETERS},
@@ -67,15 +75,16 @@ static const cadre_kind_t rows[] = {
 #undef X
 };
 
-#define SGD_SLOTS      NULL
-#define MOMENTUM_SLOTS "momentum"
-#define NESTEROV_SLOTS MOMENTUM_SLOTS
-#define ADAGRAD_SLOTS  "accumulator"
-#define RMSPROP_SLOTS  "velocity", "momentum", "average_gradient"
-#define ADAM_SLOTS     "momentum", "velocity"
-#define ADAMW_SLOTS    ADAM_SLOTS
-#define FTRL_SLOTS     "accumulator", "linear"
-#define ADD_SLOTS      NULL
+#define SGD_SLOTS              NULL
+#define MOMENTUM_SLOTS         "momentum"
+#define NESTEROV_SLOTS         MOMENTUM_SLOTS
+#define ADAGRAD_SLOTS          "accumulator"
+#define RMSPROP_SLOTS          "velocity", "momentum", "average_gradient"
+#define ADAM_SLOTS             "momentum", "velocity"
+#define ADAMW_SLOTS            ADAM_SLOTS
+#define FTRL_SLOTS             "accumulator", "linear"
+#define ADD_SLOTS              NULL
+#define DELAYED_NESTEROV_SLOTS "momentum", "gradient_sum"
 
 /* The names of each optimizer's slots, which are written to checkpoints. */
 static const char *const slots[][CADRE_OPTIMIZER_SLOTS_MAX] = {
@@ -89,6 +98,7 @@ static const char *const slots[][CADRE_OPTIMIZER_SLOTS_MAX] = {
 static const cadre_kind_field_t fields[] = {{FIELD(learning_rate)},
                                             {FIELD(momentum)},
                                             {FIELD(rho)},
+                                            {FIELD(delay)},
                                             {FIELD(beta_1)},
                                             {FIELD(beta_2)},
                                             {FIELD(epsilon)},
@@ -202,6 +212,11 @@ check_together(const cadre_optimizer_spec_t *self)
     double centered = self->parameters[CADRE_RMSPROP_CENTERED];
     if (self->kind == CADRE_OPTIMIZER_RMSPROP && centered != 0 && centered != 1) {
         return cadre_fail(CADRE_EINVALID, "rmsprop: centered must be 0 or 1, not %g", centered);
+    }
+    const double delay = self->parameters[CADRE_DELAYED_DELAY];
+    if (self->kind == CADRE_OPTIMIZER_DELAYED_NESTEROV && delay != floor(delay)) {
+        return cadre_fail(CADRE_EINVALID, "delayed_nesterov: delay must be a whole number, not %g",
+                          delay);
     }
     if (self->kind == CADRE_OPTIMIZER_ADD && self->schedule.kind != 0) {
         return cadre_fail(CADRE_EINVALID, "add has no learning rate, which a schedule changes");

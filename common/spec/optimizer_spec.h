@@ -19,9 +19,11 @@
 
 /* Positions of parameters, with Keras' defaults. `add` has none. */
 enum {
-    CADRE_LEARNING_RATE = 0, /* of all but add: 0.01 for sgd, momentum, nesterov, else 0.001 */
+    CADRE_LEARNING_RATE = 0, /* of all but add: 0.01 for sgd, momentum, nesterov, else 0.001;
+                                delayed_nesterov 0.7 */
 
-    CADRE_MOMENTUM_MOMENTUM = 1, /* 0.9; of momentum and nesterov */
+    CADRE_MOMENTUM_MOMENTUM = 1, /* 0.9; of momentum, nesterov and delayed_nesterov */
+    CADRE_DELAYED_DELAY = 2,     /* 4; of delayed_nesterov */
 
     CADRE_ADAGRAD_INITIAL_ACCUMULATOR = 1, /* 0.1 */
     CADRE_ADAGRAD_EPSILON = 2,             /* 1e-7 */

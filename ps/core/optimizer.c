@@ -20,6 +20,16 @@ cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *s
 }
 
 static void
+apply_delayed_nesterov(const double *parameters, uint64_t step,
+                       const cadre_kernel_stretch_t *stretch)
+{
+    const uint64_t delay = (uint64_t)parameters[CADRE_DELAYED_DELAY];
+    cadre_kernel_delayed_nesterov(stretch, (float)parameters[CADRE_LEARNING_RATE],
+                                  (float)parameters[CADRE_MOMENTUM_MOMENTUM],
+                                  (float)(1 / (double)delay), step % delay == 0);
+}
+
+static void
 apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
 {
     const cadre_kernel_rmsprop_t rmsprop = {
@@ -130,6 +140,9 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
         break;
     case CADRE_OPTIMIZER_FTRL:
         apply_ftrl(parameters, &kernel);
+        break;
+    case CADRE_OPTIMIZER_DELAYED_NESTEROV:
+        apply_delayed_nesterov(parameters, step, &kernel);
         break;
     case CADRE_OPTIMIZER_ADD:
         cadre_optimizer_add(self->dtype, false, stretch);

@@ -20,6 +20,12 @@
  *     ftrl      n = accumulator, z = linear, p = -learning_rate_power, n' = n + g^2
  *               z += g + 2 l2_shrinkage w - (n'^p - n^p) / lr w
  *               w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr);  n = n'
+ *     delayed_nesterov, with n = delay, s = gradient_sum (Liu and others 2024, "Asynchronous
+ *               local-SGD training for language modeling", algorithm 3 with c = 0)
+ *               s += g
+ *               when t is a multiple of n: m = momentum m + s / n;  s = 0;
+ *                                          w -= lr (momentum m + g / n)
+ *               else w -= lr g / n
  *     add       w += g, in the values' own type; integers wrap around
  *
  * With a schedule lr is its rate after t - 1 updates (common/spec/schedule_spec.h).

@@ -61,6 +61,47 @@ cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate
     }
 }
 
+/* Built into its caller twice: for the update that moves the momentum, and for those before it. */
+static inline __attribute__((always_inline)) void
+delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum,
+                 float share, const bool is_last)
+{
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *momentum_in = stretch->slots_in[0];
+    float *momentum_out = stretch->slots_out[0];
+    const float *sum_in = stretch->slots_in[1];
+    float *sum_out = stretch->slots_out[1];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i];
+        float sum = sum_in[i] + g;
+        float m = momentum_in[i];
+        float step = share * g;
+        if (is_last) {
+            m = momentum * m + share * sum;
+            step += momentum * m;
+            sum = 0;
+        }
+        momentum_out[i] = m;
+        sum_out[i] = sum;
+        value_out[i] = value_in[i] - learning_rate * step;
+    }
+}
+
+CADRE_CLONES void
+cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
+                              float momentum, float share, bool is_last)
+{
+    if (is_last) {
+        delayed_nesterov(stretch, learning_rate, momentum, share, true);
+    } else {
+        delayed_nesterov(stretch, learning_rate, momentum, share, false);
+    }
+}
+
 CADRE_CLONES void
 cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate, float epsilon)
 {

@@ -40,6 +40,11 @@ void cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning
 void cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
                            float momentum);
 
+/* Slots: momentum, gradient sum. `share` is 1 / delay; `is_last`: of the updates of which the
+ * momentum is made at once. */
+void cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
+                                   float momentum, float share, bool is_last);
+
 /* Slot 0: accumulator. */
 void cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate,
                           float epsilon);

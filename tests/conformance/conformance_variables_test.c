@@ -428,11 +428,14 @@ Test(conformance_variables, V7_a_checkpoint_moves_between_numbers_of_ps_and_part
         place_t from;
         place_t to;
     } moves[] = {
-        {"adam", {1, 4}, {1, 1}},     {"adam", {1, 1}, {1, 4}},     {"adam", {1, 4}, {1, 2}},
-        {"adam", {1, 2}, {1, 4}},     {"adam", {4, 4}, {1, 1}},     {"adam", {1, 1}, {4, 4}},
-        {"adam", {2, 2}, {4, 4}},     {"adam", {3, 3}, {2, 4}},     {"sgd", {2, 4}, {3, 2}},
-        {"momentum", {2, 4}, {3, 2}}, {"nesterov", {4, 2}, {2, 3}}, {"adagrad", {2, 4}, {1, 3}},
-        {"rmsprop", {1, 3}, {2, 4}},  {"adamw", {3, 1}, {2, 2}},    {"ftrl", {2, 2}, {3, 5}},
+        {"adam", {1, 4}, {1, 1}},     {"adam", {1, 1}, {1, 4}},
+        {"adam", {1, 4}, {1, 2}},     {"adam", {1, 2}, {1, 4}},
+        {"adam", {4, 4}, {1, 1}},     {"adam", {1, 1}, {4, 4}},
+        {"adam", {2, 2}, {4, 4}},     {"adam", {3, 3}, {2, 4}},
+        {"sgd", {2, 4}, {3, 2}},      {"momentum", {2, 4}, {3, 2}},
+        {"nesterov", {4, 2}, {2, 3}}, {"adagrad", {2, 4}, {1, 3}},
+        {"rmsprop", {1, 3}, {2, 4}},  {"adamw", {3, 1}, {2, 2}},
+        {"ftrl", {2, 2}, {3, 5}},     {"delayed_nesterov", {2, 3}, {3, 2}},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(moves); i++) {
         check_move(moves[i].optimizer, moves[i].from, moves[i].to);

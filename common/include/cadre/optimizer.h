@@ -44,7 +44,8 @@ extern "C" {
     X(ADAM, 6, "adam")                                                                             \
     X(ADAMW, 7, "adamw")                                                                           \
     X(FTRL, 8, "ftrl")                                                                             \
-    X(ADD, 9, "add")
+    X(ADD, 9, "add")                                                                               \
+    X(DELAYED_NESTEROV, 10, "delayed_nesterov")
 
 typedef enum {
 #define CADRE_OPTIMIZER_ENUM(name, number, text) CADRE_OPTIMIZER_##name = number,
@@ -58,16 +59,26 @@ typedef struct {
      * parameters. */
     cadre_optimizer_kind_t kind;
 
-    /* Of all kinds but add, above 0. Default: 0.01 for sgd, momentum and nesterov, else 0.001. */
+    /* Of all kinds but add, above 0. Default: 0.01 for sgd, momentum and nesterov, 0.7 for
+     * delayed_nesterov, else 0.001. */
     double learning_rate;
 
-    /* Of momentum and nesterov, default 0.9; of rmsprop, default 0, which means no momentum and
-     * takes no memory for it. */
+    /* Of momentum, nesterov and delayed_nesterov, default 0.9; of rmsprop, default 0, which means
+     * no momentum and takes no memory for it. */
     double momentum;
 
-    /* Of rmsprop: the decay of its running averages, default 0.9; and whether it divides by the
-     * standard deviation of the gradients instead of their root mean square, default false. */
-    double rho;
+    /* No kind has both, so that the struct keeps its size. */
+    union {
+        /* Of rmsprop: the decay of its running averages. Default: 0.9. */
+        double rho;
+
+        /* Of delayed_nesterov: of how many updates the momentum is made at once, a whole number
+         * from 1; as many as there are workers. Default: 4. */
+        double delay;
+    };
+
+    /* Of rmsprop: whether it divides by the standard deviation of the gradients instead of their
+     * root mean square. Default: false. */
     bool centered;
 
     /* Of adam and adamw, below 1. Defaults: 0.9 and 0.999. */

@@ -20,7 +20,7 @@ parsed(const char *text)
 Test(optimizer_spec, is_the_same_in_a_program_s_words)
 {
     double number = 1;
-    for (int kind = 1; kind <= 9; kind++) {
+    for (int kind = 1; kind <= 10; kind++) {
         const char *text = cadre_optimizer_kind_text((cadre_optimizer_kind_t)kind);
         const cadre_parameter_t *table = NULL;
         cadre_optimizer_spec_t spec;
@@ -46,8 +46,9 @@ Test(optimizer_spec, is_the_same_in_a_program_s_words)
 
 Test(optimizer_spec, knows_every_kind_by_its_name_and_number)
 {
-    static const char *const names[] = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
-                                        "adam", "adamw",    "ftrl",     "add"};
+    static const char *const names[] = {
+        "sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
+        "adam", "adamw",    "ftrl",     "add",     "delayed_nesterov"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_optimizer_spec_t spec = parsed(names[i]);
         cr_assert_eq((size_t)spec.kind, i + 1);
@@ -64,13 +65,14 @@ Test(optimizer_spec, knows_every_kind_by_its_name_and_number)
     cadre_optimizer_spec_t spec;
     cr_assert_eq(cadre_optimizer_spec_parse(&spec, "lamb"), CADRE_ENOTFOUND);
     cr_assert_str_eq(cadre_error_text(), "no optimizer 'lamb'; there are sgd momentum nesterov "
-                                         "adagrad rmsprop adam adamw ftrl add");
+                                         "adagrad rmsprop adam adamw ftrl add delayed_nesterov");
 }
 
 Test(optimizer_spec, has_the_defaults_of_keras)
 {
     cr_assert_eq(parsed("sgd").parameters[CADRE_LEARNING_RATE], 0.01);
     cr_assert_eq(parsed("nesterov").parameters[CADRE_MOMENTUM_MOMENTUM], 0.9);
+    cr_assert_eq(parsed("delayed_nesterov").parameters[CADRE_LEARNING_RATE], 0.7, "of DiLoCo");
     cr_assert_eq(parsed("adagrad").parameters[CADRE_ADAGRAD_INITIAL_ACCUMULATOR], 0.1);
     cr_assert_eq(parsed("rmsprop").parameters[CADRE_RMSPROP_RHO], 0.9);
     cr_assert_eq(parsed("adam").parameters[CADRE_ADAM_BETA_2], 0.999);
@@ -103,6 +105,11 @@ Test(optimizer_spec, sets_a_parameter_by_name_within_its_range)
     cr_assert_eq(cadre_optimizer_spec_set(&spec, "centered", 1), 0);
     cr_assert_eq(cadre_optimizer_spec_set(&spec, "centered", 0.5), CADRE_EINVALID);
     cr_assert_eq(spec.parameters[CADRE_RMSPROP_CENTERED], 1);
+    spec = parsed("delayed_nesterov");
+    cr_assert_eq(cadre_optimizer_spec_set(&spec, "delay", 1), 0);
+    cr_assert_eq(cadre_optimizer_spec_set(&spec, "delay", 0), CADRE_EINVALID);
+    cr_assert_eq(cadre_optimizer_spec_set(&spec, "delay", 2.5), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "delayed_nesterov: delay must be a whole number, not 2.5");
     spec = parsed("add");
     cr_assert_eq(cadre_optimizer_spec_set(&spec, "learning_rate", 1), CADRE_ENOTFOUND);
     cr_assert_str_eq(cadre_error_text(), "add has no parameter 'learning_rate'; it has none");
@@ -114,7 +121,7 @@ Test(optimizer_spec, refuses_what_the_wire_should_not_carry)
     const double bad[] = {-0.1};
     cadre_optimizer_spec_t spec = {0};
     cr_assert_eq(cadre_optimizer_spec_decode(&spec, 0, good, 1), CADRE_EMALFORMED);
-    cr_assert_eq(cadre_optimizer_spec_decode(&spec, 10, good, 1), CADRE_EMALFORMED);
+    cr_assert_eq(cadre_optimizer_spec_decode(&spec, 11, good, 1), CADRE_EMALFORMED);
     cr_assert_eq(cadre_optimizer_spec_decode(&spec, 257, good, 1), CADRE_EMALFORMED);
     cr_assert_eq(cadre_optimizer_spec_decode(&spec, 1, good, 0), CADRE_EMALFORMED);
     cr_assert_eq(cadre_optimizer_spec_decode(&spec, 9, good, 1), CADRE_EMALFORMED);

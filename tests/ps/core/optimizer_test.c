@@ -1,6 +1,7 @@
 /*
- * Every optimizer against a reference: Keras' update rules once more, per element, in double,
- * written down from keras/src/optimizers/ without looking at the kernels.
+ * Every optimizer against a reference: Keras' update rules, and those of one paper, once more, per
+ * element, in double, written down from keras/src/optimizers/ and the paper without looking at the
+ * kernels.
  */
 #include "ps/core/optimizer.h"
 
@@ -49,6 +50,9 @@ static const case_t cases[] = {
     {"ftrl", {{"learning_rate", 0.5}, {"l2_shrinkage", 0.01}, {"l1", 2}}},
     {"ftrl", {{"learning_rate", 0.1}, {"learning_rate_power", -0.7}, {"l1", 0.01}, {"beta", 0.5}}},
     {"ftrl", {{"learning_rate", 0.1}, {"learning_rate_power", 0}, {"l2", 0.5}}},
+    {"delayed_nesterov", {{"learning_rate", 0.7}}},
+    {"delayed_nesterov", {{"learning_rate", 0.1}, {"momentum", 0.5}, {"delay", 7}}},
+    {"delayed_nesterov", {{"learning_rate", 0.1}, {"delay", 1}}},
     {"add", {{NULL, 0}}},
 };
 
@@ -87,6 +91,7 @@ typedef struct {
     double average_gradient;
     double accumulator;
     double linear;
+    double gradient_sum;
     double peak; /* largest magnitude so far: what f32 rounding is relative to */
 } element_t;
 
@@ -104,6 +109,24 @@ reference_sgd(const case_t *c, element_t *e, double gradient)
         e->variable += e->momentum * momentum - gradient * lr;
     } else {
         e->variable += e->momentum;
+    }
+}
+
+/* Algorithm 3 of Liu and others 2024 (arXiv 2401.09135), c = 0, with t from 0 as there: the buffer
+ * takes each gradient; every N-th step moves the momentum by its mean and applies it. */
+static void
+reference_delayed_nesterov(const case_t *c, element_t *e, double gradient, int t)
+{
+    double lr = hyper(c, "learning_rate", 0.7);
+    double beta = hyper(c, "momentum", 0.9);
+    double n = hyper(c, "delay", 4);
+    e->gradient_sum += gradient;
+    if ((t + 1) % (int)n == 0) {
+        e->momentum = beta * e->momentum + e->gradient_sum / n;
+        e->variable -= lr * (beta * e->momentum + gradient / n);
+        e->gradient_sum = 0;
+    } else {
+        e->variable -= lr * (gradient / n);
     }
 }
 
@@ -180,6 +203,8 @@ reference(const case_t *c, element_t *e, double gradient, int iterations)
         reference_adam(c, e, gradient, iterations);
     } else if (strcmp(c->name, "ftrl") == 0) {
         reference_ftrl(c, e, gradient);
+    } else if (strcmp(c->name, "delayed_nesterov") == 0) {
+        reference_delayed_nesterov(c, e, gradient, iterations);
     } else if (strcmp(c->name, "add") == 0) {
         e->variable += gradient;
     } else {

@@ -248,8 +248,9 @@ Test(partition, reuses_buffers_instead_of_asking_for_memory)
 
 Test(partition, gives_the_same_values_shared_or_alone)
 {
-    static const char *const optimizers[] = {"sgd",     "momentum", "nesterov", "adagrad",
-                                             "rmsprop", "adam",     "adamw",    "ftrl"};
+    static const char *const optimizers[] = {"sgd",     "momentum", "nesterov",
+                                             "adagrad", "rmsprop",  "adam",
+                                             "adamw",   "ftrl",     "delayed_nesterov"};
     for (size_t i = 0; i < CADRE_COUNT_OF(optimizers); i++) {
         fixture_t alone;
         fixture_t shared;

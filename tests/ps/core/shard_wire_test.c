@@ -320,8 +320,9 @@ expect_same(cadre_partition_t *left, cadre_partition_t *right, const char *optim
 
 Test(shard_wire, every_optimizer_sees_the_gradient_in_f32)
 {
-    static const char *const optimizers[] = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
-                                             "adam", "adamw",    "ftrl",     "add"};
+    static const char *const optimizers[] = {
+        "sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
+        "adam", "adamw",    "ftrl",     "add",     "delayed_nesterov"};
     cadre_chunk_pool_t *pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
     for (size_t o = 0; o < CADRE_COUNT_OF(optimizers); o++) {
         cadre_partition_t *in_bf16 = open_partition(optimizers[o], CADRE_BF16, pool);
