@@ -43,6 +43,8 @@ static const cadre_setting_t settings[] = {
     {"model.l2", NULL, NUMBER, 0, CADRE_LAYER_PENALTY_MAX, NULL, "0", AT(l2)},
     {"model.wire", NULL, CHOICE, 0, 0, CADRE_WIRE_DTYPE_WORDS, "f32", AT(wire)},
     {"optimizer.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "sgd", AT(optimizer)},
+    {"optimizer.scale_with", NULL, CHOICE, 0, 0, "none|linear|sqrt", "none", AT(scale_with)},
+    {"optimizer.base_batch_size", NULL, INTEGER, 0, 1 << 30, NULL, "0", AT(base_batch_size)},
     {"optimizer.clip_value", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_value)},
     {"optimizer.clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_norm)},
     {"optimizer.global_clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(global_clip_norm)},

@@ -66,6 +66,13 @@ typedef enum {
     CADRE_JOB_PARTITION_MAX_BYTES,
 } cadre_job_partition_t;
 
+/* How the learning rate follows the rows of one update. */
+typedef enum {
+    CADRE_JOB_SCALE_NONE = 0,
+    CADRE_JOB_SCALE_LINEAR,
+    CADRE_JOB_SCALE_SQRT,
+} cadre_job_scaling_t;
+
 /* Where a setting's value is from; a later one wins. */
 typedef enum {
     CADRE_ORIGIN_DEFAULT = 0,
@@ -116,6 +123,8 @@ typedef struct {
     char *optimizer;
     json_t *optimizer_parameters;          /* as the file has them: an object, may be empty */
     cadre_optimizer_spec_t optimizer_spec; /* what they come to */
+    int64_t scale_with;                    /* cadre_job_scaling_t */
+    int64_t base_batch_size;               /* rows that the learning rate is for; 0: batch_size */
     double clip_value; /* of each element of a gradient; 0: none, as of the other two */
     double clip_norm;  /* of the gradient of each variable */
     bool use_ema;      /* whether ps keep running averages of variables */

@@ -1,7 +1,10 @@
 #include "coordinator/cli/train/job_optimizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cadre/coordinator.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
@@ -323,7 +326,49 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
                                       "optimizer.ema_overwrite_frequency needs \"use_ema\": true");
     }
 
+    if (job->base_batch_size > 0 && job->scale_with == CADRE_JOB_SCALE_NONE) {
+        return cadre_json_source_fail(source, "/optimizer/base_batch_size", CADRE_JSON_VALUE,
+                                      "optimizer.base_batch_size needs \"scale_with\": \"linear\" "
+                                      "or \"sqrt\"");
+    }
+
     spec.clip_value = job->clip_value;
     job->optimizer_spec = spec;
     return 0;
+}
+
+/* --- scaling --- */
+
+/* What the learning rate is multiplied by. */
+static double
+rate_factor(const cadre_job_t *job)
+{
+    const bool is_sync = (cadre_consistency_t)job->consistency == CADRE_SYNC;
+    const int64_t rows = job->batch_size * (is_sync ? job->step_closures : 1);
+    const int64_t base = job->base_batch_size > 0 ? job->base_batch_size : job->batch_size;
+    const double ratio = (double)rows / (double)base;
+    switch ((cadre_job_scaling_t)job->scale_with) {
+    case CADRE_JOB_SCALE_NONE:
+        return 1;
+    case CADRE_JOB_SCALE_LINEAR:
+        return ratio;
+    case CADRE_JOB_SCALE_SQRT:
+        return sqrt(ratio);
+    }
+    return 1;
+}
+
+cadre_optimizer_spec_t
+cadre_job_optimizer_scaled(const cadre_job_t *job)
+{
+    const double factor = rate_factor(job);
+    cadre_optimizer_spec_t spec = job->optimizer_spec;
+    spec.parameters[CADRE_LEARNING_RATE] *= factor;
+    for (size_t i = 0; i < spec.schedule.boundary_count; i++) {
+        spec.schedule.values[i] *= factor;
+    }
+    if (spec.schedule.kind == CADRE_SCHEDULE_POLYNOMIAL) {
+        spec.schedule.parameters[CADRE_POLYNOMIAL_END] *= factor;
+    }
+    return spec;
 }

@@ -8,6 +8,7 @@
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/evaluation.h"
+#include "coordinator/cli/train/job_optimizer.h"
 #include "coordinator/cli/train/model_layers.h"
 
 _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a model fits");
@@ -281,8 +282,9 @@ static cadre_variable_options_t
 variable_options(const cadre_job_t *job)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = cadre_optimizer_spec_give(&job->optimizer_spec);
-    options.schedule = cadre_schedule_spec_give(&job->optimizer_spec.schedule);
+    const cadre_optimizer_spec_t optimizer = cadre_job_optimizer_scaled(job);
+    options.optimizer = cadre_optimizer_spec_give(&optimizer);
+    options.schedule = cadre_schedule_spec_give(&optimizer.schedule);
     options.clip_value = job->clip_value;
     if (job->use_ema) {
         options.average_momentum = job->ema_momentum;

@@ -7,6 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "coordinator/cli/train/job_optimizer.h"
 
 TestSuite(job_file, .timeout = 240);
 
@@ -56,6 +57,8 @@ static const example_t examples[] = {
      "j.json:3:14: optimizer takes one of clip_value, clip_norm and global_clip_norm"},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"add\", \"clip_norm\": 1}}",
      "j.json:3:14: optimizer: add takes what is pushed as it is"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"base_batch_size\": 8}}",
+     "j.json:3:34: optimizer.base_batch_size needs \"scale_with\": \"linear\" or \"sqrt\""},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"clip_norm\": -1}}",
      "j.json:3:28: optimizer.clip_norm: -1 is not in 0 to 1e+30"},
     {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 0}}",
@@ -275,6 +278,50 @@ Test(job_file, reads_schedules_of_the_learning_rate)
                            "\"decay_steps\": 50, \"decay_rate\": 0.5, \"staircase\": true}}",
                            &initial);
     cr_assert(schedule.staircase && schedule.decay_rate == 0.5);
+}
+
+/* The scaled rate of a job of 16 rows a batch, with these keys in its sections. */
+static cadre_optimizer_spec_t
+scaled(const char *optimizer, const char *training)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "{" DATA ",\n" MODEL ",\n\"optimizer\": {%s}, \"training\": {\"batch_size\": 16%s}}",
+        optimizer, training);
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_job_finish(&job), 0, "%s", cadre_error_text());
+    return cadre_job_optimizer_scaled(&job);
+}
+
+static double
+scaled_rate(const char *keys, const char *training)
+{
+    cadre_auto(cadre_free) char *optimizer = cadre_asprintf("\"learning_rate\": 0.1, %s", keys);
+    return scaled(optimizer, training).parameters[CADRE_LEARNING_RATE];
+}
+
+/* 0.1 times (rows of a step / base), or times the root of that. */
+Test(job_file, scales_the_learning_rate_with_the_rows_of_a_step)
+{
+    static const char sync[] = ", \"consistency\": \"sync\", \"step_closures\": 4";
+    cr_expect_eq(scaled_rate("\"scale_with\": \"none\"", sync), 0.1);
+    cr_expect_eq(scaled_rate("\"scale_with\": \"linear\"", ""), 0.1, "one batch an update");
+    cr_expect_float_eq(scaled_rate("\"scale_with\": \"linear\"", sync), 0.4, 1e-15);
+    cr_expect_float_eq(scaled_rate("\"scale_with\": \"sqrt\"", sync), 0.2, 1e-15);
+    static const char base[] = "\"scale_with\": \"linear\", \"base_batch_size\": 256";
+    cr_expect_float_eq(scaled_rate(base, sync), 0.1 * 64 / 256, 1e-15);
+    cr_expect_float_eq(scaled_rate(base, ""), 0.1 * 16 / 256, 1e-15);
+
+    cadre_optimizer_spec_t spec =
+        scaled("\"scale_with\": \"linear\", \"learning_rate\": {\"schedule\": "
+               "\"piecewise_constant\", \"boundaries\": [5], \"values\": [0.1, 0.01], "
+               "\"warmup_steps\": 3, \"warmup_initial\": 0.05}",
+               sync);
+    cr_expect_float_eq(
+        cadre_schedule_spec_rate(&spec.schedule, spec.parameters[CADRE_LEARNING_RATE], 100), 0.04,
+        1e-15);
+    cr_expect_eq(spec.schedule.parameters[CADRE_SCHEDULE_WARMUP_INITIAL], 0.05, "not scaled");
 }
 
 Test(job_file, reads_everything_a_file_can_say)
