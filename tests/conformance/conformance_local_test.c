@@ -290,8 +290,8 @@ Test(conformance_local, O7_opening_and_closing_may_be_repeated)
     }
 }
 
-/* The strategy `local` is synchronous: each closure is a step, so that jobs of one seed end with the
- * same bits. */
+/* The strategy `local` is synchronous: each closure is a step, so that jobs of one seed end with
+ * the same bits. */
 Test(conformance_local, O8_with_the_strategy_local_the_result_follows_from_the_seed)
 {
     double slopes[2] = {0};
