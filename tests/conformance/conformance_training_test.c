@@ -270,6 +270,8 @@ kill_a_worker(void *context, const cadre_training_event_t *event)
         uint64_t lost = cadre_coordinator_totals(job->stage.coordinator).workers_lost;
         local_cluster_restart(&job->stage.cluster, LOCAL_WORKER, (int)(event->step / 20) % 2);
         local_cluster_wait_lost(&job->stage.cluster, lost + 1);
+        /* One that has not joined again could not be lost. */
+        local_cluster_wait_workers(&job->stage.cluster, job->stage.cluster.options.workers);
     }
     return false;
 }
