@@ -118,6 +118,11 @@ Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says
     cadre_auto(cadre_free) char *averages = write_job(&command, slow, true);
     const double found = accuracy(&command, averages, "never", "3");
     cr_expect_lt(found, 0.6);
+    cadre_auto(cadre_free) char *manifest =
+        cadre_asprintf("%s/ckpt-00000002/manifest.json", command.checkpoints);
+    cadre_auto(cadre_free) char *text = file_text(manifest);
+    cr_expect(strstr(text, "\"average_momentum\"") && strstr(text, "\"average_overwrite\""), "%s",
+              text);
     const char *arguments[] = {"evaluate", averages, "--checkpoint-dir", command.checkpoints, "-o",
                                "json",     NULL};
     command_expect_exit(&command, command_run(&command, arguments), 0);

@@ -59,6 +59,8 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
     }
     if (optimizer->average_momentum > 0) {
         json_object_set_new(object, "average_momentum", json_real(optimizer->average_momentum));
+        json_object_set_new(object, "average_overwrite",
+                            json_integer((json_int_t)optimizer->average_overwrite));
     }
     return object;
 }
