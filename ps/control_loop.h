@@ -30,10 +30,13 @@ typedef struct {
     const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
     int signals;                    /* a signalfd, any signal of which means to leave; borrowed;
                                        -1: no signals are read */
-    cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, borrowed; NULL: no HTTP */
-    cadre_context_t *context;       /* of the coordinator of this process, with its security; the
-                                       process's log keeps its name then; borrowed. NULL: one of
-                                       its own */
+    /* A server that was opened for the threads CADRE_CONTROL_ACTORS, and shows whether each of them
+     * makes progress; borrowed. NULL: no HTTP. */
+    cadre_http_server_t *http;
+    /* The ZeroMQ context of a coordinator in this process, whose security this ps then shares, as
+     * it shares the process's log; borrowed. NULL: this ps makes a context of its own, and names
+     * the log after itself. */
+    cadre_context_t *context;
 } cadre_control_options_t;
 
 /* The threads of a ps whose progress options.http shows. */

@@ -54,7 +54,8 @@ int cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_o
 /* Returns main's end of the pipe. */
 void *cadre_worker_actor_socket(cadre_worker_actor_t *self);
 
-/* Frees the actor, once GONE has come. Fails with CADRE_ETIMEOUT when the thread does not end. */
+/* Waits for the end of the thread and frees the actor; to be called after its GONE has come. Fails
+ * with CADRE_ETIMEOUT, and frees nothing, when the thread does not end. */
 int cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms);
 
 #endif

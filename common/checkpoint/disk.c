@@ -32,7 +32,7 @@ status_of(int error)
     case EEXIST:
     case ENOTEMPTY:
         return CADRE_EEXISTS;
-    case ELOOP:
+    case ELOOP: /* a symbolic link, which is never followed (O_NOFOLLOW) */
         return CADRE_ECORRUPT;
     default:
         return CADRE_EIO;

@@ -22,8 +22,9 @@
 
 enum {
     CADRE_DESCRIPTORS_MIN = 64, /* a program does not start with fewer */
-    CADRE_DESCRIPTORS_RESERVE =
-        64, /* the reserve of a limit of 256 or more; else a quarter of it */
+    /* Descriptors that connections of peers must leave, where the limit is 256 or more; a lower
+     * limit has a quarter of itself as the reserve. */
+    CADRE_DESCRIPTORS_RESERVE = 64,
     CADRE_DESCRIPTORS_TEXT_SIZE = 160,
 };
 

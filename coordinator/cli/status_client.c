@@ -122,7 +122,8 @@ take_answer(client_t *self)
     return text;
 }
 
-/* Returns CADRE_EREFUSED when the handshake with the coordinator has failed. */
+/* Takes what the monitor has said of the connection so far, without waiting. Returns CADRE_EREFUSED
+ * when the handshake with the coordinator has failed, and 0 while it has not. */
 static int
 watch(client_t *self)
 {

@@ -1,8 +1,9 @@
 /*
  * loader - how a load (checkpoint_load.h) gets at a checkpoint: an interface.
  *
- * Owner:   who carries loads out; `context` outlives them.
- * Thread:  the owner's, but for `read`.
+ * Owner:   the object that carries loads out; `context` outlives the loads.
+ * Thread:  `open`, `find` and `prepare` are called on the owner's thread, `read` on any of the
+ *          threads that carry out loads, several at once.
  *
  * The load actor's one reads files (checkpoint_loader.h); the simulation and tests have their own.
  */

@@ -86,6 +86,8 @@ cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t 
     free(cadre_u64_map_take(&self->contents, variable));
 }
 
+/* The number stays as long as the pairs (generation and version of each partition) are those of the
+ * call before; pairs that come back later get a new one. */
 uint64_t
 cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable, const uint64_t *pairs,
                           size_t count)

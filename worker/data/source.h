@@ -30,9 +30,11 @@ enum {
 typedef struct cadre_source cadre_source_t;
 
 typedef struct {
-    const char *base;        /* folder for relative paths; NULL: the current one */
-    bool confined;           /* no file that is not below the base is opened */
-    uint64_t size_bytes_max; /* 0: by CADRE_SOURCE_MEMORY_SHARE */
+    const char *base; /* folder for relative paths; NULL: the current one */
+    bool confined;    /* no file that is not below the base is opened */
+    /* Largest size of the parsed rows, and of a file's uncompressed content, in bytes; 0: the
+     * memory of the process divided by CADRE_SOURCE_MEMORY_SHARE. */
+    uint64_t size_bytes_max;
 } cadre_source_options_t;
 
 typedef struct {

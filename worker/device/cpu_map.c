@@ -103,6 +103,8 @@ where_uniform(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int
     }
 }
 
+/* Computes where(condition, yes, no) by element. The step of a source is 1 for an array and 0 for
+ * one number, and so chooses the kernel by [yes][no]. */
 static void
 where(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int64_t count)
 {

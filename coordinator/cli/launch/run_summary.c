@@ -88,7 +88,8 @@ make_keys(const char *text)
 }
 
 /* Returns the command for a configuration error: without the checkpoint if that is of another
- * model, with new keys, or to check the job file. */
+ * model, with new keys, or to check the job file. NULL where the launcher has ended the run: its
+ * reason is a task's, which no setting of the job mends. */
 static char *
 mend_configuration(const cadre_run_summary_t *self)
 {

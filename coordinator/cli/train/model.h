@@ -46,7 +46,8 @@ int cadre_model_check(const cadre_job_t *job);
  * for a job whose evaluations do not use averages. Fails as reading and assigning do. */
 int cadre_model_take_averages(const cadre_model_t *self);
 
-/* Creates the variables on the ps and registers both programs as functions. */
+/* Creates the variables on the ps and registers the programs that train and that evaluate as
+ * functions. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                      int64_t classes, cadre_model_t *model);
 

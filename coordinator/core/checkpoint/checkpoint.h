@@ -48,7 +48,8 @@ typedef enum {
 
 enum {
     CADRE_CHECKPOINT_REPORT_MS = 30000, /* how often the log says what a state waits for */
-    CADRE_CHECKPOINT_COMMIT_MS = 30000, /* a lost shard waits for a commit no longer than this */
+    CADRE_CHECKPOINT_COMMIT_MS =
+        30000, /* a commit holds up the restore of a lost shard no longer */
     /* after a failure, until a checkpoint that is to empty the replay log is tried again */
     CADRE_CHECKPOINT_RETRY_MS = 10000,
     CADRE_CHECKPOINT_WAITS_SIZE = 512, /* bytes of cadre_checkpoint_waits */

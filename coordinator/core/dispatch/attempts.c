@@ -206,6 +206,8 @@ cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
     cadre_closure_queue_finish(self->links.queue, closure, end);
 }
 
+/* Any attempt at a closure that runs again for a replay may end it: the one under way, or an
+ * earlier one whose worker was slow. The attempts that are left are cancelled. */
 void
 cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
                             const cadre_member_t *reporter)

@@ -78,8 +78,10 @@ void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
  * for their transfer. */
 void cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes);
 
-/* Sends what the window allows, again what was lost or refused, and a PROBE on each plane, to the
- * task that serves `shard` now; where there is none everything counts as unsent. */
+/* Sends to the task that serves `shard` now: requests as far as the window allows, again those that
+ * were lost or refused, `resend_ms` after they were sent, and a PROBE on each plane on which
+ * requests have been unanswered for the plane's probe interval. Where no task serves the shard
+ * every request counts as unsent. */
 void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                                const cadre_shard_target_t *target, uint64_t now_ms,
                                uint64_t resend_ms, cadre_outbox_t *outbox);

@@ -26,7 +26,9 @@ extern "C" {
 
 /* --- What there is --- */
 
-/* Lists the variables that exist on all shards and were not dropped. */
+/* Lists the variables that exist on all shards and were not dropped. The caller frees the list with
+ * free(), which leaves the variables as they are; they stay the coordinator's. An empty list is
+ * NULL. */
 CADRE_API int cadre_variable_list(cadre_coordinator_t *self, cadre_variable_t ***variables,
                                   size_t *count);
 

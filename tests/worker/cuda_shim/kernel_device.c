@@ -159,6 +159,7 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     machine_t self = {.run = run, .mode = mode, .seed = run->seed};
     int status = cadre_program_bind(run->program, run->arguments, run->argument_count, CADRE_F32,
                                     symbol_values);
+    status = status < 0 ? status : cadre_cpu_load_blas();
     if (status < 0) {
         return status;
     }

@@ -288,6 +288,11 @@ cadre_cuda_scatter(const cadre_cuda_operands_t *operands, void *stream)
     return status < 0 ? status : sum_segments(&segments, stream);
 }
 
+/* Computes the gradient of the table that bags are taken from. The entries of all bags are sorted
+ * by the row that they name, padding apart, so that each row has one segment of them; a row's
+ * gradient is then the sum over its segment of the gradient of the bag that an entry is in
+ * (`source`), times the entry's weight divided by the bag's divisor (`scale`). No sum needs an
+ * atomic operation. */
 int
 cadre_cuda_bag_grad(const cadre_cuda_operands_t *operands, void *stream)
 {
