@@ -104,6 +104,27 @@ Test(run_optimizer, gradients_are_clipped_as_the_job_file_says)
     command_close(&command);
 }
 
+/* A rate that is meant for a billion rows is next to nothing for 32. */
+Test(run_optimizer, the_learning_rate_is_scaled_with_the_batch)
+{
+    static const struct {
+        const char *base;
+        bool trains;
+    } cases[] = {{"32", true}, {"1000000000", false}};
+    command_t command;
+    command_open(&command);
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *optimizer =
+            cadre_asprintf("{\"type\": \"sgd\", \"learning_rate\": 0.1, \"scale_with\": "
+                           "\"linear\", \"base_batch_size\": %s}",
+                           cases[i].base);
+        cadre_auto(cadre_free) char *job = write_job(&command, optimizer, false);
+        const double found = accuracy(&command, job, "never", "3");
+        cr_expect(cases[i].trains ? found > 0.7 : found < 0.5, "%s: %g", cases[i].base, found);
+    }
+    command_close(&command);
+}
+
 /* An average that hardly moves from the first update stays far behind what is trained: so what is
  * evaluated is seen, by a run, and by `cadre evaluate` of its last checkpoint. */
 Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says_so)
