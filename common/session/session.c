@@ -474,9 +474,9 @@ lose_touch(cadre_session_t *self, uint64_t now_ms)
     if (self->state == CADRE_SESSION_DRAINING) {
         disown(self);
     } else {
-        /* Without an answer by then the connection counts as unresponsive, and is opened again: another
-         * coordinator may have taken the place. Not at once: one that is only frozen will answer.
-         * */
+        /* Without an answer by then the connection counts as unresponsive, and is opened again:
+         * another coordinator may have taken the place. Not at once: one that is only frozen will
+         * answer. */
         self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         cadre_session_doubt(self, now_ms);
     }
