@@ -1,5 +1,5 @@
 /*
- * staleness_histogram - how many updates were how stale, in versions.
+ * staleness_histogram - counts updates by their staleness, in versions (docs/glossary.md).
  *
  * Owner:   whoever holds the struct (plain data). Thread: its owner's.
  */
@@ -10,16 +10,16 @@
 
 enum { CADRE_STALENESS_BOUND_COUNT = 11 };
 
-/* The largest staleness of each bucket but the last, which has no bound. */
+/* The largest staleness that each bucket counts. A last bucket counts all above these bounds. */
 extern const uint64_t cadre_staleness_bounds[CADRE_STALENESS_BOUND_COUNT];
 
-/* Zeroed memory is one without updates. */
+/* A struct of zeros is an empty histogram. */
 typedef struct {
     uint64_t counts[CADRE_STALENESS_BOUND_COUNT + 1];
-    uint64_t sum; /* of the staleness of all, in versions */
+    uint64_t sum; /* of the staleness of all counted updates, in versions */
 } cadre_staleness_histogram_t;
 
-/* Counts an update whose values were so many versions old when it was applied. */
+/* Counts one update, whose values were `versions` old when it was applied. */
 void cadre_staleness_histogram_add(cadre_staleness_histogram_t *self, uint64_t versions);
 
 #endif

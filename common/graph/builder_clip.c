@@ -1,5 +1,6 @@
 /*
- * builder_clip - gradients kept within bounds before they are pushed, a few operations each.
+ * builder_clip - operations of a program that clip gradients by value or norm before the push; each
+ * is built of a few element-wise operations and sums.
  */
 #include <math.h>
 
@@ -7,7 +8,7 @@
 
 static const cadre_node_t none = {0};
 
-/* Notes the mistake unless `norm` is a number above 0. */
+/* Returns whether `norm` is a number above 0; if not, notes a mistake of the call `what`. */
 static bool
 is_norm(cadre_program_t *self, const char *what, float norm)
 {
@@ -26,7 +27,8 @@ sum_of_squares(cadre_program_t *self, cadre_node_t x)
     return cadre_op_sum_all(self, cadre_op_square(self, x));
 }
 
-/* What shortens a vector of length `length` to `norm` at most: norm / max(length, norm). */
+/* Returns the factor that shortens a vector of length `length` to `norm`, and leaves a shorter one
+ * as it is: norm / max(length, norm). */
 static cadre_node_t
 factor(cadre_program_t *self, cadre_node_t length, float norm)
 {

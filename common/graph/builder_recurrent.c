@@ -1,13 +1,13 @@
 /*
  * builder_recurrent - gru and lstm over sequences [batch, positions, numbers], by the formulas of
  * Keras 3 (keras/src/layers/rnn/gru.py and lstm.py, `call` of their cells), unrolled: each position
- * is nodes of its own. So there is nothing that a device would have to know of loops, and a program
- * is as long as the sequence.
+ * has nodes of its own in the graph. A device needs no notion of a loop; the price is that a
+ * program grows with the length of its sequences.
  *
- * The inputs' part of all gates is one product for all positions. What a position needs of it is
- * cut out of it in several rounds, into SPLIT parts each: the gradient of a slice is as large as
- * what it was cut from, so that cutting each position out of the whole would take time that is
- * quadratic in their number.
+ * The input projection (x times the kernel, for all gates) is one matrix product for all positions.
+ * It is cut into positions as a tree, into SPLIT parts at each level: the gradient of a slice is as
+ * large as the tensor it was cut from, so cutting each position out of the whole projection would
+ * take time quadratic in the number of positions.
  */
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
@@ -20,7 +20,7 @@ static const cadre_node_t none = {0};
 typedef struct {
     const char *name;
     int64_t gates;
-    bool has_two_biases; /* of the inputs' part and of the recurrent one: reset_after of Keras */
+    bool has_two_biases; /* of the input and of the recurrent projection: reset_after of Keras */
 } kind_t;
 
 static const kind_t gru = {"gru", GRU_GATES, true};
@@ -31,13 +31,13 @@ typedef struct {
     cadre_program_t *program;
     int64_t units;
     int64_t positions;
-    cadre_node_t inputs[CADRE_RECURRENT_STEPS_MAX];  /* [B, gates * U]: the gates' part of each */
+    cadre_node_t inputs[CADRE_RECURRENT_STEPS_MAX];  /* [B, gates * U]: each input, projected */
     cadre_node_t outputs[CADRE_RECURRENT_STEPS_MAX]; /* [B, U] */
 } unrolled_t;
 
 /* ---- checks ---- */
 
-/* Whether x is a sequence whose positions can be unrolled. */
+/* Returns whether x is a sequence whose positions can be unrolled; if not, notes the mistake. */
 static bool
 can_unroll(cadre_program_t *self, const kind_t *kind, cadre_node_t x)
 {
@@ -61,7 +61,7 @@ can_unroll(cadre_program_t *self, const kind_t *kind, cadre_node_t x)
     return status == 0;
 }
 
-/* Whether a weight has the shape that follows from x and the number of units. */
+/* Returns whether a weight has the shape `wanted`; if not, notes the mistake. */
 static bool
 has_shape(cadre_program_t *self, const kind_t *kind, const char *what, cadre_node_t weight,
           const cadre_extents_t *wanted)
@@ -80,7 +80,9 @@ has_shape(cadre_program_t *self, const kind_t *kind, const char *what, cadre_nod
     return false;
 }
 
-/* Whether kernel [D, gates * U], recurrent kernel [U, gates * U] and bias go with x [B, T, D]. */
+/* Returns whether x [B, T, D] and the weights fit one another: kernel [D, gates * U], recurrent
+ * kernel [U, gates * U], bias [gates * U], or [2, gates * U] with two biases. Notes the first
+ * mistake in the program. */
 static bool
 goes_together(cadre_program_t *self, const kind_t *kind, cadre_node_t x,
               const cadre_node_t weights[3])
@@ -110,7 +112,7 @@ goes_together(cadre_program_t *self, const kind_t *kind, cadre_node_t x,
 
 /* ---- positions ---- */
 
-/* Cuts `count` rows of the first axis, [count, B, gates * U], into one node [B, gates * U] each. */
+/* Cuts `rows` [count, B, gates * U] into `count` nodes [B, gates * U], as a tree (top of file). */
 static void
 cut_positions(cadre_program_t *self, cadre_node_t rows, int64_t count, cadre_node_t *out)
 {
@@ -134,7 +136,8 @@ cut_positions(cadre_program_t *self, cadre_node_t rows, int64_t count, cadre_nod
     }
 }
 
-/* Joins what `count` nodes have along axis 1, as many at a time as concat takes. */
+/* Concatenates `count` nodes along axis 1, in rounds: one concat takes CADRE_OP_INPUTS_MAX. Writes
+ * over `nodes`. */
 static cadre_node_t
 join(cadre_program_t *self, cadre_node_t *nodes, int64_t count)
 {
@@ -149,7 +152,7 @@ join(cadre_program_t *self, cadre_node_t *nodes, int64_t count)
     return nodes[0];
 }
 
-/* Begins with the inputs' part of the gates at each position, in the order of time. */
+/* Computes the input projection of all positions, and cuts it into self->inputs. */
 static void
 begin_unrolled(unrolled_t *self, cadre_node_t x, cadre_node_t kernel, cadre_node_t bias)
 {
@@ -177,14 +180,14 @@ end_unrolled(unrolled_t *self, int return_sequences)
     return join(self->program, self->outputs, self->positions);
 }
 
-/* Gates first .. first + count - 1 of the numbers of all gates, along the last axis. */
+/* Returns `count` gates from number `first` on, sliced out of `all` [B, gates * U]. */
 static cadre_node_t
 gates(const unrolled_t *self, cadre_node_t all, int64_t first, int64_t count)
 {
     return cadre_op_slice(self->program, all, -1, first * self->units, count * self->units);
 }
 
-/* Returns zeros [B, U]: what is before the first position. */
+/* Returns zeros [B, U]: the output and state before the first position. */
 static cadre_node_t
 nothing(const unrolled_t *self)
 {
@@ -209,7 +212,8 @@ unrolled_new(cadre_program_t *program, cadre_node_t x, cadre_node_t recurrent)
 
 /* ---- gru ---- */
 
-/* Row `row` of a bias of two: [3 * U]. */
+/* Returns one bias [3 * U] of the two in `bias` [2, 3 * U]: 0 of the input, 1 of the recurrent
+ * projection. */
 static cadre_node_t
 bias_row(const unrolled_t *self, cadre_node_t bias, int64_t row)
 {
@@ -218,8 +222,9 @@ bias_row(const unrolled_t *self, cadre_node_t bias, int64_t row)
                                       &shape);
 }
 
-/* Moves `before`, the output so far, on by one position. `inner` is the recurrent part of the
- * gates, whose order is update, reset, candidate. */
+/* Returns the output of one position: from `before`, the output of the position before it, and both
+ * projections, `inputs` of the input and `inner` of `before`. Gates are in the order update, reset,
+ * candidate. */
 static cadre_node_t
 gru_step(const unrolled_t *self, cadre_node_t inputs, cadre_node_t inner, cadre_node_t before)
 {
@@ -259,8 +264,8 @@ cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_n
 
 /* ---- lstm ---- */
 
-/* Moves the cell's state on by one position, through its gates, whose order is input, forget,
- * candidate, output. Returns the output. */
+/* Replaces the cell's state by that of the next position, and returns the output there. `all` is
+ * the sum of both projections, with gates in the order input, forget, candidate, output. */
 static cadre_node_t
 lstm_step(const unrolled_t *self, cadre_node_t all, cadre_node_t *state)
 {

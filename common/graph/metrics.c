@@ -1,11 +1,11 @@
 /*
- * metrics - metrics of counts that programs have made (<cadre/metrics.h>).
+ * metrics - precision, recall, F1 and AUC from counts of programs (<cadre/metrics.h>).
  */
 #include <cadre/metrics.h>
 
 #include <math.h>
 
-/* What of the rows counts for one class. */
+/* Rows of the data by what label and prediction say of one class. */
 typedef struct {
     double true_positives;
     double false_positives;
@@ -50,7 +50,8 @@ f1(class_counts_t counts)
     return ratio(twice, twice + counts.false_positives + counts.false_negatives);
 }
 
-/* The metric of one class, or its mean over those that occur. */
+/* Returns the metric of one class; for CADRE_METRIC_MACRO its mean over the classes that occur as a
+ * label or prediction; for another number NAN. */
 static double
 of_classes(const double *confusion, int classes, int of_class,
            double (*metric)(class_counts_t counts))

@@ -2,7 +2,8 @@
  * device_list - the devices of several workers as one text: names (device_name.h) with commas
  * between them, "cuda:0,cuda:2,cpu".
  *
- * Workers are given them in turn. "auto" stands alone: it is the GPUs of the machine in turn.
+ * Worker i gets the device at i modulo the length of the list. "auto" is refused in a longer list:
+ * alone it means the GPUs of the machine, one for each worker in turn.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -11,13 +12,15 @@
 
 #include <stddef.h>
 
-/* Checks a list. Fails with CADRE_EINVALID, and a text that names the device, where it is none. */
+/* Checks a list. Fails with CADRE_EINVALID and a text where a name is not that of a device, or
+ * "auto" is one of several. */
 int cadre_device_list_check(const char *list);
 
 /* Returns how many names a list has. */
 size_t cadre_device_list_count(const char *list);
 
-/* Returns the name whose turn it is for task `index`, freed by the caller. */
+/* Returns the name for worker `index`, at `index` modulo the length of the list; the caller frees
+ * it. The list must have passed cadre_device_list_check. */
 char *cadre_device_list_item(const char *list, size_t index);
 
 #endif

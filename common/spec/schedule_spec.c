@@ -9,8 +9,9 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* Steps are counted in doubles, which are exact that far. A decay that a program must give begins
- * as 0, which is out of range. */
+/* Steps are counted in doubles, which hold every whole number up to 2^53. A parameter that has no
+ * default (such as decay_steps) has 0 in its place, which is out of its range: the check then
+ * refuses a schedule that does not give it. */
 #define STEPS_MAX 9007199254740992.0
 #define WARMUP                                                                                     \
     {"warmup_steps", 0, 0, STEPS_MAX, false},                                                      \
@@ -68,7 +69,7 @@ static const cadre_kind_t rows[] = {
 #undef X
 };
 
-/* The numbers of the public struct, by the names of parameters. */
+/* Which double of the public struct holds the parameter of a name. */
 static const cadre_kind_field_t fields[] = {
     {"warmup_steps", offsetof(cadre_schedule_t, warmup_steps)},
     {"warmup_initial", offsetof(cadre_schedule_t, warmup_initial)},
@@ -117,7 +118,8 @@ cadre_schedule_spec_find(const cadre_schedule_spec_t *self, const char *name, si
     return cadre_kinds_find(&kinds, self->kind, name, position);
 }
 
-/* The place of a parameter that is a bool of the public struct; NULL for the others. */
+/* Returns the field of the public struct that holds the parameter when it is a bool; NULL for a
+ * parameter that is a number. */
 static bool *
 switch_of(cadre_schedule_t *given, const char *name)
 {
@@ -304,9 +306,10 @@ cadre_schedule_spec_equal(const cadre_schedule_spec_t *left, const cadre_schedul
            numbers_equal(lefts, rights, count);
 }
 
-/* --- the rate --- */
+/* --- the learning rate at a step --- */
 
-/* Keras' PiecewiseConstantDecay: a boundary is the last step of what stands before it. */
+/* Keras' PiecewiseConstantDecay: up to the first boundary, that step included, the rate is
+ * `initial`; after boundary i it is values[i]. */
 static double
 piecewise_constant(const cadre_schedule_spec_t *self, double initial, double step)
 {
@@ -317,7 +320,8 @@ piecewise_constant(const cadre_schedule_spec_t *self, double initial, double ste
     return rate;
 }
 
-/* How many decays are over: of exponential and inverse_time. */
+/* Returns how many times decay_steps have passed, rounded down with `staircase`. exponential and
+ * inverse_time have these parameters at the same positions. */
 static double
 decays(const cadre_schedule_spec_t *self, double step)
 {
@@ -337,7 +341,8 @@ polynomial(const cadre_schedule_spec_t *self, double initial, double step)
     return (initial - end) * pow(1 - done, self->parameters[CADRE_POLYNOMIAL_POWER]) + end;
 }
 
-/* `height` times half a cosine from 1 to `alpha`, of which `done` is over. */
+/* Returns `initial` times a half cosine at the fraction `done` of its length. It falls from 1 to
+ * `alpha`; `height` scales its part above `alpha`. */
 static double
 half_cosine(double initial, double height, double done, double alpha)
 {
@@ -345,15 +350,16 @@ half_cosine(double initial, double height, double done, double alpha)
     return initial * ((1 - alpha) * cosine + alpha);
 }
 
-/* The length of the first `count` periods, in first ones: 1 + t_mul + t_mul^2 and so on. */
+/* Returns the length of the first `count` periods, in lengths of the first period: 1 + t_mul +
+ * t_mul^2 and so on. */
 static double
 periods_length(double t_mul, double count)
 {
     return t_mul == 1 ? count : (pow(t_mul, count) - 1) / (t_mul - 1);
 }
 
-/* Keras' CosineDecayRestarts. The logarithm may be off by one where a period begins, which the
- * lengths themselves decide then. */
+/* Keras' CosineDecayRestarts. The logarithm may round to the wrong side just where a period begins:
+ * the number of restarts is corrected by comparing the lengths of the periods. */
 static double
 cosine_restarts(const cadre_schedule_spec_t *self, double initial, double step)
 {
@@ -372,7 +378,7 @@ cosine_restarts(const cadre_schedule_spec_t *self, double initial, double step)
     return half_cosine(initial, height, fmin(in_period, 1), self->parameters[CADRE_COSINE_ALPHA]);
 }
 
-/* The rate `step` updates after the warm-up. */
+/* Returns the learning rate `step` updates after the end of the warm-up. */
 static double
 rate_of(const cadre_schedule_spec_t *self, double initial, double step)
 {

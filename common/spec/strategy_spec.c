@@ -10,7 +10,7 @@
 #define LIKE_WORKERS CADRE_STRATEGY_TASKS_LIKE_WORKERS
 #define LIKE_DEVICES CADRE_STRATEGY_TASKS_LIKE_DEVICES
 
-/* By number. */
+/* Indexed by cadre_strategy_t: word, number of ps, number of workers, is_synchronous. */
 static const cadre_strategy_spec_t specs[] = {
     [CADRE_STRATEGY_PARAMETER_SERVER] = {"parameter_server", OPEN, OPEN, false},
     [CADRE_STRATEGY_MULTI_WORKER] = {"multi_worker", LIKE_WORKERS, OPEN, true},

@@ -1,6 +1,7 @@
 /*
- * strategy_spec - what each strategy (cadre/strategy.h) says of the tasks of a job and of its
- * steps, as a table: the one place that whoever starts tasks and whoever leads them read.
+ * strategy_spec - a table of what each strategy (cadre/strategy.h) prescribes: how many ps and
+ * workers, and whether steps are synchronous. Both the launcher, which starts tasks, and the
+ * coordinator, which leads them, read it.
  *
  * Thread:  any; the functions keep no state.
  */
@@ -14,29 +15,31 @@
 
 #define CADRE_STRATEGY_WORD(NAME, number, word) "|" word
 
-/* The words in the list's order: "parameter_server|multi_worker". */
+/* The words of all strategies, as for a usage text: "parameter_server|multi_worker|...". The macro
+ * skips the first "|". */
 #define CADRE_STRATEGY_WORDS (&CADRE_STRATEGY_LIST(CADRE_STRATEGY_WORD)[1])
 
 /* How many tasks of a role there are. */
 typedef enum {
-    CADRE_STRATEGY_TASKS_OPEN,         /* as the job says */
+    CADRE_STRATEGY_TASKS_OPEN,         /* any number: the job says it */
     CADRE_STRATEGY_TASKS_ONE,          /* one */
-    CADRE_STRATEGY_TASKS_LIKE_WORKERS, /* as many as workers */
-    CADRE_STRATEGY_TASKS_LIKE_DEVICES, /* as many as devices of the host */
+    CADRE_STRATEGY_TASKS_LIKE_WORKERS, /* as many as the job has workers */
+    CADRE_STRATEGY_TASKS_LIKE_DEVICES, /* one for each device of the host */
 } cadre_strategy_tasks_t;
 
 typedef struct {
     const char *word;
-    cadre_strategy_tasks_t ps;
-    cadre_strategy_tasks_t workers;
-    bool is_synchronous; /* in steps of as many closures as there are workers */
+    cadre_strategy_tasks_t ps;      /* how many ps */
+    cadre_strategy_tasks_t workers; /* how many workers */
+    bool is_synchronous;            /* in steps of as many closures as there are workers */
 } cadre_strategy_spec_t;
 
-/* Returns what a strategy says; 0 is the default, parameter_server. NULL for a number that is none
- * of cadre_strategy_t. */
+/* Returns the row of a strategy; for 0 that of the default, parameter_server. NULL when the number
+ * is not in cadre_strategy_t. */
 const cadre_strategy_spec_t *cadre_strategy_spec(int64_t strategy);
 
-/* Finds the strategy with this word. CADRE_EINVALID, with the choices, where there is none. */
+/* Finds the strategy with this word. Fails with CADRE_EINVALID, and a text that lists the words,
+ * when no strategy has it. */
 int cadre_strategy_parse(const char *word, cadre_strategy_t *strategy);
 
 #endif

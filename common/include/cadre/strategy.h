@@ -1,9 +1,9 @@
 /*
- * strategy - one word for how a job is spread: where shards and workers stand, when updates count,
- * and how many closures make a step (docs/strategies.md).
+ * strategy - one word for how a job is spread: on which hosts its shards and workers run, whether
+ * updates are synchronous, and how many closures make a step (docs/strategies.md).
  *
- * Model, data and program stay as they are. The words are those of job files, of `--strategy` and
- * of CADRE_STRATEGY.
+ * A change of strategy leaves model, data and program as they are. The words stand in job files, in
+ * `--strategy` and in the environment's CADRE_STRATEGY.
  */
 #ifndef CADRE_STRATEGY_H
 #define CADRE_STRATEGY_H
@@ -20,8 +20,8 @@ extern "C" {
     X(CENTRAL, 4, "central")                                                                       \
     X(LOCAL, 5, "local")
 
-/* The tasks that a strategy has, and its consistency. All but the first are CADRE_SYNC, in steps of
- * as many closures as there are workers:
+/* Which tasks a job has. With PARAMETER_SERVER the job chooses its consistency; all others are
+ * CADRE_SYNC, in synchronous steps of as many closures as there are workers:
  *
  *     PARAMETER_SERVER  any number of ps and workers, any consistency
  *     MULTI_WORKER      a shard beside each worker, on the worker's host
