@@ -7,8 +7,8 @@
  *     }
  *     free(variables);
  *
- * A list is of the moment, in the order in which things were made, and the caller frees it with
- * free(); the handles in it are those that the calls which made them gave, and live as long. An
+ * A list shows the job at the moment of the call, in the order of creation. The caller frees the
+ * list with free(), but not the handles in it: they are the ones that were given at creation. An
  * empty list is NULL. Names, errors, waiting and threads are as <cadre/coordinator.h> says.
  */
 #ifndef CADRE_CATALOGUE_H
@@ -32,13 +32,13 @@ extern "C" {
 CADRE_API int cadre_variable_list(cadre_coordinator_t *self, cadre_variable_t ***variables,
                                   size_t *count);
 
-/* Gives one of these by its name.
+/* Finds a variable of that list by its name.
  *
- * CADRE_ENOTFOUND: there is none. */
+ * CADRE_ENOTFOUND: no variable has the name, or it was dropped. */
 CADRE_API int cadre_variable_find(cadre_coordinator_t *self, const char *name,
                                   cadre_variable_t **variable);
 
-/* Lists the functions, programs and native ones. Those of one content are one function. */
+/* Lists the functions, both programs and native ones. A program registered twice is listed once. */
 CADRE_API int cadre_function_list(cadre_coordinator_t *self, cadre_function_t ***functions,
                                   size_t *count);
 
@@ -46,55 +46,58 @@ CADRE_API int cadre_function_list(cadre_coordinator_t *self, cadre_function_t **
 CADRE_API int cadre_dataset_list(cadre_coordinator_t *self, cadre_dataset_t ***datasets,
                                  size_t *count);
 
-/* Lists the resources, those included that workers have not built yet or cannot build. */
+/* Lists the resources, also resources that workers have not built yet or cannot build. */
 CADRE_API int cadre_resource_list(cadre_coordinator_t *self, cadre_resource_t ***resources,
                                   size_t *count);
 
-/* Return the name: of a program, of a native function or of a dataset. It lives as long as the
- * coordinator. Those of variables and resources cadre_variable_name and cadre_resource_name
- * tell. */
+/* Return the name of a function (program or native) or of a dataset. The text lives as long as the
+ * coordinator. See also cadre_variable_name and cadre_resource_name. */
 CADRE_API const char *cadre_function_name(const cadre_function_t *self);
 CADRE_API const char *cadre_dataset_name(const cadre_dataset_t *self);
 
 /* --- Checkpoints --- */
 
-/* A checkpoint in the job's directory. It cannot grow. */
+/* A checkpoint in the job's directory. The struct gets no more fields in later versions. */
 typedef struct {
     uint64_t id;   /* as cadre_checkpoint_save gives it */
-    char *path;    /* of its directory */
-    bool is_valid; /* its manifest is sound and its files have their sizes; they are not read */
+    char *path;    /* of the directory of this checkpoint */
+    bool is_valid; /* its manifest is sound and its files have the right sizes; contents are not
+                        checked */
     bool is_best;  /* cadre_checkpoint_mark_best has marked it */
-    char *reason;  /* why it is not valid; NULL: it is. All below is of valid ones */
-    uint64_t cut;
-    char *created; /* wall clock time, as "2026-01-31T12:00:00Z" */
+    char *reason;  /* why it is not valid; NULL for a valid one */
+
+    /* Only of a valid checkpoint; else 0 and NULL. */
+    uint64_t cut;  /* closures with a smaller id are in it (docs/glossary.md) */
+    char *created; /* wall clock time, such as "2026-01-31T12:00:00Z" */
     size_t shard_count;
-    uint64_t size_bytes;
+    uint64_t size_bytes; /* of all files */
 } cadre_checkpoint_info_t;
 
-/* Lists the checkpoints that are there, of earlier sessions too, the newest first, for
- * cadre_checkpoint_infos_free. It reads every manifest and does not hold up the job; one that is
- * removed meanwhile, as older ones are after each commit, is listed as not valid or not at all.
+/* Lists the checkpoints in the directory of the job, also those of earlier sessions, the newest
+ * first; the caller frees the list with cadre_checkpoint_infos_free. The call reads every manifest
+ * and does not hold up the job. A checkpoint that is removed meanwhile (the coordinator removes old
+ * ones after each new one) is listed as not valid or not at all.
  *
- * CADRE_ESTATE: there is no checkpoint directory.
- * CADRE_EIO: it cannot be read. */
+ * CADRE_ESTATE: the job has no checkpoint directory.
+ * CADRE_EIO: the directory cannot be read. */
 CADRE_API int cadre_checkpoint_list(cadre_coordinator_t *self, cadre_checkpoint_info_t **infos,
                                     size_t *count);
 CADRE_API void cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, size_t count);
 
-/* Reads what a checkpoint holds of a variable, which need not exist now, into `value`, as
- * cadre_variable_read does: its values where `slot` is NULL, else that slot of its optimizer, as
- * "momentum" or "velocity" of adam, of the variable's shape. Every file that it is in is verified
+/* Reads the values of a variable from a checkpoint into `value`, as cadre_variable_read does; the
+ * variable need not exist any more. With `slot` that slot of its optimizer is read instead, such as
+ * "momentum" or "velocity" of adam, which has the variable's shape. Each file read from is verified
  * first. To take values back into a running job, assign them:
  *
  *     s = cadre_checkpoint_read(job, infos[1].id, "weight", NULL, &value);
  *     s = s ? s : cadre_variable_assign(weight, CADRE_VARIABLE_SET, &value, -1);
  *
- * The slots of optimizers and the steps that they count go on as they are then; a job that is to be
- * as it was, those included, is opened again with `resume_path`.
+ * An assignment leaves the slots of the optimizer and its count of steps as they are. To take these
+ * back too, open the job again with `resume_path`.
  *
- * CADRE_ESTATE: there is no checkpoint directory.
+ * CADRE_ESTATE: the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or it has no such variable or slot.
- * CADRE_ECORRUPT, CADRE_EIO: it is damaged, or cannot be read. */
+ * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
 CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoint,
                                     const char *variable, const char *slot, cadre_tensor_t *value);
 

@@ -1,5 +1,5 @@
 /*
- * completion - queues of futures that give them in the order in which their closures end.
+ * completion - completion queues: each gives its futures in the order in which their closures end.
  *
  *     s = cadre_completion_create(job, &done);
  *     for (int i = 0; i < 50 && !s; i++) {
@@ -29,36 +29,40 @@ extern "C" {
 
 typedef struct cadre_completion cadre_completion_t; /* the caller's: cadre_completion_destroy */
 
-/* Makes an empty completion queue: one descriptor for as many futures as there are closures. */
+/* Makes an empty completion queue. It may hold any number of futures, and one descriptor
+ * (cadre_completion_fd) tells of all of them. */
 CADRE_API int cadre_completion_create(cadre_coordinator_t *self, cadre_completion_t **completion);
 
-/* Adds a future, which stays the caller's and is used as before. It is in the queue until
- * cadre_completion_next gives it or it is destroyed, and in one queue at a time. One whose closure
- * has ended before counts as ended now.
+/* Adds a future, which stays the caller's: waiting for it and fetching from it work as before. It
+ * leaves the queue when cadre_completion_next gives it or the caller destroys it, and can be in one
+ * queue at a time. A future whose closure has ended already counts as ended at this moment.
  *
- * CADRE_EINVALID: it is of another coordinator.
- * CADRE_EEXISTS: it is in a completion queue. */
+ * CADRE_EINVALID: the future is of another coordinator.
+ * CADRE_EEXISTS: the future is in a completion queue. */
 CADRE_API int cadre_completion_add(cadre_completion_t *self, cadre_future_t *future);
 
-/* Waits until one of its closures has ended, takes that future out and gives it: of several the one
- * whose closure ended first. How it ended cadre_future_wait says, which does not wait any more. Of
- * several threads that wait each gets another.
+/* Waits until the closure of a future in the queue has ended, takes that future out and gives it;
+ * of several the one whose closure ended first. cadre_future_wait then returns at once, with how
+ * the closure ended. Several threads may wait: no two get the same future.
  *
- * CADRE_ENOTFOUND: there is no future in it. */
+ * CADRE_ENOTFOUND: the queue is empty. */
 CADRE_API int cadre_completion_next(cadre_completion_t *self, cadre_future_t **future,
                                     int64_t timeout_ms);
 
 /* Gives a descriptor that polls readable while cadre_completion_next would give a future at once.
- * It belongs to the completion queue; nothing but that may read from it.
+ * The descriptor belongs to the completion queue: the caller polls it, but neither reads nor
+ * closes.
  *
- * CADRE_EIO: there is none to be had; the last ones are kept for connections. */
+ * CADRE_EIO: too few descriptors are left; the last ones of the process are kept for
+ * connections. */
 CADRE_API int cadre_completion_fd(cadre_completion_t *self, int *fd);
 
-/* Returns how many futures are in it, ended or not; 0 for NULL. */
+/* Returns how many futures are in the queue, their closures ended or not; 0 for NULL. */
 CADRE_API size_t cadre_completion_count(cadre_completion_t *self);
 
-/* Destroys the queue and nulls the pointer; its futures are in none then. No other thread may wait
- * for it. It may be destroyed after its coordinator was closed. */
+/* Destroys the queue and nulls the pointer; futures in it live on, in no queue. No other thread may
+ * be waiting in cadre_completion_next. A queue may be destroyed after its coordinator was
+ * closed. */
 CADRE_API void cadre_completion_destroy(cadre_completion_t **self_p);
 
 #ifdef __cplusplus

@@ -1,6 +1,5 @@
 /*
- * options - how a coordinator is opened: where, with which checkpoints, and when updates
- * count.
+ * options - with what a coordinator is opened: address, tasks, checkpoints, consistency, recovery.
  *
  *     cadre_coordinator_options_t options = cadre_coordinator_options();
  *     options.checkpoint_dir = "checkpoints";
@@ -77,42 +76,43 @@ typedef struct {
      * CADRE_CLUSTER or TF_CONFIG, else 1. With address and ps_count neither variable is read. */
     int ps_count;
 
-    /* Of initial values, shuffles and random ops. 0: chosen and logged. */
+    /* Seed of initial values, shuffles and random operations. 0: one is chosen, and logged. */
     uint64_t seed;
 
-    /* Closures that may wait; scheduling blocks beyond it. 0: 262,144. */
+    /* Closures that may be queued; scheduling blocks while there are so many. 0: 262,144. */
     size_t queue_capacity;
 
-    /* Silence after which a task is presumed dead. 0: 10,000, over ipc 3,000. */
+    /* Milliseconds of silence after which a task is presumed dead. 0: 10,000, over ipc 3,000. */
     int64_t lease_ms;
 
     /* How long an attempt at a closure may run (see cadre_call_t). 0: as long as it takes. */
     int64_t closure_deadline_ms;
 
-    /* How long a ps may stay away before calls fail; one that is there is waited for while it
-     * loads. 0: 60,000. */
+    /* Milliseconds that a ps may be away before calls fail; a ps that is connected and loads a
+     * checkpoint is waited for longer. 0: 60,000. */
     int64_t ps_timeout_ms;
 
-    /* NULL: no checkpoints. */
+    /* Directory in which checkpoints are written. NULL: no checkpoints are taken. */
     const char *checkpoint_dir;
 
-    /* Time between automatic checkpoints, left out where nothing was run or assigned since the last
-     * one. 0: none. */
+    /* Milliseconds between automatic checkpoints; one is skipped when nothing was run or assigned
+     * since the last. 0: no checkpoints by time. */
     int64_t checkpoint_every_ms;
 
     /* Checkpoints that are kept, at least 2. 0: 3. */
     int checkpoint_keep;
 
-    /* With which checkpoint to begin; `resume_path`, where it is not NULL, names it. */
+    /* With which checkpoint to begin. `resume_path` names one and then wins over `resume`. */
     cadre_resume_t resume;
     const char *resume_path;
 
+    /* On which shards the partitions of new variables are placed. */
     cadre_placement_policy_t placement;
 
-    /* What becomes of the updates that a lost ps had. */
+    /* What becomes of the updates that a lost ps had applied. */
     cadre_recovery_t recovery;
 
-    /* Called for each event. NULL: no output. */
+    /* Called for each event that is worth a line in a log. NULL: events are not logged. */
     cadre_log_callback_t log;
     void *log_context;
 
@@ -130,11 +130,13 @@ typedef struct {
     uint32_t staleness_bound;
 
     /* Directory with coordinator.key and allowed/, as `cadre keygen` makes it: tcp connections are
-     * then encrypted, and both ends known by their keys. NULL: CADRE_KEYS, else there are none. */
+     * then encrypted, and both ends known by their keys. NULL: what CADRE_KEYS says, else no
+     * keys. */
     const char *keys;
 
-    /* Permits an address that other machines reach without keys: whoever reaches it takes part and
-     * reads along. Or CADRE_INSECURE_TRANSPORT is 1. Together with keys: CADRE_ECONFIG. */
+    /* Permits an address that other machines reach although there are no keys: whoever reaches it
+     * can take part and read along. CADRE_INSECURE_TRANSPORT=1 in the environment permits it, too.
+     * With keys it is refused as CADRE_ECONFIG. */
     bool insecure_transport;
 
     /* Where to answer /livez, /readyz and /metrics (docs/metrics.md): "PORT" on 127.0.0.1,
@@ -148,33 +150,34 @@ typedef struct {
      * different attempts. 0: none. */
     uint32_t backup_attempts;
 
-    /* Steps between automatic checkpoints: one begins when closures with so many steps, of
-     * functions that may push, were handed out since the cut of the last one. What is handed out
-     * until its directory is made is in it too, and while one is under way no other begins. Beside
-     * checkpoint_every_ms, whichever comes first. 0: none. */
+    /* Steps between automatic checkpoints. A checkpoint begins when closures that may push have
+     * been handed out with so many steps since the cut of the last; closures that are handed out
+     * until its directory is made are in it too. While a checkpoint is under way no other begins.
+     * With checkpoint_every_ms too, whichever comes first. 0: no checkpoints by steps. */
     int64_t checkpoint_every_steps;
 
     /* How the job is spread. All but CADRE_STRATEGY_PARAMETER_SERVER mean CADRE_SYNC, with as many
      * closures in a step as CADRE_CLUSTER or TF_CONFIG list workers (`cadre run --strategy NAME --
-     * PROGRAM` writes it), or else `step_closures`. What contradicts the strategy is CADRE_ECONFIG:
-     * another consistency or step, and a cluster with other tasks than it has. 0: what
-     * CADRE_STRATEGY says, else CADRE_STRATEGY_PARAMETER_SERVER. */
+     * PROGRAM` sets CADRE_CLUSTER), or else `step_closures`. Opening fails with CADRE_ECONFIG when
+     * options or cluster contradict the strategy: another consistency, step or number of tasks. 0:
+     * what CADRE_STRATEGY in the environment says, else CADRE_STRATEGY_MULTI_WORKER for a cluster
+     * that lists workers alone, else CADRE_STRATEGY_PARAMETER_SERVER. */
     cadre_strategy_t strategy;
 
-    /* Runs the job's one ps and one worker as threads of this process: no other process, no socket
-     * of the system. Nothing in the environment but CADRE_DEVICE, CADRE_MATH and CADRE_DATA_DIR is
-     * looked at, nor are keys. Both are there when cadre_coordinator_open returns, and end with
-     * cadre_coordinator_close. `address` must be NULL, and `ps_count` 0 or 1. Any number of such
-     * coordinators may be open at a time. */
+    /* Runs the job's one ps and one worker as threads of this process, without other processes or
+     * sockets of the system. Of the environment only CADRE_DEVICE, CADRE_MATH and CADRE_DATA_DIR
+     * are read, and keys are not used. Ps and worker run when cadre_coordinator_open returns, and
+     * end with cadre_coordinator_close. `address` must be NULL, and `ps_count` 0 or 1. Any number
+     * of such coordinators may be open at a time. */
     bool local;
 
-    /* With `local`: registers native functions, as the entry point of a shared object does, which
-     * it may be (cadre_native_register of <cadre/worker.h>). NULL: there are none. */
+    /* With `local`: called to register native functions, as the entry point of a shared object is
+     * (cadre_native_register of <cadre/worker.h>). NULL: there are no native functions. */
     int (*natives)(struct cadre_registry *registry);
 } cadre_coordinator_options_t;
 
-/* Returns options with every default in place. It is of the program, not of the library, so that
- * `size` is that of the header the program was built with. */
+/* Returns options with every default in place. Inline, so that it is compiled into the program and
+ * `size` is that of the header which the program was built with. */
 static inline cadre_coordinator_options_t
 cadre_coordinator_options(void)
 {

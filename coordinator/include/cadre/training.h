@@ -1,7 +1,6 @@
 /*
- * training - the loop of a program that trains on the rows of a dataset, with hooks: for what
- * cadre_dataset_train does not do, which is to evaluate, to stop early, to keep the best state and
- * to tell how it goes.
+ * training - a training loop over the rows of a dataset. Beyond cadre_dataset_train it evaluates,
+ * stops early, keeps the best state, and calls a hook as training goes on.
  *
  *     static bool
  *     hook(void *context, const cadre_training_event_t *event)
@@ -23,10 +22,10 @@
  *     s = cadre_training_run(rows, step, &options, -1, &report);
  *
  * Threads: a hook is called on the thread that called cadre_training_run, between two calls that
- *          the loop makes. It may make every call of Cadre but cadre_coordinator_close, and but
- *          cadre_dataset_begin and cadre_dataset_next on the rows that are trained on, whose place
- *          is the loop's. While it runs no further batch is scheduled; up to
- *          CADRE_TRAINING_AHEAD are under way, and go on.
+ *          the loop makes. The hook may make every call of Cadre except cadre_coordinator_close,
+ *          and except cadre_dataset_begin and cadre_dataset_next on the rows that are trained on:
+ *          the loop itself iterates over these. While a hook runs no further batch is scheduled;
+ *          up to CADRE_TRAINING_AHEAD batches are under way, and go on.
  * Waiting: cadre_training_run joins at the end of each epoch, as cadre_coordinator_join does.
  */
 #ifndef CADRE_TRAINING_H
@@ -43,7 +42,7 @@ enum { CADRE_TRAINING_AHEAD = 256 }; /* batches under way where there is a hook 
 /* When a hook is called. */
 typedef enum {
     CADRE_TRAINING_START = 0,      /* before the first batch */
-    CADRE_TRAINING_STEP = 1,       /* batch number `step` has ended; every `hook_every_steps` */
+    CADRE_TRAINING_STEP = 1,       /* a batch has ended; sent every `hook_every_steps` batches */
     CADRE_TRAINING_EPOCH = 2,      /* an epoch has ended, and all its updates are on the shards */
     CADRE_TRAINING_EVALUATION = 3, /* after an evaluation, which gave `value` */
     CADRE_TRAINING_CHECKPOINT = 4, /* the loop has taken checkpoint number `checkpoint` */
@@ -53,31 +52,32 @@ typedef enum {
 
 /* Why a run has ended. */
 typedef enum {
-    CADRE_TRAINING_BY_EPOCHS = 0, /* all epochs are done */
-    CADRE_TRAINING_BY_STEPS = 1,
-    CADRE_TRAINING_BY_TIME = 2,
-    CADRE_TRAINING_BY_TARGET = 3,
-    CADRE_TRAINING_BY_PATIENCE = 4,
-    CADRE_TRAINING_BY_HOOK = 5, /* a hook said so */
+    CADRE_TRAINING_BY_EPOCHS = 0,   /* all epochs are done */
+    CADRE_TRAINING_BY_STEPS = 1,    /* `stop_steps` batches are done */
+    CADRE_TRAINING_BY_TIME = 2,     /* `stop_ms` have passed */
+    CADRE_TRAINING_BY_TARGET = 3,   /* an evaluation reached `target` */
+    CADRE_TRAINING_BY_PATIENCE = 4, /* `patience` evaluations without improvement */
+    CADRE_TRAINING_BY_HOOK = 5,     /* the hook returned true */
 } cadre_training_reason_t;
 
-/* What a hook gets; it lives as long as the call. It cannot grow: `kind` can. */
+/* What a hook is called with; the struct lives as long as that call. Later versions of Cadre may
+ * add kinds, but no fields. */
 typedef struct {
     cadre_training_event_kind_t kind;
-    uint64_t epoch; /* epochs that have ended, */
-    uint64_t step;  /* and batches, in this run */
+    uint64_t epoch; /* epochs that have ended in this run */
+    uint64_t step;  /* batches that have ended in this run */
     double seconds; /* since the run began */
-    double value;   /* STEP: the first result of that batch, where it has one element; EVALUATION:
-                         what was found; else not a number */
-    bool is_best;   /* EVALUATION: no value before was better */
-    uint64_t checkpoint;
-    int status;
-    const char *text;
-    cadre_training_reason_t reason;
+    double value;   /* STEP: the first result of the batch, where that has one element; EVALUATION:
+                         the value of the evaluation; else NaN */
+    bool is_best;   /* EVALUATION: this value is better than all before */
+    uint64_t checkpoint;            /* CHECKPOINT: its id; else 0 */
+    int status;                     /* FAILURE: the error; else 0 */
+    const char *text;               /* FAILURE: the text of the error; else NULL */
+    cadre_training_reason_t reason; /* STOP: why the run has ended; else 0 */
 } cadre_training_event_t;
 
-/* Returns whether training shall end, which START, STEP, EPOCH, EVALUATION and CHECKPOINT take
- * note of: no further batch is scheduled, what is under way ends. */
+/* Called for an event. Returns true to end training: no further batch is scheduled, and batches
+ * under way end. The result for FAILURE and STOP is not looked at. */
 typedef bool (*cadre_training_hook_t)(void *context, const cadre_training_event_t *event);
 
 /* Options of a run. 0 is the default of every field. */
@@ -85,19 +85,21 @@ typedef struct {
     /* sizeof(cadre_training_options_t), as cadre_training_options sets it. */
     size_t size;
 
-    /* Epochs to train, and the number of the first, from which the order of its rows follows. 0: 1
-     * epoch. */
+    /* Epochs to train. 0: 1. */
     uint64_t epochs;
+
+    /* Number of the first epoch: the order in which rows are shuffled follows from seed and number.
+     */
     uint64_t first_epoch;
 
     /* Rows of a batch. 0: 32. */
     int64_t batch_size;
 
-    /* Batches of an epoch: the rows are then gone through again and again, each time in another
-     * order, without regard to epochs. 0: the batches of all rows. */
+    /* Batches of an epoch. All rows are then read again and again, each time in another order,
+     * without regard to where epochs end. 0: an epoch reads all rows once. */
     uint64_t steps_per_epoch;
 
-    /* Batches, and milliseconds, after which the run ends. 0: no limit. */
+    /* Batches after which the run ends, and milliseconds after which it ends. 0: no limit. */
     uint64_t stop_steps;
     int64_t stop_ms;
 
@@ -105,43 +107,45 @@ typedef struct {
     cadre_training_hook_t hook;
     void *hook_context;
 
-    /* Batches between two events of kind STEP. 0: none of these. */
+    /* Batches between two events of kind STEP. 0: there are no events of kind STEP. */
     uint64_t hook_every_steps;
 
-    /* The function that evaluates, and the rows that it does that on. NULL: no evaluations. */
+    /* The function that evaluates, and the rows that it evaluates on; both are given or both are
+     * NULL. NULL: no evaluations. */
     const cadre_function_t *evaluation;
     cadre_dataset_t *evaluation_rows;
 
-    /* The result of `evaluation` that is looked at (NULL: the only one, or the first). It has one
-     * element. CADRE_REDUCTION_SUM, the default: a count of rows, such as of those that are right;
-     * the value of an evaluation is its share of all rows. CADRE_REDUCTION_MEAN: a mean over the
-     * batch, such as the loss; the value is the mean over all rows. */
+    /* Which result of `evaluation` counts, one of a single element (NULL: the only or first one).
+     * CADRE_REDUCTION_SUM, the default: the result counts rows of the batch, such as correct
+     * predictions; the value of an evaluation is the counted share of all rows.
+     * CADRE_REDUCTION_MEAN: the result is a mean over the batch, such as the loss; the value of an
+     * evaluation is the mean over all rows. */
     const char *evaluation_result;
     cadre_reduction_kind_t evaluation_kind;
 
     /* Rows of one batch of an evaluation. 0: 256. */
     int64_t evaluation_batch_size;
 
-    /* Epochs between evaluations; there is one at the end in any case. 0: 1. */
+    /* Epochs between evaluations; the run also ends with one, unless a hook ends it. 0: 1. */
     uint64_t evaluate_every;
 
-    /* Whether a higher value is a better one. */
+    /* Whether a higher value of an evaluation is better (accuracy), or a lower one (loss). */
     bool is_higher_better;
 
-    /* Ends the run when an evaluation is at least as good as `target`. */
+    /* Ends the run when the value of an evaluation is `target` or better. */
     bool has_target;
     double target;
 
-    /* Ends the run after so many evaluations in a row that were not better than the best before by
-     * more than `min_delta`. 0: any number. */
+    /* Ends the run after `patience` evaluations in a row without an improvement: a value that is
+     * better than that of the last improvement by more than `min_delta`. 0: never ends it so. */
     uint64_t patience;
     double min_delta;
 
-    /* Takes a checkpoint after every so many epochs. 0: none. */
+    /* Takes a checkpoint after every so many epochs, and at the end of the run. 0: none. */
     uint64_t checkpoint_every_epochs;
 
-    /* Takes a checkpoint of each state that is the best so far, which stays
-     * (cadre_checkpoint_mark_best). */
+    /* Takes a checkpoint after each evaluation that is the best so far, and marks it as the best
+     * (cadre_checkpoint_mark_best), so that it is not removed as older ones are. */
     bool keep_best;
 } cadre_training_options_t;
 
@@ -158,27 +162,27 @@ cadre_training_options(void)
 /* What a run came to. It cannot grow. */
 typedef struct {
     cadre_training_reason_t reason;
-    uint64_t epochs; /* that ended, */
-    uint64_t steps;  /* and batches */
-    double seconds;
-    double value;         /* of the last evaluation; not a number without one, like the next */
-    double best;          /* of all evaluations of the run */
-    uint64_t best_step;   /* batches before it */
-    uint64_t best_saved;  /* its checkpoint; 0: none was taken */
-    uint64_t evaluations; /* how many there were */
+    uint64_t epochs;      /* epochs that ended */
+    uint64_t steps;       /* batches that ended */
+    double seconds;       /* from begin to end */
+    double value;         /* of the last evaluation; NaN without evaluations */
+    double best;          /* the best value of all evaluations; NaN without evaluations */
+    uint64_t best_step;   /* batches that had ended at the best evaluation */
+    uint64_t best_saved;  /* id of the checkpoint of the best state; 0: none was taken */
+    uint64_t evaluations; /* how many evaluations there were */
 } cadre_training_report_t;
 
-/* Trains: calls `step` for each batch of the rows, shuffled again in each pass, until the epochs or
- * another condition of the options end it. `report` may be NULL. Batches are scheduled as
- * cadre_dataset_train does it, and may run again elsewhere as any closure; evaluations are made
- * when nothing is under way, so a checkpoint of the best state holds exactly what was evaluated.
- * Ends by steps or time in the middle of an epoch with an evaluation, too.
+/* Trains: calls `step` for each batch of the rows, shuffled again in each pass, until all epochs
+ * are done or another condition of the options ends the run. `report` may be NULL. Batches are
+ * closures, scheduled as cadre_dataset_train does it. Evaluations are made when no batch is under
+ * way, so a checkpoint of the best state holds exactly what was evaluated. A run that steps or time
+ * end in the middle of an epoch is evaluated, too.
  *
  * CADRE_EINVALID: evaluations without function or rows; `target`, `patience` or `keep_best` without
  *   evaluations; a negative size or time.
  * CADRE_ESTATE: `keep_best` or `checkpoint_every_epochs` without a checkpoint directory.
- * CADRE_ETIMEOUT: `timeout_ms` is over; what was scheduled goes on.
- * Else as cadre_dataset_train, cadre_dataset_mean and cadre_checkpoint_save. */
+ * CADRE_ETIMEOUT: `timeout_ms` is over; batches that were scheduled go on.
+ * Also fails as cadre_dataset_train, cadre_dataset_mean and cadre_checkpoint_save do. */
 CADRE_API int cadre_training_run(cadre_dataset_t *rows, const cadre_function_t *step,
                                  const cadre_training_options_t *options, int64_t timeout_ms,
                                  cadre_training_report_t *report);
