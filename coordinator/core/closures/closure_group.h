@@ -1,11 +1,12 @@
 /*
- * closure_group - closures that fail, are waited for and are cancelled together, apart from others.
+ * closure_group - the state of a group of closures: counts, first error, barriers, cancelling.
  *
- * Owner:   counted: its handle, and each closure of it until that is freed.
+ * Owner:   reference-counted: by the handle of the program, and by each closure of the group until
+ *          the closure is freed.
  * Thread:  under the coordinator's lock.
  *
- * The closure queue keeps one for all closures that are scheduled without a group, and changes the
- * state of every group.
+ * The closure queue has one such group for all closures that are scheduled without a group, and
+ * counts and cancels in every group.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_GROUP_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_GROUP_H
@@ -23,52 +24,53 @@ enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL in
 typedef struct cadre_closure_group {
     uint32_t references;
     bool goes_on;              /* a failure cancels nothing; a join raises it */
-    bool is_heard;             /* somebody may join it */
-    bool cancelling;           /* from a failure or cancel until nothing of it is in flight */
-    size_t in_flight;          /* common and tagged */
-    cadre_barriers_t barriers; /* of common and tagged closures */
+    bool is_heard;             /* the program has its handle and may join it */
+    bool cancelling;           /* from a failure or cancel until no closure of it is in flight */
+    size_t in_flight;          /* its closures in flight, those with a tag included */
+    cadre_barriers_t barriers; /* points that joins wait for, over closures with a tag or without */
     cadre_group_totals_t totals;
-    int error; /* first failure since one was raised, 0 for none */
-    size_t error_count;
+    int error;          /* status of the first failure since the last was raised; 0: none */
+    size_t error_count; /* failures since the last was raised */
     char error_text[CADRE_CLOSURE_ERROR_SIZE];
-    bool is_failing;                          /* it is to be cancelled for a failure, */
-    struct cadre_closure_group *next_failing; /* and these after it */
+    bool is_failing; /* it is in a list of groups that are to be cancelled for a failure */
+    struct cadre_closure_group *next_failing; /* next in that list; NULL: last */
 } cadre_closure_group_t;
 
-/* An empty group with one reference, that of its handle. */
+/* Makes an empty group with one reference, that of its handle. The last unref frees the group. */
 cadre_closure_group_t *cadre_closure_group_new(bool goes_on);
 cadre_closure_group_t *cadre_closure_group_ref(cadre_closure_group_t *self);
 void cadre_closure_group_unref(cadre_closure_group_t **self_p);
 
-/* For one that is part of another struct, and not counted. */
+/* Make and end a group that is a field of another struct: its references are not counted. */
 void cadre_closure_group_init(cadre_closure_group_t *self);
 void cadre_closure_group_fini(cadre_closure_group_t *self);
 
-/* Notes that nobody can join it any more. */
+/* Notes that the handle of the group is destroyed: nobody can join the group any more. */
 void cadre_closure_group_forsake(cadre_closure_group_t *self);
 
-/* Counts a closure that is put, or that has ended with `status`. */
+/* Count, in the totals, a closure that is put into the queue, or that has ended with `status`. */
 void cadre_closure_group_note_put(cadre_closure_group_t *self);
 void cadre_closure_group_note_end(cadre_closure_group_t *self, int status);
 
-/* Count a closure that begins, or that is out of flight again. The second returns whether the group
- * was being cancelled until then, and is no more. */
+/* Count a closure that is handed out, or that is no longer in flight. The second returns whether it
+ * was the last one in flight of a group that is being cancelled: the cancelling is over then. */
 void cadre_closure_group_begin(cadre_closure_group_t *self);
 bool cadre_closure_group_leave_flight(cadre_closure_group_t *self);
 
-/* Begins to cancel what is in flight. Returns whether there is any that was not being cancelled. */
+/* Begins to cancel the closures in flight. Returns false when there are none, or when they are
+ * being cancelled already. */
 bool cadre_closure_group_cancel(cadre_closure_group_t *self);
 
-/* Puts a group in front of a list of those that are to be cancelled for a failure, where it is in
- * none; takes the first out, NULL when there is none. */
+/* Put a group at the front of the list of groups that are to be cancelled for a failure, unless it
+ * is in the list; take the first group out, NULL when the list is empty. */
 void cadre_closure_group_push_failing(cadre_closure_group_t *self, cadre_closure_group_t **list);
 cadre_closure_group_t *cadre_closure_group_pop_failing(cadre_closure_group_t **list);
 
-/* Keeps the first failure, and counts all. */
+/* Counts a failure, and keeps status and text of the first one since the last was raised. */
 void cadre_closure_group_note_error(cadre_closure_group_t *self, int status, const char *text);
 
-/* Takes the error, once, with its text in `text` (CADRE_CLOSURE_ERROR_SIZE bytes), which counts the
- * others; 0 when there is none. */
+/* Takes the first failure out: returns its status and writes its text, with the number of the other
+ * failures, to `text` (CADRE_CLOSURE_ERROR_SIZE bytes). Returns 0 when there was no failure. */
 int cadre_closure_group_take_error(cadre_closure_group_t *self, char *text);
 
 #endif

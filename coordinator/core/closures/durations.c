@@ -2,7 +2,9 @@
 
 enum { PER_OCTAVE = 16 }; /* buckets; durations below this many ms have one each */
 
-/* Returns the bucket of a duration: its octave, and the four bits behind the highest one. */
+/* Returns the bucket of a duration: its octave (power of two) times 16, plus the four bits after
+ * the highest one. Short durations are their own bucket; the last bucket takes all too long
+ * ones. */
 static uint32_t
 bucket_of(uint64_t duration_ms)
 {

@@ -8,12 +8,12 @@
 #include "coordinator/core/dispatch/overruns.h"
 
 enum {
-    WATCH_MS = 10,     /* between two looks at what is in flight */
-    SLOW_MS_MIN = 50,  /* no closure is slow that is in flight for less */
-    DURATIONS_MIN = 5, /* that must have ended to say what is usual */
+    WATCH_MS = 10,     /* between two looks at the closures in flight */
+    SLOW_MS_MIN = 50,  /* a closure is not slow while it is in flight for less */
+    DURATIONS_MIN = 5, /* closures of a function that must have ended to know its usual time */
     SLOW_HALVES = 3,   /* halves of the usual time after which a closure is slow */
-    QUANTILE = 95,     /* of durations, in percent, */
-    MEDIAN_FACTOR = 2, /* and how many medians it counts for at most */
+    QUANTILE = 95,     /* quantile of the durations, in percent, that is the usual time, */
+    MEDIAN_FACTOR = 2, /* unless this many medians are less */
 };
 
 void
@@ -32,8 +32,9 @@ cadre_backups_fini(cadre_backups_t *self)
     *self = (cadre_backups_t){.functions = 0};
 }
 
-/* --- what is usual --- */
+/* --- the usual time of a function --- */
 
+/* Returns the durations of a function, made at its first use. */
 static cadre_durations_t *
 durations_of(cadre_backups_t *self, uint32_t function)
 {
@@ -50,7 +51,7 @@ durations_of(cadre_backups_t *self, uint32_t function)
 }
 
 /* Returns how long a closure of this function may be in flight before it is slow, in ms; UINT64_MAX
- * while too few have ended to say. */
+ * while too few closures of the function have ended to know. */
 static uint64_t
 slow_ms(const cadre_backups_t *self, uint32_t function)
 {
@@ -104,9 +105,9 @@ find_idle(const cadre_backups_t *self, const cadre_closure_t *closure)
     return NULL;
 }
 
-/* Returns whether a closure may be tried twice at once. One that is apart has a worker chosen for
- * it, a stale attempt is given back as soon as it reports, and one that is being cancelled is to
- * stop. */
+/* Returns whether a closure may have a second attempt at the same time. It may not when it has one,
+ * when it is being cancelled, when its worker was chosen for it (a tag; a closure that is apart,
+ * such as a suspect on trial), or when its attempt is stale: that one will run again anyway. */
 static bool
 may_race(const cadre_backups_t *self, const cadre_closure_t *closure)
 {
@@ -115,8 +116,8 @@ may_race(const cadre_backups_t *self, const cadre_closure_t *closure)
            closure->attempt > closure->stale;
 }
 
-/* Gives a slow closure to another worker, where one is idle. `runs`: it is among those that its
- * worker may be running. */
+/* Gives a slow closure to another worker, where one is idle. With `runs` its worker may be running
+ * it, and the two attempts race; otherwise it waits behind others there, and is moved. */
 static void
 back_up(cadre_backups_t *self, cadre_closure_t *closure, bool runs)
 {
@@ -142,6 +143,8 @@ back_up(cadre_backups_t *self, cadre_closure_t *closure, bool runs)
     cadre_attempts_race(self->links.attempts, closure, other);
 }
 
+/* Looks for slow closures of one worker. A worker runs its closures in the order in which it got
+ * them: as many as it has slots, less the slots held by overdue attempts, count as running. */
 static void
 watch_worker(cadre_backups_t *self, const cadre_member_t *worker)
 {

@@ -29,7 +29,7 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/replay.h"
 
-/* What it reads and whom it tells: all borrowed for its life. */
+/* The objects that backups read and change, borrowed for their life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;
@@ -41,10 +41,10 @@ typedef struct {
     cadre_effects_t *effects;
 } cadre_backups_links_t;
 
-/* Which workers lag is kept with the member (`lags`). */
+/* Whether a worker lags is stored with the worker (cadre_member_t, `lags`). */
 typedef struct {
     cadre_backups_links_t links;
-    cadre_durations_t **durations; /* [functions], by function id - 1; NULL: none has ended */
+    cadre_durations_t **durations; /* [functions], by function id - 1; NULL: no closure ended */
     size_t functions;
     uint64_t due_ms; /* when to look again for slow closures */
 } cadre_backups_t;
@@ -52,12 +52,13 @@ typedef struct {
 void cadre_backups_init(cadre_backups_t *self, const cadre_backups_links_t *links);
 void cadre_backups_fini(cadre_backups_t *self);
 
-/* Notes that the last attempt at a closure, which is in flight on `worker`, has ended well. */
+/* Notes that a closure has ended well on `worker`: how long its last attempt took, and that the
+ * worker does not lag when that was not slow. */
 void cadre_backups_note_done(cadre_backups_t *self, cadre_member_t *worker,
                              const cadre_closure_t *closure);
 
-/* Begins backup attempts, once everything is handed out that can be. Returns when to look again,
- * UINT64_MAX where there is nothing to look at. */
+/* Begins second attempts at slow closures; called after all closures that can be were handed out.
+ * Returns when to call again, in ms; UINT64_MAX while nothing is in flight. */
 uint64_t cadre_backups_tick(cadre_backups_t *self);
 
 #endif
