@@ -108,7 +108,7 @@ load_cuda(const cadre_device_functions_t **functions)
 {
     char *folders[CADRE_MODULE_FOLDERS] = {0};
     int status = cadre_module_folders(folders);
-    status = status == 0 ? find_cuda(folders, functions) : status;
+    status = status < 0 ? status : find_cuda(folders, functions);
     for (int i = 0; i < CADRE_MODULE_FOLDERS; i++) {
         free(folders[i]);
     }

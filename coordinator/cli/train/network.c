@@ -580,11 +580,12 @@ cut_columns(cadre_network_t *self, const char *scope, const cadre_layer_t *layer
 static bool
 find_inputs(cadre_network_t *self, const char *scope, const cadre_layer_t *layer, inputs_t *inputs)
 {
-    inputs->count = layer->from_count > 0 ? layer->from_count : 1;
-    if (layer->column_count > 0) {
+    if (layer->column_count > 0) { /* then it names no layers */
+        inputs->count = 1;
         return self->row.id != 0 && cut_columns(self, scope, layer, &inputs->values[0]);
     }
 
+    inputs->count = layer->from_count > 0 ? layer->from_count : 1;
     inputs->values[0] = (cadre_network_value_t){self->x, self->plain};
     for (size_t i = 0; i < layer->from_count; i++) {
         cadre_assert(layer->from[i] < self->layer_count);
