@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 
-/* What programs give back. */
+/* The results of the evaluating program that may be there (evaluation.h). */
 typedef enum {
     LOSS,
     CORRECT,
@@ -19,7 +19,7 @@ typedef enum {
 } result_t;
 
 typedef struct {
-    cadre_tensor_t values[RESULTS]; /* empty where the job has none */
+    cadre_tensor_t values[RESULTS]; /* over all rows; empty for a result that the job has not */
 } results_t;
 
 static void
@@ -52,7 +52,7 @@ has_result(const cadre_job_t *job, result_t result)
     return false;
 }
 
-/* One pass over the rows for all results that the job has. */
+/* Runs the function on all batches, and sums or averages each result that the job has. */
 static int
 reduce(const cadre_evaluation_t *self, results_t *results)
 {
@@ -77,7 +77,7 @@ reduce(const cadre_evaluation_t *self, results_t *results)
                                 self->job->evaluation_batch_size, -1);
 }
 
-/* The number in a result; not a number where there is none. */
+/* Returns the number in a result; NaN where the job does not have that result. */
 static double
 number(const results_t *results, result_t result)
 {
@@ -94,7 +94,8 @@ set_asked(cadre_evaluation_t *self, cadre_metric_t metric, double value)
     }
 }
 
-/* Sets the metrics that are made of the confusion matrix, and keeps that where it is asked for. */
+/* Sets the metrics computed from the confusion matrix, and keeps the matrix if the job asks for
+ * it. */
 static void
 take_confusion(cadre_evaluation_t *self, const cadre_tensor_t *confusion)
 {

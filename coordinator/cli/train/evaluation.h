@@ -12,24 +12,26 @@
 
 #include "coordinator/cli/train/job.h"
 
-enum { CADRE_EVALUATION_THRESHOLDS = 200 }; /* of the AUC, as Keras has them */
+enum { CADRE_EVALUATION_THRESHOLDS = 200 }; /* scores at which the AUC counts, as in Keras */
 
 typedef struct {
-    const cadre_job_t *job; /* which metrics, of which labels, in which batches */
+    const cadre_job_t *job; /* says which metrics are wanted, the kind of label, the batch size */
 
-    /* Results, of the batch: "loss" and, where the job asks for mae, "absolute_error", means;
-     * "correct", of classes, "top_k" and "confusion", "roc", counts. */
+    /* Evaluates one batch. Its results are means over the batch ("loss", "absolute_error") or
+     * counts of rows ("correct", "top_k", "confusion", "roc"); all but "loss" only where labels and
+     * job have the metric. */
     const cadre_function_t *function;
     cadre_dataset_t *dataset;
 
-    int64_t rows; /* set by cadre_evaluation_run, like what follows */
+    /* Set by cadre_evaluation_run. */
+    int64_t rows; /* of the dataset */
     cadre_metrics_t metrics;
     double *confusion; /* [classes, classes] where the job asks for the matrix; else NULL */
     int classes;
 } cadre_evaluation_t;
 
-/* Runs one closure per batch and waits for all of them; CADRE_EINTERRUPTED, or a closure's error.
- */
+/* Runs one closure per batch, waits for all of them and computes the metrics. Fails with
+ * CADRE_EINTERRUPTED, or with the error of a closure. */
 int cadre_evaluation_run(cadre_evaluation_t *self);
 
 void cadre_evaluation_fini(cadre_evaluation_t *self);

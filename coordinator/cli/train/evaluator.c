@@ -25,14 +25,14 @@ typedef struct {
     cadre_notices_t *notices;
     cadre_training_data_t data;
     cadre_model_t model;
-    uint64_t seen; /* id of the newest checkpoint at the last look; 0: look at the newest again */
-    int64_t seen_ms;
+    uint64_t seen;   /* id of the newest checkpoint at the last look; 0: look at the newest again */
+    int64_t seen_ms; /* when the last look was */
     uint64_t evaluated; /* id of the checkpoint evaluated last */
     uint64_t noted;     /* id of the newest damaged checkpoint that was reported */
     bool complete;      /* the checkpoint evaluated last is the job's final one */
     bool damaged;       /* the last look found a damaged checkpoint, described in `damage` */
     char damage[CADRE_TRAINER_TEXT_SIZE];
-    int64_t said_ms;
+    int64_t said_ms; /* when the user was last told that no newer checkpoint has come */
 } evaluator_t;
 
 /* One checkpoint as it is being tested. */
@@ -40,7 +40,7 @@ typedef struct {
     uint64_t id;
     char *path;
     uint64_t cut;
-    double epoch;   /* epochs trained, with the part of the last; not a number when unknown */
+    double epoch;   /* epochs trained, with the fraction of the last; NaN when unknown */
     bool has_ended; /* nothing of the job is left to train */
 } candidate_t;
 
@@ -157,8 +157,9 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
     return 0;
 }
 
-/* Reads a variable's values from the checkpoint and assigns them; with `average` (or NULL) their
- * running average to that one, or the values where the checkpoint has none, as a ps begins it. */
+/* Reads a variable's values from the checkpoint and assigns them to the variable. With `average`
+ * (not NULL) reads their running average instead, or the values where the checkpoint has no average
+ * (a running average begins as the values), and assigns that to `average`. */
 static int
 load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variable_t *variable,
               cadre_variable_t *average)
@@ -195,7 +196,7 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
                                  CADRE_EVALUATOR_ASSIGN_MS);
 }
 
-/* Whether a job that has come to this place has ended, or does so by its conditions. */
+/* Returns whether a job at this place has ended: by epochs, steps, time, target or patience. */
 static bool
 has_ended(const cadre_job_t *job, const cadre_training_place_t *place, double epoch)
 {
@@ -208,7 +209,8 @@ has_ended(const cadre_job_t *job, const cadre_training_place_t *place, double ep
            cadre_training_watch_stop(&place->watch, &job->stop) != CADRE_STOP_NOT;
 }
 
-/* How far the job was at the cut, when it is one of a job file. */
+/* Sets cut, epoch and has_ended of the candidate from the progress record of its checkpoint. epoch
+ * stays NaN when another program than `cadre run` wrote the checkpoint. */
 static void
 read_progress(const cadre_manifest_t *manifest, const cadre_job_t *job, int64_t rows,
               candidate_t *candidate)
@@ -318,6 +320,7 @@ test(evaluator_t *self, candidate_t *candidate)
     return print(self, candidate, &evaluation);
 }
 
+/* Returns whether a checkpoint could not be read because the run deleted it meanwhile. */
 static bool
 vanished(const candidate_t *candidate, int status)
 {
@@ -371,8 +374,8 @@ wait_a_moment(evaluator_t *self)
     return ready > 0 ? cadre_fail(CADRE_EINTERRUPTED, "stopped") : 0;
 }
 
-/* Whether a status of test_newest is no reason to stop following: there is no checkpoint yet, or
- * none that is complete and sound at the moment. */
+/* Returns whether following goes on after this status of test_newest: there is no checkpoint yet,
+ * or none that is complete and sound at the moment. */
 static bool
 may_pass(int status)
 {

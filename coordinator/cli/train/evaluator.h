@@ -6,11 +6,10 @@
  *          `commands` and cadre_coordinator_interrupt. It alone writes to stdout; words go out as
  *          notices.
  *
- * It only reads in the directory of checkpoints and takes no lock there. The run may delete the
- * checkpoint that is being read: then the newest at that moment is read instead. The evaluator has
- * a cluster of its own and assigns the values to variables there, so nothing of the run's is
- * touched.
- */
+ * The evaluator only reads the directory of checkpoints, and takes no lock there. The run may
+ * delete the checkpoint that is being read: then the newest at that moment is read instead. The
+ * evaluator has a cluster of its own and assigns the values to variables there, so nothing of the
+ * run's is touched. */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_EVALUATOR_H
 #define CADRE_COORDINATOR_CLI_TRAIN_EVALUATOR_H
 
@@ -21,8 +20,7 @@
 enum {
     CADRE_EVALUATOR_POLL_MS = 500,     /* between two looks for a newer checkpoint */
     CADRE_EVALUATOR_SAY_MS = 30000,    /* between two notices that no newer checkpoint has come */
-    CADRE_EVALUATOR_AGAIN_MS = 2000,   /* until a checkpoint that looked damaged is looked at
-                                          again */
+    CADRE_EVALUATOR_AGAIN_MS = 2000,   /* before a checkpoint that looked damaged is read again */
     CADRE_EVALUATOR_ASSIGN_MS = 60000, /* limit for assigning one variable; then exit code 124 */
     /* Checkpoints deleted while being read, in a row; then exit code 75. */
     CADRE_EVALUATOR_TRIES = 10,

@@ -14,7 +14,8 @@ enum { KEYS_MAX = 32, POINTER_SIZE = 96 };
 
 static const char AT_RATE[] = "/optimizer/learning_rate";
 
-/* Fails with the last error's text and the nearest of `words` at a value that names none. */
+/* Fails at the place of a word that is not known, with the text of the last error and the nearest
+ * of `words` as a suggestion. */
 static int
 fail_word(const cadre_json_source_t *source, const char *pointer, const char *text,
           const char *const *words, size_t count)
@@ -24,7 +25,7 @@ fail_word(const cadre_json_source_t *source, const char *pointer, const char *te
     return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s%s", reason, hint);
 }
 
-/* Fails with the last error's text at the place of a value. */
+/* Fails at the place of a value, with the text of the last error. */
 static int
 fail_value(const cadre_json_source_t *source, const char *pointer)
 {
@@ -43,7 +44,7 @@ fail_type(const cadre_json_source_t *source, const char *pointer, const char *wa
 
 /* --- the schedule of the learning rate --- */
 
-/* Reads a list of numbers of at most CADRE_SCHEDULE_BOUNDARIES_MAX + 1. */
+/* Reads the list under `key`, of at most CADRE_SCHEDULE_BOUNDARIES_MAX + 1 numbers. */
 static int
 read_numbers(const cadre_json_source_t *source, const json_t *object, const char *key,
              double numbers[CADRE_SCHEDULE_BOUNDARIES_MAX + 1], size_t *count)
@@ -75,7 +76,8 @@ read_numbers(const cadre_json_source_t *source, const json_t *object, const char
     return 0;
 }
 
-/* Reads Keras' two lists, of which values has one more: what training begins with. */
+/* Reads "boundaries" and "values" as Keras has them: values has one number more, and the first of
+ * them, the rate up to the first boundary, becomes the optimizer's learning rate. */
 static int
 read_boundaries(cadre_optimizer_spec_t *spec, cadre_schedule_spec_t *schedule,
                 const cadre_json_source_t *source, const json_t *object)
@@ -110,7 +112,8 @@ read_boundaries(cadre_optimizer_spec_t *spec, cadre_schedule_spec_t *schedule,
                : 0;
 }
 
-/* Reads the parameters of a schedule, numbers and switches. */
+/* Reads the parameters of a schedule that the file gives, numbers and switches, and checks
+ * ranges. */
 static int
 read_parameters(cadre_schedule_spec_t *schedule, const cadre_json_source_t *source,
                 const json_t *object)
@@ -155,7 +158,7 @@ check_schedule_keys(const cadre_schedule_spec_t *schedule, const cadre_json_sour
     return cadre_json_source_check_keys(source, AT_RATE, object, known, count + 3);
 }
 
-/* Reads what the schedule begins with, which is the optimizer's learning rate. */
+/* Reads "initial", with which the schedule begins, as the optimizer's learning rate. */
 static int
 read_initial(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, const json_t *object)
 {
@@ -172,6 +175,8 @@ read_initial(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, co
                : 0;
 }
 
+/* Reads the object that stands in place of a learning rate: a schedule, its parameters, and the
+ * rate that it begins with. */
 static int
 read_schedule(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, const json_t *object)
 {
@@ -217,7 +222,7 @@ read_schedule(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, c
     return cadre_optimizer_spec_check(spec, CADRE_F32) < 0 ? fail_value(source, AT_RATE) : 0;
 }
 
-/* --- the section --- */
+/* --- the section "optimizer" --- */
 
 /* Checks the keys of the section: plain settings, and the parameters of this optimizer. */
 static int
@@ -244,7 +249,8 @@ check_keys(const cadre_json_source_t *source, const json_t *optimizer,
     return cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count);
 }
 
-/* As in Keras, a gradient is clipped in one way. */
+/* Refuses more than one way of clipping, as Keras does, and clipping with the optimizer add, which
+ * adds pushed values as they are. */
 static int
 check_clipping(const cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -262,8 +268,8 @@ check_clipping(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* Reads one parameter. Ranges are the optimizer's own; a failure is reported at the place of the
- * number. */
+/* Reads one parameter of the optimizer; learning_rate may be a schedule. A value out of the range
+ * of the optimizer fails at its place in the file. */
 static int
 read_parameter(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, const char *name,
                const json_t *value)
@@ -339,7 +345,7 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- scaling --- */
 
-/* What the learning rate is multiplied by. */
+/* Returns the factor of the learning rate: rows of one update over base_batch_size, or its root. */
 static double
 rate_factor(const cadre_job_t *job)
 {

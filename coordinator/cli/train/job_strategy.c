@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/spec/strategy_spec.h"
 
-/* Returns the position of a setting in the table. */
+/* Returns the position of a setting in the table of cadre_job_settings; its name must be there. */
 static size_t
 position(const char *name)
 {
@@ -53,11 +53,11 @@ cadre_job_counts_devices(const cadre_job_t *self)
     return spec_of(self)->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES;
 }
 
-/* The word for a job's strategy, and where it stands. */
+/* Where the strategy of a job was given. */
 typedef struct {
     cadre_job_t *job;
-    cadre_origin_t rank;
-    char *place; /* for messages */
+    cadre_origin_t rank; /* its origin: higher wins over lower (job.h) */
+    char *place;         /* for messages, such as "--strategy" */
 } word_t;
 
 static void
@@ -66,7 +66,8 @@ word_fini(word_t *self)
     free(self->place);
 }
 
-/* Finds the word: where the job has none, that of a cluster with a shard beside each worker. */
+/* Finds where the strategy was given. A job that names none takes multi_worker from a cluster with
+ * a shard beside each worker, which is set here. */
 static word_t
 find_word(cadre_job_t *self, const cadre_job_places_t *places)
 {
@@ -82,7 +83,9 @@ find_word(cadre_job_t *self, const cadre_job_places_t *places)
     return word;
 }
 
-/* Sets `name`, whose flag is `flag`, to what the strategy says. */
+/* Sets the setting `name`, whose flag is `flag`, to `text`, which the strategy implies. A setting
+ * of another value stays, and fails with CADRE_ECONFIG, unless its origin is lower than that of the
+ * strategy (job_strategy.h). */
 static int
 imply(const word_t *word, const char *name, const char *flag, const char *text)
 {
@@ -115,8 +118,9 @@ imply_number(const word_t *word, const char *name, const char *flag, int64_t num
     return imply(word, name, flag, text);
 }
 
-/* Returns the workers of a strategy with one for each device: as many as were counted, or fewer
- * where the job says so. */
+/* Returns the workers of a strategy with one for each device: the number of devices, or fewer where
+ * the job says so and may choose. More workers than devices are not returned: the caller finds that
+ * the setting contradicts. */
 static int64_t
 count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
 {

@@ -1,10 +1,10 @@
 /*
- * job_strategy - the strategy of a job as settings: how many ps and workers, which consistency,
- * which step.
+ * job_strategy - sets the settings that the strategy of a job implies: how many ps and workers,
+ * which consistency, how many closures in a step.
  *
- * What is implied is set where nothing else was. It wins over a setting of lower rank than its own
- * word has (a flag over the environment, that over the file), and contradicts one of the same or a
- * higher rank.
+ * A setting that nobody gave is set. Otherwise origins are compared (flag over environment over job
+ * file): a strategy of a higher origin than the setting replaces it; a setting of the same or a
+ * higher origin with another value contradicts the strategy and is refused.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H
 #define CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H
@@ -13,26 +13,27 @@
 
 #include "coordinator/cli/train/job.h"
 
-/* What there is to place tasks on. */
+/* The devices and tasks that a job finds: what its strategy is applied to. */
 typedef struct {
-    int64_t devices; /* for workers of this host; 0: its CPU, which counts as so many devices as
-                          the job has workers, as one where it does not say */
-    bool is_choice;  /* a job may take the first of them only */
-    int64_t workers; /* that a cluster lists which exists already; 0: none does, or it is open */
-    bool has_shards_beside_workers; /* each of which brings one: multi_worker, unless the job says
-                                       another strategy */
-    bool has_shards;                /* the cluster has the ps that it has */
+    int64_t devices; /* of this host, for workers; 0: only the CPU, which any number of workers
+                          share: as many as the job says, else one */
+    bool is_choice;  /* fewer workers than devices are allowed: the first devices are used */
+    int64_t workers; /* of a cluster that runs already and lists them; 0: there is none */
+    bool has_shards_beside_workers; /* that cluster lists workers alone, each with a ps beside it:
+                                       its strategy is multi_worker unless the job names one */
+    bool has_shards;                /* that cluster has its ps already: cluster.ps is not set */
 } cadre_job_places_t;
 
-/* Returns the strategy that the job names; its word, as job files have it. */
+/* Return the strategy of the job, as a number and as its word in job files. */
 cadre_strategy_t cadre_job_strategy(const cadre_job_t *self);
 const char *cadre_job_strategy_word(const cadre_job_t *self);
 
-/* Returns whether the strategy has a worker for each device of a host. */
+/* Returns whether the strategy of the job has one worker for each device of the host, so that the
+ * devices must be counted. */
 bool cadre_job_counts_devices(const cadre_job_t *self);
 
-/* Sets what the job's strategy implies. CADRE_ECONFIG where a setting contradicts it, with a text
- * that names both. */
+/* Sets the settings that the job's strategy implies. Fails with CADRE_ECONFIG, and a text that
+ * names both, when a setting contradicts the strategy. */
 int cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places);
 
 #endif

@@ -18,14 +18,15 @@ enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
     CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
     CADRE_LAYER_PENALTY_MAX = 1000,  /* l1, l2 */
-    CADRE_LAYER_IDS_MAX = 1 << 24,   /* of an embedding: beyond it f32 is not exact */
-    CADRE_LAYER_AXES_MAX = 3,        /* of what a reshape makes of a row */
-    CADRE_LAYER_NAME_SIZE = 32,      /* of a name, with the zero that ends it */
+    CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding; rows hold ids as f32, exact to here */
+    CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
+    CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
     CADRE_LAYER_ROW = -1,            /* as an input: the row itself */
 };
 
-/* The words of a list with the rows X(NAME, word), in its order: "relu|tanh". */
+/* The words of a list with the rows X(NAME, word), such as "relu|tanh". The index skips the first
+ * "|". */
 #define CADRE_LIST_WORD(NAME, word) "|" #word
 #define CADRE_LIST_WORDS(LIST)      (&LIST(CADRE_LIST_WORD)[1])
 
@@ -78,30 +79,32 @@ typedef enum {
 
 typedef struct {
     cadre_layer_type_t type;
-    int64_t
-        units; /* dense; filters of conv1d, conv2d; of the inner layer of transformer, 0: 4 widths;
-                      numbers that stand for an id of embedding; gru, lstm */
-    int64_t ids;  /* of embedding: as many are known, from 0 */
-    int64_t size; /* of a kernel or window, which is square */
-    int64_t stride;
-    int64_t padding;
-    int64_t heads;
-    bool causal;
-    bool sequences;     /* gru, lstm: all outputs, not the last */
-    double rate;        /* of dropout */
-    int64_t activation; /* cadre_activation_t; the table's words end before NONE */
-    int64_t wire;       /* cadre_dtype_t of its variables; 0: as the model has it */
+    /* Width of the output: of dense, gru, lstm; filters of conv1d, conv2d; numbers of an embedding
+     * for each id. For transformer width of the inner dense layer, 0: 4 times its input. */
+    int64_t units;
+    int64_t ids;        /* embedding: rows of the table; ids are 0 to ids - 1 */
+    int64_t size;       /* of a kernel or window along each of its axes */
+    int64_t stride;     /* of a convolution or pooling; 0 for pooling: `size` */
+    int64_t padding;    /* zeros on each side of a convolution */
+    int64_t heads;      /* attention heads of a transformer */
+    bool causal;        /* conv1d, transformer: a position sees none after it */
+    bool sequences;     /* gru, lstm: gives the output of every position, not of the last alone */
+    double rate;        /* fraction that dropout removes; also of a transformer */
+    int64_t activation; /* cadre_activation_t */
+    int64_t wire;       /* cadre_dtype_t of its values in messages; 0: that of the model */
     bool trainable;     /* its variables are trained, and batch_norm uses the batch */
-    double l1;          /* penalties of its weights; below 0: as the model has it */
-    double l2;
-    int64_t shape[CADRE_LAYER_AXES_MAX]; /* of reshape, without the batch; 0 behind its last axis */
+    double l1;          /* penalty of its weights; below 0: that of the model */
+    double l2;          /* penalty of its weights; below 0: that of the model */
+    int64_t shape[CADRE_LAYER_AXES_MAX]; /* reshape: sizes of axes without the batch, then 0 */
 
-    /* What it takes: nothing of this set, what the layer before it makes, the first one the row. */
-    char name[CADRE_LAYER_NAME_SIZE]; /* "": none */
-    int from[CADRE_LAYER_FROM_MAX];   /* numbers of earlier layers, or CADRE_LAYER_ROW */
+    char name[CADRE_LAYER_NAME_SIZE]; /* by which later layers take its output; "": none */
+
+    /* Inputs. Without `from` and columns: the output of the layer before, or the row for the
+     * first. */
+    int from[CADRE_LAYER_FROM_MAX]; /* numbers of earlier layers, or CADRE_LAYER_ROW */
     size_t from_count;
-    int64_t first_column; /* of the row, before model.input shapes it */
-    int64_t column_count; /* 0: no columns */
+    int64_t first_column; /* position in the row as it came, before model.input shapes it */
+    int64_t column_count; /* numbers of the row that are the input; 0: no columns are taken */
 } cadre_layer_t;
 
 /* Returns the type's word in job files, such as "conv2d". */
@@ -110,10 +113,11 @@ const char *cadre_layer_text(cadre_layer_type_t type);
 /* Returns a layer of the type with the defaults of its keys; members without a default are 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 
-/* Returns how many numbers a row has that a reshape makes. */
+/* Returns how many numbers a row has after a reshape: the product of its axes. */
 int64_t cadre_layer_shape_size(const cadre_layer_t *layer);
 
-/* Reads the object at `pointer`, but for what the layer takes; CADRE_ECONFIG with its place. */
+/* Reads the layer at `pointer`, except its inputs (layer_links.h). Fails with CADRE_ECONFIG and the
+ * place in the file. */
 int cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
                      cadre_layer_t *layer);
 

@@ -13,15 +13,16 @@ enum { POINTER_SIZE = 96, LIST_MAX = 128 };
 
 static const char row_name[] = "input";
 
-/* The list up to the layer that is being read. */
+/* The list of layers while layer number `at` is read; those before it have been read. */
 typedef struct {
     const cadre_json_source_t *source;
     cadre_layer_t *list;
     size_t at;
-    char pointer[POINTER_SIZE]; /* of that layer */
+    char pointer[POINTER_SIZE]; /* JSON pointer of layer `at`, for messages */
 } links_t;
 
-/* The place of a key of the layer, or of entry `entry` of its array; -1: of the whole. */
+/* Writes the JSON pointer of a key of the layer, or of entry `entry` of the key's array unless that
+ * is -1, into `place`, and returns it. */
 static const char *
 place_of(const links_t *self, const char *key, int entry, char place[POINTER_SIZE])
 {
@@ -33,7 +34,7 @@ place_of(const links_t *self, const char *key, int entry, char place[POINTER_SIZ
     return place;
 }
 
-/* Fails at `place` with its field and what is wrong. */
+/* Fails with CADRE_ECONFIG at `place`; the text is the name of the field, then `what`. */
 static int
 refuse(const links_t *self, const char *place, const char *what)
 {
@@ -41,6 +42,7 @@ refuse(const links_t *self, const char *place, const char *what)
     return cadre_json_source_fail(self->source, place, CADRE_JSON_VALUE, "%s %s", field, what);
 }
 
+/* Returns whether a layer of this type has several inputs. */
 static bool
 is_joined(cadre_layer_type_t type)
 {
@@ -97,7 +99,7 @@ read_name(const links_t *self, const json_t *value)
 
 /* ---- from ---- */
 
-/* Fails because no earlier layer has that name, with the nearest that one has. */
+/* Fails because no earlier layer has the name; suggests the nearest name that one has. */
 static int
 refuse_name(const links_t *self, const char *place, const char *name)
 {
@@ -181,9 +183,9 @@ read_columns(const links_t *self, const json_t *value)
     return 0;
 }
 
-/* ---- a layer, and all ---- */
+/* ---- one layer, and the whole list ---- */
 
-/* Checks which of the keys are there together. */
+/* Checks that add and concat have "from", and no layer has both "from" and "columns". */
 static int
 check_keys(const links_t *self, const json_t *object)
 {
@@ -219,7 +221,7 @@ read_layer(const links_t *self, const json_t *object)
     return status;
 }
 
-/* Whether layer `taker` takes what layer `number` makes. */
+/* Returns whether the output of layer `number` is an input of layer `taker`. */
 static bool
 takes(const cadre_layer_t *list, size_t taker, size_t number)
 {
@@ -232,7 +234,8 @@ takes(const cadre_layer_t *list, size_t taker, size_t number)
     return layer->from_count == 0 && layer->column_count == 0 && taker == number + 1;
 }
 
-/* Refuses a layer that computes for nobody: a name in some "from" is probably another's. */
+/* Refuses a layer, other than the last, whose output is not used: probably a name in some "from" is
+ * wrong. */
 static int
 check_taken(const cadre_json_source_t *source, const cadre_layer_t *list, size_t count)
 {

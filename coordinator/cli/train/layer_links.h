@@ -1,9 +1,11 @@
 /*
- * layer_links - what the layers of a list take: a graph without circles, written in order.
+ * layer_links - reads which inputs each layer of a list has. The layers form an acyclic graph,
+ * written in topological order.
  *
- * A layer takes what the one before it makes, and the first one the row. Three keys say otherwise,
- * of any layer: "name" is what later layers know it by, "from" names what it takes (earlier layers,
- * or "input", the row as model.input shapes it), and "columns" cuts what it takes out of the row.
+ * By default a layer takes the output of the layer before it, and the first layer the row. Three
+ * keys change that: "name" gives a layer a name, "from" lists the names of its inputs (earlier
+ * layers, or "input": the row in the shape of model.input), and "columns" makes its input a range
+ * of the numbers of the row.
  *
  * Thread:  any; the function keeps no state.
  */
@@ -16,10 +18,10 @@
 #include "coordinator/cli/train/json_source.h"
 #include "coordinator/cli/train/layer.h"
 
-/* Reads these keys of all `count` layers of the array at /model/layers into `list`, whose types are
- * there. CADRE_ECONFIG, with the place, for a name that is none or is there twice, for one that no
- * earlier layer has, for columns that are none, for more or fewer inputs than the type takes, and
- * for a layer but the last whose output nothing takes. */
+/* Reads the keys name, from and columns of all `count` layers of the array at /model/layers into
+ * `list`, where the types of the layers must be set. Fails with CADRE_ECONFIG and the place in the
+ * file for an invalid or duplicate name, a name that no earlier layer has, invalid columns, more or
+ * fewer inputs than the type takes, and a layer, other than the last, whose output is not used. */
 int cadre_layer_links_read(const cadre_json_source_t *source, const json_t *layers,
                            cadre_layer_t *list, size_t count);
 

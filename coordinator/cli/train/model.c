@@ -13,10 +13,11 @@
 
 _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a model fits");
 
-/* Of the running averages of batch_norm: how far each closure moves them. */
+/* Learning rate of the running averages of batch_norm: each closure moves them by this fraction
+ * towards the moments of its batch. */
 #define AVERAGE_RATE 0.1
 
-/* Of the names of variables that hold running averages for evaluations. */
+/* Ends the names of variables that hold running averages for evaluations. */
 #define AVERAGE_SUFFIX ".average"
 
 static cadre_node_t
@@ -60,7 +61,7 @@ penalise(const cadre_job_t *job, cadre_program_t *program, cadre_node_t loss,
     return loss;
 }
 
-/* What evaluations of classes count (evaluation.h). */
+/* Adds the results that an evaluation of class labels reads (evaluation.h). */
 static void
 add_class_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
                   cadre_node_t y)
@@ -116,14 +117,14 @@ add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t outpu
     }
 }
 
-/* Whether gradients are pushed to the variable. */
+/* Returns whether gradients are pushed to the variable. */
 static bool
 is_trained(const cadre_network_variable_t *variable)
 {
     return variable->role != CADRE_ROLE_AVERAGE && variable->trainable;
 }
 
-/* Pushes the gradient of each variable that is trained, within the norms that the job sets. */
+/* Adds pushes of the gradient of each trained variable, clipped to the norms that the job sets. */
 static void
 push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss)
 {
@@ -149,7 +150,8 @@ push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_nod
     }
 }
 
-/* Builds the program up to its results, which the caller adds; its variables are in `network`. */
+/* Builds the layers, the loss and the results; the training program also pushes gradients, while
+ * the evaluating one has results for metrics. Variables are listed in `network`. */
 static int
 build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 {
@@ -224,7 +226,7 @@ cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, b
     return 0;
 }
 
-/* Whether the layer takes whole rows. */
+/* Returns whether a whole row is an input of the layer. */
 static bool
 takes_rows(const cadre_job_t *job, size_t number)
 {
@@ -237,8 +239,9 @@ takes_rows(const cadre_job_t *job, size_t number)
     return number == 0 && layer->from_count == 0 && layer->column_count == 0;
 }
 
-/* How many numbers a row has, as far as the model says. False where a sum of layers depends on what
- * only the rows say; elsewhere any number is as good. */
+/* Gives how many numbers a row has, as far as the model says; where it does not, a number that
+ * suits its columns, as any is good enough for a check. Returns false where the check would be
+ * wrong then: a sum of layers needs equal shapes, which may depend on the true width of a row. */
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
@@ -370,7 +373,7 @@ create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t 
                cadre_variable_options_t options, cadre_variable_t **average)
 {
     cadre_auto(cadre_free) char *name = cadre_asprintf("%s" AVERAGE_SUFFIX, variable->name);
-    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD); /* nobody pushes to it */
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD); /* unused: nothing pushes to it */
     options.schedule = (cadre_schedule_t){0};
     options.clip_value = 0;
     options.average_momentum = 0;

@@ -1,5 +1,5 @@
 /*
- * model - the model of a job as programs and variables.
+ * model - makes the programs and variables of the model that a job describes.
  *
  * Owner:   a trainer.
  * Thread:  the trainer's.
@@ -19,27 +19,28 @@
 typedef struct {
     cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
     cadre_function_t *evaluate; /* its results are listed in evaluation.h */
-    int64_t parameters;         /* numbers that are trained */
+    int64_t parameters;         /* count of numbers that are trained */
     cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
-    /* [variable_count] What evaluations read in the place of each variable: its running average;
-     * NULL where they read the variable itself. */
+    /* [variable_count] For each variable the one that evaluations read in its place, which holds
+     * its running average; NULL where evaluations read the variable itself. */
     cadre_variable_t *averages[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
 } cadre_model_t;
 
-/* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"), to be ended
- * by the caller unless it is registered. CADRE_ECONFIG with the job's file and the layer. */
+/* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"). The caller
+ * destroys it unless it is registered. Fails with CADRE_ECONFIG and a text that names the job file
+ * and the layer. */
 int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
                         cadre_program_t **program);
 
-/* Builds the program from features and classes in `widths`, together with its layers and variables,
- * in `network`; the caller destroys network->program in any case. */
+/* Builds the program for rows of widths[0] features and widths[1] classes into `network`, with its
+ * layers and variables. The caller destroys network->program, also after a failure. */
 int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                         cadre_network_t *network);
 
-/* Checks that each layer can follow the one before it, as far as that is known before the data is
- * opened: sizes are known only if the model gives the shape of a row. CADRE_ECONFIG when a layer
- * cannot. */
+/* Checks that each layer fits its inputs, as far as that is known before the data is opened: sizes
+ * are known only if the model gives the shape of a row. Fails with CADRE_ECONFIG when a layer does
+ * not fit. */
 int cadre_model_check(const cadre_job_t *job);
 
 /* Copies the running averages of the variables to the variables that evaluations read; does nothing

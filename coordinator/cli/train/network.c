@@ -25,7 +25,8 @@ shape_of(const cadre_network_t *self)
     return shape_at(self, self->x);
 }
 
-/* The size of axis `axis`, from the end when negative; the axes of a row are numbers. */
+/* Returns the size of axis `axis` of self->x, counted from the end when negative. The batch axis,
+ * whose size is a symbol, may not be asked for. */
 static int64_t
 size_of(const cadre_network_t *self, int axis)
 {
@@ -52,7 +53,7 @@ shape_text(const cadre_network_t *self, cadre_node_t node, char text[CADRE_EXTEN
 
 /* ---- mistakes ---- */
 
-/* Notes why a layer cannot be where it is; the first mistake stays. Returns false. */
+/* Notes why a layer does not fit its inputs, unless an earlier mistake was noted. Returns false. */
 static bool refuse(cadre_network_t *self, const char *format, ...) CADRE_PRINTF(2, 3);
 
 static bool
@@ -228,7 +229,7 @@ add_reshape(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_reshape(self->program, self->x, dims, rank);
 }
 
-/* Over what lies between the batch and the last axis. */
+/* Adds means over all axes between the batch and the last one. */
 static void
 add_mean(cadre_network_t *self)
 {
@@ -287,7 +288,8 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), self->x);
 }
 
-/* Kernels begin as Keras' do, but for the recurrent one, which is orthogonal there. */
+/* Adds a kernel of a gru or lstm. Kernels begin as Glorot, as in Keras, but Keras begins the
+ * recurrent kernel as an orthogonal matrix. */
 static cadre_node_t
 recurrent_kernel(cadre_network_t *self, const char *name, int64_t rows, int64_t columns)
 {
@@ -306,8 +308,9 @@ add_gru(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_gru(self->program, self->x, kernel, recurrent, bias, layer->sequences);
 }
 
-/* The bias of the forget gate begins as ones, in a variable of its own: Jozefowicz, Zaremba,
- * Sutskever 2015, "An empirical exploration of recurrent network architectures"; Keras' default. */
+/* Adds an lstm. The bias of its forget gate begins as ones, in a variable of its own: Jozefowicz,
+ * Zaremba, Sutskever 2015, "An empirical exploration of recurrent network architectures"; Keras'
+ * default. */
 static void
 add_lstm(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -332,8 +335,9 @@ projection(cadre_network_t *self, cadre_node_t x, const char *name, int64_t widt
     return cadre_op_matmul(self->program, x, weight);
 }
 
-/* The norms stand before what they feed, and each half has a way around it: Xiong and others 2020,
- * "On layer normalization in the transformer architecture". */
+/* Adds a transformer block in its pre-norm form: the norm comes before attention and before the
+ * dense layers, and each of these halves has a residual connection: Xiong and others 2020, "On
+ * layer normalization in the transformer architecture". */
 static void
 add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -362,7 +366,7 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_add(p, self->x, cadre_op_dropout(p, y, rate, self->training));
 }
 
-/* What a layer takes. */
+/* The inputs of a layer. */
 typedef struct {
     cadre_network_value_t values[CADRE_LAYER_FROM_MAX];
     size_t count;
@@ -376,7 +380,7 @@ add_sum(cadre_network_t *self, const inputs_t *inputs)
     }
 }
 
-/* Along the last axis. */
+/* Concatenates the inputs along the last axis. */
 static void
 add_concat(cadre_network_t *self, const inputs_t *inputs)
 {
@@ -490,7 +494,8 @@ wanted_rank(cadre_layer_type_t type)
     return 0;
 }
 
-/* Returns what would give the layer rows of `wanted` axes where it is given rows of `rank`. */
+/* Returns the advice of an error: how to give the layer inputs with `wanted` axes instead of
+ * `rank`. */
 static const char *
 remedy_for(int rank, int wanted)
 {
@@ -502,10 +507,10 @@ remedy_for(int rank, int wanted)
                        : "the shape of a row is \"input\" in model, such as [8, 16]";
 }
 
-/* ---- what a layer takes ---- */
+/* ---- the inputs of a layer ---- */
 
-/* Whether the axes of the rows are those that the layer is for; otherwise says what would make them
- * so. */
+/* Returns whether self->x has as many axes as the type of layer needs; if not, notes a mistake with
+ * advice. */
 static bool
 has_axes(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 {
@@ -525,7 +530,8 @@ has_axes(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
                   text, remedy_for(rank, wanted));
 }
 
-/* Whether all inputs have the shape of the first, which broadcasting would not ask. */
+/* Returns whether all inputs have the shape of the first; if not, notes a mistake. The operation
+ * add would broadcast other shapes silently. */
 static bool
 are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
 {
@@ -543,7 +549,7 @@ are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
     return true;
 }
 
-/* Whether the inputs are what the layer is for. */
+/* Returns whether the inputs suit the type of layer; if not, notes a mistake. */
 static bool
 can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, const inputs_t *inputs)
 {
@@ -559,7 +565,7 @@ can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, cons
     return has_axes(self, scope, type);
 }
 
-/* Cuts the layer's columns out of the rows. */
+/* Gives the layer's columns, cut out of the rows; returns false when a row has fewer. */
 static bool
 cut_columns(cadre_network_t *self, const char *scope, const cadre_layer_t *layer,
             cadre_network_value_t *out)
@@ -576,7 +582,8 @@ cut_columns(cadre_network_t *self, const char *scope, const cadre_layer_t *layer
     return out->node.id != 0;
 }
 
-/* Finds what the layer takes; false after a mistake, also after one of an earlier layer. */
+/* Finds the inputs of the layer; returns false after a mistake, also after one of an earlier
+ * layer. */
 static bool
 find_inputs(cadre_network_t *self, const char *scope, const cadre_layer_t *layer, inputs_t *inputs)
 {
@@ -600,7 +607,8 @@ find_inputs(cadre_network_t *self, const char *scope, const cadre_layer_t *layer
     return true;
 }
 
-/* Whether what the layer makes of numbers as they came are such numbers again. */
+/* Returns whether a layer of this type passes numbers of the rows on unchanged, so that its output
+ * may hold ids. */
 static bool
 keeps_numbers(cadre_layer_type_t type)
 {
@@ -609,6 +617,7 @@ keeps_numbers(cadre_layer_type_t type)
 
 /* ---- the list ---- */
 
+/* Adds a layer under the name `scope` in messages; leaves self->x empty after a mistake. */
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {

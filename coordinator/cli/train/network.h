@@ -1,8 +1,8 @@
 /*
  * network - the layers of a model as nodes of a program, and the variables that they need.
  *
- * Layers are added one by one to the program's nodes; each is named by its place in the messages of
- * the builder ("layer 3 (conv2d): ..."). Variables are numbered by layers that have any, from 1:
+ * Layers are added one by one; messages name a layer by its position ("model.layers[3] (conv2d)").
+ * Names of variables end in <i>, the number of their layer among the layers with variables, from 1:
  *
  *     dense, conv1d, conv2d  w<i>, b<i>
  *     layer_norm     scale<i>, shift<i>
@@ -38,7 +38,8 @@ enum {
 typedef enum {
     CADRE_ROLE_WEIGHT = 0, /* counts for the penalties l1 and l2 */
     CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions, tables */
-    CADRE_ROLE_AVERAGE,    /* pushed as the difference to a batch's, with the optimizer sgd */
+    CADRE_ROLE_AVERAGE,    /* running averages of batch_norm: the difference to the moments of the
+                              batch is pushed, and applied by the optimizer sgd */
 } cadre_network_role_t;
 
 typedef struct {
@@ -49,52 +50,53 @@ typedef struct {
     double value;            /* value for the initializer "constant" */
     cadre_network_role_t role;
     cadre_dtype_t wire; /* dtype in which its values travel between workers and ps */
-    bool trainable;     /* else nothing is pushed to it */
-    double l1;          /* penalties of a weight; below 0: those of the model */
-    double l2;
-    cadre_node_t node;
+    bool trainable;     /* false: nothing is pushed to it */
+    double l1;          /* penalty of a weight; below 0: that of the model */
+    double l2;          /* penalty of a weight; below 0: that of the model */
+    cadre_node_t node;  /* of the variable in the program */
 } cadre_network_variable_t;
 
-/* What a layer, or nobody, has made of the rows. */
+/* The output of a layer, or the rows themselves. */
 typedef struct {
     cadre_node_t node; /* empty after a mistake */
-    bool plain;        /* numbers of the rows as they came, which ids must be */
+    bool plain;        /* holds numbers of the rows unchanged, as an embedding needs */
 } cadre_network_value_t;
 
 typedef struct {
     cadre_program_t *program;
-    cadre_node_t x; /* what the last layer so far makes of the rows; empty after a mistake */
-    bool plain;     /* of x: numbers of the rows as they came, which ids must be */
-    bool training;
-    const char *suffix;          /* of the names of variables that are trained; NULL: none */
-    cadre_dtype_t wire;          /* in which variables of layers that do not say travel */
-    cadre_dtype_t layer_wire;    /* in which those of the layer being added do */
+    cadre_node_t x;     /* output of the last layer so far; empty after a mistake */
+    bool plain;         /* whether x holds numbers of the rows unchanged (cadre_network_value_t) */
+    bool training;      /* the program trains, else it evaluates */
+    const char *suffix; /* ends the names of variables that are trained; NULL: none */
+    cadre_dtype_t wire; /* dtype of messages for variables of layers without their own */
+    cadre_dtype_t layer_wire;    /* dtype of messages for variables of the layer being added */
     const cadre_layer_t *layer;  /* the layer that is being added */
-    int layer_count;             /* added so far */
-    cadre_node_t row;            /* all numbers of the rows, as they came */
-    cadre_network_value_t input; /* the same in the shape that the model gives them */
-    cadre_network_value_t made[CADRE_NETWORK_LAYERS_MAX]; /* by each layer */
-    int number;                                           /* of the last one with variables */
+    int layer_count;             /* layers added so far */
+    cadre_node_t row;            /* the rows as they came: [B, features] */
+    cadre_network_value_t input; /* the rows in the shape of model.input */
+    cadre_network_value_t made[CADRE_NETWORK_LAYERS_MAX]; /* [layer_count] output of each layer */
+    int number;                                           /* layers with variables so far */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
     bool overfull; /* more than CADRE_NETWORK_VARIABLES_MAX variables were asked for */
     /* Name of the layers in messages, before an index from 0: "model.layers" for
      * "model.layers[0]"; NULL: "layers". */
     const char *list;
-    int status; /* of a layer that cannot follow the one before it; 0: none so far */
+    int status; /* of the first layer that does not fit its inputs; 0: all fit so far */
     char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* the message for `status` */
 } cadre_network_t;
 
-/* Begins with the rows `x` of `features` numbers, in the shape `input`, of which there may be none.
- * CADRE_ECONFIG when that has another number of elements. */
+/* Begins with the rows self->x of `features` numbers. With a `rank` above 0 rows get the shape
+ * `input`. Fails with CADRE_ECONFIG when that shape has another number of elements. */
 int cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank);
 
-/* Adds a layer of what it takes (layer_links.h). cadre_network_end tells of mistakes. */
+/* Adds a layer on top of its inputs (layer_links.h). cadre_network_end reports mistakes. */
 void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
 
-/* The last layer, dense, of `width` outputs. CADRE_ECONFIG when a row is not one row of numbers,
- * when there are too many variables, and for a layer that cannot be where it is; other mistakes of
- * the program are its own. */
+/* Adds the last layer, which is dense with `width` outputs. Fails with CADRE_ECONFIG when the layer
+ * before it does not give one list of numbers for each row, when there are too many variables, and
+ * when an earlier layer did not fit its inputs; other mistakes are reported when the program is
+ * finished. */
 int cadre_network_end(cadre_network_t *self, int64_t width);
 
 #endif

@@ -18,11 +18,11 @@
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
 
-/* What progress records are made of, on the coordinator's thread. It does not change while the
+/* What the coordinator's thread makes progress records of. A record does not change while the
  * coordinator has it. */
 typedef struct {
     cadre_training_plan_t plan;
-    int64_t since_ms; /* when the plan's start was reached; 0: the time does not count */
+    int64_t since_ms; /* when the plan's start was reached; 0: the job has no time limit */
 } record_t;
 
 typedef struct {
@@ -30,22 +30,22 @@ typedef struct {
     cadre_trainer_outcome_t *outcome;
     cadre_training_data_t data;
     cadre_model_t model;
-    cadre_training_plan_t plan; /* of this run, from where it began */
-    cadre_training_place_t place;
-    record_t records[2];     /* the coordinator has one of them: */
-    int record;              /* this one */
-    bool planned;            /* `plan` and the model are there */
-    bool is_time_up;         /* no further closure trains */
-    int64_t scheduled;       /* training closures by this run */
-    cadre_totals_t excluded; /* what is not training in the coordinator's totals */
-    uint64_t epoch_finished; /* the coordinator's count when the epoch began, */
-    int64_t epoch_begun;     /* and closures of the epoch that had trained before */
+    cadre_training_plan_t plan;   /* of this run, from where it began */
+    cadre_training_place_t place; /* how far training is */
+    record_t records[2];          /* the coordinator has records[record], the other one is free */
+    int record;
+    bool planned;            /* `plan` and `model` are set */
+    bool is_time_up;         /* the time limit is over: no further closure is scheduled */
+    int64_t scheduled;       /* training closures that this run has scheduled */
+    cadre_totals_t excluded; /* part of the coordinator's totals that is not training */
+    uint64_t epoch_finished; /* closures finished, by the coordinator's totals, at epoch begin */
+    int64_t epoch_begun;     /* closures of this epoch that trained before it was resumed */
     cadre_loss_sample_t losses;
     cadre_progress_t progress;
-    int64_t start_ms;
-    int64_t tick_ms;
-    uint64_t checkpoints; /* checkpoints seen so far; `checkpoint_ms` is when the newest came */
-    int64_t checkpoint_ms;
+    int64_t start_ms;      /* when training began; 0: it has not */
+    int64_t tick_ms;       /* when progress was last sent */
+    uint64_t checkpoints;  /* checkpoints seen so far */
+    int64_t checkpoint_ms; /* when the newest was seen */
 } trainer_t;
 
 /* --- progress --- */
@@ -134,7 +134,7 @@ wait_for_tasks(trainer_t *self)
     return status;
 }
 
-/* How long training took so far, all runs of the job together. */
+/* Returns how long training took so far, all runs of the job together. */
 static int64_t
 elapsed_ms(const trainer_t *self)
 {
@@ -142,6 +142,8 @@ elapsed_ms(const trainer_t *self)
     return self->plan.start.watch.elapsed_ms + here_ms;
 }
 
+/* Callback of the coordinator, on its thread: returns the progress record of a checkpoint whose cut
+ * is closure id `cut`. */
 static char *
 progress_at_cut(void *context, uint64_t cut)
 {
@@ -153,7 +155,7 @@ progress_at_cut(void *context, uint64_t cut)
     return cadre_training_place_encode(&place);
 }
 
-/* Returns the place that was reached, with the time that it took where that counts. */
+/* Returns the place that was reached; for a job with a time limit with the time spent so far. */
 static cadre_training_place_t
 timed_place(const trainer_t *self)
 {
@@ -164,8 +166,9 @@ timed_place(const trainer_t *self)
     return place;
 }
 
-/* Has checkpoints record what follows from the place that was reached. Everything that was
- * scheduled has ended, so that no cut lies before it any more. */
+/* Hands the coordinator a record that begins at the place that was reached: later checkpoints are
+ * recorded by it. Everything scheduled must have ended, so that no cut can lie before that
+ * place. */
 static void
 hand_over(trainer_t *self)
 {
@@ -190,7 +193,8 @@ evaluation_closures(const trainer_t *self)
                : 0;
 }
 
-/* Makes the plan, which begins at the start or where the restored checkpoint was cut. */
+/* Makes the plan: from the beginning, or from the cut of the checkpoint that the job resumed. Also
+ * notes which part of the coordinator's totals is not training. */
 static int
 make_plan(trainer_t *self)
 {
@@ -277,7 +281,7 @@ set_up(trainer_t *self)
 
 /* --- training --- */
 
-/* Whether the time is over that the job may train; a first closure is always trained. */
+/* Returns whether the job's time limit is over; at least one closure is trained in any case. */
 static bool
 is_time_up(const trainer_t *self)
 {
@@ -286,8 +290,8 @@ is_time_up(const trainer_t *self)
            (double)elapsed_ms(self) >= limit_s * 1000;
 }
 
-/* Schedules one closure, looking at how it goes while the queue is full. CADRE_ETIMEOUT: the time
- * is over before there was room. */
+/* Schedules one closure, and sends progress while the queue is full. Returns CADRE_ETIMEOUT when
+ * the job's time limit is over before there was room. */
 static int
 schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t *batch,
          cadre_future_t **future)
@@ -313,8 +317,8 @@ join(trainer_t *self)
     return status;
 }
 
-/* Schedules the next `batches` batches of a dataset that was begun, as long as there is time.
- * `batches` becomes how many it were. */
+/* Schedules the next `batches` batches of the pass until the time limit is over; sets `batches` to
+ * how many were scheduled. Every `stride`-th has a future, which samples the loss. */
 static int
 schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
 {
@@ -343,7 +347,8 @@ schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
     return 0;
 }
 
-/* Schedules what is left of the pass over the rows, or of `left` closures of the epoch. */
+/* Schedules the rest of the pass over the rows, or a new pass after its end; at most `left`
+ * closures. */
 static int
 train_pass(trainer_t *self, int64_t left, int64_t stride)
 {
@@ -369,12 +374,12 @@ train_pass(trainer_t *self, int64_t left, int64_t stride)
     return 0;
 }
 
-/* Takes the figures of the progress line to the beginning of this epoch. */
+/* Sets the figures of the progress line to the beginning of this epoch. */
 static void
 begin_epoch(trainer_t *self)
 {
     self->progress.epoch = self->place.epoch + 1;
-    self->progress.metrics = (cadre_metrics_t){0}; /* of another epoch */
+    self->progress.metrics = (cadre_metrics_t){0}; /* the old ones are of another epoch */
     self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
     self->epoch_begun = self->place.begun;
     if (self->plan.steps_per_epoch == 0) {
@@ -383,6 +388,8 @@ begin_epoch(trainer_t *self)
     }
 }
 
+/* Trains the rest of this epoch and waits for its closures. When the time limit ends it, the plan
+ * ends here, too. */
 static int
 train_epoch(trainer_t *self)
 {
@@ -462,13 +469,13 @@ evaluate(trainer_t *self)
     return 0;
 }
 
-/* Where the cut of a checkpoint will lie that is asked for now. */
+/* Where the cut of a checkpoint lies that the trainer takes. */
 typedef enum {
-    AT_PLACE, /* at the place that was reached: nothing is under way */
-    ANYWHERE, /* the plan says where */
+    AT_PLACE, /* at self->place: no closure is under way */
+    ANYWHERE, /* closures are under way: the coordinator computes the place from the plan */
 } cut_t;
 
-/* Takes a checkpoint; gives its number in `checkpoint` (may be NULL). */
+/* Takes a checkpoint, unless the job takes none; gives its id in `checkpoint` (may be NULL). */
 static int
 save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
 {
@@ -503,7 +510,7 @@ note_staleness(trainer_t *self)
     }
 }
 
-/* --- what evaluations decide --- */
+/* --- stopping, and keeping the best state --- */
 
 /* Returns why training ends at this place, or CADRE_STOP_NOT. */
 static cadre_stop_t
@@ -527,7 +534,7 @@ find_stop(const trainer_t *self)
                                                                   : CADRE_STOP_NOT;
 }
 
-/* Keeps why training ended, in words. */
+/* Puts into the result why training ended, in words. */
 static void
 note_stop(trainer_t *self, cadre_stop_t stop)
 {
@@ -565,7 +572,7 @@ note_stop(trainer_t *self, cadre_stop_t stop)
     }
 }
 
-/* Keeps the state that was just evaluated as a checkpoint, marked as the best. */
+/* Takes a checkpoint of the state that was just evaluated, and marks it as the best. */
 static int
 keep_best(trainer_t *self, cadre_metric_t metric, double value)
 {
@@ -587,8 +594,9 @@ keep_best(trainer_t *self, cadre_metric_t metric, double value)
     return 0;
 }
 
-/* Notes what an evaluation at the end of an epoch found, and goes on to the next one. A checkpoint
- * that is taken here holds exactly the values that were evaluated. */
+/* Notes what the evaluation at the end of an epoch found, moves to the next epoch, and keeps the
+ * state if it is the best so far: nothing is under way, so the checkpoint holds exactly the values
+ * that were evaluated. */
 static int
 take_evaluation(trainer_t *self)
 {
@@ -611,8 +619,8 @@ take_evaluation(trainer_t *self)
                : 0;
 }
 
-/* A checkpoint that holds the best state may have been committed, and its process have died before
- * it was marked. */
+/* Marks the checkpoint that the job resumed when it holds the best state: the process that took it
+ * may have died before marking it. */
 static int
 mark_resumed(trainer_t *self)
 {
@@ -623,7 +631,7 @@ mark_resumed(trainer_t *self)
     }
 
     int status = cadre_checkpoint_mark_best(self->options->coordinator, 0);
-    return status == CADRE_ESTATE ? 0 : status; /* it is in another directory, where it stays */
+    return status == CADRE_ESTATE ? 0 : status; /* resumed from another directory, which keeps it */
 }
 
 /* --- the loop --- */
@@ -648,7 +656,7 @@ end_epoch(trainer_t *self)
     return take_evaluation(self);
 }
 
-/* Whether a checkpoint is due at the end of this epoch. */
+/* Returns whether the job takes a checkpoint at the end of this epoch. */
 static bool
 ends_with_checkpoint(const trainer_t *self)
 {
@@ -656,7 +664,7 @@ ends_with_checkpoint(const trainer_t *self)
     return every > 0 && (self->place.epoch + 1) % every == 0;
 }
 
-/* Trains and evaluates one epoch, and finds out whether another one follows. */
+/* Trains and evaluates one epoch, and sets `stop` to why no other follows, or CADRE_STOP_NOT. */
 static int
 run_epoch(trainer_t *self, cadre_stop_t *stop)
 {
@@ -668,7 +676,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     note_staleness(self);
     bool is_last = cadre_training_plan_is_over(&self->plan, &self->place);
     if (is_last || ends_with_checkpoint(self)) {
-        /* Before the evaluation, which takes its time and changes nothing. */
+        /* Saved before the evaluation, which may take long and does not change the values. */
         status = save(self, AT_PLACE, NULL);
         if (status < 0) {
             return status;
@@ -691,6 +699,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     return status;
 }
 
+/* Runs epochs until the training stops. A job that was resumed after its end is only evaluated. */
 static int
 train(trainer_t *self)
 {
@@ -751,7 +760,7 @@ static int
 stop(trainer_t *self)
 {
     take_command(self);
-    self->outcome->saved = false; /* of one on the way this is no word */
+    self->outcome->saved = false; /* a checkpoint from before is not the last one */
     if (self->outcome->aborted || !self->planned) {
         return CADRE_EINTERRUPTED;
     }
@@ -769,8 +778,8 @@ stop(trainer_t *self)
     return CADRE_EINTERRUPTED;
 }
 
-/* Asks the ps how many updates they have applied. After a run that a lost task has ended it waits
- * only CADRE_TRAINER_REST_MS: counts that are missing by then stay unknown. */
+/* Asks the ps how many updates they have applied. After a run that a lost task has ended the wait
+ * is only CADRE_TRAINER_REST_MS: counts of ps that have not answered by then stay unknown. */
 static void
 count_updates(trainer_t *self)
 {
@@ -792,7 +801,7 @@ count_updates(trainer_t *self)
     }
 }
 
-/* Takes over from the status of the job how stale its closures were. */
+/* Copies the histogram of staleness from the status of the job to the result. */
 static void
 note_histogram(trainer_t *self)
 {
@@ -805,7 +814,7 @@ note_histogram(trainer_t *self)
     json_decref(status);
 }
 
-/* Names the best state and its checkpoint. */
+/* Puts the best state and its checkpoint into the result. */
 static void
 fill_best(trainer_t *self)
 {

@@ -5,9 +5,9 @@
  * Thread:  cadre_trainer_run blocks and has a thread to itself, which is stopped by a command and
  *          cadre_coordinator_interrupt. It reports progress by notices.
  *
- * Each epoch schedules its batches in order and joins; a checkpoint's progress record is found from
- * the id of its cut (training_plan.h), so that a resumed run continues with the very next row.
- */
+ * Each epoch schedules its batches in order and joins. The progress record of a checkpoint is
+ * computed from the id of its cut (training_plan.h): a resumed run continues with the very next
+ * row. */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
 #define CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
 
@@ -20,14 +20,14 @@
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,
-    CADRE_TRAINER_TICK_MS = 100,          /* between looks at how it goes */
-    CADRE_TRAINER_DATA_MS = 600000,       /* for a worker to read a file; then 124 */
-    CADRE_TRAINER_SAVE_MS = 300000,       /* for a checkpoint; then 124 */
-    CADRE_TRAINER_COUNTERS_MS = 10000,    /* for the shards' counters; then they are not known */
-    CADRE_TRAINER_REST_MS = 1000,         /* the same, after a run that a lost task has ended */
-    CADRE_TRAINER_COUNTER_MS = 500,       /* for one shard's, then */
-    CADRE_TRAINER_TIMED_QUEUE = 128,      /* closures that wait where the time is limited: they are
-                                             trained when it is over */
+    CADRE_TRAINER_TICK_MS = 100,          /* between updates of the progress */
+    CADRE_TRAINER_DATA_MS = 600000,       /* limit for reading a file; then exit code 124 */
+    CADRE_TRAINER_SAVE_MS = 300000,       /* limit for a checkpoint; then exit code 124 */
+    CADRE_TRAINER_COUNTERS_MS = 10000,    /* limit for the counters of all shards; then unknown */
+    CADRE_TRAINER_REST_MS = 1000,         /* that limit after a run that a lost task has ended, */
+    CADRE_TRAINER_COUNTER_MS = 500,       /* and the limit for one shard then */
+    CADRE_TRAINER_TIMED_QUEUE = 128,      /* queue capacity of a job with a time limit: closures
+                                             in the queue are still trained when it is over */
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };
 
@@ -55,11 +55,12 @@ typedef struct {
     char text[CADRE_TRAINER_TEXT_SIZE]; /* the details */
     bool aborted;                       /* the command was CADRE_TRAINER_ABORT */
     bool saved;                         /* a checkpoint was taken at the end, or when stopping */
-    bool target_missed;
-    cadre_result_t result; /* filled in as far as known, also after a failure */
+    bool target_missed;                 /* accuracy is below training.target_accuracy */
+    cadre_result_t result;              /* filled in as far as known, also after a failure */
 } cadre_trainer_outcome_t;
 
-/* Runs the job to its end, a failure or a command. The caller ends outcome->result. */
+/* Runs the job to its end, a failure or a command. The caller frees outcome->result by
+ * cadre_result_fini. */
 void cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_t *outcome);
 
 #endif

@@ -24,7 +24,8 @@ cadre_training_plan_epoch_closures(const cadre_training_plan_t *self)
     return self->steps_per_epoch > 0 && pass > 0 ? self->steps_per_epoch : pass;
 }
 
-/* Returns the closures from `place` to the end of its epoch, whatever ends the training. */
+/* Returns the closures from `place` to the end of its epoch, also of an epoch that steps_max ends
+ * earlier. */
 static int64_t
 left_in_epoch(const cadre_training_plan_t *self, const cadre_training_place_t *place)
 {
@@ -34,7 +35,7 @@ left_in_epoch(const cadre_training_plan_t *self, const cadre_training_place_t *p
     return cadre_max_i64(cadre_training_plan_epoch_closures(self) - place->begun, 0);
 }
 
-/* Whether as many closures have trained as the job is to have. */
+/* Returns whether steps_max closures have trained; false when the job has no such limit. */
 static bool
 has_all_steps(const cadre_training_plan_t *self, const cadre_training_place_t *place)
 {
@@ -68,7 +69,7 @@ cadre_training_plan_advance(const cadre_training_plan_t *self, cadre_training_pl
         left = whole;
     }
 
-    /* The end of a pass is behind all rows, also those that were left out. */
+    /* At the end of a pass all rows count as done, also those that drop_last leaves out. */
     place->position = closures < left ? place->position + closures * self->batch_size : self->rows;
 }
 
@@ -112,7 +113,7 @@ cadre_training_plan_total(const cadre_training_plan_t *self)
         total += (self->epochs - self->start.epoch - 1) * cadre_training_plan_epoch_closures(self);
     }
 
-    /* A job that was told to do less than it has done has done that. */
+    /* A resumed job whose new steps_max is less than it has done already is at its end. */
     return self->steps_max > 0
                ? cadre_max_i64(cadre_min_i64(total, self->steps_max), self->start.closures)
                : total;
@@ -159,7 +160,7 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
         cadre_training_plan_next_epoch(self, &place);
     }
 
-    /* Closures beyond the end are evaluations of a finished job that was run again. */
+    /* Closures after the end come from running a finished job again, which only evaluates. */
     place.evaluations += remaining;
     return place;
 }

@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 
-/* Whether `value` is better than `best` by more than `min_delta`. */
+/* Returns whether `value` is better than `best` by more than `min_delta`. */
 static bool
 improves(cadre_metric_t metric, double value, double best, double min_delta)
 {

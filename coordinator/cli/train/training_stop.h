@@ -1,13 +1,13 @@
 /*
- * training_stop - when a training run ends before its epochs do, and which of its states is the
- * best: conditions on what evaluations find, and what must be remembered for them.
+ * training_stop - early stopping and the choice of the best state: conditions on the values that
+ * evaluations find, and the record of past evaluations that the conditions need (the watch).
  *
  * Owner:   a trainer; plain data.
  * Thread:  any; the functions keep no state.
  *
- * What is remembered (the watch) stands in the progress record of each checkpoint, so that a run
- * that is resumed stops where one that was never interrupted does. Whether it stops is computed
- * from the conditions each time: a job file with other conditions goes on, or stops, by these.
+ * The watch is stored in the progress record of each checkpoint, so that a resumed run stops where
+ * an uninterrupted one would. Whether to stop is not stored but computed from watch and conditions:
+ * a run that is resumed with other conditions follows the new ones.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINING_STOP_H
 #define CADRE_COORDINATOR_CLI_TRAIN_TRAINING_STOP_H
@@ -18,7 +18,7 @@
 
 #include "coordinator/cli/terminal/metric.h"
 
-/* Why training stopped: name, word in results. */
+/* Why training stopped: name, word in results. NOT: it has not. COMMAND: the user ended it. */
 #define CADRE_STOP_LIST(X)                                                                         \
     X(NOT, "")                                                                                     \
     X(EPOCHS, "epochs")                                                                            \
@@ -39,44 +39,44 @@ typedef enum {
 typedef struct {
     cadre_metric_t metric;
     bool has_target;
-    double target;    /* at least it, or at most where lower is better */
-    int64_t patience; /* evaluations in a row without an improvement; 0: any number */
-    double min_delta; /* what is no more than this is no improvement */
+    double target;    /* value that ends training: at least this, or at most if lower is better */
+    int64_t patience; /* evaluations in a row without an improvement that end training; 0: none */
+    double min_delta; /* a value must be better by more than this to be an improvement */
 } cadre_stop_conditions_t;
 
-/* What the evaluations so far found, and how long training took. Zeroed: there were none. */
+/* What evaluations found so far, and how long training took. A struct of zeros is the beginning. */
 typedef struct {
     bool has_latest;
-    double latest; /* of the conditions' metric, at the last evaluation that gave a number */
+    double latest; /* value of the conditions' metric at the last evaluation; 0 unless has_latest */
     bool has_best;
-    double best;     /* of it, by more than min_delta */
-    int64_t without; /* evaluations since, without an improvement */
+    double best;     /* value of the conditions' metric at the last improvement */
+    int64_t without; /* evaluations since the last improvement */
     bool has_kept;
-    double kept;           /* the best value of checkpoint.keep_best's metric, */
-    int64_t kept_closures; /* and after how many closures that train */
-    int64_t elapsed_ms;    /* of training, all runs of the job together */
+    double kept;           /* best value of the metric that checkpoint.keep_best names */
+    int64_t kept_closures; /* training closures that had ended at that value */
+    int64_t elapsed_ms;    /* time spent on training, all runs of the job together */
 } cadre_training_watch_t;
 
-/* Notes what an evaluation found for the conditions' metric. A value that is no number is no
- * improvement. */
+/* Notes the value that an evaluation found for the conditions' metric. NaN is no improvement. */
 void cadre_training_watch_note(cadre_training_watch_t *self,
                                const cadre_stop_conditions_t *conditions, double value);
 
-/* Notes what an evaluation after `closures` closures found for the metric by which the best
- * checkpoint is kept; returns whether it is the best so far. */
+/* Notes the value that an evaluation found, after `closures` training closures, for the metric by
+ * which the best checkpoint is chosen. Returns whether the value is the best so far. */
 bool cadre_training_watch_keep(cadre_training_watch_t *self, cadre_metric_t metric, double value,
                                int64_t closures);
 
-/* Returns CADRE_STOP_TARGET, CADRE_STOP_PATIENCE, or CADRE_STOP_NOT. */
+/* Returns whether evaluations end training: CADRE_STOP_TARGET, CADRE_STOP_PATIENCE, or
+ * CADRE_STOP_NOT. */
 cadre_stop_t cadre_training_watch_stop(const cadre_training_watch_t *self,
                                        const cadre_stop_conditions_t *conditions);
 
-/* As a checkpoint's progress record has it: NULL where there is nothing to remember, and back from
- * an object of that record. CADRE_EMALFORMED. */
+/* Convert the watch to the JSON object that a checkpoint's progress record holds, NULL where all is
+ * zero, and back. Decoding fails with CADRE_EMALFORMED when a field is unknown or out of range. */
 json_t *cadre_training_watch_encode(const cadre_training_watch_t *self);
 int cadre_training_watch_decode(json_t *object, cadre_training_watch_t *out);
 
-/* Returns the word of a reason. */
+/* Returns the word of a reason in results, such as "patience". */
 const char *cadre_stop_word(cadre_stop_t stop);
 
 #endif
