@@ -6,7 +6,8 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 
-/* The id of the checkpoint that was resumed, where it is in the job's own directory. */
+/* Finds the id of the checkpoint with which the job began. Fails with CADRE_ESTATE when it began
+ * with none, or with one outside its own directory. */
 static int
 find_resumed(const cadre_coordinator_t *self, uint64_t *id)
 {

@@ -2,8 +2,10 @@
  * best_checkpoint - which checkpoint of the job's directory is marked as the best.
  *
  * Owner:   the coordinator.
- * Thread:  a caller's, beside the store, which reads the mark when it removes old checkpoints: the
- *          mark is replaced by a rename, so that it reads the one or the other.
+ * Thread:  any caller's. The thread of the checkpoint store may read the mark at the same time,
+ * when
+ *          it removes old checkpoints: the mark is replaced by a rename, so the store reads the old
+ *          or the new one.
  */
 #ifndef CADRE_COORDINATOR_BEST_CHECKPOINT_H
 #define CADRE_COORDINATOR_BEST_CHECKPOINT_H
@@ -16,7 +18,7 @@
  * says. */
 int cadre_best_checkpoint_mark(const cadre_coordinator_t *self, uint64_t id);
 
-/* Returns the path of the one that is marked, freed by the caller; NULL when there is none. */
+/* Returns the path of the checkpoint marked as the best, freed by the caller; NULL when none is. */
 char *cadre_best_checkpoint_path(const cadre_coordinator_t *self);
 
 #endif

@@ -70,7 +70,7 @@ take_out(cadre_completion_entry_t *entry)
     list->count--;
 }
 
-/* The descriptor is readable while something has finished. */
+/* Makes the descriptor readable or not after a change by one: only counts 0 and 1 change it. */
 static void
 show(cadre_completion_t *self)
 {

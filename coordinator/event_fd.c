@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 
-enum { RESERVE = 128 }; /* descriptors that are left to connections, of 512 or more */
+enum { RESERVE = 128 }; /* descriptors kept for connections; a quarter of a limit below 512 */
 
 int
 cadre_event_fd_open(int *fd)
@@ -22,7 +22,7 @@ cadre_event_fd_open(int *fd)
         return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
 
-    if ((rlim_t)opened >= limit.rlim_cur - reserve) { /* the lowest that is free */
+    if ((rlim_t)opened >= limit.rlim_cur - reserve) { /* the kernel gives the lowest free number */
         close(opened);
         return cadre_fail(CADRE_EIO,
                           "%d descriptors are open, and the last %llu of %llu are kept for "
@@ -39,7 +39,7 @@ cadre_event_fd_set(int fd)
 {
     uint64_t one = 1;
     ssize_t written = fd >= 0 ? write(fd, &one, sizeof(one)) : 0;
-    (void)written; /* it is readable already when the count is full */
+    (void)written; /* fails only when the count is full: then it is readable anyway */
 }
 
 void
@@ -47,7 +47,7 @@ cadre_event_fd_clear(int fd)
 {
     uint64_t count = 0;
     ssize_t taken = fd >= 0 ? read(fd, &count, sizeof(count)) : 0;
-    (void)taken; /* it is not readable already when there is nothing to read */
+    (void)taken; /* fails only when there is nothing to read: then it is not readable anyway */
 }
 
 void

@@ -1,22 +1,22 @@
 /*
- * event_fd - a descriptor that a program polls for something of the library.
+ * event_fd - an eventfd that a program polls to learn that a future or completion queue is ready.
  *
  * Owner:   a future or a completion queue. Thread: under the gate's lock.
  */
 #ifndef CADRE_COORDINATOR_EVENT_FD_H
 #define CADRE_COORDINATOR_EVENT_FD_H
 
-/* Opens one that is not readable, but not one of the last: who accepts a connection without a
- * descriptor left does not survive it (libzmq asserts), so some are left to the coordinator.
+/* Opens a descriptor that is not readable. Some descriptors of the process are kept back for the
+ * coordinator: libzmq aborts the process when it accepts a connection and none is left.
  *
- * CADRE_EIO: there is none to be had. */
+ * CADRE_EIO: no descriptor is left but those that are kept back. */
 int cadre_event_fd_open(int *fd);
 
-/* Make it readable, or not; -1 is none. */
+/* Make the descriptor readable, or not readable; -1 does nothing. */
 void cadre_event_fd_set(int fd);
 void cadre_event_fd_clear(int fd);
 
-/* Closes it, where it is not -1. */
+/* Closes the descriptor; -1 does nothing. */
 void cadre_event_fd_close(int fd);
 
 #endif

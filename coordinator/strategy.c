@@ -6,7 +6,8 @@
 #include "common/base/status.h"
 #include "common/spec/strategy_spec.h"
 
-/* Finds the strategy of a caller who names none. */
+/* Sets the strategy of a caller who names none: from CADRE_STRATEGY, or from the shape of the
+ * cluster. A job of one process (options->local) does not read the environment. */
 static int
 choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
 {
@@ -23,7 +24,8 @@ choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
     return 0;
 }
 
-/* Checks that there are as many ps and workers as the strategy has; 0 workers: it is not known. */
+/* Checks that the cluster has as many ps and workers as the strategy has; with 0 `workers` their
+ * number is not known and not checked. */
 static int
 check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
 {
@@ -72,6 +74,7 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
                           spec->word);
     }
 
+    /* The strategy local has one worker, whether the cluster lists it or not. */
     bool is_one = spec->workers == CADRE_STRATEGY_TASKS_ONE && shape->workers == 0;
     uint32_t listed = is_one ? 1 : shape->workers;
     if (listed > 0 && options->step_closures > 0 && options->step_closures != listed) {

@@ -1,9 +1,9 @@
 /*
- * strategy - what the strategy of a job means for its coordinator: consistency and step, as options
- * that the caller has left open.
+ * strategy - sets the consistency and the closures of a step that the strategy of a job implies, in
+ * options that the caller has left open.
  *
- * Where tasks stand is up to who starts them: `cadre run`, or whoever wrote the description of the
- * cluster. The coordinator refuses a cluster of another shape.
+ * On which hosts tasks run is decided by whoever starts them (`cadre run`, or the author of the
+ * cluster's description). The coordinator only refuses a cluster with other numbers of tasks.
  *
  * Thread:  any; it reads CADRE_STRATEGY and keeps no state.
  */
@@ -15,16 +15,17 @@
 
 #include <cadre/coordinator.h>
 
-/* The tasks of a cluster. */
+/* How many tasks a cluster has. */
 typedef struct {
     uint32_t ps;
-    uint32_t workers;               /* that its description lists; 0: it lists none */
-    bool has_shards_beside_workers; /* it lists workers alone, each of which brings a shard */
+    uint32_t workers;               /* workers that its description lists; 0: it lists none */
+    bool has_shards_beside_workers; /* only workers are listed: a ps runs beside each of them */
 } cadre_cluster_shape_t;
 
-/* Puts what the strategy says into `options`: that of the options, else of CADRE_STRATEGY, else
- * multi_worker where the cluster has a shard beside each worker, else parameter_server, which says
- * nothing. CADRE_ECONFIG, naming both, where options or cluster contradict the strategy. */
+/* Finds the strategy (of the options, else of CADRE_STRATEGY, else multi_worker where the cluster
+ * has a shard beside each worker, else parameter_server) and puts its consistency and step into
+ * `options`; parameter_server leaves both as they are. Fails with CADRE_ECONFIG, and a text that
+ * names both sides, when options or cluster contradict the strategy. */
 int cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
                                       const cadre_cluster_shape_t *shape);
 

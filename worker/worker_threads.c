@@ -12,10 +12,10 @@
 #include "worker/worker_actor.h"
 
 enum {
-    DESCRIPTORS_OWN = 16, /* that are opened from then on, beside those to ps */
+    DESCRIPTORS_OWN = 16, /* descriptors that the threads open, beside connections to ps */
     AHEAD = 64,           /* runs that wait for a slot in the work queue */
     HOST_NAME_SIZE = 256, /* gethostname */
-    STOP_MS = 5000,       /* for a thread that has nothing left to do */
+    STOP_MS = 5000,       /* how long a thread with nothing left to do may take to end */
 };
 
 struct cadre_worker_threads {
@@ -25,8 +25,8 @@ struct cadre_worker_threads {
     void **pipes;               /* [options.slots] */
     cadre_reader_actor_t *reader;
     cadre_worker_actor_t *network;
-    char host[HOST_NAME_SIZE];                         /* borrowed by the core */
-    char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* the same */
+    char host[HOST_NAME_SIZE];                         /* the core points to it */
+    char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* explains core.shards_max */
 };
 
 static int
@@ -50,8 +50,8 @@ start_slots(cadre_worker_threads_t *self, cadre_context_t *context)
     return 0;
 }
 
-/* Two descriptors for each ps, of what neither this process has by now, nor files and the
- * connection to the coordinator will take. */
+/* Returns to how many ps this worker can connect, at two descriptors each: from the limit of the
+ * process, less descriptors that are open by now and those kept for files and the coordinator. */
 static uint32_t
 count_room(cadre_worker_threads_t *self)
 {
@@ -89,7 +89,7 @@ start_network(cadre_worker_threads_t *self, cadre_context_t *context)
         .slots = self->pipes,
         .reader = cadre_reader_actor_socket(self->reader)};
     uint64_t incarnation = 0;
-    /* 0 is that of nobody. */
+    /* 0 means no process; getrandom may be cut short by a signal. */
     while (incarnation == 0) {
         if (getrandom(&incarnation, sizeof(incarnation), 0) != (ssize_t)sizeof(incarnation)) {
             incarnation = 0;
@@ -134,7 +134,8 @@ cadre_worker_threads_socket(cadre_worker_threads_t *self)
     return cadre_worker_actor_socket(self->network);
 }
 
-/* Nothing waits for anything here: every thread has nothing left to do. */
+/* Closes thread after thread. No thread has work left, so each ends at once; STOP_MS bounds
+ * that. */
 int
 cadre_worker_threads_close(cadre_worker_threads_t **self_p)
 {

@@ -20,24 +20,25 @@
 
 typedef struct cadre_worker_threads cadre_worker_threads_t;
 
-/* What it points at outlives the threads. */
+/* Options of the threads. What the pointers point at must outlive the threads. */
 typedef struct {
     cadre_endpoint_t coordinator;
-    uint32_t index; /* or CADRE_INDEX_ANY */
-    uint32_t slots;
+    uint32_t index; /* of the worker, or CADRE_INDEX_ANY: the coordinator chooses */
+    uint32_t slots; /* threads that run closures */
     cadre_device_t *device;
     const cadre_registry_t *registry;
     const char *data_dir; /* where relative paths of datasets begin; NULL: the current folder */
-    bool confined;        /* nothing outside of it is read */
-    uint64_t away_ms;     /* leaves when the coordinator is away so long; 0: never */
-    uint64_t drain_ms;    /* for what runs when it drains */
+    bool confined;        /* files outside data_dir are refused */
+    uint64_t away_ms;     /* the worker leaves when the coordinator is away so long; 0: never */
+    uint64_t drain_ms;    /* how long closures that run may go on when the worker drains */
     uint64_t shard_ms;    /* until a silent ps counts as unreachable; 0: never */
     cadre_trace_t *trace; /* with a lane for each slot, or NULL */
-    cadre_http_server_t *http; /* of the network thread, its one actor, or NULL */
-    bool hosted;               /* by a process that has a log of its own, whose name stays */
+    cadre_http_server_t *http; /* served by the network thread, or NULL */
+    bool hosted; /* in a process of another program: its log and name are left alone */
 } cadre_worker_threads_options_t;
 
-/* Starts all of them. CADRE_EIO, or what the device says; what was started has ended then. */
+/* Starts all threads. Fails with CADRE_EIO, or with the status of the device; threads that were
+ * started have ended then. */
 int cadre_worker_threads_open(cadre_context_t *context,
                               const cadre_worker_threads_options_t *options,
                               cadre_worker_threads_t **out);
@@ -45,8 +46,8 @@ int cadre_worker_threads_open(cadre_context_t *context,
 /* Returns the pipe of the network thread, whose messages are those of worker_actor.h. */
 void *cadre_worker_threads_socket(cadre_worker_threads_t *self);
 
-/* Ends them, once CADRE_WORKER_ACTOR_GONE has come: no slot holds a closure any more.
- * CADRE_ETIMEOUT when one does not end: what it uses is left to it. */
+/* Ends the threads. CADRE_WORKER_ACTOR_GONE must have come before: then no slot holds a closure.
+ * Fails with CADRE_ETIMEOUT when a thread does not end; what it uses is not freed then. */
 int cadre_worker_threads_close(cadre_worker_threads_t **self_p);
 
 #endif

@@ -25,7 +25,7 @@ enum { LANES_MAX = 16 }; /* as cadre-ps has it */
 
 struct cadre_local_tasks {
     cadre_folders_t folders;
-    cadre_control_loop_t *loop; /* the ps thread's, once that runs; NULL when it has ended well */
+    cadre_control_loop_t *loop; /* used by the ps thread; NULL when that has ended well */
     cadre_actor_t *ps;
     cadre_registry_t *registry;
     cadre_device_t *device;
@@ -34,7 +34,8 @@ struct cadre_local_tasks {
 
 /* --- starting --- */
 
-/* The thread of the ps: main of cadre-ps in small. A loop that cannot be closed stays. */
+/* Runs the ps, on its own thread, as main of cadre-ps does. When the loop cannot be closed (a shard
+ * hangs) self->loop stays set, which tells stop_ps. */
 static void
 run_ps(void *pipe, void *argument)
 {
@@ -56,7 +57,7 @@ start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoi
         .signals = -1,
         .context = context};
     cadre_inproc_endpoint("ps", &options.address);
-    while (options.incarnation == 0) { /* 0 is that of nobody */
+    while (options.incarnation == 0) { /* 0 means no process */
         if (getrandom(&options.incarnation, sizeof(options.incarnation), 0) !=
             (ssize_t)sizeof(options.incarnation)) {
             options.incarnation = 0;
@@ -85,7 +86,7 @@ open_device(cadre_local_tasks_t *self)
         .threads = cadre_max_int(cadre_cpu_count() / CADRE_LOCAL_SLOTS, 1),
         .math = environment("CADRE_MATH", "f32")};
     int status = cadre_device_open_with(&options, &self->device);
-    if (status == CADRE_EINVALID) { /* another name or math */
+    if (status == CADRE_EINVALID) { /* name or math is not a valid word */
         cadre_fail_within(status, "CADRE_DEVICE or CADRE_MATH");
         return CADRE_ECONFIG;
     }
@@ -119,8 +120,9 @@ start(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_
     return status < 0 ? status : start_worker(self, context, coordinator);
 }
 
-/* The threads compute as those of ps and worker do, and take no signal of the program's: both are
- * inherited from the thread that starts them. */
+/* Starts the tasks with the float mode of a ps or worker process (subnormals are 0) and with all
+ * signals blocked, so that signals go to the threads of the program. Threads inherit both from the
+ * thread that starts them: they are set here, and put back for the caller. */
 static int
 start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context,
                const cadre_endpoint_t *coordinator)
@@ -179,7 +181,7 @@ await_gone(cadre_local_tasks_t *self)
     for (;;) {
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(socket, &message) == 0) {
-            free(message.pointer); /* a text: the coordinator has said it */
+            free(message.pointer); /* a text for a log: the coordinator has logged the same */
             if (message.kind == CADRE_WORKER_ACTOR_GONE) {
                 return 0;
             }

@@ -16,10 +16,10 @@
 #include "common/system/clock.h"
 #include "coordinator/cli/launch/launcher.h"
 
-enum { LIST_SIZE = 32768 }; /* of what cadre-worker prints */
+enum { LIST_SIZE = 32768 }; /* bytes that cadre-worker may print */
 
-/* Starts `cadre-worker --list-devices` with its output in a pipe, whose end to read is `*output`.
- */
+/* Starts `cadre-worker --list-devices` with its stdout in a pipe; gives the end to read from in
+ * `output`. */
 static int
 start_list(const char *worker, pid_t *pid, int *output)
 {
@@ -45,7 +45,8 @@ start_list(const char *worker, pid_t *pid, int *output)
     return 0;
 }
 
-/* Reads until the end or the deadline; returns whether the end came. */
+/* Reads the list into `text` (LIST_SIZE bytes). Returns whether its end came: false after
+ * CADRE_HOST_DEVICES_WAIT_MS, or when the list is too long. */
 static bool
 read_list(int output, char *text)
 {
@@ -78,6 +79,7 @@ count_lines(const char *text, const char *prefix)
     return count;
 }
 
+/* Counts the GPUs by a process of cadre-worker, which is killed if it does not end in time. */
 static int
 count_gpus(int64_t *count)
 {

@@ -1,8 +1,9 @@
 /*
- * host_devices - the devices of this host that a job may use, and a job's strategy placed on them.
+ * host_devices - counts the devices of this host that a job may use, and sets how many workers and
+ * ps the strategy of the job has on them.
  *
- * GPUs are counted by cadre-worker --list-devices, in a process of its own: a driver that is loaded
- * does not leave, and this process computes nothing.
+ * GPUs are counted by cadre-worker --list-devices, a process of its own: a GPU driver cannot be
+ * unloaded from a process, and this one does not need it afterwards.
  *
  * Thread:  any.
  */
@@ -11,14 +12,16 @@
 
 #include "coordinator/cli/train/job_strategy.h"
 
-enum { CADRE_HOST_DEVICES_WAIT_MS = 60000 }; /* for a driver that begins to work */
+enum { CADRE_HOST_DEVICES_WAIT_MS = 60000 }; /* how long the driver may take to start */
 
-/* Counts what the job's strategy and its list of devices ask for. CADRE_EUNAVAILABLE when
- * cadre-worker is not beside this program, or does not answer; CADRE_EIO. */
+/* Counts the devices: those that the job lists, the GPUs of the host for "auto", or none for the
+ * CPU alone. Fails with CADRE_EUNAVAILABLE when cadre-worker is not in the folder of this program
+ * or does not answer in time, with CADRE_EIO when a pipe cannot be made. */
 int cadre_host_devices_count(const cadre_job_t *job, cadre_job_places_t *places);
 
-/* Follows the strategy of a job whose tasks are started on this host: counts, places, and checks
- * that no device of its list is left without a worker. CADRE_ECONFIG, or what counting returns. */
+/* Sets workers and ps of a job whose tasks are started on this host, as its strategy has them for
+ * the devices here. Fails with CADRE_ECONFIG when a setting contradicts the strategy or a listed
+ * device gets no worker, and as cadre_host_devices_count does. */
 int cadre_host_devices_place(cadre_job_t *job);
 
 #endif

@@ -52,7 +52,7 @@ cadre_metric_is_extra(cadre_metric_t metric)
     return metric != CADRE_METRIC_LOSS && metric != CADRE_METRIC_ACCURACY;
 }
 
-/* Whether it is an extra metric whose value is known. */
+/* Returns whether the metric is neither loss nor accuracy, and its value is known. */
 static bool
 is_known(const cadre_metrics_t *self, cadre_metric_t metric)
 {

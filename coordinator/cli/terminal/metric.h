@@ -1,5 +1,5 @@
 /*
- * metric - what an evaluation on the held-out rows gives, by name.
+ * metric - the metrics that an evaluation on held-out rows can give: names and values.
  *
  * Owner:   whoever evaluates; plain data.
  * Thread:  any; the functions keep no state.
@@ -29,45 +29,46 @@ typedef enum {
         CADRE_METRICS,
 } cadre_metric_t;
 
-/* As job files and events have them, in the list's order: "test_loss|test_accuracy". */
+/* The words of all metrics, as in a usage text: "test_loss|test_accuracy|...". The index skips the
+ * first "|". */
 #define CADRE_METRIC_WORD(NAME, word, higher) "|test_" #word
 #define CADRE_METRIC_WORDS                    (&CADRE_METRIC_LIST(CADRE_METRIC_WORD)[1])
 
-/* The same behind "none". */
+/* The words of all metrics after the word "none": "none|test_loss|...". */
 #define CADRE_METRIC_WORDS_OR_NONE "none" CADRE_METRIC_LIST(CADRE_METRIC_WORD)
 
-/* What an evaluation found, by metric. Zeroed: nothing. */
+/* Values that an evaluation found, by metric. A struct of zeros has none. */
 typedef struct {
-    bool known[CADRE_METRICS];
-    double values[CADRE_METRICS];
+    bool known[CADRE_METRICS];    /* whether there is a value */
+    double values[CADRE_METRICS]; /* 0 where there is none */
 } cadre_metrics_t;
 
-/* Sets a metric; a value that is no number leaves it unknown. */
+/* Sets a metric; a value that is infinite or NaN makes it unknown. */
 void cadre_metrics_set(cadre_metrics_t *self, cadre_metric_t metric, double value);
 
-/* Returns the value of a metric; not a number when it is not known. */
+/* Returns the value of a metric; NaN when it is unknown. */
 double cadre_metrics_value(const cadre_metrics_t *self, cadre_metric_t metric);
 
-/* Returns "test_loss" and so on. */
+/* Returns the word of a metric as in events and job files: "test_loss". */
 const char *cadre_metric_text(cadre_metric_t metric);
 
-/* Returns "loss" and so on. */
+/* Returns the word of a metric without "test_": "loss". */
 const char *cadre_metric_word(cadre_metric_t metric);
 
-/* Whether a job has it only where it asks for it: all but loss and accuracy. */
+/* Returns whether a metric is computed only when the job asks for it: all but loss and accuracy. */
 bool cadre_metric_is_extra(cadre_metric_t metric);
 
-/* Returns the extra metrics that are known as an object, by word: {"precision": 0.97}. */
+/* Returns the known metrics but loss and accuracy as an object: {"precision": 0.97}. */
 json_t *cadre_metrics_object(const cadre_metrics_t *self);
 
-/* Returns the extra metrics that are known as ", precision 0.9712, f1 0.9698"; freed by the caller.
- */
+/* Returns the known metrics but loss and accuracy as text, ", precision 0.9712, f1 0.9698", freed
+ * by the caller. */
 char *cadre_metrics_words(const cadre_metrics_t *self);
 
-/* Returns a matrix [size, size] of counts as an array of arrays; null for NULL. */
+/* Returns a confusion matrix [size, size] as a JSON array of arrays; JSON null for NULL. */
 json_t *cadre_confusion_array(const double *counts, int size);
 
-/* Whether a higher value is the better one. */
+/* Returns whether a higher value of a metric is better. */
 bool cadre_metric_is_higher_better(cadre_metric_t metric);
 
 #endif
