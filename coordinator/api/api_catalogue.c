@@ -8,7 +8,7 @@
 #include "coordinator/checkpoint_files.h"
 #include "coordinator/coordinator.h"
 
-/* Whether a variable can be used: it exists on all shards and was not dropped. */
+/* Returns whether a variable can be used: it exists on all shards and was not dropped. */
 static bool
 is_usable(const cadre_variable_t *variable)
 {
@@ -23,7 +23,7 @@ cadre_variable_list(cadre_coordinator_t *self, cadre_variable_t ***variables, si
     const cadre_catalogue_t *catalogue = &self->core.catalogue;
     cadre_variable_t **list = cadre_calloc(catalogue->variable_count, sizeof(*list));
     for (uint32_t i = 0; i < catalogue->variable_count; i++) {
-        if (is_usable(catalogue->variables[i])) { /* which the vacant one is not */
+        if (is_usable(catalogue->variables[i])) { /* false for a vacant id */
             list[found++] = catalogue->variables[i];
         }
     }

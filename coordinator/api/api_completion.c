@@ -51,7 +51,8 @@ cadre_completion_add(cadre_completion_t *self, cadre_future_t *future)
     return status;
 }
 
-/* Under the lock: waits until one has finished; its place is free then. */
+/* Waits, under the gate's lock, until the closure of a future in the queue has ended, and takes
+ * that future out. */
 static int
 next(cadre_completion_t *self, int64_t deadline_ms, cadre_future_t **future)
 {

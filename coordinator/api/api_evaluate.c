@@ -1,6 +1,6 @@
 /*
- * The public calls that run a program on the caller's thread: on the device that workers compute
- * on, without any of the cluster.
+ * The public calls that run a program once on the caller's thread, by the CPU code of workers, but
+ * without ps or workers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,33 +21,33 @@
 
 enum { READ_TIMEOUT_MS = 60000 };
 
-/* What a value is called by, and where it is in the list of values. */
+/* The name of a result or gradient, and the position of its tensor in the list of values. */
 typedef struct {
     char *name;
     size_t place;
 } entry_t;
 
 struct cadre_inspection {
-    int32_t *nodes; /* [node_count] different ones: of results, and those asked for */
+    int32_t *nodes; /* [node_count] nodes of results and nodes asked for, each once */
     size_t node_count;
-    cadre_tensor_t *values; /* [node_count] of these */
-    entry_t *results;       /* [result_count] places among these */
+    cadre_tensor_t *values; /* [node_count] the value of each node */
+    entry_t *results;       /* [result_count] names of results, with places in `values` */
     size_t result_count;
-    entry_t *gradients; /* [gradient_count] by variable */
+    entry_t *gradients; /* [gradient_count] names of variables, with places in `gradient_values` */
     size_t gradient_count;
     cadre_tensor_t *gradient_values; /* [gradient_count] */
 };
 
-/* What a run of the device reads and writes. */
+/* What one run on the device reads and writes. */
 typedef struct {
     const cadre_program_t *program;
     const cadre_inspection_options_t *options;
-    cadre_tensor_t *arguments; /* [argument_count] views */
+    cadre_tensor_t *arguments; /* [argument_count] views of the caller's tensors */
     int argument_count;
-    cadre_tensor_t *read;   /* [variable_count] those of the coordinator; empty where given */
-    const void **variables; /* [variable_count] */
+    cadre_tensor_t *read;   /* [variable_count] read from the coordinator; empty if given */
+    const void **variables; /* [variable_count] values that the device reads */
     int variable_count;
-    void **gradients; /* [push_count], of the inspection */
+    void **gradients; /* [push_count] where the device writes; memory of the inspection */
 } inputs_t;
 
 static void
@@ -59,7 +59,7 @@ inputs_fini(inputs_t *self)
     free((void *)self->gradients);
 }
 
-/* --- what goes in --- */
+/* --- arguments and variables --- */
 
 static const cadre_tensor_t *
 find_tensor(const cadre_argument_t *tensors, size_t count, const char *name)
@@ -163,9 +163,9 @@ take_variables(inputs_t *self)
     return 0;
 }
 
-/* --- what comes out --- */
+/* --- nodes and gradients --- */
 
-/* Returns the place of the node among the different ones, where it is added when it is new. */
+/* Returns the position of a node in self->nodes; adds the node when it is new. */
 static size_t
 add_node(cadre_inspection_t *self, int32_t node)
 {
@@ -203,7 +203,8 @@ list_nodes(cadre_inspection_t *self, const cadre_program_t *program,
     return 0;
 }
 
-/* Makes room for the gradients, which the device writes there itself. */
+/* Allocates a tensor for each gradient, and puts its memory into `data`, where the device
+ * writes. */
 static int
 list_gradients(cadre_inspection_t *self, const cadre_program_t *program, void **data)
 {
@@ -227,8 +228,8 @@ list_gradients(cadre_inspection_t *self, const cadre_program_t *program, void **
 
 /* --- the run --- */
 
-/* Runs the program with `count` of the nodes, from `first` on, as its results: a program has a
- * limited number of them. */
+/* Runs the program once with nodes first .. first + count - 1 as its results. Nodes are observed in
+ * portions: a program has at most CADRE_RESULTS_MAX results. */
 static int
 run_some(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot, size_t first,
          size_t count)
@@ -257,7 +258,7 @@ static int
 run_all(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot)
 {
     size_t first = 0;
-    do { /* once without any node, for the gradients */
+    do { /* runs once even without nodes, for the gradients */
         size_t count = cadre_min_u64(self->node_count - first, CADRE_RESULTS_MAX);
         int status = run_some(self, inputs, slot, first, count);
         if (status < 0) {
@@ -269,7 +270,7 @@ run_all(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot)
     return 0;
 }
 
-/* Computes as a worker does: with as many threads, and numbers that are too small as 0. */
+/* Opens the CPU as a worker does, with a thread for each core, and runs the program on it. */
 static int
 run_on_device(cadre_inspection_t *self, const inputs_t *inputs)
 {
@@ -319,7 +320,9 @@ evaluate(cadre_inspection_t *self, const cadre_program_t *program,
         return status;
     }
 
-    uint64_t mode = cadre_float_mode(); /* the program's own */
+    /* As on a worker, subnormal numbers are 0 in this run; the caller's mode is put back after
+     * it. */
+    uint64_t mode = cadre_float_mode();
     cadre_flush_subnormals();
     status = run_on_device(self, &inputs);
     cadre_float_mode_set(mode);
@@ -360,7 +363,7 @@ cadre_program_evaluate(cadre_program_t *program, const cadre_inspection_options_
     return status;
 }
 
-/* --- looking at it --- */
+/* --- reading an inspection --- */
 
 const cadre_tensor_t *
 cadre_inspection_node(const cadre_inspection_t *self, cadre_node_t node)

@@ -12,22 +12,22 @@
 #include "coordinator/coordinator.h"
 
 enum {
-    BATCHES_AHEAD = 256, /* closures whose results are waited for at a time */
-    REDUCTIONS_MAX = 64, /* results of one pass, as a program has at most */
+    BATCHES_AHEAD = 256, /* closures under way at a time */
+    REDUCTIONS_MAX = 64, /* results that one pass reduces: as many as a program may have */
 };
 
-/* One pass over a dataset: a ring of closures under way, the oldest of which is taken first, and
- * what its results have come to. */
+/* One pass over a dataset: a ring of closures under way, the oldest at `first`, and the sums of
+ * results so far. */
 typedef struct {
     cadre_dataset_t *dataset;
     const cadre_function_t *function;
     const cadre_reduction_t *reductions; /* [count] */
     size_t count;
-    bool wants_numbers; /* every result has one element */
+    bool wants_numbers; /* refuse a result that has more than one element */
     int64_t deadline_ms;
-    cadre_tensor_t sums[REDUCTIONS_MAX]; /* f64; empty before the first batch */
+    cadre_tensor_t sums[REDUCTIONS_MAX]; /* [count], f64; empty before the first batch */
     cadre_future_t *futures[BATCHES_AHEAD];
-    int64_t rows[BATCHES_AHEAD]; /* of each of these closures */
+    int64_t rows[BATCHES_AHEAD]; /* rows of the batch of each closure in `futures` */
     size_t first;
     size_t under_way;
 } pass_t;
@@ -58,7 +58,7 @@ pass_destroy(pass_t **self_p)
     free(self);
 }
 
-/* What is left of a deadline, as the timeout of another call. */
+/* Returns the time until a deadline, as the timeout of another call; -1 without a deadline. */
 static int64_t
 time_left(int64_t deadline_ms)
 {
@@ -75,7 +75,8 @@ same_shape(const cadre_tensor_t *left, const cadre_tensor_t *right)
            memcmp(left->shape, right->shape, (size_t)left->rank * sizeof(left->shape[0])) == 0;
 }
 
-/* Begins the sum of a result with zeros of its shape. */
+/* Makes the sum of a result: zeros of its shape. Fails when one element is wanted and there are
+ * more. */
 static int
 begin_sum(const pass_t *self, const cadre_tensor_t *value, cadre_tensor_t *sum)
 {
@@ -186,7 +187,7 @@ run_pass(pass_t *self, int64_t batch_size)
     return 0;
 }
 
-/* Makes means of the sums of those that are to be, and gives all values away. */
+/* Divides the sums of CADRE_REDUCTION_MEAN by the rows, and moves all sums to the caller. */
 static void
 give_values(pass_t *self)
 {

@@ -13,7 +13,7 @@
 
 enum { BATCH_SIZE = 32, EVALUATION_BATCH_SIZE = 256, NOT_STOPPED = -1 };
 
-/* A run under way. */
+/* A run of cadre_training_run under way. */
 typedef struct {
     cadre_training_options_t options;
     cadre_coordinator_t *coordinator;
@@ -23,15 +23,15 @@ typedef struct {
     int stop; /* a cadre_training_reason_t, or NOT_STOPPED */
     int64_t begin_ms;
     int64_t deadline_ms;
-    bool in_pass;       /* a pass over the rows is under way, */
-    uint64_t passes;    /* and so many were begun */
-    uint64_t scheduled; /* batches; those that ended are counted by the report */
-    double patient;     /* the value that patience compares with; not a number: none */
-    uint64_t without;   /* evaluations since that were not better */
+    bool in_pass;       /* whether a pass over the rows is under way */
+    uint64_t passes;    /* over the rows that were begun */
+    uint64_t scheduled; /* batches that were scheduled; report.steps counts those that ended */
+    double patient;     /* the value that patience compares with: of the last improvement; or NaN */
+    uint64_t without;   /* evaluations since `patient` that were no improvement */
     uint64_t saved;     /* batches that the last checkpoint of the loop holds */
-    bool has_saved;
+    bool has_saved;     /* whether the loop has taken a checkpoint */
 
-    /* Where ends of batches are watched: those under way, the oldest first. */
+    /* Ring of the batches under way, the oldest at `first`; empty unless watches_ends(). */
     cadre_future_t *futures[CADRE_TRAINING_AHEAD];
     size_t first;
     size_t under_way;
@@ -97,7 +97,8 @@ tell(run_t *self, cadre_training_event_kind_t kind)
     call_hook(self, &event);
 }
 
-/* Tells of the batch whose future this is, which has ended well. */
+/* Calls the hook for a batch that has ended well, where the hook is due; the first result of the
+ * batch is taken from its future. */
 static void
 tell_step(run_t *self, cadre_future_t *future)
 {
@@ -115,14 +116,16 @@ tell_step(run_t *self, cadre_future_t *future)
 
 /* --- batches --- */
 
-/* Whether each batch has a future: only then is it known when which one has ended. */
+/* Returns whether each batch needs a future, which tells when the batch has ended: for a hook, to
+ * call it then, and for a time limit, which a long queue of batches would overrun. */
 static bool
 watches_ends(const run_t *self)
 {
     return self->options.hook || self->options.stop_ms > 0;
 }
 
-/* Waits up to `timeout_ms` for the oldest batch that is under way. */
+/* Waits up to `timeout_ms` for the oldest batch under way, and takes it out of the ring unless the
+ * time was too short (CADRE_ETIMEOUT). */
 static int
 take_oldest(run_t *self, int64_t timeout_ms)
 {
@@ -145,7 +148,8 @@ take_oldest(run_t *self, int64_t timeout_ms)
     return 0;
 }
 
-/* Takes the batches that have ended, in order, without waiting for any. */
+/* Takes batches that have ended out of the ring, the oldest first, up to one that has not; does not
+ * wait. */
 static int
 take_ended(run_t *self)
 {
@@ -168,8 +172,9 @@ begin_pass(run_t *self)
                                CADRE_LAST_BATCH_SMALLER);
 }
 
-/* Gives the next batch of the epoch that began with batch number `begun`; `has_batch` becomes false
- * at its end. */
+/* Gives the next batch of the epoch before which `begun` batches had been scheduled; `has_batch`
+ * becomes false at the end of the epoch. With `steps_per_epoch` a pass over the rows that ends
+ * within the epoch is followed by another. */
 static int
 next_batch(run_t *self, uint64_t begun, cadre_batch_t *batch, bool *has_batch)
 {
@@ -193,6 +198,8 @@ next_batch(run_t *self, uint64_t begun, cadre_batch_t *batch, bool *has_batch)
     return 0;
 }
 
+/* Schedules a batch. Where ends are watched and the ring is full, first waits for the oldest batch;
+ * that wait may call the hook, which may stop the run: nothing is scheduled then. */
 static int
 schedule_batch(run_t *self, const cadre_batch_t *batch)
 {
@@ -217,7 +224,7 @@ schedule_batch(run_t *self, const cadre_batch_t *batch)
     return is_watched ? take_ended(self) : 0;
 }
 
-/* Ends the run where it has as many batches, or took as long, as it is to. */
+/* Stops the run when it has scheduled `stop_steps` batches or `stop_ms` have passed. */
 static void
 look_at_limits(run_t *self)
 {
@@ -230,7 +237,7 @@ look_at_limits(run_t *self)
     }
 }
 
-/* Waits until all that was scheduled has ended. */
+/* Waits until all batches that were scheduled have ended. */
 static int
 await_batches(run_t *self)
 {
@@ -246,7 +253,8 @@ await_batches(run_t *self)
     return status;
 }
 
-/* Trains an epoch, or what comes of it before the run ends; `is_whole` says which. */
+/* Trains one epoch; `is_whole` becomes false when the run was stopped before its end. A pass begun
+ * before goes on only with `steps_per_epoch`: else an epoch is a pass of its own. */
 static int
 train_epoch(run_t *self, bool *is_whole)
 {
@@ -276,7 +284,8 @@ train_epoch(run_t *self, bool *is_whole)
 
 /* --- the ends of epochs --- */
 
-/* Takes a checkpoint, unless the last one of the loop holds the same. */
+/* Takes a checkpoint and gives its id. Without `checkpoint` (NULL) none is taken when the last one
+ * of the loop holds the same batches. */
 static int
 save(run_t *self, uint64_t *checkpoint)
 {
@@ -328,7 +337,8 @@ judge(run_t *self, double value)
     }
 }
 
-/* Evaluates, when nothing is under way. */
+/* Evaluates and judges the value; a best state is saved where the options say so. No batch may be
+ * under way. */
 static int
 evaluate(run_t *self)
 {
@@ -363,7 +373,8 @@ evaluate(run_t *self)
                       : cadre_checkpoint_mark_best(self->coordinator, self->report.best_saved);
 }
 
-/* Whether the run evaluates now: at the end of every so many epochs, and at that of the run. */
+/* Returns whether to evaluate now: after every `evaluate_every` epochs, and at the end of the run
+ * unless the hook has ended it. */
 static bool
 is_evaluation_due(const run_t *self, bool is_whole)
 {
@@ -374,6 +385,8 @@ is_evaluation_due(const run_t *self, bool is_whole)
     return is_last || (is_whole && self->report.epochs % self->options.evaluate_every == 0);
 }
 
+/* Does what is due at the end of an epoch, or of the run in the middle of one: evaluation, stop,
+ * checkpoint. */
 static int
 end_epoch(run_t *self, bool is_whole)
 {
@@ -396,7 +409,7 @@ end_epoch(run_t *self, bool is_whole)
     return is_due ? save(self, NULL) : 0;
 }
 
-/* --- the whole --- */
+/* --- one run, from options to report --- */
 
 static int
 check(const run_t *self)
@@ -459,7 +472,8 @@ train(run_t *self)
     return 0;
 }
 
-/* Tells the hook of a failure, and gives it to the caller with the text that it came with. */
+/* Calls the hook for a failure, and returns `status` with its text: a copy, as calls that the hook
+ * makes may replace the text of the thread. */
 static int
 fail(run_t *self, int status)
 {
@@ -472,8 +486,9 @@ fail(run_t *self, int status)
     return cadre_fail(status, "%s", text);
 }
 
-/* A batch that failed was heard of by its future; the coordinator raises the same error once, which
- * is taken here: the caller gets it from this call alone. */
+/* Returns the error of the run. An error of a batch came from its future, and the coordinator would
+ * raise it a second time at its next join: it is taken there, so that the caller gets it from
+ * cadre_training_run alone. Errors of waiting are not raised by the coordinator. */
 static int
 take_raised(run_t *self, int status)
 {

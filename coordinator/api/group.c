@@ -10,8 +10,8 @@
 
 struct cadre_group {
     cadre_gate_t *gate;
-    cadre_coordinator_t *coordinator; /* only while the gate is not closed */
-    cadre_closure_group_t *closures;  /* shared with each of them */
+    cadre_coordinator_t *coordinator; /* valid while the gate is not closed */
+    cadre_closure_group_t *closures;  /* shared with the closures of the group */
 };
 
 int
@@ -91,7 +91,8 @@ check(const cadre_group_t *self)
     return self ? 0 : cadre_fail(CADRE_EINVALID, "this is no group: NULL");
 }
 
-/* Under the lock: waits for a change; the coordinator may be gone. */
+/* Waits under the gate's lock for the next change. A group may outlive its coordinator, which is
+ * not touched once the gate is closed. A timeout names closures that have not ended. */
 static int
 wait(cadre_group_t *self, int64_t deadline_ms, const char *what, int64_t *since_ms)
 {
@@ -105,7 +106,8 @@ wait(cadre_group_t *self, int64_t deadline_ms, const char *what, int64_t *since_
                : cadre_coordinator_fail_unended(self->coordinator, self->closures, status);
 }
 
-/* Under the lock: waits until what was scheduled before `barrier` has ended. */
+/* Waits, under the gate's lock, until all closures that were scheduled before `barrier` have
+ * ended. */
 static int
 wait_for(cadre_group_t *self, uint64_t barrier, int64_t deadline_ms, const char *what)
 {
@@ -119,7 +121,8 @@ wait_for(cadre_group_t *self, uint64_t barrier, int64_t deadline_ms, const char 
     return 0;
 }
 
-/* Under the lock: waits until what has ended is on its shards (I2). */
+/* Waits, under the gate's lock, until the updates of closures that have ended are on their shards:
+ * closures that run again for a lost ps have ended too (docs/protocol.md, I2). */
 static int
 wait_for_shards(cadre_group_t *self, int64_t deadline_ms)
 {
@@ -133,6 +136,8 @@ wait_for_shards(cadre_group_t *self, int64_t deadline_ms)
     return 0;
 }
 
+/* Joins the group, under the gate's lock: waits for its closures, then for their updates, and
+ * raises the first error when cancelled closures have ended too. */
 static int
 join(cadre_group_t *self, int64_t deadline_ms)
 {
@@ -177,7 +182,8 @@ cadre_group_join(cadre_group_t *self, int64_t timeout_ms)
     return status;
 }
 
-/* Under the lock: cancels what is queued, and waits until what was handed out has ended. */
+/* Cancels, under the gate's lock, the closures of the group that are queued, and waits until those
+ * that were handed out have ended. */
 static int
 cancel(cadre_group_t *self, int64_t deadline_ms)
 {
