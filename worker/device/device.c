@@ -128,7 +128,7 @@ int
 cadre_device_gpu_count(void)
 {
     const cadre_device_functions_t *functions = NULL;
-    if (load_cuda(&functions) < 0) {
+    if (load_cuda(&functions) < 0 || !functions) {
         return 0;
     }
     return functions->count ? functions->count() : 1;

@@ -621,7 +621,7 @@ keeps_numbers(cadre_layer_type_t type)
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    inputs_t inputs;
+    inputs_t inputs = {.count = 0};
     if (self->status < 0 || !find_inputs(self, scope, layer, &inputs)) {
         self->x = none;
         return;
