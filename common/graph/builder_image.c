@@ -159,8 +159,8 @@ cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
 
 /* ---- sequences ---- */
 
-/* Whether windows of `window` positions can be laid over x [B, T, C] with `padding` zeros on both
- * ends. */
+/* Returns whether windows of `window` positions fit over x [B, T, C] with `padding` zeros on both
+ * ends; if not, notes the mistake. */
 static bool
 has_windows_along(cadre_program_t *self, const char *what, cadre_node_t x, const int64_t window[3])
 {
@@ -194,7 +194,7 @@ has_windows_along(cadre_program_t *self, const char *what, cadre_node_t x, const
     return status == 0;
 }
 
-/* x [B, T, C] as [B, 1, T, C]. */
+/* Returns x [B, T, C] as an image of one row, [B, 1, T, C]. */
 static cadre_node_t
 as_image(cadre_program_t *self, cadre_node_t x)
 {
@@ -209,7 +209,7 @@ as_image(cadre_program_t *self, cadre_node_t x)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* The way back. */
+/* Returns an image of one row, [B, 1, T, C], as a sequence [B, T, C]. */
 static cadre_node_t
 as_sequence(cadre_program_t *self, cadre_node_t x)
 {
@@ -244,7 +244,7 @@ cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadr
         return none;
     }
 
-    /* The padding of conv2d is on all sides. */
+    /* Padded here: conv2d would pad the one row above and below, too. */
     x = padding > 0 ? cadre_op_pad(self, x, 1, padding, padding) : x;
     cadre_extents_t flat = {.rank = 4,
                             .extents = {cadre_extent_number(1), kernel.extents[0],
@@ -267,7 +267,7 @@ pool_along(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int w
             self, pool(self, function, as_image(self, x), (const int[]){1, window}, stride));
     }
 
-    /* Windows beside each other that fill the sequence: no copy of it. */
+    /* Windows that do not overlap and fill the sequence: pooled without a copy of it. */
     cadre_node_t y = reduce_inner(self, function, x, window, shape.extents[2].factor);
     shape.extents[1].factor /= window;
     return cadre_program_emit_reshape(self, y, &shape);

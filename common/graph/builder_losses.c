@@ -213,7 +213,7 @@ cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t
     return cadre_op_eq(self, said, true_target);
 }
 
-/* Classes 0 to `classes` - 1, as i32 [classes]. */
+/* Returns the numbers 0 to `classes` - 1, as i32 [classes]. */
 static cadre_node_t
 class_numbers(cadre_program_t *self, int64_t classes)
 {
@@ -231,7 +231,7 @@ class_numbers(cadre_program_t *self, int64_t classes)
     return cadre_op_const(self, &numbers);
 }
 
-/* `x` with one more axis, the last, of size 1. */
+/* Returns `x` with one more axis at the end, of size 1. */
 static cadre_node_t
 add_last(cadre_program_t *self, cadre_node_t x)
 {
@@ -243,16 +243,16 @@ add_last(cadre_program_t *self, cadre_node_t x)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* 1 at the class of each row, else 0: index [..] (i32) to [.., classes]. An index that is no class
- * has zeros alone. */
+/* Returns the one-hot rows of index [..] (i32), as [.., classes]. The row of an index that is no
+ * class is all zeros. */
 static cadre_node_t
 one_hot(cadre_program_t *self, cadre_node_t index, int64_t classes)
 {
     return cadre_op_eq(self, add_last(self, index), class_numbers(self, classes));
 }
 
-/* Whether logits are [.., classes] with a number of classes, and labels [..]; notes the mistake
- * else. */
+/* Returns whether logits are [.., classes], with a known number of classes, and labels [..]; if
+ * not, notes the mistake. */
 static bool
 has_classes(cadre_program_t *self, const char *what, cadre_node_t logits, cadre_node_t labels,
             int64_t *classes)
@@ -275,7 +275,7 @@ has_classes(cadre_program_t *self, const char *what, cadre_node_t logits, cadre_
     return true;
 }
 
-/* Whether `x` has one axis; notes the mistake else. */
+/* Returns whether `x` has one axis; if not, notes the mistake. */
 static bool
 is_rows(cadre_program_t *self, const char *what, const char *name, cadre_node_t x)
 {
@@ -300,7 +300,8 @@ cadre_op_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node_t labe
     return cadre_op_matmul_transposed(self, actual, 1, said, 0);
 }
 
-/* [B, 2] of what is 0 or 1 for each row: where it is 0, and where it is 1. */
+/* Returns [B, 2] for is_so [B] of zeros and ones: 1 - is_so in the first column, is_so in the
+ * second. */
 static cadre_node_t
 both_sides(cadre_program_t *self, cadre_node_t is_so)
 {
@@ -322,8 +323,8 @@ cadre_op_binary_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node
                                       0);
 }
 
-/* Thresholds of probabilities as Keras has them: evenly from 0 to 1, the ends a little outside, so
- * that every probability is above the first and none above the last. */
+/* Returns thresholds for probabilities as Keras has them: evenly spaced from 0 to 1, the ends a
+ * little outside, so that every probability is above the first and none above the last. */
 static cadre_node_t
 even_thresholds(cadre_program_t *self, int64_t count)
 {
@@ -378,7 +379,7 @@ cadre_op_top_k_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t 
         return none;
     }
 
-    /* The label's own logit: a sum of it and zeros, which is exact. */
+    /* The logit of the label, taken as the sum of it and zeros, which is exact. */
     cadre_node_t zero = cadre_op_const_f32(self, 0);
     cadre_node_t own =
         cadre_op_sum(self, cadre_op_where(self, one_hot(self, labels, classes), logits, zero), -1);

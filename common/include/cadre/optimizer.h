@@ -67,13 +67,13 @@ typedef struct {
      * no momentum and takes no memory for it. */
     double momentum;
 
-    /* No kind has both, so that the struct keeps its size. */
+    /* A union, so that the struct keeps its size: no kind has both. */
     union {
         /* Of rmsprop: the decay of its running averages. Default: 0.9. */
         double rho;
 
-        /* Of delayed_nesterov: of how many updates the momentum is made at once, a whole number
-         * from 1; as many as there are workers. Default: 4. */
+        /* Of delayed_nesterov: after how many updates the momentum is computed again, from all of
+         * them; a whole number from 1, usually the number of workers. Default: 4. */
         double delay;
     };
 
@@ -154,34 +154,35 @@ enum { CADRE_SCHEDULE_BOUNDARIES_MAX = 16 };
  *
  * A rate is at most 1e10. With `ftrl`, which divides by it, it is at least 1e-20. */
 typedef struct {
-    /* 0, with all else 0: none, the learning rate stays as it is. */
+    /* If this and all other fields are 0 there is no schedule: the learning rate is constant. */
     cadre_schedule_kind_t kind;
 
-    /* Of all: 0. Keras' CosineDecay calls `initial` warmup_target where there is a warm-up. */
+    /* Of all kinds. Defaults: 0. (Where there is a warm-up, `initial` is what Keras' CosineDecay
+     * calls warmup_target.) */
     double warmup_steps;
     double warmup_initial;
 
-    /* Of all but constant and piecewise_constant, at least 1; there is no default. Of
-     * cosine_restarts it is the first period, first_decay_steps in job files. */
+    /* Of all kinds but constant and piecewise_constant, at least 1; it has no default. For
+     * cosine_restarts the length of the first period, first_decay_steps in job files. */
     double decay_steps;
 
-    /* Of exponential and inverse_time, above 0; there is no default. */
+    /* Of exponential and inverse_time. The rate is above 0 and has no default; staircase: false. */
     double decay_rate;
     bool staircase;
 
-    /* Of polynomial: 0.0001, 1 and false. */
+    /* Of polynomial. Defaults: 0.0001, 1 and false. */
     double end_learning_rate;
     double power;
     bool cycle;
 
-    /* Of cosine and cosine_restarts: 0. */
+    /* Of cosine and cosine_restarts. Default: 0. */
     double alpha;
 
-    /* Of cosine_restarts: 2 and 1. */
+    /* Of cosine_restarts. Defaults: 2 and 1. */
     double t_mul;
     double m_mul;
 
-    /* Of piecewise_constant: how many there are, where they are, and the rate after each. */
+    /* Of piecewise_constant: how many boundaries there are, at which t, and the rate after each. */
     int boundary_count;
     double boundaries[CADRE_SCHEDULE_BOUNDARIES_MAX];
     double values[CADRE_SCHEDULE_BOUNDARIES_MAX];
@@ -192,11 +193,11 @@ CADRE_API cadre_schedule_t cadre_schedule(cadre_schedule_kind_t kind);
 
 /* Gives the kind called `word`, such as "cosine", with its defaults.
  *
- * CADRE_ENOTFOUND: there is none; the text names those there are. */
+ * CADRE_ENOTFOUND: no kind is called so; the text lists the kinds. */
 CADRE_API int cadre_schedule_named(const char *word, cadre_schedule_t *schedule);
 
-/* Gives the rate of the update after `steps` others, as a ps computes it: to draw a schedule, or to
- * show where training is.
+/* Gives the learning rate of an update that `steps` others came before, as a ps computes it: to
+ * plot a schedule, or to show the rate while training.
  *
  * CADRE_EINVALID: a field of the schedule is out of range; the text names it. */
 CADRE_API int cadre_schedule_rate(const cadre_schedule_t *schedule, double learning_rate,

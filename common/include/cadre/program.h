@@ -306,13 +306,13 @@ CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t 
 
 /* Convolves along sequences: x [B, T, CIN] with weight [K, CIN, COUT] plus bias [COUT] (empty:
  * none) is [B, OT, COUT], with `padding` zeros on both ends and OT = (T + 2 padding - K) / stride +
- * 1, rounded down. Whoever wants that no position takes a later one pads x before, by
- * cadre_op_pad(p, x, 1, K - 1, 0). */
+ * 1, rounded down. For a causal convolution, in which no position depends on a later one, pad x
+ * before, by cadre_op_pad(p, x, 1, K - 1, 0), and give 0 as `padding`. */
 CADRE_API cadre_node_t cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
                                        cadre_node_t bias, int stride, int padding);
 
-/* Takes the largest, or the mean, of each channel in windows of `window` positions, `stride` apart:
- * x [B, T, C] to [B, OT, C], otherwise as cadre_op_max_pool2d. */
+/* Return the largest element, or the mean, of each channel in windows of `window` positions,
+ * `stride` apart: x [B, T, C] gives [B, OT, C]. There is no padding, as in cadre_op_max_pool2d. */
 CADRE_API cadre_node_t cadre_op_max_pool1d(cadre_program_t *self, cadre_node_t x, int window,
                                            int stride);
 CADRE_API cadre_node_t cadre_op_mean_pool1d(cadre_program_t *self, cadre_node_t x, int window,
@@ -354,11 +354,11 @@ CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t qu
                                           cadre_node_t keys, cadre_node_t values, int heads,
                                           int causal);
 
-/* Recurrent layers with U units over sequences x [B, T, D] of at most 256 positions, which are
- * unrolled: a program has some sixty nodes for each with its gradient. The result is the last
- * output, [B, U], or with `return_sequences` not 0 all of them, [B, T, U]. Formulas, order of the
- * gates and shapes are those of Keras 3 (keras/src/layers/rnn), h being the output before, which
- * begins as zeros, and s the sigmoid:
+/* Add a recurrent layer with U units over sequences x [B, T, D] of at most 256 positions. The layer
+ * is unrolled: each position adds some sixty nodes to the program, its gradient included. The
+ * result is the last output, [B, U], or with `return_sequences` not 0 all of them, [B, T, U].
+ * Formulas, order of the gates and shapes are those of Keras 3 (keras/src/layers/rnn), h being the
+ * output before, which begins as zeros, and s the sigmoid:
  *
  * gru (gru.py, with its default reset_after), of kernel [D, 3 * U], recurrent [U, 3 * U] and bias
  * [2, 3 * U], whose columns are those of z, r and n, and whose second bias is the recurrent one:
@@ -372,7 +372,8 @@ CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t qu
  *     i, f, o = s(x W + h R + b)    g = tanh(x Wg + h Rg + bg)
  *     c = f c + i g    output o tanh(c)
  *
- * Keras begins with a bias of f of ones. CADRE_ETOOLARGE for more positions. */
+ * Keras begins training with ones as the bias of f. More positions are a mistake, which
+ * cadre_program_finish reports as CADRE_ETOOLARGE. */
 CADRE_API cadre_node_t cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel,
                                     cadre_node_t recurrent, cadre_node_t bias,
                                     int return_sequences);
@@ -456,26 +457,29 @@ CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node
 
 enum { CADRE_ROC_THRESHOLDS_MAX = 10000 };
 
-/* How many rows of each class were taken for which, f32 [C, C]: the row is that of the label [B]
- * (i32), the column that of the largest of logits [B, C]. A label outside 0..C-1 is not counted. */
+/* Returns the confusion matrix of the batch, f32 [C, C]: how many examples have the label (i32 [B])
+ * of the matrix row and the prediction of the column, the largest of logits [B, C]. An example
+ * whose label is outside 0..C-1 is not counted. */
 CADRE_API cadre_node_t cadre_op_confusion(cadre_program_t *self, cadre_node_t logits,
                                           cadre_node_t labels);
 
-/* The same, [2, 2], of one logit per row, which says true above 0, and targets, true above one
- * half: [[true negatives, false positives], [false negatives, true positives]]. */
+/* Returns the confusion matrix [2, 2] of one logit per example, which predicts true above 0, and
+ * targets, which are true above one half: [[true negatives, false positives], [false negatives,
+ * true positives]]. */
 CADRE_API cadre_node_t cadre_op_binary_confusion(cadre_program_t *self, cadre_node_t logits,
                                                  cadre_node_t targets);
 
-/* How many rows are above each of `thresholds` (2 to 10,000) probabilities, f32 [2, thresholds]:
- * first of those whose target is false, then of the others. A row's probability is the sigmoid of
- * its logit. Thresholds are i / (thresholds - 1), but for the first and the last, which are 1e-7
- * outside of 0 and 1, as those of keras.metrics.AUC, where there are 200. */
+/* Returns how many examples have a probability above each of `thresholds` (2 to 10,000) numbers,
+ * f32 [2, thresholds]: of examples whose target is false in the first row, of the others in the
+ * second. The probability is the sigmoid of the logit. Thresholds are i / (thresholds - 1), but for
+ * the first and the last, which are 1e-7 outside of 0 and 1, as those of keras.metrics.AUC, where
+ * there are 200. */
 CADRE_API cadre_node_t cadre_op_roc_counts(cadre_program_t *self, cadre_node_t logits,
                                            cadre_node_t targets, int thresholds);
 
-/* 1 for each row of logits [.., C] with fewer than `k` (at least 1) logits above that of its label
- * [..] (i32), else 0, as f32 [..]; equals count for the label. A label outside 0..C-1 is compared
- * as if its logit were 0. */
+/* Returns 1 for each row of logits [.., C] in which fewer than `k` (at least 1) logits are above
+ * the logit of the label [..] (i32), else 0, as f32 [..]; equal logits are not above it. A label
+ * outside 0..C-1 is compared as if its logit were 0. */
 CADRE_API cadre_node_t cadre_op_top_k_correct(cadre_program_t *self, cadre_node_t logits,
                                               cadre_node_t labels, int k);
 
@@ -531,18 +535,18 @@ CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, 
 CADRE_API void cadre_op_gradient(cadre_program_t *self, cadre_node_t loss,
                                  const cadre_node_t *nodes, int count, cadre_node_t *gradients);
 
-/* Keeps each element of `x` within `low` and `high`, as tf.clip_by_value. */
+/* Returns `x` with each element moved into [low, high], as tf.clip_by_value. */
 CADRE_API cadre_node_t cadre_op_clip_by_value(cadre_program_t *self, cadre_node_t x, float low,
                                               float high);
 
-/* Shortens `x` to `norm` (above 0) where the root of its sum of squares is larger: x norm /
- * max(|x|, norm), as tf.clip_by_norm. Of a gradient whose norm is infinite in f32 nothing is left.
- */
+/* Returns `x` scaled down to `norm` (above 0) when its norm |x|, the root of the sum of squares, is
+ * larger: x norm / max(|x|, norm), as tf.clip_by_norm. When |x| is infinite in f32, finite elements
+ * become 0. */
 CADRE_API cadre_node_t cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t x, float norm);
 
-/* Replaces `count` nodes by what clipping by the norm of all together leaves of them, and returns
- * that norm before (tf.clip_by_global_norm; Pascanu, Mikolov, Bengio 2013, "On the difficulty of
- * training recurrent neural networks"):
+/* Replaces `count` nodes by the same nodes scaled down together, so that the norm of all their
+ * elements is at most `norm`, and returns that norm before clipping (tf.clip_by_global_norm;
+ * Pascanu, Mikolov, Bengio 2013, "On the difficulty of training recurrent neural networks"):
  *
  *     cadre_op_gradient(p, loss, variables, 2, gradients);
  *     cadre_op_clip_by_global_norm(p, gradients, 2, 1);
