@@ -205,7 +205,7 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closu
     return ready ? ready : unless_kept_back(closure, filter);
 }
 
-/* Returns the place of a priority among all: high, normal, low. */
+/* Returns the rank of a priority: high 0, normal 1, low 2. */
 static int
 place_of(cadre_priority_t priority)
 {
@@ -220,12 +220,13 @@ place_of(cadre_priority_t priority)
     return 2;
 }
 
-/* Returns the rank of a closure; the lower comes first: tagged, begun before, and those that were
- * not begun. Among tagged and among new ones the priority decides, then ready comes before new. */
+/* Returns the rank of a closure, lower first: tagged closures, then those that were begun before,
+ * then new ones. Priority orders tagged closures and new ones; among new ones of a priority those
+ * whose arguments are ready come first. */
 static int
 rank_of(const cadre_closure_t *closure)
 {
-    enum { BEGUN = 3, NEW = 4 }; /* behind the priorities of those that are tagged */
+    enum { BEGUN = 3, NEW = 4 }; /* after the three priorities of tagged closures */
     const int place = place_of(closure->priority);
     if (closure->tag != CADRE_TAG_NONE) {
         return place;

@@ -25,7 +25,7 @@ cadre_closure_queue_set_pace(cadre_closure_queue_t *self, cadre_consistency_t co
 
 /* --- groups --- */
 
-/* The group that hears how the closure ends. */
+/* Returns the group of a closure: its own, or the one that stands for no group. */
 static cadre_closure_group_t *
 group_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -45,7 +45,8 @@ count_in_flight(cadre_closure_queue_t *self, const cadre_closure_t *closure)
     cadre_closure_group_begin(group_of(self, closure));
 }
 
-/* What is cancelled until nothing is in flight is cancelled no longer when that was the last. */
+/* Counts a closure that left flight. When it was the last of a group that is being cancelled, the
+ * cancelling of that group is over. */
 static void
 count_out_of_flight(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -156,7 +157,8 @@ take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
     }
 }
 
-/* Has a group hear of a failure; cancel_failing does the rest. */
+/* Notes a failure as the error of a group. Unless the group goes on, it is put into self->failing:
+ * the caller must call cancel_failing, which cancels it. */
 static void
 note_failure(cadre_closure_queue_t *self, cadre_closure_group_t *group,
              const cadre_closure_end_t *how)
@@ -167,8 +169,9 @@ note_failure(cadre_closure_queue_t *self, cadre_closure_group_t *group,
     }
 }
 
-/* Whoever waits for these results ends as `how`, and whoever waits for those of them. A group hears
- * of it that is not `source` (NULL: none is), which hears of the end that they follow. */
+/* Ends, as `how`, the closures that wait for these results, and the closures that wait for theirs.
+ * Each is a failure of its group, unless that is `source`: that group counts the original failure
+ * alone. The caller must call cancel_failing. */
 static void
 end_takers_of(cadre_closure_queue_t *self, const cadre_results_t *results,
               const cadre_closure_group_t *source, const cadre_closure_end_t *how)
@@ -187,7 +190,8 @@ end_takers_of(cadre_closure_queue_t *self, const cadre_results_t *results,
     }
 }
 
-/* Takes a queued closure that is in `cancelled` now out of what its list counted. */
+/* Takes a closure that was moved out of the list of its state out of the counts of that list, and
+ * out of the waiting lists of its arguments. */
 static void
 leave_counts(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -199,7 +203,7 @@ leave_counts(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
 }
 
-/* Cancels a group: ends what is queued of it. What is in flight is to be cancelled by the owner. */
+/* Cancels a group: ends its queued closures. The owner of the queue must cancel those in flight. */
 static void
 cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
 {
@@ -227,7 +231,8 @@ cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
     }
 }
 
-/* Cancels the groups that have heard of a failure, and those that hear of one over that. */
+/* Cancels the groups in self->failing. That may end closures of other groups which take results:
+ * their groups come into the list, too. */
 static void
 cancel_failing(cadre_closure_queue_t *self)
 {
@@ -269,7 +274,7 @@ take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     closure->place = ++self->placed;
     if (closure->tag != CADRE_TAG_NONE) {
-        return; /* tagged closures are in no group: no join waits for them */
+        return; /* tagged closures have no turn */
     }
     uint64_t after = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
@@ -376,6 +381,7 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
     size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
     bool too_much = closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
+    /* A closure of high priority still finds room when others no longer do. */
     size_t beyond = closure->priority == CADRE_PRIORITY_HIGH ? self->capacity : 0;
     return count >= self->capacity + beyond || too_much;
 }
@@ -401,7 +407,8 @@ cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *clo
     line_up(self, closure);
 }
 
-/* Its group is being cancelled, or has an error that is to be raised first. */
+/* Returns whether no closure of this group may be put now: everything or the group is being
+ * cancelled, or the group has an error that must be raised first. */
 static bool
 is_refused(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -462,7 +469,8 @@ cadre_closure_queue_is_cancelling(const cadre_closure_queue_t *self)
     return self->cancelling || self->groups_cancelling > 0;
 }
 
-/* Ends a closure that has failed, or was cancelled, and all that ends with it. */
+/* Ends a closure that has failed or was cancelled, the closures that take its results, and, after a
+ * failure, the queued closures of its group. */
 static void
 end_badly(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {
@@ -475,7 +483,8 @@ end_badly(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_clo
     cancel_failing(self);
 }
 
-/* Takes a closure out of flight; true when that has ended it, since it is being cancelled. */
+/* Takes a closure out of flight. Returns true when the closure has ended by that, because it is
+ * being cancelled. */
 static bool
 ends_out_of_flight(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -518,7 +527,7 @@ take_from_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 void
 cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    /* An earlier attempt, given up meanwhile, has reported. */
+    /* Not in flight: an earlier attempt, which had been given up, has reported after all. */
     if (closure->state == CADRE_CLOSURE_QUEUED) {
         cadre_closure_queue_begin(self, closure);
     } else if (closure->state == CADRE_CLOSURE_ASIDE) {
@@ -578,6 +587,8 @@ refuse_values(cadre_closure_queue_t *self, const cadre_results_t *results)
     cancel_failing(self);
 }
 
+/* Ends a closure that succeeded. The closures that take its results are unblocked, or fail when
+ * results take up too much memory already. */
 static void
 end_well(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {

@@ -15,8 +15,8 @@
  * cancellations are not. A group that goes on cancels nothing.
  *   - A closure that takes a result of another as an argument is blocked until that other has ended
  * well, and then comes before other new closures, because the values of results take memory. If the
- * other fails, the blocked closure fails with the same status and text; it is not counted as a
- * further failure, but in a group that is not that other's.
+ * other fails, the blocked closure fails with the same status and text; that counts as a failure
+ * only when the two are of different groups.
  *   - The pending error is raised once, by the first call of schedule, join or done, and only after
  * everything of the group in flight has ended. Raising it makes the group clean and usable. The
  * error of a group that goes on is raised by its join alone.
@@ -164,8 +164,8 @@ bool cadre_closure_queue_is_cancelling(const cadre_closure_queue_t *self);
  * failed, is written to `text` (CADRE_CLOSURE_ERROR_SIZE bytes). */
 int cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text);
 
-/* Raises the error of a group as cadre_closure_queue_raise does; that of a group that goes on
- * whatever is in flight. */
+/* Raises the error of a group as cadre_closure_queue_raise does. A group that goes on has its error
+ * raised even while closures of it are in flight. */
 int cadre_closure_queue_raise_of(cadre_closure_group_t *group, char *text);
 
 /* Returns whether no common closure is queued, blocked, put aside or in flight. */

@@ -47,15 +47,15 @@ typedef struct {
     cadre_effects_t *effects;
 } cadre_attempts_links_t;
 
-/* The closures that a worker has are kept with the member (`in_flight`). */
+/* Which closures a worker has is stored with the worker (cadre_member_t, `in_flight`). */
 typedef struct {
     cadre_attempts_links_t links;
     uint32_t racing;      /* closures that have two attempts under way now */
-    uint64_t backups;     /* second attempts that were begun beside the first, */
-    uint64_t backups_won; /* and those that ended their closure */
+    uint64_t backups;     /* second attempts begun beside a first one */
+    uint64_t backups_won; /* second attempts that ended their closure */
     /* When workers were last told to cancel; 0 while nothing is being cancelled. */
     uint64_t cancel_ms;
-    uint64_t cancels; /* the queue's `cancels`, as of then */
+    uint64_t cancels; /* what the queue's `cancels` was at cancel_ms */
 } cadre_attempts_t;
 
 void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links);
@@ -72,7 +72,7 @@ bool cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure);
 void cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure);
 
 /* Begins an attempt at a closure in flight on `other`, beside the one under way, which goes on: the
- * first to report ends the closure. It has no such attempt yet. */
+ * first to report ends the closure. The closure must not have a second attempt yet. */
 void cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other);
 
 /* Moves a closure in flight from its worker, where it is cancelled, to `other`. */

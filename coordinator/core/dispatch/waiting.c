@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 enum {
-    NAMED_MS = 5000, /* a closure that has run for so long is named */
-    NAMED_MAX = 4,   /* closures that are named where several have not ended */
+    NAMED_MS = 5000, /* a text names closures that have been running for so long */
+    NAMED_MAX = 4,   /* most closures that a text names */
 };
 
 /* Writes that no new closure is begun until a checkpoint is committed; while checkpoints fail also
@@ -73,7 +73,8 @@ is_waited_for(const cadre_closure_t *closure, const cadre_closure_group_t *group
     return !closure->kept && (group ? closure->group == group : closure->tag == CADRE_TAG_NONE);
 }
 
-/* Returns the closure on some worker that has the lowest id above `id`; counts all into *count. */
+/* Returns the closure in flight with the lowest id above `id`, of the group (NULL: of all untagged
+ * ones), and sets `count` to how many of them are in flight. */
 static const cadre_closure_t *
 next_in_flight(const cadre_waiting_t *self, const cadre_closure_group_t *group, uint64_t id,
                size_t *count)
@@ -94,7 +95,8 @@ next_in_flight(const cadre_waiting_t *self, const cadre_closure_group_t *group, 
     return next;
 }
 
-/* Writes which closure it is, and the shard that it waits for; returns how long the text is. */
+/* Writes the words of one closure: id, function, worker, and the shard that it waits for. Returns
+ * the length of the text, 0 when it did not fit. */
 static size_t
 name_closure(const cadre_waiting_t *self, const cadre_closure_t *closure, uint64_t now_ms,
              char *text, size_t size_bytes)
@@ -112,7 +114,8 @@ name_closure(const cadre_waiting_t *self, const cadre_closure_t *closure, uint64
     return length > 0 && (size_t)length < size_bytes ? (size_t)length : 0;
 }
 
-/* Returns how many closures of the group, or common ones, have not ended and are on no worker. */
+/* Returns how many closures of the group (NULL: untagged ones) have not ended and are on no
+ * worker. */
 static size_t
 count_waiting(const cadre_waiting_t *self, const cadre_closure_group_t *group)
 {
