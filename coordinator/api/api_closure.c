@@ -410,7 +410,8 @@ raise(cadre_coordinator_t *self)
     return cadre_group_raise(self, &self->core.queue.own);
 }
 
-/* Under the lock: raises what must be raised before the closure can be put. */
+/* Under the lock: raises the pending error of the closure's group, or of closures without a group,
+ * which must be raised before the closure is put. */
 static int
 raise_before(cadre_coordinator_t *self, cadre_closure_t *closure)
 {
@@ -585,7 +586,7 @@ put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t 
     return 0;
 }
 
-/* Checks what is to be scheduled, and makes its closure. */
+/* Checks function and call, and makes the closure of the call. */
 static int
 take_scheduled(cadre_coordinator_t *self, const cadre_function_t *function,
                const cadre_call_t *given, cadre_call_t *call, cadre_closure_t **closure)
@@ -601,7 +602,7 @@ take_scheduled(cadre_coordinator_t *self, const cadre_function_t *function,
     return make_closure(self, function, call, closure);
 }
 
-/* Schedules a call; `tag`: the worker that may run it, or CADRE_TAG_NONE. */
+/* Schedules a call on any worker, or on the one with index `tag` unless that is CADRE_TAG_NONE. */
 static int
 schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
          const cadre_call_t *given, int64_t timeout_ms, cadre_future_t **future)
@@ -630,7 +631,8 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
 
 /* --- one closure for each worker --- */
 
-/* Under the lock: waits until a worker is there; gives the indexes of all that take work. */
+/* Under the lock: waits until there is a worker, and gives the indexes of all workers that take new
+ * closures. */
 static int
 await_workers(cadre_coordinator_t *self, int64_t deadline_ms, cadre_each_t *each)
 {
@@ -655,8 +657,9 @@ await_workers(cadre_coordinator_t *self, int64_t deadline_ms, cadre_each_t *each
     return 0;
 }
 
-/* Under the lock: puts a closure for each of these workers into the queue: as soon as there is room
- * for one, so that all come in or none. Takes the closure, which is that of the first. */
+/* Under the lock: puts a closure for each of these workers into the queue. Waits for room for the
+ * first alone and then puts all, so that the call has all its closures or none. Takes the closure,
+ * which becomes that of the first worker. */
 static int
 put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
             int64_t deadline_ms, const cadre_each_t *each)
@@ -673,7 +676,7 @@ put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
         if (i > 0) {
             of_worker->tag = each->workers[i];
             status = add_futures(self, of_worker, call);
-            cadre_assert(status == 0); /* as for the first */
+            cadre_assert(status == 0); /* the futures were checked for the first closure */
             cadre_closure_queue_put_beside(&self->core.queue, of_worker);
             cadre_core_note_scheduled(&self->core);
         }
@@ -684,7 +687,7 @@ put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: schedules copies of the closure on all workers that there are now. */
 static int
 schedule_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
                  int64_t deadline_ms, cadre_each_t *out)

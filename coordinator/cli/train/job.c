@@ -26,7 +26,7 @@
 #define DEVICE    CADRE_SETTING_DEVICE
 #define AT(field) offsetof(cadre_job_t, field)
 
-#define CLIP_MAX 1e30 /* far from what f32 ends at */
+#define CLIP_MAX 1e30 /* well below the largest f32 */
 
 static const cadre_setting_t settings[] = {
     {"name", "CADRE_JOB", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(name)},
@@ -452,7 +452,7 @@ check_name(const char *name)
     return 0;
 }
 
-/* Whether somebody has set it. */
+/* Returns whether a setting was given, by file, environment or flag. */
 static bool
 is_given(const cadre_job_t *self, const char *name)
 {
@@ -464,7 +464,8 @@ is_given(const cadre_job_t *self, const char *name)
     return false;
 }
 
-/* Checks that evaluations give the metric that setting `name` looks at, on the way. */
+/* Checks that evaluations compute the metric that setting `name` refers to, and that there are
+ * evaluations while training goes on. */
 static int
 check_watched(const cadre_job_t *self, const char *name, cadre_metric_t metric)
 {
@@ -489,7 +490,8 @@ check_watched(const cadre_job_t *self, const char *name, cadre_metric_t metric)
     return 0;
 }
 
-/* Sets the target from at_least or at_most, of which the metric's direction admits one. */
+/* Sets the target from at_least (for a metric of which higher is better) or at_most (for others);
+ * refuses the other of the two. */
 static int
 take_target(cadre_job_t *self)
 {

@@ -52,7 +52,7 @@ typedef enum {
 /* The words in the list's order: "mlp|logistic". */
 #define CADRE_MODEL_WORDS CADRE_LIST_WORDS(CADRE_MODEL_LIST)
 
-/* What labels are, which decides the loss: a class (softmax cross entropy), one of two classes
+/* The kind of label, which decides the loss: a class (softmax cross entropy), one of two classes
  * (sigmoid cross entropy), or a number (mean squared error). */
 typedef enum {
     CADRE_JOB_CLASS = 0,
@@ -66,7 +66,7 @@ typedef enum {
     CADRE_JOB_PARTITION_MAX_BYTES,
 } cadre_job_partition_t;
 
-/* How the learning rate follows the rows of one update. */
+/* How the learning rate is scaled with the rows of one update (job_optimizer.h). */
 typedef enum {
     CADRE_JOB_SCALE_NONE = 0,
     CADRE_JOB_SCALE_LINEAR,
@@ -121,16 +121,16 @@ typedef struct {
     int64_t wire;
 
     char *optimizer;
-    json_t *optimizer_parameters;          /* as the file has them: an object, may be empty */
-    cadre_optimizer_spec_t optimizer_spec; /* what they come to */
+    json_t *optimizer_parameters;          /* object of parameters in the file; may be empty */
+    cadre_optimizer_spec_t optimizer_spec; /* the optimizer with these parameters */
     int64_t scale_with;                    /* cadre_job_scaling_t */
     int64_t base_batch_size;               /* rows that the learning rate is for; 0: batch_size */
-    double clip_value; /* of each element of a gradient; 0: none, as of the other two */
-    double clip_norm;  /* of the gradient of each variable */
-    bool use_ema;      /* whether ps keep running averages of variables */
+    double clip_value;                     /* bound on each element of a gradient; 0: none */
+    double clip_norm;                      /* bound on the norm of each gradient; 0: none */
+    bool use_ema;                          /* whether ps keep running averages of variables */
     double ema_momentum;
     int64_t ema_overwrite_frequency; /* in updates; 0: never */
-    double global_clip_norm;         /* of all together */
+    double global_clip_norm;         /* bound on the norm of all gradients together; 0: none */
 
     int64_t epochs;
     int64_t batch_size;
@@ -143,18 +143,18 @@ typedef struct {
     bool evaluate_average;   /* evaluations use the running averages */
     int64_t evaluate_every;  /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
-    int64_t steps_per_epoch; /* closures; 0: those of a pass over the rows */
-    int64_t stop_steps;      /* closures that train, in the whole job; 0: any number */
-    double stop_seconds;     /* of training, in the whole job; 0: any time */
-    double stop_at_least;    /* of the metric; looked at through `stop` */
-    double stop_at_most;
+    int64_t steps_per_epoch;      /* closures; 0: those of a pass over the rows */
+    int64_t stop_steps;           /* closures that train, in the whole job; 0: any number */
+    double stop_seconds;          /* of training, in the whole job; 0: any time */
+    double stop_at_least;         /* value of the metric that ends training; read it from `stop` */
+    double stop_at_most;          /* as stop_at_least, for a metric of which lower is better */
     int64_t stop_metric;          /* cadre_metric_t */
     int64_t stop_patience;        /* evaluations; 0: any number */
-    double stop_min_delta;        /* of an improvement */
-    bool metrics[CADRE_METRICS];  /* which of the extra ones evaluations find */
-    bool confusion_matrix;        /* whether the result has it */
-    int64_t top_k;                /* of CADRE_METRIC_TOP_K */
-    cadre_stop_conditions_t stop; /* what these come to, once the job is finished */
+    double stop_min_delta;        /* least difference that is an improvement */
+    bool metrics[CADRE_METRICS];  /* which metrics besides loss and accuracy are computed */
+    bool confusion_matrix;        /* whether the result holds the confusion matrix */
+    int64_t top_k;                /* k of CADRE_METRIC_TOP_K */
+    cadre_stop_conditions_t stop; /* made of the stop_ settings by cadre_job_finish */
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
 
@@ -233,10 +233,10 @@ int cadre_job_set_environment(cadre_job_t *self);
  * together. */
 int cadre_job_finish(cadre_job_t *self);
 
-/* Whether evaluations count who was taken for whom: several metrics are made of it. */
+/* Returns whether evaluations count a confusion matrix, from which several metrics are computed. */
 bool cadre_job_counts_confusion(const cadre_job_t *self);
 
-/* Whether what comes after an evaluation depends on what it finds. */
+/* Returns whether an evaluation may change what comes next: end training, or take a checkpoint. */
 bool cadre_job_watches(const cadre_job_t *self);
 
 /* Where checkpoints go, once the job is finished; NULL when none are taken. */

@@ -32,7 +32,8 @@ static const struct {
     {"checkpoint", false, false, {0}},
 };
 
-/* The key of a setting in `section` ("" for the top), NULL when it is in another one. */
+/* Returns the key of a setting in `section` ("" for the top), NULL when the setting is in another
+ * section. */
 static const char *
 key_in(const cadre_setting_t *setting, const char *section)
 {
@@ -45,7 +46,8 @@ key_in(const cadre_setting_t *setting, const char *section)
     return same ? dot + 1 : NULL;
 }
 
-/* The section's object; NULL when the file has none. `pointer` gets its place, "/training/stop". */
+/* Returns the object of a section, NULL when the file has no such section. Writes the JSON pointer
+ * of the section, such as "/training/stop", to `pointer`. */
 static const json_t *
 find_section(const cadre_json_source_t *source, const char *name, char pointer[POINTER_SIZE])
 {
@@ -176,7 +178,7 @@ static const struct {
     {"skip_bad", "i", NULL},
 };
 
-/* Whether the value's JSON type is among `types`, the letters of description_keys. */
+/* Returns whether the value's JSON type is among `types`, the letters of description_keys. */
 static bool
 type_fits(const char *types, const json_t *value)
 {
@@ -216,7 +218,7 @@ wanted(const char *types)
     return words[i][1];
 }
 
-/* Position of `word` in `choices`, -1 when it is none of them. */
+/* Returns the position of `word` in `choices`, -1 when it is none of them. */
 static int
 choice_position(const char *choices, const char *word)
 {
@@ -425,7 +427,7 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- metrics --- */
 
-/* For which labels there is which metric, by word: class, binary, value. */
+/* Which metrics a job may ask for, by the kind of its label: class, binary, value. */
 static const struct {
     const char *word;
     bool has[3];
@@ -440,7 +442,7 @@ static const struct {
     {"confusion_matrix", {true, true, false}},
 };
 
-/* Marks the metric of this word as one that evaluations find. */
+/* Marks the metric of this word as one that evaluations compute. */
 static void
 take_metric(cadre_job_t *job, const char *word)
 {
@@ -481,7 +483,8 @@ read_metric(cadre_job_t *job, const cadre_json_source_t *source, size_t number, 
                                   hint);
 }
 
-/* Which metrics evaluations find besides loss and accuracy; the label's kind is known. */
+/* Reads "metrics": which metrics evaluations compute besides loss and accuracy. The kind of label
+ * must have been read. */
 static int
 read_metrics(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -512,7 +515,8 @@ read_metrics(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- reading a whole job file --- */
 
-/* "examples/digits.json" is in "examples" and, without a name of its own, the job "digits". */
+/* Sets folder and default name from the path of the file: "examples/digits.json" is in "examples",
+ * and its job is called "digits" unless the file names it. */
 static void
 read_place(cadre_job_t *job, const char *file)
 {

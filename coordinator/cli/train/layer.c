@@ -8,7 +8,7 @@
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/suggest.h"
 
-enum { POINTER_SIZE = 96, COMMON_KEYS = 4 /* that every type has */ };
+enum { POINTER_SIZE = 96, COMMON_KEYS = 4 /* keys that every type of layer has */ };
 
 #define ROW(NAME, word) #word,
 static const char *const types[] = {CADRE_LAYER_LIST(ROW)};
@@ -22,7 +22,7 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
 #define CONVOLUTIONS (TYPE(CONV2D) | TYPE(CONV1D))
 #define RECURRENT    (TYPE(GRU) | TYPE(LSTM))
-/* Those that have weights, which penalties are on. */
+/* The types that have weights: l1 and l2 penalise these. */
 #define WEIGHTS (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER) | RECURRENT)
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | CONVOLUTIONS | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
@@ -114,7 +114,8 @@ cadre_layer_shape_size(const cadre_layer_t *layer)
     return size;
 }
 
-/* The position of `value` in `words`, or a mistake with all of them and the nearest. */
+/* Returns the position of `value` in `words`; else fails with a text that lists the words and
+ * suggests the nearest. */
 static int
 find_word(const cadre_json_source_t *source, const char *pointer, const json_t *value,
           const char *const *words, size_t count)
@@ -224,7 +225,7 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
     return 0;
 }
 
-/* Checks the padding of a convolution, at its place. */
+/* Checks the padding of a convolution; fails at its place in the file. */
 static int
 check_padding(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
 {
