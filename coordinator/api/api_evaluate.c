@@ -285,6 +285,8 @@ run_on_device(cadre_inspection_t *self, const inputs_t *inputs)
     return status < 0 ? status : run_all(self, inputs, slot);
 }
 
+/* Gathers arguments and variables, runs the program once, and leaves its values in the inspection.
+ */
 static int
 evaluate(cadre_inspection_t *self, const cadre_program_t *program,
          const cadre_inspection_options_t *options)

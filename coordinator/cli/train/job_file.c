@@ -279,6 +279,8 @@ check_ranges(const cadre_json_source_t *source, const char *pointer, const json_
                                   reason + (prefixed ? strlen(prefix) : 0));
 }
 
+/* Checks one dataset description: that its keys are known, that each value has the type of its key,
+ * and that the keys which its format requires are there. */
 static int
 check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {

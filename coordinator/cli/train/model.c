@@ -281,6 +281,8 @@ cadre_model_check(const cadre_job_t *job)
     return cadre_model_program(job, features, 2, true, &program);
 }
 
+/* Returns the options of a trained variable: optimizer, averages and partitions as the job has
+ * them. */
 static cadre_variable_options_t
 variable_options(const cadre_job_t *job)
 {

@@ -434,6 +434,8 @@ exclude(trainer_t *self, const cadre_totals_t *before)
     self->excluded.attempts += after.attempts - before->attempts;
 }
 
+/* Evaluates the model on the test rows, if the job has any, and puts the metrics into the result.
+ * No training closure may be in flight. */
 static int
 evaluate(trainer_t *self)
 {
