@@ -535,6 +535,9 @@ fill_items(cadre_worker_actor_t *self)
     return (int)count;
 }
 
+/* Waits for input until something is due. After input the core gets its next tick within a
+ * millisecond: the input may have given it something to do, but a tick for each message is too
+ * much. */
 static void
 wait(cadre_worker_actor_t *self)
 {

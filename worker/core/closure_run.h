@@ -119,9 +119,11 @@ void cadre_run_cancel_all(cadre_run_t *self);
 void cadre_run_report(cadre_run_t *self, const cadre_task_t *coordinator, cadre_message_t *report);
 void cadre_run_note_sent(cadre_run_t *self, uint64_t asked);
 
-/* Keep a later attempt for when this one has ended, in place of one kept before (takes the
- * message); drop the kept attempt; return whether there is one; take its message out. */
+/* Keeps a later attempt (takes its message) until this one has ended, in place of one that was kept
+ * before. `restores`: how many restores of shards the worker knew of when the attempt came. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores);
+
+/* Drop the attempt that is kept; return whether there is one; take its message out. */
 void cadre_run_drop_newer(cadre_run_t *self);
 bool cadre_run_has_newer(const cadre_run_t *self);
 cadre_message_t cadre_run_take_newer(cadre_run_t *self);

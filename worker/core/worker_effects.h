@@ -35,8 +35,8 @@ typedef enum {
     CADRE_WORKER_LACKS,  /* log that native function `index`, named `text`, is not in this worker */
     CADRE_WORKER_RESET,  /* another session began: drop datasets and caches */
     CADRE_WORKER_REDIAL, /* CADRE_EFFECT_REDIAL; then cadre_worker_core_disconnected */
-    CADRE_WORKER_REFUSED, /* CADRE_EFFECT_REFUSED, with `status` and `text` */
-    CADRE_WORKER_LEFT,    /* CADRE_EFFECT_LEFT, with `text` */
+    CADRE_WORKER_REFUSED, /* the coordinator refuses this worker: `status` and `text` say why */
+    CADRE_WORKER_LEFT,    /* this worker is out of the session: `text` says why */
 } cadre_worker_event_kind_t;
 
 typedef struct {

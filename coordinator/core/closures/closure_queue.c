@@ -386,6 +386,9 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return count >= self->capacity + beyond || too_much;
 }
 
+/* Does what cadre_closure_queue_put does once it has found room. A closure for one worker counts
+ * for no join, and so enters no interval of the barriers; a drop of a variable waits for it all the
+ * same. */
 void
 cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -396,7 +399,7 @@ cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *clo
     closure->drops = self->drops;
     enter_group(self, closure);
     take_turn(self, closure);
-    let_in(self);
+    let_in(self); /* its turn may be the one that starts */
     if (closure->missing > 0) {
         closure->state = CADRE_CLOSURE_BLOCKED;
         cadre_closure_list_push(&self->blocked, closure);

@@ -91,6 +91,8 @@ cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death)
     self->deaths++;
 }
 
+/* Of the last death alone it is known what it added to the sums, so only the last can be forgiven.
+ * */
 bool
 cadre_suspicion_forgive(cadre_suspicion_t *self, uint64_t incarnation)
 {

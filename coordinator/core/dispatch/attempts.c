@@ -79,8 +79,10 @@ end_race(cadre_attempts_t *self, cadre_closure_t *closure)
     }
 }
 
-/* Ends the race of a closure that `reporter` has ended, or that has ended without a report (NULL),
- * and tells whoever else has the earlier attempt to stop. */
+/* Ends the race of a closure that `reporter` has ended, or that has ended without a report (NULL).
+ * Cancels the earlier attempt, unless `reporter` has it; the backup is the closure's attempt under
+ * way, which the caller ends. The backup has won when another than the holder of the earlier
+ * attempt reports success, also where that holder is lost. */
 static void
 decide_race(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
             int status)

@@ -26,8 +26,10 @@ typedef struct {
     int done;       /* how many steps of the group, from the first on, the product replaces */
 } cadre_cuda_fused_t;
 
-/* Finds the form in which the group runs. `masked`: the mask that the group reads will be written.
- * Returns 0, with `matmul` NULL, when cuBLAS offers none. */
+/* Finds how cuBLASLt computes the group: algorithm and epilogue. `masked`: an earlier group of the
+ * plan runs fused and writes the mask that this group reads; without it this group cannot run
+ * fused. Returns 0, with `matmul` NULL, when cuBLASLt offers nothing: the group then runs step by
+ * step. */
 int cadre_cuda_fused_init(cadre_cuda_fused_t *self, const cadre_lane_t *lane,
                           const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, bool masked);
 void cadre_cuda_fused_fini(cadre_cuda_fused_t *self);

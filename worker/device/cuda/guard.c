@@ -49,8 +49,9 @@ bound_of(const finder_t *self, const int32_t roots[3], int root_count, int64_t t
     return (bias ? self->bounds[roots[2]] : bound) + 1;
 }
 
-/* Guards the factors of a product, and its bias, as far as their bounds are unknown, or are so
- * large that the sum could overflow. */
+/* Guards the factors of a product, and its bias: a kernel checks before the group runs that none of
+ * their numbers exceeds a limit, which then is their bound. Guarded are those whose bounds are
+ * unknown; then one after the other of those with large bounds, until the sum cannot overflow. */
 static void
 guard_fusion(finder_t *self, int index, const cadre_cuda_fused_t *fused)
 {
