@@ -108,6 +108,20 @@ test_rows(const cadre_job_t *job)
     return rows;
 }
 
+/* Returns what the job's section "training.inner" comes to; NULL if there is none. */
+static json_t *
+inner_parameters(const cadre_job_t *job)
+{
+    const cadre_parameter_t *table = NULL;
+    const cadre_optimizer_spec_t *spec = &job->inner_spec;
+    size_t count = job->inner ? cadre_optimizer_parameters(spec->kind, &table) : 0;
+    json_t *parameters = job->inner ? json_object() : NULL;
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(parameters, table[i].name, json_real(spec->parameters[i]));
+    }
+    return parameters;
+}
+
 static void
 show(const cadre_job_t *job, bool origin)
 {
@@ -129,6 +143,7 @@ show(const cadre_job_t *job, bool origin)
     show_value("model.filters", array_of(job->filters, job->filter_count), origin);
     show_value("model.layers", json_incref(job->layer_list), origin);
     show_value("optimizer parameters", json_incref(job->optimizer_parameters), origin);
+    show_value("training.inner parameters", inner_parameters(job), origin);
     show_value("data.train", json_incref(job->train), origin);
     show_value("data.test", test_rows(job), origin);
 }

@@ -69,7 +69,9 @@ static const struct {
      "Seconds for which a ps may not answer a worker before that gives back the closures that need "
      "it (default: 30); 0: as long as it takes"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
-    {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
+    {"batch-size", "N", "training.batch_size", false, "Rows of one step"},
+    {"local-steps", "N", "training.local_steps", false,
+     "Steps that a closure runs by itself before it pushes how far it came (default: 1)"},
     {"consistency", "HOW", "training.consistency", false,
      "When updates count: async, at once; bounded, as async but none is missed that is older than "
      "training.staleness_bound closures; sync, in steps of training.step_closures (default: "

@@ -223,6 +223,66 @@ Test(strategies, S1_train_a_program_that_names_none)
     }
 }
 
+/* --- local steps --- */
+
+/* Trains a shipped example to the target that its file states, in so many closures. */
+static void
+expect_local(const char *name, double closures, double accuracy)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *file = cadre_asprintf("examples/%s.json", name);
+    cadre_auto(cadre_free) char *job = source_path(file);
+    const char *run[] = {"run", job, "-o", "json", "--checkpoint-dir", "none", NULL};
+    command_expect_exit(&command, command_run(&command, run), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_geq(json_number_at(result, "accuracy"), accuracy);
+    cr_expect_eq(json_number_at(result, "closures.finished"), closures);
+    cr_expect_eq(json_number_at(result, "examples"), 60.0 * DIGITS_ROWS);
+    json_decref(result);
+    command_close(&command);
+}
+
+Test(strategies, S6_diloco_trains_a_transformer_by_the_mean_of_local_steps)
+{
+    expect_local("diloco", 60 * 8, 0.9);
+}
+
+Test(strategies, S6_asynchronous_local_sgd_trains_with_delayed_nesterov)
+{
+    expect_local("local_sgd", 60 * 6, 0.96);
+}
+
+/* Half of the first pass by closures of 4 batches, the other half and the second one by closures
+ * of 3: both passes end with closures of fewer rows, of another number each. */
+Test(strategies, S6_a_job_that_is_resumed_with_other_local_steps_trains_on_the_rest_of_the_rows)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    cadre_auto(cadre_free) char *checkpoints = scratch_path(&command.scratch, "checkpoints");
+    const char *first[] = {
+        "run",       job, "--local-steps", "4",    "--epochs",         "2",         "-o", "json",
+        "--workers", "1", "--consistency", "sync", "--checkpoint-dir", checkpoints, NULL};
+    cr_assert_eq(setenv("CADRE_STOP_STEPS", "5", 1), 0);
+    command_run(&command, first); /* it ends below the target of the file */
+    cr_assert_eq(unsetenv("CADRE_STOP_STEPS"), 0);
+    json_t *result = command_result(&command);
+    cr_expect_eq(json_number_at(result, "examples"), 5 * 4 * 32);
+    json_decref(result);
+
+    const char *second[] = {
+        "run",       job, "--local-steps", "3",    "--epochs",         "2",         "-o", "json",
+        "--workers", "1", "--resume",      "auto", "--checkpoint-dir", checkpoints, NULL};
+    command_run(&command, second);
+    result = command_result(&command);
+    cr_expect_eq(json_number_at(result, "examples"), 2.0 * DIGITS_ROWS);
+    cr_expect_eq(json_number_at(result, "closures.finished"), 5 + 9 + 15);
+    json_decref(result);
+    command_close(&command);
+}
+
 /* --- the CPUs of a host --- */
 
 /* The words with which a worker was started, with a space around each. */

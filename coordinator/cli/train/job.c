@@ -14,6 +14,7 @@
 #include "common/spec/device_name.h"
 #include "common/spec/strategy_spec.h"
 #include "common/spec/wire_dtype.h"
+#include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/suggest.h"
 
 /* A row for each setting: its key in a job file, environment variable, kind, least and most,
@@ -54,6 +55,9 @@ static const cadre_setting_t settings[] = {
      AT(ema_overwrite_frequency)},
     {"training.epochs", "CADRE_EPOCHS", INTEGER, 1, 1000000, NULL, "10", AT(epochs)},
     {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},
+    {"training.local_steps", "CADRE_LOCAL_STEPS", INTEGER, 1, CADRE_JOB_LOCAL_STEPS_MAX, NULL, "1",
+     AT(local_steps)},
+    {"training.inner.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(inner)},
     {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},
     {"training.drop_last", NULL, SWITCH, 0, 0, NULL, "false", AT(drop_last)},
     {"training.target_accuracy", NULL, NUMBER, 0, 1, NULL, "0", AT(target_accuracy)},
@@ -579,6 +583,11 @@ cadre_job_finish(cadre_job_t *self)
     }
     if (!self->checkpoint_dir) {
         self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
+    }
+
+    status = cadre_job_local_check(self);
+    if (status < 0) {
+        return status;
     }
 
     status = take_stop(self);

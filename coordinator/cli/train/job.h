@@ -30,6 +30,7 @@ enum {
     CADRE_JOB_SETTINGS_MAX = 96,       /* rows of the table */
     CADRE_JOB_DEVICES_SIZE_MAX = 4095, /* characters of a list of devices */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
+    CADRE_JOB_LOCAL_STEPS_MAX = 1024,  /* of one closure, as far as its program has room */
     CADRE_JOB_STEPS_MAX = 1000000000,  /* of an epoch, and of a job that says when it stops */
     CADRE_JOB_SECONDS_MAX = 31536000,  /* a year */
 };
@@ -132,8 +133,12 @@ typedef struct {
     int64_t ema_overwrite_frequency; /* in updates; 0: never */
     double global_clip_norm;         /* bound on the norm of all gradients together; 0: none */
 
+    int64_t local_steps;               /* of the inner optimizer in one closure */
+    char *inner;                       /* NULL: "optimizer" is the inner one (job_local.h) */
+    cadre_optimizer_spec_t inner_spec; /* of `inner` */
+
     int64_t epochs;
-    int64_t batch_size;
+    int64_t batch_size; /* rows of one step */
     bool shuffle;
     bool drop_last;
     double target_accuracy;  /* 0: none */

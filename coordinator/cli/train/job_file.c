@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/spec/data_spec.h"
+#include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/job_model.h"
 #include "coordinator/cli/train/job_optimizer.h"
 #include "coordinator/cli/train/json_source.h"
@@ -25,7 +26,8 @@ static const struct {
     {"data", true, false, {"train", "test"}},
     {"model", true, false, {"hidden", "input", "filters", "layers"}},
     {"optimizer", false, true, {0}},
-    {"training", false, false, {"stop", "metrics"}},
+    {"training", false, false, {"stop", "inner", "metrics"}},
+    {"training.inner", false, true, {0}},
     {"training.stop", false, false, {0}},
     {"strategy", false, false, {0}},
     {"cluster", false, false, {0}},
@@ -564,6 +566,11 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     status = cadre_job_optimizer_read(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_job_local_read(job, source);
     if (status < 0) {
         return status;
     }

@@ -3,11 +3,14 @@
 #include <stdlib.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/evaluation.h"
+#include "coordinator/cli/train/inner_optimizer.h"
+#include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/job_optimizer.h"
 #include "coordinator/cli/train/model_layers.h"
 
@@ -124,12 +127,15 @@ is_trained(const cadre_network_variable_t *variable)
     return variable->role != CADRE_ROLE_AVERAGE && variable->trainable;
 }
 
-/* Adds pushes of the gradient of each trained variable, clipped to the norms that the job sets. */
+/* Adds the gradients of the variables that are trained, within what the job clips them to; those of
+ * the others are empty. */
 static void
-push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss)
+add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss,
+              cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX])
 {
-    cadre_node_t variables[CADRE_NETWORK_VARIABLES_MAX];
-    cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX] = {{0}};
+    cadre_program_t *program = network->program;
+    cadre_node_t variables[CADRE_NETWORK_VARIABLES_MAX] = {{0}};
+    cadre_node_t found[CADRE_NETWORK_VARIABLES_MAX] = {{0}};
     int count = 0;
     for (size_t i = 0; i < network->variable_count; i++) {
         if (is_trained(&network->variables[i])) {
@@ -137,30 +143,25 @@ push_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_nod
         }
     }
 
-    cadre_program_t *program = network->program;
-    cadre_op_gradient(program, loss, variables, count, gradients);
+    cadre_op_gradient(program, loss, variables, count, found);
     for (int i = 0; job->clip_norm > 0 && i < count; i++) {
-        gradients[i] = cadre_op_clip_by_norm(program, gradients[i], (float)job->clip_norm);
+        found[i] = cadre_op_clip_by_norm(program, found[i], (float)job->clip_norm);
     }
     if (job->global_clip_norm > 0) {
-        cadre_op_clip_by_global_norm(program, gradients, count, (float)job->global_clip_norm);
+        cadre_op_clip_by_global_norm(program, found, count, (float)job->global_clip_norm);
     }
-    for (int i = 0; i < count; i++) {
-        cadre_op_push(program, variables[i], gradients[i]);
+
+    count = 0;
+    for (size_t i = 0; i < network->variable_count; i++) {
+        gradients[i] = is_trained(&network->variables[i]) ? found[count++] : (cadre_node_t){0};
     }
 }
 
-/* Builds the layers, the loss and the results; the training program also pushes gradients, while
- * the evaluating one has results for metrics. Variables are listed in `network`. */
+/* Adds the layers over the rows in network->x, and the loss of the data. */
 static int
-build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
+add_layers(const cadre_job_t *job, const int64_t widths[2], cadre_node_t y,
+           cadre_network_t *network, cadre_node_t *loss)
 {
-    cadre_program_t *program = network->program;
-    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(widths[0])};
-    bool classes = job->label == CADRE_JOB_CLASS;
-
-    network->x = cadre_op_arg(program, "x", CADRE_F32, dims, 2);
-    cadre_node_t y = cadre_op_arg(program, "y", classes ? CADRE_I32 : CADRE_F32, dims, 1);
     int status = cadre_network_begin(network, widths[0], job->input, job->input_rank);
     if (status < 0) {
         return status;
@@ -172,28 +173,218 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
         cadre_network_add(network, &layers[i]);
     }
 
-    status = cadre_network_end(network, classes ? widths[1] : 1);
+    status = cadre_network_end(network, job->label == CADRE_JOB_CLASS ? widths[1] : 1);
     if (status < 0) {
         return status;
     }
 
-    cadre_node_t loss = data_loss(program, job->label, network->x, y);
-    cadre_op_result(program, "loss", loss);
-    if (!network->training) {
-        add_results(program, job, network->x, y);
-        return 0;
-    }
+    *loss = data_loss(network->program, job->label, network->x, y);
+    return 0;
+}
 
-    /* The reported loss is that of the data alone; the penalty only adds to the gradients. */
+/* Adds the penalties of all weights that are trained. */
+static cadre_node_t
+penalise_all(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss)
+{
     for (size_t i = 0; i < network->variable_count; i++) {
         const cadre_network_variable_t *variable = &network->variables[i];
         if (variable->role == CADRE_ROLE_WEIGHT && variable->trainable) {
-            loss = penalise(job, program, loss, variable);
+            loss = penalise(job, network->program, loss, variable);
+        }
+    }
+    return loss;
+}
+
+/* The rows of a closure, x and their labels y. */
+static void
+add_rows(const cadre_job_t *job, cadre_program_t *program, const cadre_dim_t dims[2],
+         cadre_node_t rows[2])
+{
+    cadre_dtype_t label = job->label == CADRE_JOB_CLASS ? CADRE_I32 : CADRE_F32;
+    rows[0] = cadre_op_arg(program, "x", CADRE_F32, dims, 2);
+    rows[1] = cadre_op_arg(program, "y", label, dims, 1);
+}
+
+/* Builds a program of one step, or of an evaluation; its variables are in `network`. */
+static int
+build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
+{
+    cadre_program_t *program = network->program;
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(widths[0])};
+    cadre_node_t rows[2];
+    add_rows(job, program, dims, rows);
+    network->x = rows[0];
+
+    cadre_node_t loss = {0};
+    int status = add_layers(job, widths, rows[1], network, &loss);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_op_result(program, "loss", loss);
+    if (!network->training) {
+        add_results(program, job, network->x, rows[1]);
+        return 0;
+    }
+
+    for (size_t i = 0; i < network->variable_count; i++) {
+        const cadre_network_variable_t *variable = &network->variables[i];
+        if (variable->drift.id != 0) {
+            cadre_op_push(program, variable->node, variable->drift);
         }
     }
 
-    push_gradients(job, network, loss);
+    /* The reported loss is that of the data alone; the penalty only adds to the gradients. */
+    cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX];
+    add_gradients(job, network, penalise_all(job, network, loss), gradients);
+    for (size_t i = 0; i < network->variable_count; i++) {
+        if (is_trained(&network->variables[i])) {
+            cadre_op_push(program, network->variables[i].node, gradients[i]);
+        }
+    }
     return 0;
+}
+
+/* --- local steps --- */
+
+/* The steps of one closure, which are all nodes of one program. */
+typedef struct {
+    const cadre_job_t *job;
+    cadre_network_t *network;
+    cadre_inner_optimizer_t optimizer;
+    cadre_inner_slots_t slots[CADRE_NETWORK_VARIABLES_MAX];
+    cadre_node_t pulled[CADRE_NETWORK_VARIABLES_MAX];
+} local_t;
+
+/* Limits each element of a gradient, as a ps does where there are no local steps. */
+static cadre_node_t
+clip_elements(cadre_program_t *program, cadre_node_t gradient, double limit)
+{
+    cadre_node_t below = cadre_op_min(program, gradient, cadre_op_const_f32(program, (float)limit));
+    return cadre_op_max(program, below, cadre_op_const_f32(program, (float)-limit));
+}
+
+/* Moves each variable by one step of the inner optimizer, and running averages toward what the rows
+ * of this step have. */
+static void
+move_variables(local_t *self, cadre_node_t loss)
+{
+    const cadre_job_t *job = self->job;
+    cadre_network_t *network = self->network;
+    cadre_program_t *program = network->program;
+    cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX];
+    add_gradients(job, network, penalise_all(job, network, loss), gradients);
+    cadre_inner_optimizer_step(&self->optimizer);
+    for (size_t i = 0; i < network->variable_count; i++) {
+        cadre_network_variable_t *variable = &network->variables[i];
+        if (is_trained(variable)) {
+            cadre_node_t gradient = job->clip_value > 0
+                                        ? clip_elements(program, gradients[i], job->clip_value)
+                                        : gradients[i];
+            variable->node = cadre_inner_optimizer_apply(&self->optimizer, variable->node, gradient,
+                                                         &self->slots[i]);
+        } else if (variable->drift.id != 0) {
+            cadre_node_t rate = cadre_op_const_f32(program, (float)AVERAGE_RATE);
+            cadre_node_t moved = cadre_op_mul(program, rate, variable->drift);
+            variable->node = cadre_op_sub(program, variable->node, moved);
+        }
+    }
+}
+
+/* Pushes how far the steps have led: the outer optimizer takes it for a gradient. That of a running
+ * average multiplies it by AVERAGE_RATE. */
+static void
+push_ways(const local_t *self)
+{
+    const cadre_network_t *network = self->network;
+    cadre_program_t *program = network->program;
+    for (size_t i = 0; i < network->variable_count; i++) {
+        const cadre_network_variable_t *variable = &network->variables[i];
+        if (variable->node.id == self->pulled[i].id) {
+            continue;
+        }
+        cadre_node_t way = cadre_op_sub(program, self->pulled[i], variable->node);
+        if (!is_trained(variable)) {
+            way =
+                cadre_op_mul(program, way, cadre_op_const_f32(program, (float)(1 / AVERAGE_RATE)));
+        }
+        cadre_op_push(program, self->pulled[i], way);
+    }
+}
+
+/* Adds one step over `length` of the rows from `begin` on, counted as cadre_op_slice counts. */
+static int
+add_step(local_t *self, const int64_t widths[2], const cadre_node_t rows[2], int64_t begin,
+         cadre_dim_t length, cadre_node_t *loss)
+{
+    cadre_network_t *network = self->network;
+    cadre_program_t *program = network->program;
+    cadre_node_t x = cadre_op_slice(program, rows[0], 0, begin, length.factor);
+    cadre_node_t y = cadre_op_slice(program, rows[1], 0, begin, length.factor);
+    cadre_network_rewind(network, x, length);
+    int status = add_layers(self->job, widths, y, network, loss);
+    if (status < 0) {
+        return status;
+    }
+
+    for (size_t i = 0; begin == 0 && i < network->variable_count; i++) {
+        self->pulled[i] = network->variables[i].node;
+    }
+    move_variables(self, *loss);
+    return 0;
+}
+
+/* Builds a program of as many steps as `rows` has, each of the next `step` rows, the last of what
+ * is left. Both are in the same unit, single rows or a symbol. The loss is the mean over the
+ * rows. */
+static int
+build_local(const cadre_job_t *job, const int64_t widths[2], cadre_dim_t rows, int64_t step,
+            cadre_network_t *network)
+{
+    cadre_program_t *program = network->program;
+    const cadre_dim_t dims[] = {rows, cadre_dim(widths[0])};
+    const cadre_optimizer_spec_t spec = cadre_job_inner(job);
+    cadre_node_t arguments[2];
+    add_rows(job, program, dims, arguments);
+
+    cadre_auto(cadre_free) local_t *local = cadre_calloc(1, sizeof(*local));
+    local->job = job;
+    local->network = network;
+    cadre_inner_optimizer_begin(&local->optimizer, program, &spec);
+    cadre_node_t mean = cadre_op_const_f32(program, 0);
+    for (int64_t begin = 0; begin < rows.factor; begin += step) {
+        const cadre_dim_t length = {cadre_min_i64(step, rows.factor - begin), rows.symbol};
+        cadre_node_t loss = {0};
+        int status = add_step(local, widths, arguments, begin, length, &loss);
+        if (status < 0) {
+            return status;
+        }
+
+        cadre_node_t share = cadre_op_const_f32(program, (float)length.factor / (float)rows.factor);
+        mean = cadre_op_add(program, mean, cadre_op_mul(program, share, loss));
+    }
+
+    cadre_op_result(program, "loss", mean);
+    push_ways(local);
+    return 0;
+}
+
+/* Ends a program whose building came to `status`; a failure names the job's file. */
+static int
+finish(const cadre_job_t *job, int status, cadre_program_t *program)
+{
+    const char *file = job->file ? job->file : "the job";
+    if (status == 0) {
+        status = cadre_program_finish(program);
+    }
+    if (status == CADRE_ETOOLARGE && cadre_job_is_local(job)) {
+        return cadre_fail_within(CADRE_ECONFIG,
+                                 "%s: training.local_steps %lld is too much for one program of "
+                                 "this model: take fewer",
+                                 file, (long long)job->local_steps);
+    }
+
+    return status < 0 ? cadre_fail_within(CADRE_ECONFIG, "%s", file) : 0;
 }
 
 int
@@ -206,9 +397,31 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
                           .suffix = !training && job->evaluate_average ? AVERAGE_SUFFIX : NULL,
                           .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
                           .wire = cadre_wire_dtype_at(job->wire)};
-    if (build(job, widths, network) < 0 || cadre_program_finish(network->program) < 0) {
-        return cadre_fail_within(CADRE_ECONFIG, "%s", job->file ? job->file : "the job");
+    bool is_local = training && cadre_job_is_local(job);
+    cadre_dim_t rows = cadre_dim_symbol_times("B", job->local_steps);
+    int status =
+        is_local ? build_local(job, widths, rows, 1, network) : build(job, widths, network);
+    return finish(job, status, network->program);
+}
+
+int
+cadre_model_rest(const cadre_job_t *job, const int64_t widths[2], int64_t rows,
+                 cadre_program_t **out)
+{
+    cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    cadre_auto(cadre_free) char *name = cadre_asprintf("train_rest_%lld", (long long)rows);
+    *network = (cadre_network_t){.program = cadre_program_new(name),
+                                 .training = true,
+                                 .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
+                                 .wire = cadre_wire_dtype_at(job->wire)};
+    int status = build_local(job, widths, cadre_dim(rows), job->batch_size, network);
+    status = finish(job, status, network->program);
+    if (status < 0) {
+        cadre_program_destroy(&network->program);
+        return status;
     }
+
+    *out = network->program;
     return 0;
 }
 
@@ -287,10 +500,12 @@ static cadre_variable_options_t
 variable_options(const cadre_job_t *job)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    const cadre_optimizer_spec_t optimizer = cadre_job_optimizer_scaled(job);
+    const bool is_local = cadre_job_is_local(job);
+    const cadre_optimizer_spec_t optimizer =
+        is_local ? cadre_job_outer(job) : cadre_job_optimizer_scaled(job);
     options.optimizer = cadre_optimizer_spec_give(&optimizer);
     options.schedule = cadre_schedule_spec_give(&optimizer.schedule);
-    options.clip_value = job->clip_value;
+    options.clip_value = is_local ? 0 : job->clip_value;
     if (job->use_ema) {
         options.average_momentum = job->ema_momentum;
         options.average_overwrite = (uint32_t)job->ema_overwrite_frequency;
@@ -468,4 +683,41 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
 
     *model = opened;
     return 0;
+}
+
+int
+cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+                      const int64_t widths[2], int64_t rows, cadre_model_t *model)
+{
+    if (rows == 0 || cadre_model_train(model, rows) != model->train) {
+        return 0;
+    }
+
+    cadre_assert(model->rest_count < CADRE_COUNT_OF(model->rests));
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    int status = cadre_model_rest(job, widths, rows, &program);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_model_rest_t *rest = &model->rests[model->rest_count];
+    status = cadre_function_register(coordinator, &program, &rest->train);
+    if (status < 0) {
+        return status;
+    }
+
+    rest->rows = rows;
+    model->rest_count++;
+    return 0;
+}
+
+const cadre_function_t *
+cadre_model_train(const cadre_model_t *self, int64_t rows)
+{
+    for (size_t i = 0; i < self->rest_count; i++) {
+        if (self->rests[i].rows == rows) {
+            return self->rests[i].train;
+        }
+    }
+    return self->train;
 }

@@ -16,8 +16,16 @@
 #include "coordinator/cli/train/job.h"
 #include "coordinator/cli/train/network.h"
 
+/* A function for closures of local steps with fewer rows than all steps take. */
 typedef struct {
-    cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
+    int64_t rows;
+    cadre_function_t *train;
+} cadre_model_rest_t;
+
+typedef struct {
+    cadre_function_t *train;     /* pushes gradients; result "loss": mean over the batch */
+    cadre_model_rest_t rests[2]; /* of a pass from its beginning, and from where it was resumed */
+    size_t rest_count;
     cadre_function_t *evaluate; /* its results are listed in evaluation.h */
     int64_t parameters;         /* count of numbers that are trained */
     cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
@@ -38,9 +46,14 @@ int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classe
 int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                         cadre_network_t *network);
 
-/* Checks that each layer fits its inputs, as far as that is known before the data is opened: sizes
- * are known only if the model gives the shape of a row. Fails with CADRE_ECONFIG when a layer does
- * not fit. */
+/* Builds the program of a closure of local steps that has just `rows` rows ("train_rest_ROWS"):
+ * each step takes batch_size of them, the last one what is left. The caller destroys it. */
+int cadre_model_rest(const cadre_job_t *job, const int64_t widths[2], int64_t rows,
+                     cadre_program_t **out);
+
+/* Checks that each layer can follow the one before it, as far as that is known before the data is
+ * opened: sizes are known only if the model gives the shape of a row. CADRE_ECONFIG when a layer
+ * cannot. */
 int cadre_model_check(const cadre_job_t *job);
 
 /* Copies the running averages of the variables to the variables that evaluations read; does nothing
@@ -51,5 +64,13 @@ int cadre_model_take_averages(const cadre_model_t *self);
  * functions. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                      int64_t classes, cadre_model_t *model);
+
+/* Registers the function for closures of local steps that have just `rows` rows; does nothing for 0
+ * rows, and for a number that has one. At most twice with different numbers. */
+int cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+                          const int64_t widths[2], int64_t rows, cadre_model_t *model);
+
+/* Returns the function that trains on a closure of `rows` rows. */
+const cadre_function_t *cadre_model_train(const cadre_model_t *self, int64_t rows);
 
 #endif

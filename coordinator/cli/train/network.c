@@ -96,6 +96,9 @@ weight_before(int64_t activation)
 static cadre_node_t
 variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank, kind_t kind)
 {
+    if (self->variable_count < self->known_count) {
+        return self->variables[self->variable_count++].node;
+    }
     if (self->variable_count == CADRE_NETWORK_VARIABLES_MAX) {
         self->overfull = true;
         return none;
@@ -213,14 +216,14 @@ add_pool(cadre_network_t *self, const cadre_layer_t *layer)
 static void
 add_flatten(cadre_network_t *self)
 {
-    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(row_size(self))};
+    const cadre_dim_t dims[] = {self->batch, cadre_dim(row_size(self))};
     self->x = cadre_op_reshape(self->program, self->x, dims, 2);
 }
 
 static void
 add_reshape(cadre_network_t *self, const cadre_layer_t *layer)
 {
-    cadre_dim_t dims[CADRE_LAYER_AXES_MAX + 1] = {cadre_dim_symbol("B")};
+    cadre_dim_t dims[CADRE_LAYER_AXES_MAX + 1] = {self->batch};
     int rank = 1;
     while (rank <= CADRE_LAYER_AXES_MAX && layer->shape[rank - 1] > 0) {
         dims[rank] = cadre_dim(layer->shape[rank - 1]);
@@ -246,6 +249,17 @@ layer_norm(cadre_network_t *self, const char *scale_name, const char *shift_name
     return cadre_op_layer_norm(self->program, self->x, scale, shift, norm_eps);
 }
 
+/* Notes how far a running average is from what a batch has. */
+static void
+note_drift(cadre_network_t *self, cadre_node_t running, cadre_node_t batch)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (self->variables[i].node.id == running.id) {
+            self->variables[i].drift = cadre_op_sub(self->program, running, batch);
+        }
+    }
+}
+
 static void
 add_batch_norm(cadre_network_t *self)
 {
@@ -263,8 +277,8 @@ add_batch_norm(cadre_network_t *self)
 
     cadre_moments_t batch = {none, none};
     self->x = cadre_op_batch_norm(p, self->x, scale, shift, norm_eps, &batch);
-    cadre_op_push(p, running.mean, cadre_op_sub(p, running.mean, batch.mean));
-    cadre_op_push(p, running.variance, cadre_op_sub(p, running.variance, batch.variance));
+    note_drift(self, running.mean, batch.mean);
+    note_drift(self, running.variance, batch.variance);
 }
 
 static void
@@ -660,12 +674,15 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
 {
     self->row = self->x;
     self->plain = true;
+    if (self->batch.factor == 0) {
+        self->batch = cadre_dim_symbol("B");
+    }
     self->input = (cadre_network_value_t){self->x, true};
     if (rank == 0 || self->x.id == 0) {
         return 0;
     }
 
-    cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX] = {cadre_dim_symbol("B")};
+    cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX] = {self->batch};
     int64_t size = 1;
     for (size_t i = 0; i < rank; i++) {
         dims[i + 1] = cadre_dim(input[i]);
@@ -681,6 +698,17 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     self->x = cadre_op_reshape(self->program, self->x, dims, (int)rank + 1);
     self->input.node = self->x;
     return 0;
+}
+
+void
+cadre_network_rewind(cadre_network_t *self, cadre_node_t x, cadre_dim_t batch)
+{
+    self->x = x;
+    self->batch = batch;
+    self->known_count = self->variable_count;
+    self->variable_count = 0;
+    self->layer_count = 0;
+    self->number = 0;
 }
 
 int

@@ -12,6 +12,7 @@
 #include "common/system/clock.h"
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/train/evaluation.h"
+#include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/loss_sample.h"
 #include "coordinator/cli/train/model.h"
@@ -193,8 +194,14 @@ evaluation_closures(const trainer_t *self)
                : 0;
 }
 
-/* Makes the plan: from the beginning, or from the cut of the checkpoint that the job resumed. Also
- * notes which part of the coordinator's totals is not training. */
+/* Returns the rows of a closure that trains: a batch for each of its steps. */
+static int64_t
+closure_rows(const cadre_job_t *job)
+{
+    return job->batch_size * job->local_steps;
+}
+
+/* Makes the plan, which begins at the start or where the restored checkpoint was cut. */
 static int
 make_plan(trainer_t *self)
 {
@@ -202,7 +209,7 @@ make_plan(trainer_t *self)
     self->plan = (cadre_training_plan_t){
         .first_id = 1,
         .rows = cadre_dataset_info(self->data.train).rows,
-        .batch_size = job->batch_size,
+        .batch_size = closure_rows(job),
         .drop_last = job->drop_last,
         .epochs = job->epochs,
         .steps_per_epoch = job->steps_per_epoch,
@@ -244,6 +251,30 @@ make_plan(trainer_t *self)
     return 0;
 }
 
+/* Registers the functions for closures of local steps that end a pass with fewer rows: those of a
+ * whole pass, and of one that goes on where a job with other closures has left it. */
+static int
+open_rests(trainer_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    const int64_t rows = self->plan.rows;
+    if (!cadre_job_is_local(job) || job->drop_last) {
+        return 0;
+    }
+
+    cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
+    const int64_t widths[] = {info.features, info.classes};
+    const int64_t lefts[] = {rows, rows - self->plan.start.position};
+    for (size_t i = 0; i < CADRE_COUNT_OF(lefts); i++) {
+        int status = cadre_model_open_rest(job, self->options->coordinator, widths,
+                                           lefts[i] % closure_rows(job), &self->model);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 /* Waits for the ps and workers, then makes the datasets, the model and the plan of the training. */
 static int
 set_up(trainer_t *self)
@@ -266,6 +297,11 @@ set_up(trainer_t *self)
     }
 
     status = make_plan(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = open_rests(self);
     if (status < 0) {
         return status;
     }
@@ -328,7 +364,8 @@ schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
     while (done < *batches && !self->is_time_up && cadre_dataset_next(self->data.train, &batch)) {
         bool wanted = self->scheduled % stride == 0 && cadre_loss_sample_has_room(&self->losses);
         cadre_future_t *future = NULL;
-        int status = schedule(self, self->model.train, &batch, wanted ? &future : NULL);
+        const cadre_function_t *train = cadre_model_train(&self->model, batch.count);
+        int status = schedule(self, train, &batch, wanted ? &future : NULL);
         self->is_time_up = is_time_up(self);
         if (status == CADRE_ETIMEOUT) {
             break;
@@ -357,7 +394,7 @@ train_pass(trainer_t *self, int64_t left, int64_t stride)
     bool is_new = batches == 0;
     int status = cadre_dataset_begin(
         self->data.train, (uint64_t)(self->place.pass + is_new), is_new ? 0 : self->place.position,
-        job->batch_size, job->shuffle ? CADRE_ORDER_SHUFFLED : CADRE_ORDER_OF_FILE,
+        closure_rows(job), job->shuffle ? CADRE_ORDER_SHUFFLED : CADRE_ORDER_OF_FILE,
         job->drop_last ? CADRE_LAST_BATCH_DROPPED : CADRE_LAST_BATCH_SMALLER);
     if (status < 0) {
         return status;

@@ -134,6 +134,27 @@ Test(model, pushes_nothing_to_the_variables_of_a_frozen_layer)
     cadre_program_destroy(&network->program);
 }
 
+Test(model, pushes_the_running_averages_of_batch_norm)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) cadre_network_t *network =
+        layers_network(&job, "", "{\"type\": \"batch_norm\"}");
+    cr_expect(is_pushed(network->program, "mean1"));
+    cr_expect(is_pushed(network->program, "variance1"));
+    cr_expect_eq(cadre_program_push_count(network->program), (int)network->variable_count);
+    cadre_program_destroy(&network->program);
+}
+
+Test(model, of_more_local_steps_than_a_program_has_room_for_is_refused)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read_job(&job, "class", "\"type\": \"transformer\", \"input\": [6, 6]");
+    job.local_steps = CADRE_JOB_LOCAL_STEPS_MAX;
+    cr_expect_eq(cadre_model_check(&job), CADRE_ECONFIG);
+    cr_expect_not_null(strstr(cadre_error_text(), "j.json: training.local_steps 1024 is too much"),
+                       "%s", cadre_error_text());
+}
+
 Test(model, a_layer_has_the_penalties_it_says_or_those_of_the_model)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
