@@ -16,7 +16,6 @@
 
 TestSuite(run_admission, .timeout = 300);
 
-
 /* What stands behind `key` in a text, up to the next space; freed by the caller. */
 static char *
 word_after(const char *text, const char *key)
