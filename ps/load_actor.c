@@ -55,7 +55,8 @@ put(load_actor_t *self, cadre_checkpoint_load_t *load)
     self->loads[self->count++] = load;
 }
 
-/* Takes the messages that have come; never waits. */
+/* Takes the messages that have come, without waiting. CADRE_LOAD_FROM: loads with a number below
+ * the given one are not wanted any more. */
 static void
 take_orders(load_actor_t *self)
 {

@@ -88,8 +88,9 @@ drop_last(cadre_program_t *self, cadre_node_t x, cadre_node_t other)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* Brings predictions and targets to one shape and to f32. Broadcasting would hide the mistake of
- * [B,1] against [B], which gives [B,B], so anything but the same shape is refused. */
+/* Brings predictions and targets to one shape and to f32: of [B,1] against [B] the last axis is
+ * dropped, since broadcasting would give [B,B]; after that anything but the same shape is refused.
+ * */
 static bool
 pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadre_node_t *targets)
 {

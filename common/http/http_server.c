@@ -503,7 +503,7 @@ cadre_http_server_close(cadre_http_server_t **self_p)
 
     *self_p = NULL;
     if (self->listener >= 0) {
-        cadre_receiving_pass(-1);
+        cadre_receiving_pass(-1); /* the number may be another socket's from now on */
     }
 
     if (self->daemon) {

@@ -56,9 +56,10 @@ typedef struct {
     uint32_t process;
     uint64_t incarnation;
     const char *host;
-    uint64_t had_ms;      /* how long it had the suspect */
-    cadre_record_t place; /* processes in its place, without this death */
-    cadre_record_t all;   /* processes in all places, without this death */
+    uint64_t had_ms; /* how long it had the suspect */
+    cadre_record_t
+        place;          /* how long processes in its place have lived, and how many died, before */
+    cadre_record_t all; /* the same of all places */
 } cadre_death_t;
 
 void cadre_suspicion_fini(cadre_suspicion_t *self);

@@ -149,6 +149,9 @@ cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
     cadre_closure_queue_hold(self->links.queue, closure);
 }
 
+/* The closure is in flight on `other` from now on. Of the first attempt only its worker's
+ * incarnation is kept (`raced`), to cancel it with; its report counts as that of any earlier
+ * attempt does. */
 void
 cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other)
 {

@@ -53,8 +53,9 @@ may_report(cadre_reports_t *self, cadre_member_t *worker, const cadre_closure_t 
     return false;
 }
 
-/* Returns the closure of a report that counts; NULL when the closure has ended or is held, or the
- * worker may not report it. */
+/* Returns the closure of a report that counts; NULL when the closure has ended or is held (an
+ * attempt has reported its updates, which wait for the end of the step), or the worker may not
+ * report it. */
 static cadre_closure_t *
 find_reported(cadre_reports_t *self, cadre_member_t *worker, uint64_t id, uint64_t attempt)
 {

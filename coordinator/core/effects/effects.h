@@ -98,7 +98,8 @@ bool cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect);
  * futures next. */
 cadre_results_t *cadre_effects_take_ended(cadre_effects_t *self);
 
-/* Returns whether there was progress since the last call. */
+/* Returns whether something has happened since the last call that a waiting call of the program may
+ * wait for: an end, room in the queue, an answer. */
 bool cadre_effects_take_progress(cadre_effects_t *self);
 
 /* Moves all messages out. */

@@ -20,7 +20,9 @@ struct cadre_execution {
     cadre_cuda_matmul_t **matmuls; /* [plan->step_count]: each product on its own; NULL for other
                                       steps, and for products that always run as part of a group */
     cadre_cuda_fused_t *fused;     /* [plan->fusion_count]: how each group runs as one product */
-    cadre_cuda_guard_t *guards;    /* [guard_count]: numbers to be checked before groups run */
+    /* [guard_count]: values that are looked at for NaN and for large numbers before a group runs
+     * whose fused form would lose them. */
+    cadre_cuda_guard_t *guards;
     int guard_count;
     bool plain; /* groups whose fused form loses NaN run step by step from now on */
     size_t scratch_size_bytes;

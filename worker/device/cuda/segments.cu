@@ -143,7 +143,8 @@ add_parts(const __grid_constant__ segments_t segments)
     static_cast<unit_t *>(segments.out)[unit] = sum;
 }
 
-/* ---- the gradient of a bag's table: source row and scale of each entry ---- */
+/* ---- the gradient of a table that bags are taken from: of each entry of a bag, the row of the
+ * output's gradient that it takes, and the factor ---- */
 
 struct entries_t {
     bags_t bags;

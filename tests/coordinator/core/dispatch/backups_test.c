@@ -175,10 +175,11 @@ Test(backups, a_worker_that_lags_gets_work_after_all_others)
     fixture_t *self = job(3, 1);
     cadre_task_t first;
     cadre_closure_t *closure = begin(self, &first);
+    const uint64_t id = closure->id;
     attend(self, SLOW_MS);
     cadre_task_t second = fixture_worker(holder(closure));
-    fixture_done(self, &second, closure->id, 2);
-    fixture_done(self, &first, closure->id, 1); /* it was told to stop, too late */
+    fixture_done(self, &second, id, 2);
+    fixture_done(self, &first, id, 1); /* it was told to stop, too late */
     for (uint32_t i = 0; i < 4; i++) {
         cr_assert_neq(holder(fixture_schedule(self, 3 + i)), first.index);
         fixture_turn(self);
