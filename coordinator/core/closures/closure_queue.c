@@ -373,6 +373,13 @@ cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
     return self->lanes.common + self->lanes.tagged > 0;
 }
 
+/* Returns whether the closure takes results of others and these already take too much memory. */
+static bool
+lacks_values_room(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    return closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
+}
+
 /* Returns whether the closure must wait outside: too many of its kind wait, or it takes results of
  * others and these already take too much memory. */
 static bool
@@ -380,10 +387,9 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
     size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
     size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
-    bool too_much = closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
     /* A closure of high priority still finds room when others no longer do. */
     size_t beyond = closure->priority == CADRE_PRIORITY_HIGH ? self->capacity : 0;
-    return count >= self->capacity + beyond || too_much;
+    return count >= self->capacity + beyond || lacks_values_room(self, closure);
 }
 
 /* Does what cadre_closure_queue_put does once it has found room. A closure for one worker counts
@@ -422,7 +428,13 @@ is_refused(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 int
 cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    if (is_refused(self, closure) || is_full(self, closure)) {
+    if (is_refused(self, closure)) {
+        return CADRE_EAGAIN;
+    }
+    if (is_full(self, closure)) {
+        if (lacks_values_room(self, closure)) {
+            cadre_closure_queue_cut_short(self); /* its closures hold results until it ends */
+        }
         return CADRE_EAGAIN;
     }
     cadre_closure_queue_put_beside(self, closure);
