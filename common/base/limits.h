@@ -124,7 +124,7 @@ enum {
     /* Closures parked for an absent shard; beyond it no further closure starts. */
     CADRE_ASIDE_MAX = 4096,
 
-    /* Workers that died while they had a closure, or a resource to build. After these it is
+    /* Workers that died while they ran a closure or built a resource. After so many deaths it is
      * isolated: it runs on one worker at a time, alone there for CADRE_ALONE_MS at most. */
     CADRE_SUSPECT_DEATHS = 3,
     CADRE_ALONE_MS = 300000,
@@ -144,16 +144,19 @@ enum {
     CADRE_BUILD_TRIES_MAX = 10,
 
     CADRE_HEARTBEAT_MS = 1000,
-    CADRE_SUSPECT_MS = 3000,         /* a task silent for this long gets no new work */
-    CADRE_LEASE_MS = 10000,          /* a task silent for this long is presumed dead */
-    CADRE_LOCAL_LEASE_MS = 3000,     /* the lease under the local launcher */
-    CADRE_HOSTED_LEASE_MS = 3600000, /* the lease of threads of the coordinator's process, which
-                                        cannot be lost, and stand still with it in a debugger */
-    CADRE_LOCAL_JOIN_MS = 60000,     /* how long such threads may take to join */
-    CADRE_LOCAL_STOP_MS = 5000,      /* how long such threads may take to end */
-    CADRE_LOCAL_SLOTS = 2,           /* of their worker: while one waits for values the other
-                                        computes; each has its share of the CPUs */
-    CADRE_STATUS_MS = 100,           /* minimum interval between status messages to clients */
+    CADRE_SUSPECT_MS = 3000,     /* a task silent for this long gets no new work */
+    CADRE_LEASE_MS = 10000,      /* a task silent for this long is presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000, /* the lease under the local launcher */
+    /* the lease of hosted tasks, which are threads of the coordinator's process: they cannot be
+     * lost, and stand still with it in a debugger */
+    CADRE_HOSTED_LEASE_MS = 3600000,
+    /* a hosted ps or worker, a thread of the coordinator's process: how long it may take to join */
+    CADRE_LOCAL_JOIN_MS = 60000,
+    CADRE_LOCAL_STOP_MS = 5000, /* a hosted ps or worker: how long it may take to end */
+    /* slots of a hosted worker: while one waits for values the other computes; each has its share
+     * of the CPUs */
+    CADRE_LOCAL_SLOTS = 2,
+    CADRE_STATUS_MS = 100, /* minimum interval between status messages to clients */
 
     /* Minimum interval between log lines about dropped messages. */
     CADRE_DROPPED_LOG_MS = 10000,

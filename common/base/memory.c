@@ -15,6 +15,8 @@ out_of_memory(size_t count, size_t size_bytes)
     _exit(CADRE_EXIT_OUT_OF_MEMORY);
 }
 
+/* Returns zeroed memory, or ends the process. Asks for at least one byte, because calloc may answer
+ * 0 bytes with NULL. */
 void *
 cadre_calloc(size_t count, size_t size_bytes)
 {
@@ -25,6 +27,7 @@ cadre_calloc(size_t count, size_t size_bytes)
     return memory;
 }
 
+/* Resizes a block, or ends the process; at least one byte, so that the result is never NULL. */
 void *
 cadre_realloc(void *memory, size_t count, size_t size_bytes)
 {
@@ -35,6 +38,7 @@ cadre_realloc(void *memory, size_t count, size_t size_bytes)
     return grown;
 }
 
+/* Makes room for one more element in an array, by doubling when it is full. */
 void *
 cadre_grow(void *items, size_t count, size_t *capacity, size_t item_size_bytes)
 {
@@ -46,6 +50,8 @@ cadre_grow(void *items, size_t count, size_t *capacity, size_t item_size_bytes)
     return cadre_realloc(items, *capacity, item_size_bytes);
 }
 
+/* Returns memory aligned to 64 bytes. The size is rounded up to a multiple of 64, as aligned_alloc
+ * demands. */
 void *
 cadre_aligned_alloc(size_t size_bytes)
 {
@@ -73,6 +79,7 @@ cadre_strndup(const char *text, size_t length)
     return copy;
 }
 
+/* Returns a new string from a format, or ends the process. */
 char *
 cadre_asprintf(const char *format, ...)
 {
@@ -87,6 +94,8 @@ cadre_asprintf(const char *format, ...)
     return text;
 }
 
+/* Frees *memory_p and nulls it. The pointer is copied with memcpy, because it may be of any type.
+ */
 void
 cadre_free(void *memory_p)
 {
@@ -97,6 +106,8 @@ cadre_free(void *memory_p)
     memcpy(memory_p, &memory, sizeof(memory));
 }
 
+/* Makes malloc keep freed memory instead of returning it to the system: buffers of payload come and
+ * go all the time, and the pages of each would be mapped, zeroed and unmapped again. */
 void
 cadre_memory_keep_freed(void)
 {

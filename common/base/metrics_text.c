@@ -29,6 +29,8 @@ cadre_metrics_text_take(cadre_metrics_text_t *self, size_t *size_bytes)
 
 /* --- bytes --- */
 
+/* Appends bytes to the text, which grows as needed and always ends with a 0 that its size does not
+ * count. */
 static void
 append(cadre_metrics_text_t *self, const char *bytes, size_t size_bytes)
 {
@@ -41,6 +43,7 @@ append(cadre_metrics_text_t *self, const char *bytes, size_t size_bytes)
     self->bytes[self->size_bytes] = '\0';
 }
 
+/* Appends a formatted line; one of LINE_SIZE bytes or more is cut. */
 static void __attribute__((format(printf, 2, 3)))
 append_line(cadre_metrics_text_t *self, const char *format, ...)
 {
@@ -56,6 +59,8 @@ append_line(cadre_metrics_text_t *self, const char *format, ...)
 
 /* --- families and labels --- */
 
+/* Begins a metric family of Prometheus: writes its HELP and TYPE lines, and keeps its name for the
+ * samples that follow. */
 void
 cadre_metrics_text_family(cadre_metrics_text_t *self, const char *name, cadre_metric_type_t type,
                           const char *help)
@@ -86,6 +91,7 @@ escaped(const char *byte, size_t *size_bytes)
     }
 }
 
+/* Adds a label to the next sample, its value escaped. A label that does not fit is left out. */
 void
 cadre_metrics_text_label(cadre_metrics_text_t *self, const char *name, const char *value)
 {
@@ -95,7 +101,7 @@ cadre_metrics_text_label(cadre_metrics_text_t *self, const char *name, const cha
     for (const char *byte = value; *byte; byte++) {
         size_t more = 0;
         const char *text = escaped(byte, &more);
-        if (size_bytes + more + 2 > sizeof(label)) {
+        if (size_bytes + more + 2 > sizeof(label)) { /* 2: the closing quote and the 0 */
             return;
         }
         memcpy(label + size_bytes, text, more);
@@ -120,6 +126,7 @@ cadre_metrics_text_label_number(cadre_metrics_text_t *self, const char *name, ui
 
 /* --- samples --- */
 
+/* Clears the labels, which belong to one sample only. */
 static void
 end_sample(cadre_metrics_text_t *self)
 {
@@ -161,6 +168,8 @@ append_bucket(cadre_metrics_text_t *self, const char *bound, uint64_t count)
                 self->labels_size ? "," : "", bound, count);
 }
 
+/* Writes the buckets, sum and count of a histogram. `counts` has one entry more than `bounds`, for
+ * values above the last bound; Prometheus wants each bucket to count the buckets below it, too. */
 void
 cadre_metrics_text_histogram(cadre_metrics_text_t *self, const uint64_t *bounds,
                              const uint64_t *counts, size_t bound_count, uint64_t sum)
@@ -200,6 +209,7 @@ cadre_metrics_text_gauge(cadre_metrics_text_t *self, const char *name, double va
     cadre_metrics_text_number(self, value);
 }
 
+/* Writes a metric that is always 1 and tells in its labels which role and build runs. */
 void
 cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, const char *build)
 {
@@ -211,6 +221,7 @@ cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, const cha
     cadre_metrics_text_count(self, 1);
 }
 
+/* Writes a metric that is always 1 and tells in its labels how connections are protected. */
 void
 cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role, const char *transport)
 {
@@ -221,6 +232,7 @@ cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role, const
     cadre_metrics_text_count(self, 1);
 }
 
+/* Writes a gauge: 1 while the folder of allowed keys cannot be read, else 0. */
 void
 cadre_metrics_text_keys(cadre_metrics_text_t *self, const char *role, bool unreadable)
 {

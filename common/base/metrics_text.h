@@ -44,18 +44,19 @@ typedef struct {
 
 void cadre_metrics_text_fini(cadre_metrics_text_t *self);
 
-/* The text, which the caller frees, and its size without the 0; the struct is empty again. */
+/* Returns the text, which the caller frees, and its size without the 0; the struct is empty again.
+ */
 char *cadre_metrics_text_take(cadre_metrics_text_t *self, size_t *size_bytes);
 
 /* Begins a family: its samples follow, and no other's before they are all there. */
 void cadre_metrics_text_family(cadre_metrics_text_t *self, const char *name,
                                cadre_metric_type_t type, const char *help);
 
-/* A label of the next sample. One that does not fit is left out. */
+/* Add a label to the next sample. One that does not fit is left out. */
 void cadre_metrics_text_label(cadre_metrics_text_t *self, const char *name, const char *value);
 void cadre_metrics_text_label_number(cadre_metrics_text_t *self, const char *name, uint64_t value);
 
-/* A sample with the labels since the last one. */
+/* Write a sample of the family, with the labels that were added since the last sample. */
 void cadre_metrics_text_count(cadre_metrics_text_t *self, uint64_t value);
 void cadre_metrics_text_number(cadre_metrics_text_t *self, double value);
 

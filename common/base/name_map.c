@@ -16,13 +16,15 @@ cadre_name_map_fini(cadre_name_map_t *self)
     *self = (cadre_name_map_t){0};
 }
 
+/* Returns the index where the search for a hash begins. `capacity` is a power of two. */
 static size_t
 home(const cadre_name_map_t *self, uint64_t hash)
 {
     return (size_t)hash & (self->capacity - 1);
 }
 
-/* Returns the entry with `name`, or the free entry where it would be put. */
+/* Returns the entry with `name`, or the free entry where it would be put. Entries are probed one by
+ * one from their home; some are always free, so the search ends. */
 static cadre_name_map_entry_t *
 find(const cadre_name_map_t *self, const char *name, uint64_t hash)
 {
@@ -46,6 +48,7 @@ cadre_name_map_get(const cadre_name_map_t *self, const char *name)
     return self->capacity ? find(self, name, hash_of(name))->value : NULL;
 }
 
+/* Doubles the table, and puts every entry where the larger table has its home. */
 static void
 grow(cadre_name_map_t *self)
 {
@@ -63,6 +66,8 @@ grow(cadre_name_map_t *self)
     *self = bigger;
 }
 
+/* Adds a value under a name that the map does not have. The table is at most three quarters full.
+ */
 void
 cadre_name_map_put(cadre_name_map_t *self, const char *name, void *value)
 {
@@ -77,6 +82,9 @@ cadre_name_map_put(cadre_name_map_t *self, const char *name, void *value)
     self->count++;
 }
 
+/* Removes a name and returns its value; NULL when the map does not have it. No tombstone stays:
+ * entries behind the gap move back into it, so that a search that stops at a free entry misses
+ * none. */
 void *
 cadre_name_map_take(cadre_name_map_t *self, const char *name)
 {
@@ -91,7 +99,8 @@ cadre_name_map_take(cadre_name_map_t *self, const char *name)
         return NULL;
     }
 
-    /* Close the gap: move back every follower whose home is not between the gap and itself. */
+    /* Close the gap: move back every follower that a search could not reach across it, that is,
+     * whose home is not between the gap and itself. */
     size_t gap = (size_t)(entry - self->entries);
     for (size_t at = (gap + 1) & (self->capacity - 1); self->entries[at].name;
          at = (at + 1) & (self->capacity - 1)) {

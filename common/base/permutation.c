@@ -16,6 +16,8 @@ mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
+/* Sets up the pseudo-random order of [0, count) for (seed, epoch): the two halves of a number of as
+ * many bits as `count` needs, and a key for each round from a random stream. */
 void
 cadre_permutation_init(cadre_permutation_t *self, uint64_t count, uint64_t seed, uint64_t epoch)
 {
@@ -49,6 +51,7 @@ walk(const cadre_permutation_t *self, uint64_t value)
     return left << self->right_bits | right;
 }
 
+/* Returns the number at `position` of the pseudo-random order. */
 uint64_t
 cadre_permutation_at(const cadre_permutation_t *self, uint64_t position)
 {

@@ -18,7 +18,7 @@ enum { CADRE_PERMUTATION_ROUNDS = 8 };
 
 typedef struct {
     uint64_t count;
-    uint64_t left_mask;  /* of the bits of the left half, shifted down */
+    uint64_t left_mask;  /* mask of the left half's bits, shifted down to bit 0 */
     uint64_t right_mask; /* of the bits of the right half */
     int right_bits;
     uint64_t round_keys[CADRE_PERMUTATION_ROUNDS];

@@ -26,7 +26,8 @@ item_at(const cadre_queue_t *self, size_t position)
     return self->items + ((self->first + position) & (self->capacity - 1)) * self->item_size;
 }
 
-/* Makes room for one more value. */
+/* Makes room for one more value: a full ring is copied into one twice as large, oldest value first.
+ */
 static void
 grow(cadre_queue_t *self)
 {
@@ -52,6 +53,7 @@ cadre_queue_push(cadre_queue_t *self, const void *item)
     self->count++;
 }
 
+/* Moves the oldest value to `item`; false when the queue is empty. */
 bool
 cadre_queue_pop(cadre_queue_t *self, void *item)
 {

@@ -12,6 +12,8 @@ multiply(uint32_t left, uint32_t right, uint32_t *high, uint32_t *low)
     *low = (uint32_t)product;
 }
 
+/* Computes one block of random bits from a counter and a key: Philox4x32-10 (Salmon et al., SC'11),
+ * whose constants these are. */
 void
 cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -44,6 +46,7 @@ cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
     out[3] = c3;
 }
 
+/* Computes block `index` of a stream: the counter is (index, stream), the key is the seed. */
 void
 cadre_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
@@ -53,12 +56,16 @@ cadre_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[
     cadre_philox4x32(counter, key, out);
 }
 
+/* Turns a random word into a number in [0, 1), of its upper 24 bits: as many as a float holds
+ * exactly. */
 static float
 unit_from(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24F;
 }
 
+/* Writes elements [first, first + count) of a stream of uniform numbers; four elements come from
+ * each block. */
 void
 cadre_random_fill_uniform(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out)
 {
@@ -80,6 +87,7 @@ cadre_random_uniform(uint64_t seed, uint64_t stream, uint64_t index)
     return value;
 }
 
+/* Computes two normal numbers from two random words, by Box and Muller's method. */
 void
 cadre_random_box_muller(uint32_t left, uint32_t right, double out[2])
 {
@@ -91,6 +99,9 @@ cadre_random_box_muller(uint32_t left, uint32_t right, double out[2])
     out[1] = radius * sin(angle);
 }
 
+/* Writes elements [first, first + count) of a stream of normal numbers. Elements 2k and 2k + 1 are
+ * one pair of Box and Muller; a block has the words of two pairs. So an element is the same
+ * wherever a call begins. */
 void
 cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out)
 {
@@ -116,6 +127,7 @@ cadre_random_init(cadre_random_t *self, uint64_t seed, uint64_t stream)
     *self = (cadre_random_t){.seed = seed, .stream = stream};
 }
 
+/* Draws the next 64-bit number; each block of the stream gives two. */
 uint64_t
 cadre_random_next_u64(cadre_random_t *self)
 {
@@ -126,6 +138,7 @@ cadre_random_next_u64(cadre_random_t *self)
     return (uint64_t)words[1] << 32 | words[0];
 }
 
+/* Draws a number in [0, bound) without bias. */
 uint64_t
 cadre_random_below(cadre_random_t *self, uint64_t bound)
 {

@@ -12,6 +12,7 @@
 
 static _Thread_local char error_text[CADRE_ERROR_TEXT_SIZE];
 
+/* Returns the text of a status, from the list of all statuses (CADRE_STATUS_LIST). */
 const char *
 cadre_status_text(int status)
 {
@@ -25,6 +26,7 @@ cadre_status_text(int status)
     return "unknown status";
 }
 
+/* Returns a status as the name of its constant, such as "CADRE_EINVALID". */
 const char *
 cadre_status_name(int status)
 {
@@ -44,12 +46,15 @@ cadre_error_text(void)
     return error_text;
 }
 
+/* Keeps a text as this thread's error text, cut and cleaned to valid UTF-8 without control
+ * characters. */
 static void
 keep(const char *text)
 {
     cadre_utf8_clean(text, sizeof(error_text) - 1, error_text);
 }
 
+/* Keeps the formatted text as this thread's error text, and returns `status`. */
 int
 cadre_fail(int status, const char *format, ...)
 {
@@ -62,6 +67,7 @@ cadre_fail(int status, const char *format, ...)
     return status;
 }
 
+/* Puts a formatted prefix and ": " before this thread's error text, and returns `status`. */
 int
 cadre_fail_within(int status, const char *format, ...)
 {

@@ -24,7 +24,8 @@ cadre_u64_map_fini(cadre_u64_map_t *self)
     *self = (cadre_u64_map_t){0};
 }
 
-/* Returns the entry with `key`, or the free entry where it would be put. */
+/* Returns the entry with `key`, or the free entry where it would be put. Entries are probed one by
+ * one from their home; some are always free, so the search ends. */
 static cadre_u64_map_entry_t *
 find(const cadre_u64_map_t *self, uint64_t key)
 {
@@ -41,6 +42,7 @@ cadre_u64_map_get(const cadre_u64_map_t *self, uint64_t key)
     return self->capacity ? find(self, key)->value : NULL;
 }
 
+/* Doubles the table, and puts every entry where the larger table has its home. */
 static void
 grow(cadre_u64_map_t *self)
 {
@@ -57,6 +59,8 @@ grow(cadre_u64_map_t *self)
     *self = bigger;
 }
 
+/* Sets the value of a key; returns the one that it replaces, or NULL. The table is at most three
+ * quarters full. */
 void *
 cadre_u64_map_put(cadre_u64_map_t *self, uint64_t key, void *value)
 {
@@ -71,6 +75,9 @@ cadre_u64_map_put(cadre_u64_map_t *self, uint64_t key, void *value)
     return before;
 }
 
+/* Removes a key and returns its value; NULL when the map does not have it. No tombstone stays:
+ * entries behind the gap move back into it, so that a search that stops at a free entry misses
+ * none. */
 void *
 cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key)
 {
@@ -84,7 +91,8 @@ cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key)
         return NULL;
     }
 
-    /* Close the gap: move back every follower whose home is not between the gap and itself. */
+    /* Close the gap: move back every follower that a search could not reach across it, that is,
+     * whose home is not between the gap and itself. */
     size_t gap = (size_t)(entry - self->entries);
     for (size_t at = (gap + 1) & (self->capacity - 1); self->entries[at].value;
          at = (at + 1) & (self->capacity - 1)) {
@@ -100,6 +108,7 @@ cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key)
     return value;
 }
 
+/* Returns the next value, in no particular order; NULL at the end. *cursor is 0 at the start. */
 void *
 cadre_u64_map_next(const cadre_u64_map_t *self, size_t *cursor)
 {

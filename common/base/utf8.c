@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Returns how many bytes must follow a leading byte, and the range of the first of them, which
- * excludes overlong forms, surrogates and numbers above U+10FFFF. */
+/* Returns how many bytes must follow a leading byte (0: it begins no character), and the range of
+ * the first of them, which excludes overlong forms, surrogates and numbers above U+10FFFF. */
 static size_t
 tail_of(uint8_t lead, uint8_t *low, uint8_t *high)
 {
@@ -30,6 +30,8 @@ tail_of(uint8_t lead, uint8_t *low, uint8_t *high)
     return 0;
 }
 
+/* Returns the length in bytes of the character that `bytes` begins with; 0 when it is cut off, not
+ * UTF-8, or a control character. */
 size_t
 cadre_utf8_character(const char *bytes, size_t size_bytes)
 {
@@ -57,6 +59,7 @@ cadre_utf8_character(const char *bytes, size_t size_bytes)
     return tail + 1;
 }
 
+/* Returns whether all of `bytes` is UTF-8 without control characters. */
 bool
 cadre_utf8_valid(const char *bytes, size_t size_bytes)
 {
@@ -70,6 +73,8 @@ cadre_utf8_valid(const char *bytes, size_t size_bytes)
     return true;
 }
 
+/* Copies a text to `out`, with "?" for bytes that are not UTF-8 and a space for control characters,
+ * cut at a whole character to `size_bytes_max` bytes, and ended with a 0. Returns its length. */
 size_t
 cadre_utf8_clean(const char *text, size_t size_bytes_max, char *out)
 {

@@ -6,6 +6,8 @@
 
 #include "common/base/status.h"
 
+/* Reads a decimal number from `least` to `most` that is all of `text`; CADRE_EINVALID for anything
+ * else. */
 int
 cadre_whole_number_parse(const char *text, int64_t least, int64_t most, int64_t *out)
 {

@@ -4,6 +4,7 @@
 #include "common/base/status.h"
 #include "common/http/http_server.h"
 
+/* Fails: this build has no HTTP server. */
 int
 cadre_http_server_open(const char *address, const char *const *actors, size_t actor_count,
                        cadre_http_server_t **out)
@@ -28,6 +29,7 @@ cadre_http_server_address(const cadre_http_server_t *self)
     return "";
 }
 
+/* Does nothing: without libmicrohttpd there is no server, and `self` is NULL. */
 void
 cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t now_ms)
 {
@@ -36,6 +38,7 @@ cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t now_ms
     cadre_assert(!self);
 }
 
+/* Returns false: without libmicrohttpd there is no server, and `self` is NULL. */
 bool
 cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms)
 {
@@ -45,6 +48,7 @@ cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, i
     return false;
 }
 
+/* Frees the text: without libmicrohttpd there is no server, and `self` is NULL. */
 void
 cadre_http_server_publish(cadre_http_server_t *self, cadre_metrics_text_t *metrics,
                           const char *unready, int64_t now_ms)

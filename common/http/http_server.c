@@ -49,12 +49,14 @@ struct cadre_http_server {
     pthread_mutex_t lock; /* guards the next two fields */
     page_t *page;
     client_t clients[CADRE_HTTP_CONNECTIONS_MAX];
-    int64_t published_ms; /* used by the publishing thread only, like `unready` */
+    int64_t published_ms; /* used, like the next field, by the publishing thread only */
     char unready[CADRE_HTTP_WORDS_SIZE];
 };
 
 /* --- pages --- */
 
+/* Gives up one hold on a page, and frees it with the last. Also the callback of libmicrohttpd for a
+ * response that has been sent. */
 static void
 unref(void *pointer)
 {
@@ -65,6 +67,8 @@ unref(void *pointer)
     }
 }
 
+/* Returns the published page, held for the caller until it calls unref. The lock keeps set_page
+ * from freeing the page before it is held. */
 static page_t *
 ref_page(cadre_http_server_t *self)
 {
@@ -75,6 +79,7 @@ ref_page(cadre_http_server_t *self)
     return page;
 }
 
+/* Publishes a page in place of the last one, which answers that are being sent may still hold. */
 static void
 set_page(cadre_http_server_t *self, page_t *page)
 {
@@ -87,6 +92,7 @@ set_page(cadre_http_server_t *self, page_t *page)
     }
 }
 
+/* Makes a page, which its maker holds; takes the text of `metrics`. */
 static page_t *
 new_page(cadre_metrics_text_t *metrics, const char *unready)
 {
@@ -99,8 +105,8 @@ new_page(cadre_metrics_text_t *metrics, const char *unready)
 
 /* --- connections --- */
 
-/* Under the lock: shuts a client's connection down. libmicrohttpd then finds it closed, and calls
- * on_connection before it closes the descriptor. */
+/* Called under the lock. Shuts a client's connection down; libmicrohttpd then finds it closed, and
+ * calls on_connection before it closes the descriptor. */
 static void
 end_client(client_t *client)
 {
@@ -108,7 +114,8 @@ end_client(client_t *client)
     shutdown(client->descriptor, SHUT_RDWR);
 }
 
-/* Returns how many connections that were not ended the address of `of` has. */
+/* Returns how many connections the address of the client `of` has, without those that were ended.
+ */
 static size_t
 count_of(const cadre_http_server_t *self, const client_t *of)
 {
@@ -120,8 +127,8 @@ count_of(const cadre_http_server_t *self, const client_t *of)
     return count;
 }
 
-/* Under the lock: if there are too many connections, ends the oldest one of the address that has
- * the most. */
+/* Called under the lock. Where there are more connections than CADRE_HTTP_CROWD, ends the oldest
+ * one of the address that has the most. */
 static void
 thin_out(cadre_http_server_t *self)
 {
@@ -148,7 +155,8 @@ thin_out(cadre_http_server_t *self)
     }
 }
 
-/* Called by libmicrohttpd when a connection begins or ends: keeps `clients` up to date. */
+/* Called by libmicrohttpd when a connection begins or ends: keeps `clients`, the list of
+ * connections, up to date. */
 static void
 on_connection(void *context, struct MHD_Connection *connection, void **kept,
               enum MHD_ConnectionNotificationCode code)
@@ -203,13 +211,18 @@ end_long_ones(cadre_http_server_t *self, int64_t now_ms)
 
 /* --- publishing --- */
 
+/* Returns whether it is time to publish a page: an interval after the last one, or at once when the
+ * reason for not being ready has changed. */
 bool
 cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms)
 {
+    /* The kept text is cut to its size: only as much is compared. */
     return now_ms >= self->published_ms + CADRE_HTTP_PUBLISH_MS ||
            strncmp(unready, self->unready, sizeof(self->unready) - 1) != 0;
 }
 
+/* Publishes what /metrics and /readyz answer from now on, and ends connections that have lasted too
+ * long. */
 void
 cadre_http_server_publish(cadre_http_server_t *self, cadre_metrics_text_t *metrics,
                           const char *unready, int64_t now_ms)
@@ -230,6 +243,8 @@ cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t now_ms
 
 /* --- answers --- */
 
+/* Queues a response (NULL: it could not be made) and gives up the caller's hold on it. MHD_NO has
+ * libmicrohttpd close the connection. */
 static enum MHD_Result
 answer_with(struct MHD_Connection *connection, unsigned code, struct MHD_Response *response)
 {
@@ -281,6 +296,7 @@ answer_live(cadre_http_server_t *self, struct MHD_Connection *connection)
     return answer(connection, MHD_HTTP_OK, "alive");
 }
 
+/* Answers /readyz: "ready", or 503 and the published reason why the process cannot do its work. */
 static enum MHD_Result
 answer_ready(cadre_http_server_t *self, struct MHD_Connection *connection)
 {
@@ -292,6 +308,8 @@ answer_ready(cadre_http_server_t *self, struct MHD_Connection *connection)
     return result;
 }
 
+/* Answers /metrics with the published text. The response holds the page, and unref is called when
+ * it has been sent. */
 static enum MHD_Result
 answer_metrics(cadre_http_server_t *self, struct MHD_Connection *connection)
 {
@@ -352,7 +370,7 @@ resolve(const cadre_endpoint_t *endpoint, struct addrinfo **out)
                  : 0;
 }
 
-/* Returns a listener on this address; negative, with errno, on failure. */
+/* Returns a socket that listens on the address `at`; -1, with errno, on failure. */
 static int
 listen_on(const struct addrinfo *at)
 {
@@ -365,7 +383,8 @@ listen_on(const struct addrinfo *at)
 
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (at->ai_family == AF_INET6) {
-        setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* "*": both */
+        /* host "*": one socket for IPv6 and IPv4 */
+        setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     }
 
     if (bind(listener, at->ai_addr, at->ai_addrlen) < 0 ||
@@ -379,6 +398,7 @@ listen_on(const struct addrinfo *at)
     return listener;
 }
 
+/* Returns the first address of a family in a list of addresses, or NULL. */
 static const struct addrinfo *
 next_of(const struct addrinfo *list, int family)
 {
@@ -388,6 +408,8 @@ next_of(const struct addrinfo *list, int family)
     return list;
 }
 
+/* Writes the address that the listener has into `address`, with the port that the system chose
+ * where 0 was asked for. */
 static void
 name_address(cadre_http_server_t *self)
 {
@@ -440,7 +462,7 @@ bind_address(cadre_http_server_t *self, const char *text)
     return 0;
 }
 
-/* Starts libmicrohttpd's thread, with all signals blocked: these are for the thread of main. */
+/* Starts libmicrohttpd's thread with all signals blocked: signals are for the main thread. */
 static int
 start(cadre_http_server_t *self)
 {
@@ -460,6 +482,8 @@ start(cadre_http_server_t *self)
     return self->daemon ? 0 : cadre_fail(CADRE_EIO, "no HTTP server can be started");
 }
 
+/* Opens an HTTP server for the status of this process; it answers at once, as not ready
+ * ("starting"). */
 int
 cadre_http_server_open(const char *address, const char *const *actors, size_t actor_count,
                        cadre_http_server_t **out)
@@ -482,6 +506,7 @@ cadre_http_server_open(const char *address, const char *const *actors, size_t ac
         return status;
     }
 
+    /* Exempts this listener from the checks on ZeroMQ connections: it speaks HTTP. */
     cadre_receiving_pass(self->listener);
     status = start(self);
     if (status < 0) {
@@ -493,6 +518,7 @@ cadre_http_server_open(const char *address, const char *const *actors, size_t ac
     return 0;
 }
 
+/* Ends the server's thread and closes all connections; *self_p may be NULL. */
 void
 cadre_http_server_close(cadre_http_server_t **self_p)
 {
@@ -503,11 +529,13 @@ cadre_http_server_close(cadre_http_server_t **self_p)
 
     *self_p = NULL;
     if (self->listener >= 0) {
-        cadre_receiving_pass(-1); /* the number may be another socket's from now on */
+        /* Ends the exemption from the checks on ZeroMQ connections: the descriptor's number may be
+         * another listener's from now on. */
+        cadre_receiving_pass(-1);
     }
 
     if (self->daemon) {
-        MHD_stop_daemon(self->daemon); /* MHD_stop_daemon closes the listener, too */
+        MHD_stop_daemon(self->daemon); /* closes the listener, too */
     } else if (self->listener >= 0) {
         close(self->listener);
     }

@@ -46,14 +46,14 @@ int cadre_http_server_open(const char *address, const char *const *actors, size_
 /* Ends the thread and closes all connections. *self_p may be NULL. */
 void cadre_http_server_close(cadre_http_server_t **self_p);
 
-/* Returns the address that it is bound to: "127.0.0.1:9090". */
+/* Returns the address that the server is bound to, such as "127.0.0.1:9090". */
 const char *cadre_http_server_address(const cadre_http_server_t *self);
 
 /* Notes that the actor with this number has taken a turn. */
 void cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t now_ms);
 
 /* Returns whether it is time to publish: CADRE_HTTP_PUBLISH_MS after the last time, or at once if
- * readiness (`unready`) has changed. Called on the owner's thread. */
+ * `unready`, the reason why the process is not ready, has changed. Called on the owner's thread. */
 bool cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms);
 
 /* Publishes a page: takes the text that /metrics serves from now on, and ends connections that have

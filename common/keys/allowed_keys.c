@@ -91,6 +91,8 @@ typedef struct {
     uint64_t modified_s, modified_ns, changed_s, changed_ns;
 } file_facts_t;
 
+/* Returns the fingerprint of a file: a hash of its name and of what stat says of it, so that it
+ * changes when the file is changed or replaced. */
 static uint64_t
 file_fingerprint(DIR *directory, const char *name)
 {
@@ -158,6 +160,8 @@ check_folder(const char *path, const struct stat *about)
                             path, path);
 }
 
+/* Refuses a symbolic link that belongs to neither root nor this user. Anything but a link passes.
+ */
 static int
 check_link(const char *path)
 {
@@ -217,6 +221,8 @@ items_add(items_t *self, const cadre_certificate_t *certificate, const char *pat
     self->items[self->count++] = (item_t){*certificate, cadre_strdup(path)};
 }
 
+/* Reads every certificate of the open folder `directory` into the list; fails at the first file
+ * that is wrong. */
 static int
 items_read(items_t *self, const char *path, DIR *directory)
 {
@@ -261,6 +267,8 @@ items_sort(items_t *self)
     return 0;
 }
 
+/* Reads the open folder into `out`, which is empty: all its keys, in order. Fails, and gives none,
+ * when the folder or any file in it is wrong. */
 static int
 read_directory(const char *path, DIR *directory, items_t *out)
 {
@@ -299,6 +307,7 @@ is_held(const item_t *item)
         return status == CADRE_EIO;
     }
 
+    /* false: a public certificate, without a secret. */
     status = cadre_certificate_file_read(item->path, false, &now);
     if (status < 0) {
         return status == CADRE_EIO;
@@ -308,7 +317,8 @@ is_held(const item_t *item)
            strcmp(now.public_key, item->certificate.public_key) == 0;
 }
 
-/* Copies the keys that stay allowed while the directory cannot be read as a whole. */
+/* Copies to `out` the keys that stay allowed while the directory cannot be read as a whole: `all`
+ * of them, or those whose files still hold them. */
 static void
 items_retain(const items_t *self, bool all, items_t *out)
 {
@@ -332,6 +342,8 @@ look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
     self->is_missing = !directory && status != CADRE_EIO;
     if (status < 0) {
         snprintf(why, sizeof(why), "%s", cadre_error_text());
+        /* A folder that cannot be opened may be about to be replaced: all keys stay. If it is
+         * missing for the second time in a row, the keys go as their files have gone. */
         items_retain(&self->keys, !directory && !(self->is_missing && was_missing), out);
         return cadre_fail(status, "%s", why);
     }
@@ -339,6 +351,7 @@ look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
     return 0;
 }
 
+/* Reads all certificates in `directory`; fails when the folder or any file in it is wrong. */
 int
 cadre_allowed_keys_open(const char *directory, cadre_allowed_keys_t **out)
 {
@@ -373,6 +386,8 @@ cadre_allowed_keys_changed(const cadre_allowed_keys_t *self)
     return self->has_failed || fingerprint(self->directory) != self->fingerprint;
 }
 
+/* Reads the directory once more, a few times if it changes meanwhile. After a failure no key is
+ * added, and of the old keys those stay whose files still hold them (look). */
 int
 cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
 {
@@ -396,6 +411,8 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
     return status;
 }
 
+/* Returns the certificate of an allowed key, given as text; NULL when the key is not allowed or no
+ * key. */
 const cadre_certificate_t *
 cadre_allowed_keys_find(const cadre_allowed_keys_t *self, const char *public_key)
 {

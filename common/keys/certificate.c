@@ -81,6 +81,8 @@ is_key(const char *text)
     return valid;
 }
 
+/* Returns whether a name has 1 to CADRE_NAME_SIZE_MAX printable ASCII characters and no quotes, so
+ * that it can stand between quotes in a file. */
 static bool
 name_valid(const char *name)
 {
@@ -101,6 +103,7 @@ require_curve(void)
                                                         "one with it, such as Debian's libzmq5");
 }
 
+/* Makes a certificate with a new pair of keys, for a role and a name. */
 int
 cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificate_t *out)
 {
@@ -128,6 +131,8 @@ cadre_certificate_fini(cadre_certificate_t *self)
     explicit_bzero(self, sizeof(*self));
 }
 
+/* Writes the certificate as the text of a file (ZPL, ZeroMQ RFC 4) into `text` of
+ * CADRE_CERTIFICATE_SIZE_MAX bytes, with its secret key if `secret`; returns `text`. */
 const char *
 cadre_certificate_text(const cadre_certificate_t *self, bool secret, char *text)
 {
@@ -225,6 +230,7 @@ take_value(parser_t *self, span_t *line, span_t *out)
     return 0;
 }
 
+/* Sets the certificate's role from the text of its field. */
 static int
 set_role(parser_t *self, const char *value)
 {
@@ -239,6 +245,7 @@ set_role(parser_t *self, const char *value)
                       self->line_number);
 }
 
+/* Sets the public or the secret key from the text of its field. */
 static int
 set_key(parser_t *self, field_t field, const char *value)
 {
@@ -252,6 +259,7 @@ set_key(parser_t *self, field_t field, const char *value)
     return 0;
 }
 
+/* Sets the certificate's name from the text of its field. */
 static int
 set_name(parser_t *self, const char *value)
 {
@@ -265,6 +273,8 @@ set_name(parser_t *self, const char *value)
     return 0;
 }
 
+/* Sets one field of the certificate from its value in the present line; refuses a field that a line
+ * before has set. */
 static int
 set_field(parser_t *self, field_t field, span_t value)
 {
@@ -301,7 +311,9 @@ section_of(span_t name)
     return span_is(name, "curve") ? SECTION_CURVE : SECTION_OTHER;
 }
 
-/* Takes one name at an indentation of `level`, with or without a value: a section or a field. */
+/* Takes what a line says: `name` at an indentation of `level`, and its value (NULL: it has none).
+ * At level 0 that is a section, at level 1 a field of it; other sections and deeper levels are
+ * skipped. */
 static int
 take_item(parser_t *self, size_t level, span_t name, const span_t *value)
 {
@@ -371,6 +383,7 @@ parse_line(parser_t *self, span_t line)
     return take_item(self, spaces / 4, name, valued ? &value : NULL);
 }
 
+/* Parses the text line by line, with line ends of Unix or Windows, up to the first error. */
 static int
 parse_lines(parser_t *self, span_t text)
 {
@@ -387,7 +400,8 @@ parse_lines(parser_t *self, span_t text)
     return status;
 }
 
-/* Checks what no single line shows: no field is missing, and the two keys are a pair. */
+/* Checks what no single line shows: role, name and public key are there, and the secret key, if
+ * there is one, belongs to the public key. */
 static int
 check_whole(const parser_t *self)
 {
@@ -416,6 +430,8 @@ check_whole(const parser_t *self)
     return 0;
 }
 
+/* Parses the text of a certificate file, of unknown origin and without a 0 at the end. `out` is
+ * written on success only. */
 int
 cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_t *out)
 {

@@ -51,8 +51,9 @@ typedef struct {
 /* Returns "coordinator", "ps", "worker" or "client". */
 const char *cadre_key_role_text(cadre_key_role_t role);
 
-/* Makes a new pair of keys. CADRE_EINVALID when `name` is not as the struct says; CADRE_ECONFIG
- * when this machine's libzmq was built without CURVE. */
+/* Makes a new pair of keys. CADRE_EINVALID when `name` is not 1 to CADRE_NAME_SIZE_MAX printable
+ * ASCII characters without quotes; CADRE_ECONFIG when this machine's libzmq was built without
+ * CURVE. */
 int cadre_certificate_make(cadre_key_role_t role, const char *name, cadre_certificate_t *out);
 
 /* Wipes the secret from memory; frees nothing. Zeroed memory is an empty certificate. */
@@ -63,12 +64,12 @@ void cadre_certificate_fini(cadre_certificate_t *self);
  * a secret. */
 const char *cadre_certificate_text(const cadre_certificate_t *self, bool secret, char *text);
 
-/* Parses such a text, of unknown origin and without a NUL at the end.
+/* Parses the text of a certificate, of unknown origin and without a NUL at the end.
  *
  * CADRE_EDATA    not ZPL, a value missing, twice or wrong, keys that do not belong together: the
  *                error text begins with the line, "line 4: ...", where one is at fault. It has
  *                nothing of a key.
- * CADRE_ECONFIG  libzmq has no CURVE, as above. */
+ * CADRE_ECONFIG  this machine's libzmq was built without CURVE. */
 int cadre_certificate_parse(const char *bytes, size_t size_bytes, cadre_certificate_t *out);
 
 #endif

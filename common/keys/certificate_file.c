@@ -32,6 +32,7 @@ close_fd(int *fd_p)
     }
 }
 
+/* Fails with the status of an errno, and a text that begins with the path. */
 static int
 fail_system(const char *path, int error)
 {
@@ -48,7 +49,7 @@ fail_system(const char *path, int error)
     return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
-/* Checks that the open file is a regular one of this user or root, by the rules of the header. */
+/* Checks that the open file is a regular one that belongs to this user or root. */
 static int
 check_owner(const char *path, const struct stat *about)
 {
@@ -66,10 +67,12 @@ check_owner(const char *path, const struct stat *about)
     return 0;
 }
 
-/* Checks who may read and write the open file, by the rules of the header. */
+/* Checks the mode of the open file: nobody else may read a secret, and nobody else may write to a
+ * public certificate. */
 static int
 check_mode(const char *path, const struct stat *about, bool secret)
 {
+    /* A group may read a secret of root's (037), as Kubernetes mounts it; none of the user's own. */
     mode_t others = about->st_uid == 0 ? 037 : 077;
     if (secret && (about->st_mode & others)) {
         return cadre_fail(CADRE_EREFUSED,
@@ -108,6 +111,8 @@ read_bytes(const char *path, int fd, secret_text_t *text, size_t *size_bytes)
     return 0;
 }
 
+/* Opens a file for reading and gives what fstat says of it; refuses it unless it is a regular file
+ * of this user or root. The caller closes `fd`, also on failure. */
 static int
 open_owned(const char *path, int *fd, struct stat *about)
 {
@@ -119,6 +124,7 @@ open_owned(const char *path, int *fd, struct stat *about)
     return check_owner(path, about);
 }
 
+/* Reads and parses a certificate file; gives what fstat says of it, for the check of its mode. */
 static int
 read_file(const char *path, struct stat *about, cadre_certificate_t *out)
 {
@@ -139,6 +145,8 @@ read_file(const char *path, struct stat *about, cadre_certificate_t *out)
     return status < 0 ? cadre_fail_within(status, "%s", path) : 0;
 }
 
+/* Reads a certificate file: the process's own with its secret (`secret`), or another's public one.
+ * Refuses a file that others may change, or read if it has a secret. */
 int
 cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *out)
 {
@@ -149,6 +157,8 @@ cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *
         return status;
     }
 
+    /* The content is checked before the mode: the remedy for a secret in the wrong file is not
+     * chmod. */
     if (secret != (certificate.secret_key[0] != '\0')) {
         return cadre_fail(CADRE_EDATA,
                           secret ? "%s: it holds no secret key: a task's own file has both keys"
@@ -166,6 +176,7 @@ cadre_certificate_file_read(const char *path, bool secret, cadre_certificate_t *
     return 0;
 }
 
+/* Writes a text to an open file and waits until it is on the disk. */
 static int
 write_bytes(const char *path, int fd, const char *text)
 {
@@ -192,6 +203,8 @@ sync_folder(const char *path)
     return fd < 0 || fsync(fd) == 0 || errno == EINVAL ? 0 : fail_system(path, errno);
 }
 
+/* Writes a certificate to a new file, with or without its secret, and waits until the file and its
+ * name are on the disk. */
 int
 cadre_certificate_file_write(const cadre_certificate_t *self, const char *path, bool secret)
 {
@@ -206,7 +219,7 @@ cadre_certificate_file_write(const cadre_certificate_t *self, const char *path, 
     int status = write_bytes(path, fd, text.bytes);
     status = status < 0 ? status : sync_folder(path);
     if (status < 0) {
-        unlink(path); /* a key that may be lost in a crash must not be used */
+        unlink(path); /* a key that a crash may take away must not be used */
     }
 
     return status;

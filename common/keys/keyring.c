@@ -29,6 +29,8 @@ struct cadre_keyring {
     size_t port_count;
 };
 
+/* Reads this process's pair of keys, the file ROLE.key of the directory, and checks that it is for
+ * this role. */
 static int
 read_own(cadre_keyring_t *self, cadre_key_role_t role)
 {
@@ -82,8 +84,8 @@ find_server(const cadre_keyring_t *self, cadre_key_role_t role, char *public_key
                                    self->directory, count, cadre_key_role_text(role));
 }
 
-/* Checks that there is exactly one allowed key of each role that a task of this role connects
- * to. */
+/* Checks that exactly one key is allowed of each role that a task of `role` connects to: every task
+ * but the coordinator connects to the coordinator; coordinator and workers connect to ps. */
 static int
 check_servers(const cadre_keyring_t *self, cadre_key_role_t role)
 {
@@ -102,6 +104,7 @@ check_servers(const cadre_keyring_t *self, cadre_key_role_t role)
     return status;
 }
 
+/* Reads the keys of a process of this role: its own pair, and the folder of allowed public keys. */
 int
 cadre_keyring_open(const char *directory, cadre_key_role_t role, cadre_keyring_t **out)
 {
@@ -151,6 +154,8 @@ cadre_keyring_own(const cadre_keyring_t *self)
     return &self->own;
 }
 
+/* Copies the certificate of an allowed key into `out`; false when the key is not allowed. A copy,
+ * because another thread may reload the keys. */
 bool
 cadre_keyring_find(cadre_keyring_t *self, const char *public_key, cadre_certificate_t *out)
 {
@@ -195,6 +200,7 @@ copy_allowed(const cadre_keyring_t *self)
     return keys;
 }
 
+/* Logs that a key is allowed from now on, or not any more. */
 static void
 tell(const cadre_certificate_t *key, bool allowed, cadre_audit_t audit, void *context)
 {
@@ -205,7 +211,8 @@ tell(const cadre_certificate_t *key, bool allowed, cadre_audit_t audit, void *co
     audit(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_revoked", pairs);
 }
 
-/* Logs the keys that are in `left` and not in `right`; returns how many. A key whose role has
+/* Logs the keys that are in `left` and not in `right`, as keys that are allowed from now on or not
+ * any more (`allowed`); returns how many. Both lists are ordered by key. A key whose role has
  * changed counts as another key. */
 static size_t
 tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_audit_t audit,
@@ -229,7 +236,8 @@ tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_aud
     return count;
 }
 
-/* Notes and logs whether the directory could be read again. */
+/* Notes whether the directory could be read again (`status`), and logs that it cannot, now and
+ * then, or that it can again. */
 static void
 note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t audit, void *context)
 {
@@ -248,6 +256,8 @@ note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t a
     }
 }
 
+/* Reads the allowed keys again if their files have changed, and logs the keys that came and went.
+ * Returns how many are not allowed any more. */
 size_t
 cadre_keyring_look(cadre_keyring_t *self, int64_t now_ms, cadre_audit_t audit, void *context)
 {
@@ -279,6 +289,7 @@ cadre_keyring_unreadable(const cadre_keyring_t *self)
     return self && atomic_load(&self->unreadable);
 }
 
+/* Writes the ids of all allowed keys into `ids`; returns how many. */
 size_t
 cadre_keyring_ids(cadre_keyring_t *self, uint64_t *ids)
 {

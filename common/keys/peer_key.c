@@ -14,7 +14,7 @@ cadre_peer_key_t
 cadre_peer_key_of(const cadre_certificate_t *certificate)
 {
     uint64_t id = XXH3_64bits(certificate->public_key, CADRE_KEY_TEXT_LENGTH);
-    return (cadre_peer_key_t){id ? id : 1, certificate->role};
+    return (cadre_peer_key_t){id ? id : 1, certificate->role}; /* 0 means: no key */
 }
 
 const char *
@@ -26,6 +26,8 @@ cadre_peer_key_text(const cadre_peer_key_t *self, char *text)
     return text;
 }
 
+/* Reads a text as cadre_peer_key_text writes it, "worker 9f0c2b1d4e550000". What was read is
+ * written again and compared, so that no other spelling is accepted. */
 int
 cadre_peer_key_parse(const char *text, cadre_peer_key_t *out)
 {
@@ -49,6 +51,8 @@ cadre_key_id_text(uint64_t id, char text[CADRE_KEY_ID_TEXT_SIZE])
     return text;
 }
 
+/* Refuses a task whose role is not the role of the key that its connection has shown. A connection
+ * without keys (id 0) may be of any role. */
 int
 cadre_peer_key_check(const cadre_peer_key_t *self, const cadre_task_t *task)
 {
