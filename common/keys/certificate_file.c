@@ -72,7 +72,7 @@ check_owner(const char *path, const struct stat *about)
 static int
 check_mode(const char *path, const struct stat *about, bool secret)
 {
-    /* A group may read a secret of root's (037), as Kubernetes mounts it; none of the user's own. */
+    /* Of root's file a group may read the secret, as Kubernetes mounts it; else only the owner. */
     mode_t others = about->st_uid == 0 ? 037 : 077;
     if (secret && (about->st_mode & others)) {
         return cadre_fail(CADRE_EREFUSED,

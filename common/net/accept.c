@@ -56,6 +56,9 @@ enter(int accepted)
     return true;
 }
 
+/* Stands in for the C library's accept4: closes an accepted connection whose descriptor belongs to
+ * the reserve, or that is one too many of its address, and fails. EMFILE becomes ENFILE, which
+ * libzmq handles on every transport. */
 int
 cadre_accept4(int listener, void *address, void *size, int flags)
 {
@@ -90,6 +93,8 @@ cadre_close(int descriptor)
 ssize_t cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags) __asm__("recv")
     __attribute__((visibility("default")));
 
+/* Stands in for the C library's recv: fails, which ends the connection, when a peer brings more of
+ * a message than it may. */
 ssize_t
 cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags)
 {

@@ -44,6 +44,8 @@ struct cadre_actor {
 
 /* --- pipes --- */
 
+/* Opens one end of a pipe: a PAIR socket without high-water marks, so that a send never blocks, and
+ * without linger, so that closing it waits for nothing. NULL on failure, with errno. */
 static void *
 new_end(cadre_context_t *context)
 {
@@ -58,6 +60,7 @@ new_end(cadre_context_t *context)
     return end;
 }
 
+/* Makes a pipe: two connected ends within this process. */
 int
 cadre_pipe_open(cadre_context_t *context, void **left, void **right)
 {
@@ -88,6 +91,8 @@ cadre_pipe_close(void **end_p)
     }
 }
 
+/* Sends a kind and a pointer, whose object belongs to the receiver then; never blocks.
+ * CADRE_ECLOSED when the context is being closed. */
 int
 cadre_pipe_send(void *end, uint32_t kind, void *pointer)
 {
@@ -110,6 +115,7 @@ cadre_pipe_send(void *end, uint32_t kind, void *pointer)
     return cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
+/* Takes the oldest message off a pipe; never blocks: CADRE_EAGAIN when there is none. */
 int
 cadre_pipe_receive(void *end, cadre_pipe_message_t *out)
 {
@@ -142,7 +148,8 @@ thread_main(void *argument)
     return NULL;
 }
 
-/* Starts the thread with every signal blocked. */
+/* Starts the thread with every signal blocked: signals are for the main thread. Returns 0 or an
+ * errno. */
 static int
 start(cadre_actor_t *self)
 {
@@ -155,6 +162,8 @@ start(cadre_actor_t *self)
     return error;
 }
 
+/* Starts a thread that runs `run` with its end of a pipe and `argument`. On failure `argument`
+ * stays the caller's. */
 int
 cadre_actor_open(cadre_context_t *context, const char *name, cadre_actor_run_t run, void *argument,
                  cadre_actor_t **out)
@@ -189,6 +198,8 @@ cadre_actor_socket(cadre_actor_t *self)
     return self->outside;
 }
 
+/* Tells the actor to stop and waits at most `timeout_ms` for its thread to end. What it sent before
+ * can still be received. */
 int
 cadre_actor_end(cadre_actor_t *self, int timeout_ms)
 {
@@ -216,6 +227,8 @@ cadre_actor_end(cadre_actor_t *self, int timeout_ms)
     return 0;
 }
 
+/* Ends the actor's thread and frees the actor. CADRE_ETIMEOUT, and the actor stays, when the thread
+ * has not ended. */
 int
 cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms)
 {

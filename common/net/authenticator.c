@@ -68,8 +68,8 @@ static void CADRE_PRINTF(4, 5)
     self->audit(self->audit_context, level, event, pairs);
 }
 
-/* Returns whether another line about a connection may be logged; counts it if not. Strangers must
- * not fill the disk. */
+/* Returns whether another line about a connection may be logged in this window; counts those that
+ * may not. Strangers must not fill the disk. */
 static bool
 may_tell(lines_t *lines)
 {
@@ -81,6 +81,8 @@ may_tell(lines_t *lines)
     return false;
 }
 
+/* Begins a window for the log lines of one event; first logs how many lines of the last window were
+ * left out. */
 static void
 begin_lines(cadre_authenticator_t *self, lines_t *lines, const char *event)
 {
@@ -92,6 +94,7 @@ begin_lines(cadre_authenticator_t *self, lines_t *lines, const char *event)
     *lines = (lines_t){0};
 }
 
+/* Begins the next window of log lines when its time has come. */
 static void
 open_window(cadre_authenticator_t *self, int64_t now_ms)
 {
@@ -158,7 +161,8 @@ has_more(void *handler)
     return zmq_getsockopt(handler, ZMQ_RCVMORE, &more, &size) == 0 && more;
 }
 
-/* Receives one whole ZAP request; false when there is none. */
+/* Receives one whole ZAP request (ZeroMQ RFC 27): version, request id, domain, address, routing id,
+ * mechanism, and the credentials, of CURVE the client's key. Returns false when there is none. */
 static bool
 take_request(void *handler, request_t *out)
 {
@@ -174,6 +178,7 @@ take_request(void *handler, request_t *out)
         take_text(handler, fields[i], FIELD_SIZE);
     }
 
+    /* Whatever follows is received too, so that the next request begins with its first frame. */
     for (int i = 0; has_more(handler); i++) {
         int size = zmq_recv(handler, key, sizeof(key), ZMQ_DONTWAIT);
         if (i == 0 && size == KEY_SIZE && strcmp(out->mechanism, "CURVE") == 0) {
@@ -184,6 +189,8 @@ take_request(void *handler, request_t *out)
     return true;
 }
 
+/* Answers a ZAP request: status code and text, and the user id that libzmq attaches to each message
+ * of the connection. */
 static void
 answer(void *handler, const request_t *request, const char *code, const char *text,
        const char *user)
@@ -195,6 +202,8 @@ answer(void *handler, const request_t *request, const char *code, const char *te
     }
 }
 
+/* Refuses a connection, and logs why. Not logged is the stranger with whose key this process checks
+ * its own sockets. */
 static void
 refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
 {
@@ -205,8 +214,8 @@ refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
     }
 }
 
-/* Answers a ZAP request: accepts a key that is allowed and whose role may use the socket
- * (`domain`). */
+/* Answers a ZAP request: accepts a key that is allowed and whose role may connect to the socket
+ * (`domain` says on which plane the socket is). */
 static void
 decide(cadre_authenticator_t *self, const request_t *request)
 {
@@ -233,8 +242,8 @@ decide(cadre_authenticator_t *self, const request_t *request)
 
 /* --- the actor --- */
 
-/* Reads the files of keys again, and closes all connections if a key was withdrawn; tries that
- * again if it fails. */
+/* Reads the files of keys again, and closes all connections if a key was withdrawn: which
+ * connection has which key is not known. Tries again at the next look if closing fails. */
 static void
 look(cadre_authenticator_t *self, int64_t now_ms)
 {
@@ -302,6 +311,8 @@ discard(cadre_authenticator_t **self_p)
     free(self);
 }
 
+/* Starts the ZAP handler of a context: the thread that decides which keys may connect to sockets
+ * that are bound there. */
 int
 cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *audit_context,
                          cadre_authenticator_t **out)
@@ -332,6 +343,7 @@ cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *au
     return 0;
 }
 
+/* Ends the thread and frees the authenticator; CADRE_ETIMEOUT when the thread has not ended. */
 int
 cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms)
 {
@@ -345,6 +357,8 @@ cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms)
     return status;
 }
 
+/* Checks that the bound socket refuses two strangers: one without keys, and one with a key that is
+ * not allowed. */
 int
 cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *bound)
 {

@@ -34,6 +34,7 @@ cadre_cluster_sources_from_environment(cadre_cluster_sources_t *sources)
     sources->tf_config = getenv("TF_CONFIG");
 }
 
+/* Reads the name of a role, ours or TensorFlow's ("chief" is our coordinator). */
 static int
 parse_role(const char *text, cadre_role_t *role)
 {
@@ -78,6 +79,7 @@ parse_address(const char *text, cadre_endpoint_t *endpoint)
     return 0;
 }
 
+/* Reads the index of a task: a decimal number below CADRE_TASKS_MAX. */
 static int
 parse_index(const char *text, uint32_t *index)
 {
@@ -98,6 +100,8 @@ parse_index(const char *text, uint32_t *index)
 
 /* --- cluster --- */
 
+/* Reads a list of addresses, the value of `key` in the description's "cluster". On failure the
+ * caller still frees what has been read. */
 static int
 read_endpoints(const reader_t *reader, const char *key, json_t *list, cadre_endpoints_t *endpoints)
 {
@@ -132,6 +136,8 @@ endpoints_fini(cadre_endpoints_t *self)
     free(self->items);
 }
 
+/* Reads the list of the coordinator's addresses. One address counts in all: "chief" and
+ * "coordinator" are two names of the role, and both lists may be there. */
 static int
 read_coordinator(reader_t *reader, const char *key, json_t *list)
 {
@@ -154,6 +160,7 @@ read_coordinator(reader_t *reader, const char *key, json_t *list)
     return 0;
 }
 
+/* Reads the list of one role's addresses into the configuration; `key` is the name of the role. */
 static int
 read_role_list(reader_t *reader, const char *key, json_t *list)
 {
@@ -197,9 +204,9 @@ check_fixed_lists(const reader_t *reader)
     return 0;
 }
 
-/* Places a shard beside each worker of a description that lists workers alone, at the address of
- * the worker: nobody else listens there but the coordinator in the place of worker 0, beside which
- * any port, or another socket, will do. */
+/* Where the description lists workers and no ps, each worker brings a shard, which listens at the
+ * worker's address, where nobody else does. Worker 0 may be the coordinator, which listens at that
+ * address itself: its shard then gets another socket, or any free port (0). */
 static int
 place_shards(reader_t *reader)
 {
@@ -230,6 +237,7 @@ place_shards(reader_t *reader)
     return 0;
 }
 
+/* Reads the description's "cluster": the addresses of all tasks, by role. */
 static int
 read_cluster(reader_t *reader)
 {
@@ -276,6 +284,7 @@ read_cluster(reader_t *reader)
 
 /* --- task --- */
 
+/* Reads the index of this task, which may be a number or a string of digits. */
 static int
 read_task_index(reader_t *reader, json_t *index)
 {
@@ -293,6 +302,8 @@ read_task_index(reader_t *reader, json_t *index)
     return status < 0 ? cadre_fail_within(status, "%s: task", reader->source) : 0;
 }
 
+/* Reads the description's "task": the role and index of this process. It may be missing: flags can
+ * name both. */
 static int
 read_task(reader_t *reader)
 {
@@ -320,6 +331,7 @@ read_task(reader_t *reader)
     return index ? read_task_index(reader, index) : 0;
 }
 
+/* Reads a description of the cluster, the JSON text of CADRE_CLUSTER or TF_CONFIG. */
 static int
 read_description(reader_t *reader, const char *text)
 {
@@ -354,6 +366,7 @@ is_first_worker(const reader_t *reader, cadre_role_t role)
            (reader->config.index == 0 || reader->config.index == CADRE_INDEX_ANY);
 }
 
+/* Fails because the description gives this task another role than the one it runs as. */
 static int
 fail_role(const reader_t *reader, cadre_role_t role)
 {
@@ -365,7 +378,9 @@ fail_role(const reader_t *reader, cadre_role_t role)
                       hint);
 }
 
-/* Takes the role that a flag names, where the description does not contradict it. */
+/* Takes the role that a flag names. Fails where the description gives this task another role, but
+ * for two cases: the coordinator may run as worker 0 of a cluster without a chief, and a ps may be
+ * the shard that a worker of the description brings. */
 static int
 apply_role(reader_t *reader, const char *text)
 {
@@ -376,7 +391,7 @@ apply_role(reader_t *reader, const char *text)
     }
 
     bool is_shard = role == CADRE_ROLE_PS && reader->config.role == CADRE_ROLE_WORKER &&
-                    reader->config.has_shards_beside_workers; /* of the worker with its index */
+                    reader->config.has_shards_beside_workers; /* its index is the worker's */
     if (is_first_worker(reader, role)) {
         reader->config.index = 0;
     } else if (is_shard) {
@@ -437,8 +452,8 @@ listed(const reader_t *reader)
     return 0;
 }
 
-/* Checks that the description names a coordinator and this task, and that the task is in its
- * list. */
+/* Checks that the description names a coordinator and says which task this is, and that the task's
+ * index is in the list of its role. */
 static int
 check_task(reader_t *reader)
 {
@@ -456,7 +471,8 @@ check_task(reader_t *reader)
     const char *role = cadre_role_text(reader->config.role);
 
     if (reader->config.index == CADRE_INDEX_ANY) {
-        /* The only task of its role in the list is this one; without a list any place will do. */
+        /* The list has only this task of its role: its index is 0. Without a list any index will
+         * do. */
         reader->config.index = count == 1 ? 0 : CADRE_INDEX_ANY;
         if (count > 1) {
             return cadre_fail(CADRE_ECONFIG,
@@ -481,6 +497,8 @@ reader_fini(reader_t *self)
     cadre_cluster_config_fini(&self->config);
 }
 
+/* Reads the cluster's description from the first source that has one, CADRE_CLUSTER or TF_CONFIG,
+ * then applies the flags, which win over both, and checks the whole. */
 int
 cadre_cluster_config_read(const cadre_cluster_sources_t *sources, cadre_cluster_config_t *config)
 {

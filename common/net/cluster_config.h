@@ -54,7 +54,8 @@ typedef struct {
     cadre_endpoints_t ps;         /* empty, or the fixed list */
     cadre_endpoints_t workers;
     cadre_endpoints_t evaluators;
-    bool has_shards_beside_workers; /* no ps is listed: those of `ps` are the workers' */
+    /* no ps is listed: each address of `ps` is that of a worker, which brings a shard */
+    bool has_shards_beside_workers;
 } cadre_cluster_config_t;
 
 /* Puts the two environment variables into `sources`; the texts are the environment's. */

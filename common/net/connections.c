@@ -36,6 +36,8 @@ local_port(int descriptor)
     }
 }
 
+/* Returns whether a port is one of `ports`; port 0 stands for a descriptor that is no tcp
+ * connection. */
 static bool
 has_port(uint16_t port, const uint16_t *ports, size_t count)
 {
@@ -81,7 +83,9 @@ end_one(int descriptor, const uint16_t *ports, size_t count)
     return 0;
 }
 
-/* The descriptors belong to libzmq, which does not name them: so all of the process are checked. */
+/* Shuts down every tcp connection of this process whose local port is one of `ports`. The
+ * connections belong to libzmq, which does not name their descriptors: so all descriptors of the
+ * process are looked at. */
 int
 cadre_connections_end(const uint16_t *ports, size_t count)
 {

@@ -16,6 +16,7 @@ struct cadre_context {
     bool permits_plain;
 };
 
+/* Opens a ZeroMQ context with two I/O threads. */
 int
 cadre_context_open(cadre_context_t **out)
 {
@@ -38,6 +39,7 @@ cadre_context_open(cadre_context_t **out)
     return 0;
 }
 
+/* Waits until the ZeroMQ context has ended; the main function of a thread. */
 static void *
 terminate(void *handle)
 {
@@ -46,6 +48,8 @@ terminate(void *handle)
     return NULL;
 }
 
+/* Ends the ZeroMQ context. A thread of its own waits for that, because libzmq may wait for ever for
+ * a connection that broke; after CADRE_CONTEXT_CLOSE_S it is left alone. */
 void
 cadre_context_close(cadre_context_t **self_p)
 {
@@ -57,7 +61,7 @@ cadre_context_close(cadre_context_t **self_p)
     *self_p = NULL;
     pthread_t thread;
     struct timespec until;
-    if (pthread_create(&thread, NULL, terminate, self->handle) != 0) {
+    if (pthread_create(&thread, NULL, terminate, self->handle) != 0) { /* no thread to be had */
         terminate(self->handle);
     } else {
         clock_gettime(CLOCK_REALTIME, &until);

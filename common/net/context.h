@@ -15,8 +15,9 @@ enum { CADRE_CONTEXT_CLOSE_S = 3 };
 
 typedef struct cadre_context cadre_context_t;
 
-/* A ZeroMQ context with two I/O threads (host names are resolved in them). No signal handlers, no
- * global state; not usable in a child after fork. CADRE_EIO when the system refuses it. */
+/* Opens a ZeroMQ context with two I/O threads (host names are resolved in them). No signal
+ * handlers, no global state; not usable in a child after fork. CADRE_EIO when the system refuses
+ * it. */
 int cadre_context_open(cadre_context_t **out);
 
 /* Waits for the lingering messages of closed sockets (at most their linger time) and ends the I/O

@@ -37,6 +37,8 @@ struct cadre_control_link {
 
 /* --- connecting --- */
 
+/* Opens a socket under this task's name, with a monitor of its connection, and begins to connect to
+ * the coordinator. On failure the caller closes what was opened. */
 static int
 try_dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
 {
@@ -76,6 +78,8 @@ dial(cadre_control_link_t *self)
     return 0;
 }
 
+/* Notes that there is no connection: drops the messages that wait for one, and sets the time of the
+ * first log line about it. */
 static void
 begin_waiting(cadre_control_link_t *self, uint64_t now_ms)
 {
@@ -86,6 +90,7 @@ begin_waiting(cadre_control_link_t *self, uint64_t now_ms)
     cadre_peer_drop_waiting(&self->peer);
 }
 
+/* Opens a task's link to its coordinator, which connects in the background. */
 int
 cadre_control_link_open(cadre_context_t *context, const cadre_control_link_options_t *options,
                         cadre_control_link_t **out)
@@ -104,6 +109,7 @@ cadre_control_link_open(cadre_context_t *context, const cadre_control_link_optio
     return 0;
 }
 
+/* Closes the link. The messages that the socket has may still leave if there is a connection. */
 void
 cadre_control_link_close(cadre_control_link_t **self_p)
 {
@@ -158,6 +164,7 @@ is_direct(const cadre_control_link_t *self)
     return self->options.coordinator.kind == CADRE_ENDPOINT_INPROC;
 }
 
+/* Notes and logs that there is a connection. */
 static cadre_control_link_event_t
 go_up(cadre_control_link_t *self)
 {
@@ -168,9 +175,9 @@ go_up(cadre_control_link_t *self)
     return CADRE_LINK_UP;
 }
 
-/* Takes a failed handshake: logs it, at most every CADRE_DROPPED_LOG_MS, and connects again later.
- * libzmq would give the address up; but the key may be added, or another program may have had the
- * port before the coordinator starts. */
+/* Takes the event of a failed handshake: logs it, at most every CADRE_DROPPED_LOG_MS, and has the
+ * link connect again later. libzmq would give the address up; but the missing key may be added, or
+ * the port may have belonged to another program until the coordinator starts. */
 static void
 on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_ms)
 {
@@ -185,6 +192,7 @@ on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_m
               cadre_event_why_failed(event, is_guarded));
 }
 
+/* Returns the next event of the connection: it is up, it broke, or nothing has changed. */
 cadre_control_link_event_t
 cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
 {
@@ -207,6 +215,8 @@ cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
     return CADRE_LINK_SAME;
 }
 
+/* Replaces the connection by another, over which nothing has come for too long (half-open). Returns
+ * false if that fails; the present one then stays. */
 bool
 cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
 {
@@ -222,6 +232,8 @@ cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
     return true;
 }
 
+/* Logs that there is still no coordinator, the next time after twice the pause. The limit that is
+ * logged is 0, none, for a task that has not been connected yet. */
 static void
 complain(cadre_control_link_t *self, uint64_t now_ms)
 {
@@ -233,6 +245,8 @@ complain(cadre_control_link_t *self, uint64_t now_ms)
     self->waiting_due_ms = now_ms + self->waiting_ms;
 }
 
+/* Runs the timers while there is no connection: connects again after a failed handshake, and logs
+ * the wait. Returns when to call again at the latest. */
 uint64_t
 cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
 {
@@ -240,7 +254,7 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
         return UINT64_MAX;
     }
     if (is_direct(self)) {
-        return now_ms; /* to be watched at once */
+        return now_ms; /* within the process: cadre_control_link_watch is to be called at once */
     }
     if (now_ms >= self->redial_ms) {
         self->redial_ms = dial(self) < 0 ? now_ms + CADRE_REDIAL_MS : UINT64_MAX;
@@ -253,11 +267,12 @@ cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
 
 /* --- messages --- */
 
+/* Takes the next message of the coordinator; CADRE_EAGAIN when there is none. */
 int
 cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message)
 {
     int status = cadre_socket_receive(self->peer.socket, &self->frames);
-    if (status == CADRE_ECLOSED) {
+    if (status == CADRE_ECLOSED) { /* the context is being closed: no message will come */
         return CADRE_EAGAIN;
     }
     if (status < 0) {
@@ -274,6 +289,8 @@ cadre_control_link_is_full(const cadre_control_link_t *self)
     return cadre_peer_is_full(&self->peer);
 }
 
+/* Sends the entry, which is taken; drops it when there is no connection, as what matters is sent
+ * again. */
 void
 cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry)
 {

@@ -42,6 +42,7 @@ is_host(const char *host)
     return host[0] != '\0';
 }
 
+/* Reads the port, a part of `text`: a number, or "*" for any free one, which becomes 0. */
 static int
 parse_port(const char *text, const char *port, cadre_endpoint_t *endpoint)
 {
@@ -64,6 +65,7 @@ parse_port(const char *text, const char *port, cadre_endpoint_t *endpoint)
     return 0;
 }
 
+/* Reads "host:port", `address`, a part of `text`; an IPv6 address stands in brackets. */
 static int
 parse_tcp(const char *text, const char *address, cadre_endpoint_t *endpoint)
 {
@@ -94,6 +96,7 @@ parse_tcp(const char *text, const char *address, cadre_endpoint_t *endpoint)
     return parse_port(text, colon + 1, endpoint);
 }
 
+/* Reads the path of an ipc socket, a part of `text`. */
 static int
 parse_ipc(const char *text, const char *path, cadre_endpoint_t *endpoint)
 {
@@ -115,6 +118,8 @@ parse_ipc(const char *text, const char *path, cadre_endpoint_t *endpoint)
 
 static const char INPROC[] = "inproc://cadre-job-";
 
+/* Reads the name of a job in this process, a part of `text`. Other inproc names are refused: those
+ * are pipes between actors, which no peer is to reach. */
 static int
 parse_inproc(const char *text, const char *name, cadre_endpoint_t *endpoint)
 {
@@ -127,6 +132,8 @@ parse_inproc(const char *text, const char *name, cadre_endpoint_t *endpoint)
     return 0;
 }
 
+/* Reads an address: "tcp://host:port", "host:port", "ipc:///path", or a job of this process.
+ * `endpoint` is written on success only. */
 int
 cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint)
 {
@@ -150,6 +157,8 @@ cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint)
     return 0;
 }
 
+/* Writes the endpoint as ZeroMQ reads it into `text` of CADRE_ENDPOINT_TEXT_SIZE bytes; returns
+ * `text`. */
 const char *
 cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
 {
@@ -175,6 +184,7 @@ cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text)
     return text;
 }
 
+/* Returns whether only this machine can connect to the endpoint: no tcp, or a loopback address. */
 bool
 cadre_endpoint_is_local(const cadre_endpoint_t *endpoint)
 {
@@ -198,6 +208,8 @@ cadre_endpoint_is_name(const cadre_endpoint_t *endpoint)
            inet_pton(AF_INET6, endpoint->host, &address) != 1;
 }
 
+/* Returns whether a peer can connect to the endpoint: it names one host, not all interfaces, and a
+ * port. */
 bool
 cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint)
 {
@@ -227,6 +239,8 @@ make_directory(const char *parent)
     return NULL;
 }
 
+/* Makes a private directory for ipc sockets under `parent`, or else under /tmp; the path is freed
+ * by the caller. */
 int
 cadre_ipc_directory_new(const char *parent, char **path)
 {
@@ -244,6 +258,8 @@ cadre_ipc_directory_new(const char *parent, char **path)
     return 0;
 }
 
+/* Removes the sockets in the directory, then the directory, which stays if anything else is in it;
+ * frees and nulls the path. */
 void
 cadre_ipc_directory_remove(char **path_p)
 {

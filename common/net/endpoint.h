@@ -24,14 +24,15 @@ enum {
 typedef enum {
     CADRE_ENDPOINT_TCP = 1,
     CADRE_ENDPOINT_IPC = 2,
-    CADRE_ENDPOINT_INPROC = 3, /* of one ZeroMQ context, without sockets of the system */
+    /* between threads of one ZeroMQ context, without sockets of the system */
+    CADRE_ENDPOINT_INPROC = 3,
 } cadre_endpoint_kind_t;
 
 typedef struct {
     cadre_endpoint_kind_t kind;
     char host[CADRE_HOST_SIZE_MAX + 1];     /* tcp: name, IPv4, IPv6 without brackets, or "*" */
     uint16_t port;                          /* tcp: 0 stands for "*", any free port */
-    char path[CADRE_IPC_PATH_SIZE_MAX + 1]; /* ipc; of inproc the name */
+    char path[CADRE_IPC_PATH_SIZE_MAX + 1]; /* ipc: the path; inproc: the name */
 } cadre_endpoint_t;
 
 /* Reads "tcp://host:port", "ipc:///path" or, as TF_CONFIG writes it, a bare "host:port", and the
@@ -46,13 +47,15 @@ int cadre_endpoint_parse(const char *text, cadre_endpoint_t *endpoint);
  * `text`. */
 const char *cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text);
 
-/* True for ipc and inproc, for 127.0.0.0/8, ::1 and "localhost": only this machine can connect. */
+/* Returns whether only this machine can connect to it: true for ipc and inproc, for 127.0.0.0/8,
+ * ::1 and "localhost". */
 bool cadre_endpoint_is_local(const cadre_endpoint_t *endpoint);
 
-/* True when the host of a tcp endpoint is a name, neither an address nor "*". */
+/* Returns whether the host of a tcp endpoint is a name, neither an address nor "*". */
 bool cadre_endpoint_is_name(const cadre_endpoint_t *endpoint);
 
-/* True when a peer can connect to it: a host other than "*", 0.0.0.0 and ::, and a port. */
+/* Returns whether a peer can connect to it: it names a host other than "*", 0.0.0.0 and ::, and a
+ * port. */
 bool cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint);
 
 /* Makes a directory for ipc sockets that only this user may enter (mode 0700, mkdtemp) under
@@ -68,8 +71,8 @@ void cadre_ipc_directory_remove(char **path_p);
  * socket. */
 int cadre_ipc_endpoint(const char *directory, const char *name, cadre_endpoint_t *endpoint);
 
-/* "inproc://cadre-job-<name>" as an endpoint; the name has lower-case letters, digits and '-', and
- * is the only one of its context. */
+/* Gives "inproc://cadre-job-<name>" as an endpoint. `name` has lower-case letters, digits and '-',
+ * and is used only once in a ZeroMQ context. */
 void cadre_inproc_endpoint(const char *name, cadre_endpoint_t *endpoint);
 
 #endif

@@ -14,8 +14,8 @@ enum {
 
 static atomic_uint_fast64_t refused;
 
-/* FNV-1a. A peer that wants to share the bucket of another address must have about 2^32 addresses
- * to choose from, and only gains that both are slow. */
+/* Returns a hash of an address (FNV-1a), never 0. A peer that wants to share the bucket of another
+ * address must have about 2^32 addresses to choose from, and only gains that both are slow. */
 static uint64_t
 hash(const void *bytes, size_t size)
 {
@@ -26,6 +26,8 @@ hash(const void *bytes, size_t size)
     return sum ? sum : 1;
 }
 
+/* Returns a hash of an IP address, never 0; 0 for any other kind of address. Of IPv6 only the
+ * network's 8 bytes count, because one machine may have all addresses of its network. */
 uint64_t
 cadre_greetings_hash(const struct sockaddr *address)
 {
@@ -45,8 +47,9 @@ cadre_greetings_hash(const struct sockaddr *address)
     }
 }
 
-/* Under the lock: returns the place of an address; a new address gets a place whose address has no
- * connections and a full bucket, else SHARED. */
+/* Called under the lock. Returns the place of an address in the table; a new address gets a place
+ * whose old address has no connections and a full bucket. If none is found, SHARED, a place for all
+ * such addresses. */
 static int
 find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
 {
@@ -71,8 +74,10 @@ find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
     return idle;
 }
 
-/* A token bucket for each address, kept as the time at which it will be full: a connection moves
- * that time on by COST_US, and fits unless it would come to lie more than EMPTY_US ahead. */
+/* Counts a new connection of an address. Returns its place for cadre_greetings_leave, 0 for a local
+ * socket, or -1 when the connection is one too many or comes too soon. Each address has a token
+ * bucket, kept as the time at which it will be full: a connection moves that time on by COST_US,
+ * and fits unless it would come to lie more than EMPTY_US ahead. */
 int
 cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us)
 {

@@ -46,6 +46,7 @@ static const struct {
     {ZMQ_EVENT_MONITOR_STOPPED, CADRE_EVENT_STOPPED},
 };
 
+/* Returns libzmq's events of a set of kinds, in which bit 1 << kind stands for a kind. */
 static int
 events_of(unsigned kinds)
 {
@@ -56,8 +57,8 @@ events_of(unsigned kinds)
     return events;
 }
 
-/* Makes libzmq report these events of a socket over a pair of sockets, and opens the reading
- * end. */
+/* Makes libzmq report `events` of a socket over a pair of sockets within the process, and opens the
+ * end at which they are read. */
 static int
 open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre_monitor_t **out)
 {
@@ -101,6 +102,7 @@ cadre_monitor_open_for(cadre_context_t *context, cadre_socket_t *socket, unsigne
     return open_monitor(context, socket, events_of(kinds), out);
 }
 
+/* Ends the reporting, and closes the monitor; its socket must still be open. */
 void
 cadre_monitor_close(cadre_monitor_t **self_p)
 {
@@ -131,6 +133,7 @@ kind_of(int event)
     return kind;
 }
 
+/* Receives one frame of an event; never blocks: CADRE_EAGAIN when there is none. */
 static int
 receive_frame(cadre_monitor_t *self, zmq_msg_t *frame)
 {
@@ -150,6 +153,7 @@ close_frame(zmq_msg_t *frame)
     zmq_msg_close(frame);
 }
 
+/* Takes the next event; never blocks: CADRE_EAGAIN when there is none. */
 int
 cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event)
 {
@@ -189,6 +193,8 @@ cadre_event_is_strange(const cadre_event_t *self)
     return self->kind == CADRE_EVENT_HANDSHAKE_FAILED && self->value != ZAP_REFUSED;
 }
 
+/* Returns why a handshake with the coordinator failed, as the connecting end sees it, and what to
+ * do. `guarded`: this end has keys. */
 const char *
 cadre_event_why_failed(const cadre_event_t *self, bool guarded)
 {

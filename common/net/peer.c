@@ -46,6 +46,9 @@ try_send(cadre_peer_t *self, cadre_outbox_entry_t *entry)
     return true;
 }
 
+/* Sends the entry, which is taken. While the socket is full the entry waits behind those that wait
+ * already; beyond CADRE_PEER_WAITING_MAX it is dropped, as cores send again what is not answered.
+ */
 void
 cadre_peer_send(cadre_peer_t *self, cadre_outbox_entry_t *entry)
 {
@@ -56,6 +59,7 @@ cadre_peer_send(cadre_peer_t *self, cadre_outbox_entry_t *entry)
     }
 }
 
+/* Sends the messages that wait, the oldest first, until the socket is full again. */
 void
 cadre_peer_flush(cadre_peer_t *self)
 {

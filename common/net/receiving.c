@@ -29,6 +29,7 @@ admitted_at(uint64_t incarnation, size_t probe)
     return &admitted[(incarnation + probe) % CADRE_RECEIVING_ADMITTED_MAX];
 }
 
+/* Returns whether the process with this incarnation was admitted; 0 names none. */
 static bool
 is_admitted(uint64_t incarnation)
 {
@@ -40,10 +41,13 @@ is_admitted(uint64_t incarnation)
     return false;
 }
 
+/* Admits a process: messages of up to `size_bytes` may come from it. One size, the largest of all
+ * calls, holds for all admitted processes. */
 void
 cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes)
 {
     uint_fast64_t size_max = atomic_load(&admitted_size_max);
+    /* Raises the maximum; another thread may raise it at the same time. */
     while (size_max < size_bytes &&
            !atomic_compare_exchange_weak(&admitted_size_max, &size_max, size_bytes)) {
     }
@@ -59,12 +63,14 @@ cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes)
         }
     }
 
+    /* All its places are taken: one process gives way, and counts as a stranger again. */
     atomic_store(admitted_at(incarnation, 0), incarnation);
 }
 
 /* --- one connection --- */
 
-/* Takes the bytes of the greeting that have come; false when it is no greeting of ZMTP 3. */
+/* Takes bytes of the greeting, with which a connection of ZMTP 3 begins: a signature, the version,
+ * and the mechanism, which for CURVE begins with "C". Returns false when it is no such greeting. */
 static bool
 take_greeting(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
 {
@@ -136,13 +142,16 @@ begin_frame(cadre_receiving_t *self)
 
     self->frames++;
     self->size_bytes += self->body_left;
-    /* One more: READY comes before the first message. */
+    /* One frame more than a message may have: READY comes before the first message, and is counted
+     * with it. */
     return self->frames <= CADRE_RECEIVING_FRAMES_MAX + 1 &&
            (self->size_bytes <= CADRE_RECEIVING_STRANGER_MAX ||
             (self->size_bytes <= atomic_load(&admitted_size_max) &&
              is_admitted(self->incarnation)));
 }
 
+/* Ends a frame: reads the first one, which is READY, and begins to count anew after the last frame
+ * of a message. */
 static void
 end_frame(cadre_receiving_t *self)
 {
@@ -168,6 +177,8 @@ take_body(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
     self->body_left -= size_bytes;
 }
 
+/* Follows the bytes that were read from a connection, frame by frame. Returns false when they are
+ * not ZMTP 3, or their message is larger than may come. */
 bool
 cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_bytes)
 {
@@ -181,6 +192,7 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
     /* A read may end anywhere, in the middle of a frame's head too: the state carries over. */
     at += greeting;
     while (at < end) {
+        /* A frame's head is its flags and its size, of one byte or, if a flag says so, of 8. */
         size_t head_size = self->head_size > 0 && self->head[0] & FLAG_LONG ? 9 : 2;
         if (self->head_size < head_size) {
             self->head[self->head_size++] = *at++;
@@ -222,10 +234,10 @@ static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static hidden_t hidden[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static atomic_int hidden_max; /* one more than the highest descriptor that was accepted */
 static int64_t look_ms;       /* when to look next */
-/* `seen` is filled in; belongs, like look_ms, to the thread that reads the socket. */
+/* the fields `seen` are filled in; belongs, like look_ms, to the thread that reads the socket */
 static bool is_looking;
 static atomic_uint_fast64_t refused;
-static atomic_int passed = -1; /* the listener whose connections are not followed */
+static atomic_int passed = -1; /* listener whose connections are not followed; -1: none */
 
 /* Returns the inode of a socket, which tells apart sockets that have had the same descriptor.
  * Called only when a connection is to be ended: a system call for each read would cost more than
@@ -243,6 +255,9 @@ cadre_receiving_pass(int listener)
     atomic_store(&passed, listener);
 }
 
+/* Begins to follow the connection that `listener` accepted as `descriptor`; forgets what the
+ * descriptor's previous connection left. False: the descriptor is too high, close the connection.
+ */
 bool
 cadre_receiving_accepted(int listener, int descriptor)
 {
@@ -266,6 +281,8 @@ cadre_receiving_accepted(int listener, int descriptor)
     return true;
 }
 
+/* Records that the socket has handed out a message of an encrypted connection: its cost, and the
+ * process that it came from (`from`, a routing id). */
 void
 cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64_t cost)
 {
@@ -299,6 +316,9 @@ find_those_over(int count)
     }
 }
 
+/* Records that the socket is empty. Now and then notes how much each encrypted connection has
+ * brought (`seen`); by the time the socket is empty again, all that was whole then has been taken,
+ * so that find_those_over can tell what is incomplete. */
 void
 cadre_receiving_drained(int64_t now_ms)
 {
@@ -322,6 +342,8 @@ cadre_receiving_drained(int64_t now_ms)
     is_looking = true;
 }
 
+/* Follows bytes that were read from a descriptor. Returns false when its connection must end; true
+ * for a descriptor whose connection is not followed. */
 bool
 cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
 {
@@ -349,6 +371,8 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
     bool is_another = self->inode != inode_of(descriptor);
     self->inode = 0;
     if (!is_another) {
+        /* Counts a connection that brought too much; not one that did not even greet as ZMTP does.
+         */
         atomic_fetch_add(&refused, self->greeted == CADRE_GREETING_SIZE);
     }
 

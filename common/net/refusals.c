@@ -7,6 +7,8 @@
 #include "common/net/greetings.h"
 #include "common/net/receiving.h"
 
+/* Counts a connection whose handshake failed; not the first one, which is that of this process's
+ * own check of its socket, unless `checked` says that it has come. */
 void
 cadre_refusals_add_strange(cadre_refusals_t *self)
 {
@@ -14,6 +16,8 @@ cadre_refusals_add_strange(cadre_refusals_t *self)
     self->checked = true;
 }
 
+/* Returns why connections were refused, for a log line that has room for one reason: the most
+ * telling that occurred. */
 static const char *
 reason_of(const cadre_refusals_t *self)
 {
@@ -25,6 +29,8 @@ reason_of(const cadre_refusals_t *self)
                           : "no key, another key, or another protocol";
 }
 
+/* Writes the fields of a log line about refused connections, and begins to count anew; false when
+ * there is none to tell of, or the last line is too recent. */
 bool
 cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)
 {

@@ -12,6 +12,8 @@ environment(const char *variable)
     return text && *text ? text : NULL;
 }
 
+/* Fills in from the environment what flags leave open: the directory of keys, or that connections
+ * without keys are permitted. Both at once are refused. */
 int
 cadre_security_read(cadre_security_t *self)
 {
@@ -39,6 +41,8 @@ cadre_security_read(cadre_security_t *self)
     return 0;
 }
 
+/* Reads the keys of a task of this role and has the context use them, or permits plain connections.
+ */
 int
 cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role, cadre_context_t *context)
 {
@@ -64,6 +68,8 @@ cadre_security_is_insecure(const cadre_context_t *context, const cadre_endpoint_
     return cadre_context_permits_plain(context) && !cadre_endpoint_is_local(endpoint);
 }
 
+/* Returns how a connection to or at `endpoint` is protected, for logs: "curve", "insecure" or,
+ * within this machine, "plain". */
 const char *
 cadre_security_transport(const cadre_context_t *context, const cadre_endpoint_t *endpoint)
 {

@@ -25,7 +25,7 @@ struct cadre_socket {
     bool is_router;
     bool is_guarded;             /* guarded by keys */
     cadre_certificate_t trusted; /* guarded DEALER: the only key that the other end may have */
-    cadre_peer_key_t key;        /* that key as received messages carry it */
+    cadre_peer_key_t key;        /* the key `trusted`, as received messages carry it */
     cadre_endpoint_t endpoint;   /* kind 0 until bound */
 };
 
@@ -57,6 +57,8 @@ set_int(void *handle, int option, int value)
     return zmq_setsockopt(handle, option, &value, sizeof(value)) == 0;
 }
 
+/* Sets the options that all sockets of a plane (control or data) have; false on failure, with
+ * errno. */
 static bool
 set_common(void *handle, cadre_plane_t plane)
 {
@@ -70,6 +72,7 @@ set_common(void *handle, cadre_plane_t plane)
     return ok;
 }
 
+/* Opens a ROUTER or DEALER (`type`) for a plane, with the settings of that plane. */
 static int
 open_socket(cadre_context_t *context, int type, cadre_plane_t plane, cadre_socket_t **out)
 {
@@ -80,8 +83,8 @@ open_socket(cadre_context_t *context, int type, cadre_plane_t plane, cadre_socke
                           errno == EMFILE ? cadre_descriptors_text(text) : zmq_strerror(errno));
     }
 
-    /* MANDATORY: a send to an unknown peer fails instead of vanishing. No HANDOVER: a newcomer
-     * cannot take the routing id of a connection that lives. */
+    /* ROUTER_MANDATORY: a send to an unknown peer fails instead of vanishing. No ROUTER_HANDOVER: a
+     * newcomer cannot take the routing id of a connection that lives. */
     bool ok = set_common(handle, plane);
     if (type == ZMQ_ROUTER) {
         ok = ok && set_int(handle, ZMQ_ROUTER_MANDATORY, 1);
@@ -109,6 +112,7 @@ cadre_socket_open_router(cadre_context_t *context, cadre_plane_t plane, cadre_so
     return open_socket(context, ZMQ_ROUTER, plane, out);
 }
 
+/* Opens a DEALER, which calls itself `routing_id` towards the ROUTER that it connects to. */
 int
 cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const char *routing_id,
                          cadre_socket_t **out)
@@ -136,6 +140,9 @@ cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const ch
     return 0;
 }
 
+/* Closes the socket; queued messages get `linger_ms` to leave in the background, and
+ * CADRE_LINGER_MIN_MS at least: without any, libzmq 4.3.4 may abort when a connection breaks just
+ * then. */
 void
 cadre_socket_close(cadre_socket_t **self_p, int linger_ms)
 {
@@ -171,6 +178,8 @@ guard_router(cadre_socket_t *self, cadre_keyring_t *keyring)
            set_int(self->handle, ZMQ_ZAP_ENFORCE_DOMAIN, 1);
 }
 
+/* Makes a DEALER a client of CURVE: with this process's own pair of keys, and the one key that the
+ * server must have. */
 static bool
 guard_dealer(cadre_socket_t *self, const cadre_certificate_t *own)
 {
@@ -233,6 +242,7 @@ cadre_socket_trusted(const cadre_socket_t *self)
 
 /* --- addresses --- */
 
+/* Refuses an ipc path at which there is a file that is no socket: ZeroMQ would delete it. */
 static int
 check_bind(const cadre_endpoint_t *endpoint)
 {
@@ -254,6 +264,8 @@ set_address_family(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     return set_int(self->handle, ZMQ_IPV6, strchr(endpoint->host, ':') != NULL);
 }
 
+/* Binds the socket, and finds out the port that it got. A host name is bound as all interfaces: it
+ * is often a Service's, and no address of this machine; "localhost" is 127.0.0.1. */
 int
 cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -292,7 +304,7 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     cadre_assert(rc == 0);
     status = cadre_endpoint_parse(text, &self->endpoint);
     cadre_assert(status == 0);
-    if (named) {
+    if (named) { /* peers are told the name */
         memcpy(self->endpoint.host, endpoint->host, sizeof(self->endpoint.host));
     }
     if (self->is_guarded) {
@@ -302,6 +314,8 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     return 0;
 }
 
+/* Begins to connect in the background, under CURVE where the context has keys and the address is
+ * tcp. */
 int
 cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -343,6 +357,8 @@ typedef struct {
     cadre_sending_t *sending;
 } counted_t;
 
+/* Called by libzmq, on an I/O thread, when a frame's bytes have left: counts them out and drops the
+ * reference to the chunk. */
 static void
 end_counted(void *bytes, void *hint)
 {
@@ -353,6 +369,8 @@ end_counted(void *bytes, void *hint)
     free(counted);
 }
 
+/* Called by libzmq, on an I/O thread, when a frame's bytes have left: drops the reference to the
+ * chunk. */
 static void
 drop_reference(void *bytes, void *hint)
 {
@@ -361,6 +379,7 @@ drop_reference(void *bytes, void *hint)
     cadre_chunk_unref(&chunk);
 }
 
+/* Makes a frame with a copy of the bytes. */
 static void
 frame_from_bytes(zmq_msg_t *frame, const void *bytes, size_t size_bytes)
 {
@@ -371,6 +390,8 @@ frame_from_bytes(zmq_msg_t *frame, const void *bytes, size_t size_bytes)
     }
 }
 
+/* Makes a frame of a chunk: a small one is copied, a large one is sent as it lies in memory, and
+ * referenced until it has left. `sending` counts the bytes on their way; NULL: nobody counts. */
 static void
 frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk, cadre_sending_t *sending)
 {
@@ -440,6 +461,8 @@ cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chun
     return cadre_socket_send_counted(self, to, header, chunks, count, NULL);
 }
 
+/* Queues one message, header and chunks, all or nothing; never blocks. `to` is the peer of a
+ * ROUTER, NULL on a DEALER. */
 int
 cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chunk_t *header,
                           cadre_chunk_t *const *chunks, size_t count, cadre_sending_t *sending)
@@ -457,7 +480,7 @@ cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to, ca
 
     frame_from_chunk(&frame, header, NULL);
     int error = send_frame(self, &frame, count > 0);
-    if (error && !to) {
+    if (error && !to) { /* on a ROUTER the routing id was the first frame, and was taken */
         return refused(to, error);
     }
 
@@ -515,6 +538,7 @@ add_chunk(cadre_frames_t *frames, cadre_chunk_t *chunk)
     frames->chunks[frames->count++] = chunk;
 }
 
+/* Drops all references of a received message; keeps the array for the next one. */
 static void
 clear(cadre_frames_t *frames)
 {
@@ -525,8 +549,9 @@ clear(cadre_frames_t *frames)
     frames->count = 0;
 }
 
-/* Reads the peer's key from the header's frame: libzmq 4.3.4 has lost it for the first frame when
- * the socket was polled before. */
+/* Reads the key that the peer has shown, which libzmq attaches to each frame. It is read from the
+ * header's frame: libzmq 4.3.4 has lost it for the first frame when the socket was polled before.
+ */
 static int
 take_key(cadre_frames_t *frames, zmq_msg_t *frame)
 {
@@ -535,8 +560,8 @@ take_key(cadre_frames_t *frames, zmq_msg_t *frame)
                 : cadre_fail(CADRE_EMALFORMED, "a message under no key");
 }
 
-/* Puts the frame at `index` (0 routing id, 1 header, then chunks) where it belongs; 0 or
- * CADRE_EMALFORMED. */
+/* Takes a received frame: at `index` 0 the routing id, at 1 the header, then chunks.
+ * CADRE_EMALFORMED when it is larger than it may be, or one chunk too many. */
 static int
 take_frame(cadre_frames_t *frames, size_t index, zmq_msg_t *frame)
 {
@@ -566,6 +591,7 @@ take_frame(cadre_frames_t *frames, size_t index, zmq_msg_t *frame)
     return 0;
 }
 
+/* Receives one frame; never blocks: CADRE_EAGAIN when there is none. */
 static int
 receive_frame(cadre_socket_t *self, zmq_msg_t *frame)
 {
@@ -579,12 +605,14 @@ receive_frame(cadre_socket_t *self, zmq_msg_t *frame)
     return errno == EAGAIN ? CADRE_EAGAIN : cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
-/* What a whole message of a guarded ROUTER, good or bad, has cost, for receiving.h. */
+/* The memory that a message of a guarded ROUTER has cost, good or bad: receiving.h compares it with
+ * what its connection has brought. */
 typedef struct {
     int descriptor; /* descriptor of the connection that it came by; negative: not known */
     uint64_t cost;
 } taken_t;
 
+/* Adds a frame to the cost of its message; the header's frame also tells the connection. */
 static void
 count_frame(taken_t *taken, size_t index, zmq_msg_t *frame)
 {
@@ -597,6 +625,9 @@ count_frame(taken_t *taken, size_t index, zmq_msg_t *frame)
     taken->cost += cadre_receiving_cost(zmq_msg_size(frame));
 }
 
+/* Takes one message off the queue; never blocks. A malformed message is received to its end and
+ * dropped. On a guarded ROUTER, what is taken is recorded (receiving.h), to find connections that
+ * bring endless messages. */
 int
 cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 {

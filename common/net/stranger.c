@@ -24,8 +24,8 @@ typedef struct {
     uint32_t value;
 } event_t;
 
-/* Writes the address at which a process reaches its own bound socket: the loopback address if it is
- * bound to all interfaces, for which a host name stands, too (socket.h). */
+/* Writes the address at which a process reaches its own bound socket: the loopback address if the
+ * socket is bound to all interfaces, as it is for a host name too (cadre_socket_bind). */
 static void
 address_text(const cadre_endpoint_t *bound, char *text)
 {
@@ -91,6 +91,8 @@ watch(void *monitor, const char *address, bool has_pair, int64_t deadline_ms)
     return CADRE_EAGAIN;
 }
 
+/* Prepares the stranger's socket: its keys, if it has any, and a monitor of its handshakes. False
+ * on failure, with errno. */
 static bool
 set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
 {
@@ -108,7 +110,7 @@ set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
 }
 
 /* Connects as a stranger, with `pair` or without keys, and watches what becomes of the connection.
- */
+ * The context is the test's own, so that no setting of the process counts. */
 static int
 try_once(const char *address, const char *server_key, const cadre_certificate_t *pair,
          int64_t deadline_ms)
@@ -138,6 +140,9 @@ try_once(const char *address, const char *server_key, const cadre_certificate_t 
     return status;
 }
 
+/* Tests that the bound address refuses a stranger: without keys (`server_key` NULL), or with the
+ * keys `pair`, which are not allowed. Tries again until a connection is refused with a reason or
+ * let in. */
 int
 cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
                      const cadre_certificate_t *pair, int timeout_ms)
