@@ -1,5 +1,6 @@
 #include "common/session/contact.h"
 
+/* Notes that a question (HELLO or HEARTBEAT) is sent now, and returns its number. */
 uint64_t
 cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms)
 {
@@ -8,6 +9,8 @@ cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms)
     return number;
 }
 
+/* Records the answer to question `number`: contact counts as of the time at which the question was
+ * sent. Ignores 0, a message that answers nothing, and questions too old to be remembered. */
 void
 cadre_contact_answered(cadre_contact_t *self, uint64_t number)
 {

@@ -41,6 +41,7 @@ struct cadre_session {
     uint64_t promised_ms;
 };
 
+/* Returns a session that is not connected yet; its messages go into `outbox`, which is borrowed. */
 cadre_session_t *
 cadre_session_new(const cadre_session_options_t *options, cadre_outbox_t *outbox)
 {
@@ -60,12 +61,15 @@ cadre_session_destroy(cadre_session_t **self_p)
     *self_p = NULL;
 }
 
+/* Makes an effect due for the owner; one that is due already is not repeated. */
 static void
 emit(cadre_session_t *self, cadre_session_effect_kind_t kind)
 {
     self->effects |= 1U << kind;
 }
 
+/* Takes out the next effect for the owner to carry out, in the order of their kinds; false when
+ * none is due. */
 bool
 cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect)
 {
@@ -86,6 +90,7 @@ cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect)
 
 /* --- queries --- */
 
+/* Returns whether this task is a member, draining or not. */
 static bool
 is_joined(const cadre_session_t *self)
 {
@@ -131,6 +136,7 @@ cadre_session_epoch(const cadre_session_t *self)
     return self->epoch;
 }
 
+/* Returns when contact with the coordinator counts as lost, unless an answer comes before. */
 static uint64_t
 lost_ms(const cadre_session_t *self)
 {
@@ -182,6 +188,8 @@ cadre_session_say(cadre_session_t *self, cadre_message_t *message)
     cadre_outbox_send(self->outbox, &self->coordinator, message);
 }
 
+/* Returns the next HELLO, numbered, with the fields that every role fills in alike. `session` names
+ * the coordinator that this task joined last; 0: none. */
 cadre_message_t
 cadre_session_hello(cadre_session_t *self, uint64_t now_ms)
 {
@@ -218,6 +226,7 @@ say_hello(cadre_session_t *self, uint64_t now_ms)
     }
 }
 
+/* Emits the effect HEARTBEAT, and sets the time of the next one. */
 static void
 say_heartbeat(cadre_session_t *self, uint64_t now_ms)
 {
@@ -233,6 +242,7 @@ cadre_session_hurry(cadre_session_t *self, uint64_t now_ms)
 
 /* --- joining --- */
 
+/* Goes back to HELLO, joining anew: a WELCOME counts only if it answers a HELLO from now on. */
 static void
 begin_joining(cadre_session_t *self)
 {
@@ -241,6 +251,8 @@ begin_joining(cadre_session_t *self)
     self->rounds++;
 }
 
+/* Asks with HELLO whether this task is still a member. Until the answer comes it is none; a task
+ * that drains does not ask. */
 void
 cadre_session_doubt(cadre_session_t *self, uint64_t now_ms)
 {
@@ -252,6 +264,7 @@ cadre_session_doubt(cadre_session_t *self, uint64_t now_ms)
     }
 }
 
+/* Notes that the control connection came up; each new connection begins with HELLO. */
 void
 cadre_session_connected(cadre_session_t *self, uint64_t now_ms)
 {
@@ -269,6 +282,7 @@ cadre_session_disconnected(cadre_session_t *self, uint64_t now_ms)
     self->away_since_ms = now_ms;
 }
 
+/* Becomes a member of the session that a WELCOME names, and sends a HEARTBEAT at once. */
 void
 cadre_session_begin(cadre_session_t *self, const cadre_message_t *welcome, uint64_t now_ms)
 {
@@ -278,6 +292,7 @@ cadre_session_begin(cadre_session_t *self, const cadre_message_t *welcome, uint6
     self->epoch = welcome->epoch;
     self->options.task.index = (uint32_t)welcome->welcome.index;
     self->lease_ms = welcome->welcome.lease_ms;
+    /* From a message: an interval of 0 would be a busy loop. */
     self->heartbeat_ms = welcome->welcome.heartbeat_ms ? welcome->welcome.heartbeat_ms : 1;
 
     cadre_contact_answered(&self->contact, welcome->request);
@@ -286,6 +301,8 @@ cadre_session_begin(cadre_session_t *self, const cadre_message_t *welcome, uint6
 
 /* --- leaving --- */
 
+/* Ends the session with a status and a reason, which the effect carries; drops effects that are
+ * due. */
 static void
 end(cadre_session_t *self, cadre_session_effect_kind_t effect, int status, const char *reason)
 {
@@ -298,6 +315,7 @@ end(cadre_session_t *self, cadre_session_effect_kind_t effect, int status, const
     emit(self, effect);
 }
 
+/* Leaves the session, and tells the coordinator with GOODBYE if there is a connection. */
 void
 cadre_session_leave(cadre_session_t *self, const char *reason)
 {
@@ -312,6 +330,8 @@ cadre_session_leave(cadre_session_t *self, const char *reason)
     end(self, CADRE_EFFECT_LEFT, 0, reason);
 }
 
+/* Begins to drain: the task stays a member until its owner has finished its work. A task that is no
+ * member leaves at once. */
 void
 cadre_session_drain(cadre_session_t *self, const char *reason)
 {
@@ -331,6 +351,9 @@ cadre_session_refuse(cadre_session_t *self, int status, const char *text)
     end(self, CADRE_EFFECT_REFUSED, status, text);
 }
 
+/* Joins again after the session has ended, as if new: knows no coordinator. The first HELLO waits
+ * for a retry interval, unless a new connection comes up before, so that a task that is sent away
+ * each time does not try without pause. */
 void
 cadre_session_return(cadre_session_t *self, uint64_t now_ms)
 {
@@ -344,6 +367,8 @@ cadre_session_return(cadre_session_t *self, uint64_t now_ms)
     self->mute_due_ms = now_ms + CADRE_MUTE_MS;
 }
 
+/* Tells the owner, once, that the coordinator knows this draining task no more: no report will be
+ * answered. */
 static void
 disown(cadre_session_t *self)
 {
@@ -355,6 +380,8 @@ disown(cadre_session_t *self)
 
 /* --- messages --- */
 
+/* Takes a WELCOME. It counts for a task that is joining, if it answers a HELLO of this joining. A
+ * member that is given another index asks again. */
 static cadre_session_news_t
 on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
@@ -372,6 +399,8 @@ on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_m
     return CADRE_NEWS_WELCOME;
 }
 
+/* Takes the coordinator's word that it does not know this task: joins anew, but for a task that
+ * drains, which ends without the coordinator. */
 static void
 on_unknown(cadre_session_t *self, uint64_t now_ms)
 {
@@ -382,6 +411,8 @@ on_unknown(cadre_session_t *self, uint64_t now_ms)
     }
 }
 
+/* Takes the answer that the coordinator does not take this task. It means nothing to a member: it
+ * answers a HELLO of before. */
 static void
 on_refused(cadre_session_t *self, const cadre_refused_message_t *refused)
 {
@@ -391,8 +422,8 @@ on_refused(cadre_session_t *self, const cadre_refused_message_t *refused)
     }
 }
 
-/* Takes a message of another session of a coordinator. It may just be late; or this task has joined
- * the wrong session by a late WELCOME: so it asks. */
+/* Takes a message of another session. It may just be late; or this task has joined the wrong
+ * session by a late WELCOME: so a member asks with HELLO, at most once in a retry interval. */
 static void
 on_stranger(cadre_session_t *self, uint64_t now_ms)
 {
@@ -401,10 +432,12 @@ on_stranger(cadre_session_t *self, uint64_t now_ms)
     }
 }
 
+/* Takes in a message from the control connection, which stays the caller's; returns what the caller
+ * has to do with it. */
 cadre_session_news_t
 cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
-    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS; /* the connection is alive, whatever came */
     if (self->state == CADRE_SESSION_LEFT) {
         return CADRE_NEWS_NONE;
     }
@@ -441,6 +474,9 @@ cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uin
 
 /* --- every turn --- */
 
+/* Begins a turn: returns for how long this process stood still beyond the time at which its shell
+ * had promised to come; 0 for a short while. The connection does not count as silent in that time.
+ */
 uint64_t
 cadre_session_wake(cadre_session_t *self, uint64_t now_ms)
 {
@@ -466,8 +502,9 @@ away_due_ms(const cadre_session_t *self)
     return waits ? UINT64_MAX : self->away_since_ms + self->options.away_ms;
 }
 
-/* Acts on lost contact: the coordinator gives this task's work to others soon, or has done so. A
- * task that drains accepts that; another asks with HELLO whether it is still a member. */
+/* Acts on lost contact with the coordinator, which gives this task's work to others soon, or has
+ * done so. A task that drains accepts that; any other asks with HELLO whether it is still a member.
+ */
 static void
 lose_touch(cadre_session_t *self, uint64_t now_ms)
 {
@@ -482,6 +519,8 @@ lose_touch(cadre_session_t *self, uint64_t now_ms)
     }
 }
 
+/* Runs the timers of a task that is joining: repeats HELLO, and has the connection replaced when
+ * nothing comes over it. Returns when it is due again. */
 static uint64_t
 tick_hello(cadre_session_t *self, uint64_t now_ms)
 {
@@ -495,6 +534,7 @@ tick_hello(cadre_session_t *self, uint64_t now_ms)
     return cadre_min_u64(self->hello_due_ms, self->mute_due_ms);
 }
 
+/* Runs the timers of a connected task; returns when it is due again. */
 static uint64_t
 tick_connected(cadre_session_t *self, uint64_t now_ms)
 {
@@ -507,6 +547,7 @@ tick_connected(cadre_session_t *self, uint64_t now_ms)
     return self->heartbeat_due_ms;
 }
 
+/* Runs the timers. Returns when it must be called again at the latest; UINT64_MAX for never. */
 uint64_t
 cadre_session_tick(cadre_session_t *self, uint64_t now_ms)
 {
@@ -517,6 +558,7 @@ cadre_session_tick(cadre_session_t *self, uint64_t now_ms)
         end(self, CADRE_EFFECT_LEFT, CADRE_ETIMEOUT, "the coordinator stays away");
         return UINT64_MAX;
     }
+    /* A disowned task has no contact to lose any more. */
     if (is_joined(self) && !self->disowned && !cadre_session_is_in_touch(self, now_ms)) {
         lose_touch(self, now_ms);
     }

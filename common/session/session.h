@@ -53,15 +53,21 @@ typedef enum {
 } cadre_session_state_t;
 
 typedef enum {
-    CADRE_EFFECT_HELLO,     /* complete the message of cadre_session_hello, and say it */
-    CADRE_EFFECT_HEARTBEAT, /* complete the message of cadre_session_heartbeat, and say it */
-    CADRE_EFFECT_REDIAL,    /* no answer to HELLO for CADRE_MUTE_MS: replace the control connection,
+    /* the owner completes the message of cadre_session_hello, and sends it with cadre_session_say
+     */
+    CADRE_EFFECT_HELLO,
+    /* the owner completes the message of cadre_session_heartbeat, and sends it with
+     * cadre_session_say */
+    CADRE_EFFECT_HEARTBEAT,
+    CADRE_EFFECT_REDIAL, /* no answer to HELLO for CADRE_MUTE_MS: replace the control connection,
                                on another socket (common/net/socket.h says why) */
-    CADRE_EFFECT_DISOWNED,  /* this task drains, and nothing that it reports is answered any more */
-    CADRE_EFFECT_REFUSED,   /* the coordinator does not take this task, now or later, for the reason
+    /* this task drains, and the coordinator does not know it any more: nothing that it reports will
+     * be answered */
+    CADRE_EFFECT_DISOWNED,
+    CADRE_EFFECT_REFUSED, /* the coordinator does not take this task, now or later, for the reason
                                `text`. `status`: CADRE_EPROTOCOL when the two are of different
                                releases */
-    CADRE_EFFECT_LEFT,      /* the session is over; `text` says why. `status`: CADRE_ETIMEOUT when
+    CADRE_EFFECT_LEFT,    /* the session is over; `text` says why. `status`: CADRE_ETIMEOUT when
                                the coordinator stays away, else 0 */
 } cadre_session_effect_kind_t;
 
@@ -103,10 +109,11 @@ cadre_session_state_t cadre_session_state(const cadre_session_t *self);
 bool cadre_session_is_connected(const cadre_session_t *self);
 cadre_session_contact_t cadre_session_contact(const cadre_session_t *self);
 
-/* This task; its index is the one that it asked for until the coordinator has chosen one. */
+/* Returns this task; its index is the one that it asked for until the coordinator has chosen one.
+ */
 const cadre_task_t *cadre_session_task(const cadre_session_t *self);
 
-/* The coordinator of the session; its incarnation is 0 before the first WELCOME. */
+/* Returns the coordinator of the session; its incarnation is 0 before the first WELCOME. */
 const cadre_task_t *cadre_session_coordinator(const cadre_session_t *self);
 uint64_t cadre_session_epoch(const cadre_session_t *self);
 

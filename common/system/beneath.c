@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Returns whether some component of the path is "..". */
 bool
 cadre_beneath_goes_up(const char *path)
 {
@@ -21,6 +22,7 @@ cadre_beneath_goes_up(const char *path)
     return false;
 }
 
+/* Sets errno and returns -1, as a system call that fails. */
 static int
 fail(int error)
 {
@@ -28,7 +30,8 @@ fail(int error)
     return -1;
 }
 
-/* Opens the component `name` in `folder`, and closes `folder`. */
+/* Opens the component `name` in `folder`, and closes `folder`. Refuses a link (ELOOP), and anything
+ * else that is no folder. */
 static int
 step(int folder, const char *name)
 {
@@ -47,9 +50,9 @@ step(int folder, const char *name)
     return fail(S_ISLNK(about.st_mode) ? ELOOP : ENOTDIR);
 }
 
-/* Does what openat2 does, with one call for each component. Another process cannot redirect it:
- * each folder is opened by its name in the folder before, whose descriptor stays valid if it is
- * renamed. */
+/* Opens `path` below `root` with one call for each component, where the kernel has no openat2.
+ * Another process cannot redirect it: each folder is opened by its name in the folder before, whose
+ * descriptor stays valid if it is renamed. */
 static int
 walk(int root, const char *path)
 {
@@ -69,6 +72,8 @@ walk(int root, const char *path)
     return folder;
 }
 
+/* Opens the folder `path` below the open folder `root`, through no symbolic link. Returns a
+ * descriptor, or -1 with errno. */
 int
 cadre_beneath_open(int root, const char *path)
 {

@@ -8,6 +8,8 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
+/* Reads the first line of the file DIRECTORY/NAME, without its newline; false when there is none.
+ */
 bool
 cadre_cgroup_line(const char *directory, const char *name, char *line, size_t size_bytes)
 {
@@ -46,6 +48,7 @@ smallest_below(const char *mount, const char *path, cadre_cgroup_limit_t limit)
     }
 }
 
+/* Returns whether a list of controllers, separated by commas, has this one. */
 static bool
 has_controller(const char *controllers, const char *wanted)
 {
@@ -63,9 +66,11 @@ has_controller(const char *controllers, const char *wanted)
 static uint64_t
 limit_of_line(const char *root, const cadre_cgroup_controller_t *controller, char *line)
 {
+    /* Version 2 is mounted alone, or beside version 1 in a folder of its own. */
     static const char *const mounts_v2[] = {"", "unified", NULL};
     char *controllers = strchr(line, ':');
     char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    /* "/..": a group outside of those that this process can see, whose files it cannot read. */
     if (!path || path[1] != '/' || strstr(path, "/..")) {
         return UINT64_MAX;
     }
@@ -89,6 +94,8 @@ limit_of_line(const char *root, const cadre_cgroup_controller_t *controller, cha
     return smallest;
 }
 
+/* Returns the smallest limit of this process's control group and the groups around it, of versions
+ * 1 and 2; UINT64_MAX when there is none. */
 uint64_t
 cadre_cgroup_smallest(const char *root, const cadre_cgroup_controller_t *controller)
 {

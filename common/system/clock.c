@@ -29,6 +29,7 @@ wall(void)
     return now;
 }
 
+/* Writes the wall clock as "2025-01-31T12:34:56.789Z"; returns `text`. */
 const char *
 cadre_clock_utc_text(char *text)
 {
@@ -40,6 +41,7 @@ cadre_clock_utc_text(char *text)
     return text;
 }
 
+/* Writes the wall clock in the local time zone as "12:34:56.789"; returns `text`. */
 const char *
 cadre_clock_local_text(char *text)
 {

@@ -9,6 +9,7 @@
 #include "common/base/bounds.h"
 #include "common/system/cgroup.h"
 
+/* Returns a quota as whole CPUs, rounded down, at least 1; UINT64_MAX for a quota that is none. */
 static uint64_t
 whole_cpus(long quota_us, long period_us)
 {
@@ -44,6 +45,7 @@ limit_v1(const char *directory)
     return whole_cpus(strtol(quota, NULL, 10), strtol(period, NULL, 10));
 }
 
+/* Returns the CPU quota of this process's control groups in whole CPUs; 0 when there is none. */
 int
 cadre_cpu_quota(const char *root)
 {
@@ -66,6 +68,8 @@ affinity_count(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* Returns how many CPUs this process may use: those that it may be scheduled on, or its quota if
+ * that is less; at least 1. */
 int
 cadre_cpu_count(void)
 {

@@ -7,6 +7,7 @@
 
 #include "common/base/bounds.h"
 
+/* Raises the soft limit of open files to the hard one; if that is refused, the limit stays. */
 void
 cadre_descriptors_raise(void)
 {
@@ -25,6 +26,7 @@ cadre_descriptors_limit(void)
     return limit.rlim_cur;
 }
 
+/* Returns how many descriptors the process has open, 0 if that cannot be found out. */
 uint64_t
 cadre_descriptors_open(void)
 {
@@ -51,6 +53,7 @@ cadre_descriptors_is_reserved(int descriptor)
     return (uint64_t)descriptor >= cadre_descriptors_limit() - cadre_descriptors_reserve();
 }
 
+/* Writes what the limit of open files is and how to raise it into `text`; returns `text`. */
 const char *
 cadre_descriptors_text(char text[CADRE_DESCRIPTORS_TEXT_SIZE])
 {

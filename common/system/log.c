@@ -24,6 +24,7 @@ static struct {
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
+/* Sets the process's log; called before any thread that logs is started. */
 void
 cadre_log_setup(const cadre_log_options_t *options)
 {
@@ -39,6 +40,7 @@ cadre_log_set_index(uint32_t index)
     atomic_store(&settings.place, (uint64_t)index + 1);
 }
 
+/* Begins a line with the level, the task's name (with its index, if it has one) and the event. */
 static void
 begin_line(cadre_log_line_t *line, cadre_log_level_t level, const char *event)
 {
@@ -54,8 +56,8 @@ begin_line(cadre_log_line_t *line, cadre_log_level_t level, const char *event)
 
 /* --- stderr --- */
 
-/* How many lines were dropped because nobody read the pipe; and the lock that is held while a line
- * is written, so that no other thread takes the room that was found for it. */
+/* The lock is held while a line is written, so that no other thread takes the room that was found
+ * for it. lost_lines counts the lines that were dropped because nobody read the pipe. */
 static pthread_mutex_t stderr_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long long lost_lines;
 
@@ -77,6 +79,8 @@ write_bytes(const char *line, size_t size_bytes)
     (void)written;
 }
 
+/* Writes a line that says how many lines were lost, and begins to count anew. Called under the
+ * lock. */
 static void
 tell_lost(void)
 {
@@ -99,6 +103,7 @@ write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size
     (void)owner;
     (void)level;
     pthread_mutex_lock(&stderr_lock);
+    /* Once a line was lost, no thread waits again until the pipe has room. */
     bool room = has_room(lost_lines == 0 ? CADRE_LOG_STALL_MS : 0);
     if (room && lost_lines > 0) {
         tell_lost();
@@ -114,6 +119,7 @@ write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size
     pthread_mutex_unlock(&stderr_lock);
 }
 
+/* Sets the log of a command: to stderr, as text for a terminal, else as JSON lines. */
 void
 cadre_log_setup_stderr(cadre_log_level_t level, const char *task)
 {
@@ -125,6 +131,7 @@ cadre_log_setup_stderr(cadre_log_level_t level, const char *task)
     });
 }
 
+/* Converts "debug", "info", "warn" or "error" to a level; CADRE_EINVALID for any other text. */
 int
 cadre_log_level_parse(const char *text, cadre_log_level_t *level)
 {
@@ -138,6 +145,7 @@ cadre_log_level_parse(const char *text, cadre_log_level_t *level)
                       text);
 }
 
+/* Returns the level for its letter; any unknown letter means an error. */
 cadre_log_level_t
 cadre_log_level_of(char letter)
 {
@@ -163,7 +171,7 @@ is_enabled(cadre_log_level_t level)
 
 enum { SPEC_SIZE = 32 };
 
-/* A walk over the format and its arguments. */
+/* How far a format has been read, and its arguments from there on. */
 typedef struct {
     const char *at;
     va_list arguments;
@@ -176,6 +184,7 @@ typedef struct {
     char conversion;
 } conversion_t;
 
+/* Appends text to the conversion's own format, such as "%-8". */
 static void
 put_spec(conversion_t *conversion, const char *text, size_t size)
 {
@@ -185,7 +194,8 @@ put_spec(conversion_t *conversion, const char *text, size_t size)
     conversion->spec[conversion->size] = '\0';
 }
 
-/* Reads from '%' up to the conversion character. */
+/* Reads one conversion of the format, from '%' to its last character, such as "%-8.*f": takes the
+ * arguments of '*', and leaves the length modifier out of the conversion's own format. */
 static conversion_t
 parse_conversion(walk_t *walk)
 {
@@ -215,6 +225,7 @@ parse_conversion(walk_t *walk)
     return parsed;
 }
 
+/* Takes the next argument as a signed integer, of the type that the length modifier names. */
 static intmax_t
 next_signed(walk_t *walk, const char *length)
 {
@@ -236,6 +247,7 @@ next_signed(walk_t *walk, const char *length)
     }
 }
 
+/* Takes the next argument as an unsigned integer, of the type that the length modifier names. */
 static uintmax_t
 next_unsigned(walk_t *walk, const char *length)
 {
@@ -258,9 +270,9 @@ next_unsigned(walk_t *walk, const char *length)
     }
 }
 
-/* Formats the conversion at walk->at behind `used` bytes of `value`; returns the new size. `number`
- * becomes true when that is a decimal number. Each argument is taken by its own type and formatted
- * alone, so that the end of its text is known, whatever it contains. */
+/* Formats the conversion at walk->at behind `used` bytes of `value`; returns the new size. *number:
+ * it is a decimal number. Each argument is taken by its own type and formatted alone, so that the
+ * end of its text is known, whatever it contains. */
 static size_t
 format_conversion(walk_t *walk, char *value, size_t used, bool *number)
 {
@@ -298,8 +310,8 @@ format_conversion(walk_t *walk, char *value, size_t used, bool *number)
 
 /* --- one pair --- */
 
-/* Formats a value up to the space that ends it (the closing quote when it starts with one) and
- * moves past it. */
+/* Formats the value of a pair up to the space that ends it (the closing quote when it starts with
+ * one) and moves past it. *number: the value is one decimal number and nothing else. */
 static void
 format_value(walk_t *walk, char *value, bool *number)
 {
@@ -327,6 +339,7 @@ format_value(walk_t *walk, char *value, bool *number)
     walk->at += *walk->at == ' ';
 }
 
+/* Adds the next pair of the format, key=value, to the line. */
 static void
 add_pair(walk_t *walk, cadre_log_line_t *line)
 {
@@ -352,6 +365,8 @@ write_line(cadre_log_level_t level, cadre_log_line_t *line)
     settings.options.write(settings.options.owner, level, line->bytes, line->size);
 }
 
+/* Logs an event with the pairs of a format, such as "worker=%u reason=%s". The pairs are found in
+ * the format, not in the formatted text, so that a value may contain anything. */
 void
 cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
 {
@@ -371,6 +386,7 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     write_line(level, &line);
 }
 
+/* Logs an event with pairs that are formatted already; a value in quotes ends at the next quote. */
 void
 cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
 {

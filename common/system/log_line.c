@@ -44,7 +44,8 @@ letter_of(unsigned char byte)
     }
 }
 
-/* Writes a byte that is a control character or part of no UTF-8 character. */
+/* Writes an escape for a byte that is a control character or part of no UTF-8 character; false when
+ * it does not fit. */
 static bool
 put_bad_byte(cadre_log_line_t *self, unsigned char byte)
 {
@@ -62,6 +63,8 @@ put_bad_byte(cadre_log_line_t *self, unsigned char byte)
     return put_text(self, escaped);
 }
 
+/* Writes a text in double quotes, with quotes, backslashes and bad bytes escaped; false when it
+ * does not fit. */
 static bool
 put_quoted(cadre_log_line_t *self, const char *text)
 {
@@ -83,6 +86,7 @@ put_quoted(cadre_log_line_t *self, const char *text)
     return fits && put(self, "\"", 1);
 }
 
+/* Returns whether a value can stand without quotes in a text line. */
 static bool
 is_plain(const char *text)
 {
@@ -98,6 +102,7 @@ skip_digits(const char *text)
     return text + strspn(text, "0123456789");
 }
 
+/* Returns whether a text is a number as JSON writes it. */
 static bool
 is_json_number(const char *text)
 {
@@ -130,6 +135,8 @@ is_json_number(const char *text)
     return *text == '\0';
 }
 
+/* Writes a value, in quotes unless it can stand without: in JSON a valid number, in text a plain
+ * word. */
 static bool
 put_value(cadre_log_line_t *self, const char *value, bool number)
 {
@@ -137,6 +144,7 @@ put_value(cadre_log_line_t *self, const char *value, bool number)
     return bare ? put_text(self, value) : put_quoted(self, value);
 }
 
+/* Begins a line with the present time, level, task and event, as JSON or as text. */
 void
 cadre_log_line_begin(cadre_log_line_t *self, cadre_log_style_t style, cadre_log_level_t level,
                      const char *task, const char *event)
@@ -164,6 +172,7 @@ cadre_log_line_begin(cadre_log_line_t *self, cadre_log_style_t style, cadre_log_
     put_value(self, event, false);
 }
 
+/* Adds a pair, or leaves it out as a whole when it does not fit: the line then says cut=true. */
 void
 cadre_log_line_add(cadre_log_line_t *self, const char *key, size_t key_size, const char *value,
                    bool number)
@@ -178,6 +187,7 @@ cadre_log_line_add(cadre_log_line_t *self, const char *key, size_t key_size, con
     }
 }
 
+/* Ends the line, in the bytes that were kept free for that. */
 void
 cadre_log_line_end(cadre_log_line_t *self)
 {

@@ -8,7 +8,8 @@
 #include "common/base/bounds.h"
 #include "common/system/cgroup.h"
 
-/* "max", or bytes. */
+/* Reads a limit in bytes from a file of a control group; UINT64_MAX when it says "max", cannot be
+ * read or is 0. */
 static uint64_t
 read_bytes(const char *directory, const char *name)
 {
@@ -45,6 +46,8 @@ cadre_memory_limit(const char *root)
     return cadre_cgroup_smallest(root, &memory);
 }
 
+/* Returns how many bytes this process may use: the least of the machine's memory, the limits of its
+ * control groups, and the limit of its address space. */
 uint64_t
 cadre_memory_size(void)
 {

@@ -13,6 +13,8 @@ typedef struct {
     atomic_size_t next;
 } work_t;
 
+/* Calls the function for one index after the other, until all are taken; runs on several threads at
+ * once. */
 static void *
 run(void *argument)
 {
@@ -24,6 +26,8 @@ run(void *argument)
     return NULL;
 }
 
+/* Calls `each` once for every index below `count`, on as many threads as there are CPUs to use,
+ * this one among them. Where a thread cannot be started the others do its share. */
 void
 cadre_parallel_for(size_t count, void (*each)(void *context, size_t index), void *context)
 {

@@ -40,6 +40,8 @@ look(zmq_pollitem_t *item)
     return item->revents != 0;
 }
 
+/* Returns the descriptor to wait on: that of the file, or the one by which a ZeroMQ socket signals.
+ */
 static int
 descriptor_of(const zmq_pollitem_t *item)
 {
@@ -51,7 +53,7 @@ descriptor_of(const zmq_pollitem_t *item)
     return descriptor;
 }
 
-/* Fills in `waits` for poll(2); with `sockets` false, sockets are left out. */
+/* Fills in `waits`, the list for poll(2); with `sockets` false, sockets are left out. */
 static void
 fill(const zmq_pollitem_t *items, int count, bool sockets, struct pollfd *waits)
 {
@@ -85,7 +87,8 @@ wait(zmq_pollitem_t *items, int count, struct pollfd *waits, int timeout_ms)
     return found;
 }
 
-/* Looks at all sockets; returns how many have an event. */
+/* Looks at all sockets and returns how many have an event; *descriptors tells whether some items
+ * are no sockets. */
 static int
 look_at_all(zmq_pollitem_t *items, int count, bool *descriptors)
 {
@@ -102,6 +105,8 @@ look_at_all(zmq_pollitem_t *items, int count, bool *descriptors)
     return found;
 }
 
+/* Waits until an item has one of its events, at most `timeout_ms` (-1: without limit), and returns
+ * how many have; as zmq_poll, with fewer system calls. */
 int
 cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms)
 {
@@ -111,6 +116,8 @@ cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms)
     bool descriptors = false;
     int found = look_at_all(items, count, &descriptors);
     if (found > 0 || timeout_ms == 0) {
+        /* A socket has an event, or there is no time to wait: plain descriptors are only looked at.
+         */
         if (descriptors) {
             fill(items, count, false, waits);
             wait(items, count, waits, 0);
@@ -122,8 +129,8 @@ cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms)
     } else {
         int64_t left_ms = timeout_ms;
         fill(items, count, true, waits);
-        /* A descriptor may become readable without an event on its socket (zmq_getsockopt,
-         * ZMQ_FD): then it waits on for the rest of the time. */
+        /* A socket's descriptor may become readable without an event on the socket (see ZMQ_FD of
+         * zmq_getsockopt): then this waits on for the rest of the time. */
         do {
             int most_ms = left_ms < 0 ? -1 : (int)cadre_min_i64(left_ms, INT_MAX);
             found = wait(items, count, waits, most_ms);

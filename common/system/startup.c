@@ -42,6 +42,8 @@ check_stdout(void)
     }
 }
 
+/* Prepares the process: descriptors 0 to 2, the limit of open files, and the check of stdout at
+ * exit. Fails when a limit under which the program was started is too low. */
 int
 cadre_startup(void)
 {
@@ -67,6 +69,8 @@ cadre_startup(void)
     return 0;
 }
 
+/* Forbids core dumps, and that other processes inspect this one, unless CADRE_ALLOW_CORE_DUMPS is
+ * 1. */
 void
 cadre_startup_hold_secrets(void)
 {
