@@ -22,6 +22,7 @@ typedef struct {
     size_t size_bytes;
 } writer_t;
 
+/* Called by msgpack-c with each piece of output: appends it, or only counts its size. */
 static int
 write_bytes(void *data, const char *bytes, size_t size_bytes)
 {
@@ -33,6 +34,7 @@ write_bytes(void *data, const char *bytes, size_t size_bytes)
     return 0;
 }
 
+/* Packs a string of ours, which must be clean UTF-8 within its limit; NULL is "". */
 static void
 pack_string(msgpack_packer *packer, const char *text, uint64_t limit)
 {
@@ -43,6 +45,8 @@ pack_string(msgpack_packer *packer, const char *text, uint64_t limit)
     msgpack_pack_str_body(packer, text, length);
 }
 
+/* Packs a text for people, such as an error: cut to the limit, and bytes that are not allowed
+ * replaced. */
 static void
 pack_text(msgpack_packer *packer, const char *text, uint64_t limit)
 {
@@ -53,6 +57,7 @@ pack_text(msgpack_packer *packer, const char *text, uint64_t limit)
     msgpack_pack_str_body(packer, clean, length);
 }
 
+/* Packs a list of 8-byte numbers as they lie in memory. */
 static void
 pack_list(msgpack_packer *packer, const void *items, size_t count, uint64_t limit)
 {
@@ -71,6 +76,7 @@ pack_strings(msgpack_packer *packer, const cadre_strs_t *strings, uint64_t limit
     }
 }
 
+/* Packs one field of a message, whose place and limit the table of messages gives. */
 static void
 pack_field(msgpack_packer *packer, const cadre_field_schema_t *field, const void *value)
 {
@@ -104,6 +110,7 @@ pack_field(msgpack_packer *packer, const cadre_field_schema_t *field, const void
     }
 }
 
+/* Packs the sizes of the payload chunks, which follow the header as frames of their own. */
 static void
 pack_sizes(msgpack_packer *packer, const cadre_message_t *message)
 {
@@ -115,6 +122,7 @@ pack_sizes(msgpack_packer *packer, const cadre_message_t *message)
     }
 }
 
+/* Writes a header: the envelope, which all messages have, then the fields of this type. */
 static void
 write_message(writer_t *writer, const cadre_message_schema_t *schema,
               const cadre_message_t *message)
@@ -133,6 +141,8 @@ write_message(writer_t *writer, const cadre_message_schema_t *schema,
     }
 }
 
+/* Returns the header frame of a message: sums up its size first, then packs it into a chunk of that
+ * size. */
 cadre_chunk_t *
 cadre_message_encode(const cadre_message_t *message)
 {
@@ -148,6 +158,8 @@ cadre_message_encode(const cadre_message_t *message)
     return header;
 }
 
+/* Returns 0 when a role may send messages of this type, else CADRE_EREFUSED, by the table of
+ * messages. */
 int
 cadre_message_authorize(cadre_message_type_t type, cadre_role_t sender)
 {

@@ -55,6 +55,7 @@ token_kind_text(cadre_token_kind_t kind)
     return "?";
 }
 
+/* Fails unless a value of the header is of the kind that its field wants. */
 static int
 check_kind(const char *message, const char *field, const cadre_token_t *token,
            cadre_token_kind_t kind)
@@ -66,6 +67,7 @@ check_kind(const char *message, const char *field, const cadre_token_t *token,
     return 0;
 }
 
+/* Fails when a number, or the size of a list or string (`unit`), is over the limit of its field. */
 static int
 check_limit(const decoder_t *self, const cadre_field_schema_t *field, uint64_t value,
             const char *unit)
@@ -78,6 +80,7 @@ check_limit(const decoder_t *self, const cadre_field_schema_t *field, uint64_t v
     return 0;
 }
 
+/* Copies a string to the end of the storage, with a 0 behind it. */
 static const char *
 copy_string(storage_t *storage, const cadre_token_t *token)
 {
@@ -119,6 +122,7 @@ read_list(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_
     return 0;
 }
 
+/* Reads a list of doubles, which all must be finite. */
 static int
 read_doubles(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_t *token,
              cadre_f64s_t *out)
@@ -179,6 +183,7 @@ read_strings(decoder_t *self, const cadre_field_schema_t *field, const cadre_tok
     return 0;
 }
 
+/* Reads a string into the decoder's storage, and checks it against the limit of its field. */
 static int
 read_string(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_t *token,
             const char **out)
@@ -197,6 +202,8 @@ read_string(decoder_t *self, const cadre_field_schema_t *field, const cadre_toke
     return 0;
 }
 
+/* Reads the next value of the header into one field of the message, whose kind and limit the table
+ * gives. */
 static int
 read_field(decoder_t *self, const cadre_field_schema_t *field, void *value)
 {
@@ -287,6 +294,8 @@ read_kinds(cadre_scan_t *scan, const cadre_token_kind_t *kinds, size_t count, ca
     return 0;
 }
 
+/* Decodes the part of a HELLO that is the same in all protocol versions, so that a task of another
+ * version can be told why it is refused. All other fields become 0 and "". */
 int
 cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_message_t *message)
 {
@@ -334,8 +343,8 @@ cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_messa
     return 0;
 }
 
-/* Reads the begin of a header: the array, then protocol, type, request, incarnation and epoch. The
- * next value is `sizes`. */
+/* Reads the beginning of a header: the array, then protocol, type, request, incarnation and epoch;
+ * checks size and number of fields for the type. The next value is `sizes`. */
 static int
 read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
 {
@@ -379,7 +388,7 @@ read_envelope(decoder_t *self, size_t size_bytes, cadre_message_t *message)
     return 0;
 }
 
-/* Checks that the chunks have the number and sizes that the header's `sizes` says. */
+/* Checks that the chunks that came have the number and sizes that the header tells in `sizes`. */
 static int
 check_sizes(const char *text, const cadre_token_t *token, cadre_chunk_t *const *chunks,
             size_t count)
@@ -410,6 +419,7 @@ check_sizes(const char *text, const cadre_token_t *token, cadre_chunk_t *const *
     return 0;
 }
 
+/* Reads the fields of the message, in the order of its table. */
 static int
 read_fields(decoder_t *self, cadre_message_t *message)
 {
@@ -423,6 +433,7 @@ read_fields(decoder_t *self, cadre_message_t *message)
     return 0;
 }
 
+/* Moves the payload chunks from the caller's array into the message. */
 static void
 take_chunks(cadre_message_t *message, cadre_chunk_t **chunks, size_t count)
 {
@@ -435,6 +446,8 @@ take_chunks(cadre_message_t *message, cadre_chunk_t **chunks, size_t count)
     memset(chunks, 0, count * sizeof(cadre_chunk_t *));
 }
 
+/* Decodes a header of unknown origin, and pairs it with the chunks that came with it, which the
+ * message then owns. On failure the caller keeps the chunks. */
 int
 cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chunks, size_t count,
                      cadre_message_t *message)
@@ -473,6 +486,7 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
         return status;
     }
 
+    /* The list `sizes` is not copied. */
     storage_bytes -= sizes.value;
     if (storage_bytes > 0) {
         decoded.storage = cadre_realloc(NULL, storage_bytes, 1);

@@ -43,8 +43,8 @@ place(const cadre_scan_t *self)
     return (size_t)(self->at - self->start);
 }
 
-/* Reads the big-endian integer of `size_bytes` bytes after a first byte. Refuses a number below
- * `least`: it has a shorter form, and only the shortest form is valid. */
+/* Reads a big-endian integer of `size_bytes` bytes, which follows the first byte of a value.
+ * Refuses a number below `least`: it has a shorter form, and only the shortest form is valid. */
 static int
 read_number(cadre_scan_t *self, size_t size_bytes, uint64_t least, uint64_t *out)
 {
@@ -66,8 +66,8 @@ read_number(cadre_scan_t *self, size_t size_bytes, uint64_t least, uint64_t *out
     return 0;
 }
 
-/* Reads the kind of a value, and its number or length, from its first byte and the bytes that
- * belong to that. */
+/* Reads the kind of a value, and its number or length, from its first byte and, for longer forms,
+ * the bytes that follow. */
 static int
 read_head(cadre_scan_t *self, uint8_t first, cadre_token_t *out)
 {
@@ -117,6 +117,7 @@ read_head(cadre_scan_t *self, uint8_t first, cadre_token_t *out)
     }
 }
 
+/* Reads one value of a header; the elements of an array follow as values of their own. */
 int
 cadre_scan_next(cadre_scan_t *self, cadre_token_t *out)
 {
@@ -143,6 +144,7 @@ cadre_scan_next(cadre_scan_t *self, cadre_token_t *out)
     return 0;
 }
 
+/* Checks the length and the characters of a string. */
 static int
 check_string(const cadre_scan_t *self, const cadre_token_t *token)
 {
@@ -188,6 +190,8 @@ nest(nesting_t *self, const cadre_token_t *token)
     return 0;
 }
 
+/* Returns how many bytes a decoder needs to copy a value. The outermost array is the header itself,
+ * and needs none. */
 static size_t
 storage_of(const cadre_token_t *token, bool outermost)
 {
@@ -204,6 +208,8 @@ storage_of(const cadre_token_t *token, bool outermost)
     return 0;
 }
 
+/* Checks the form of a whole header, from bytes of unknown origin, and sums up the memory that its
+ * values will take. After that, reading value by value cannot fail. */
 int
 cadre_scan_all(cadre_scan_t *self, size_t *storage_bytes)
 {

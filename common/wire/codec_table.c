@@ -27,6 +27,8 @@ enum {
      .offset = FIELDS_OFFSET + offsetof(row_t, field_name),                                        \
      .limit = (field_limit)},
 
+/* Returns the schema of a message type, made from the table of all messages; NULL for a number that
+ * is no type. */
 const cadre_message_schema_t *
 cadre_message_schema(uint64_t type)
 {
@@ -70,6 +72,7 @@ hash_bytes(uint64_t hash, const void *bytes, size_t size_bytes)
     return hash;
 }
 
+/* Continues a hash with a message's number and name, and each field's name, kind and limit. */
 static uint64_t
 hash_schema(uint64_t hash, uint64_t number, const cadre_message_schema_t *schema)
 {
@@ -84,6 +87,8 @@ hash_schema(uint64_t hash, uint64_t number, const cadre_message_schema_t *schema
     return hash;
 }
 
+/* Returns a hash of all message tables of this build: a build with another hash would misread its
+ * messages. */
 uint64_t
 cadre_message_schema_hash(void)
 {

@@ -21,6 +21,7 @@ typedef struct {
 
 static void append(line_t *self, const char *format, ...) CADRE_PRINTF(2, 3);
 
+/* Appends formatted text to the line; what does not fit is dropped. */
 static void
 append(line_t *self, const char *format, ...)
 {
@@ -39,6 +40,7 @@ or_empty(const char *text)
     return text ? text : "";
 }
 
+/* Appends element `i` of a list. */
 static void
 append_item(line_t *line, cadre_field_kind_t kind, const void *items, size_t i)
 {
@@ -51,6 +53,7 @@ append_item(line_t *line, cadre_field_kind_t kind, const void *items, size_t i)
     }
 }
 
+/* Appends a list as "[1,2,3]", a long one cut and with its length. */
 static void
 append_list(line_t *line, cadre_field_kind_t kind, const void *items, size_t count)
 {
@@ -102,6 +105,7 @@ append_field(line_t *line, const cadre_field_schema_t *field, const void *value)
     }
 }
 
+/* Writes a message as one line for logs into `text`; returns `text`. */
 const char *
 cadre_message_text(const cadre_message_t *message, char *text, size_t size_bytes)
 {

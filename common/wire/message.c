@@ -39,6 +39,8 @@ cadre_role_text(cadre_role_t role)
     return "?";
 }
 
+/* Returns the field that says for which shard a message is; NULL for a message that is not for ps
+ * alone, or has no such field. */
 const uint64_t *
 cadre_message_shard(const cadre_message_t *self)
 {
@@ -54,6 +56,7 @@ cadre_message_shard(const cadre_message_t *self)
     return NULL;
 }
 
+/* Appends one payload chunk; takes the caller's reference. */
 void
 cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk)
 {
@@ -63,6 +66,7 @@ cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk)
     self->chunks[self->chunk_count++] = chunk;
 }
 
+/* Drops the references to the chunks, and frees the decoded strings and lists. */
 void
 cadre_message_fini(cadre_message_t *self)
 {

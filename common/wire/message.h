@@ -63,7 +63,9 @@ typedef struct {
     uint64_t request;     /* the same in a question and its answer; 0: no answer is awaited */
     uint64_t incarnation; /* of the sender */
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
-    uint64_t key;         /* not on the wire: cadre_peer_key_t of the connection that brought it */
+    /* not on the wire: id of the key (cadre_peer_key_t) of the connection that brought the message
+     */
+    uint64_t key;
     union {
 #define X(name, ...) cadre_##name##_message_t name;
         CADRE_MESSAGE_LIST(X)
@@ -132,9 +134,10 @@ typedef enum {
 } cadre_closure_flag_t;
 
 typedef enum {
-    CADRE_FAILURE_USER = 1,   /* the function or its arguments: never run again */
-    CADRE_FAILURE_SHARD = 2,  /* a ps is away: run again when it is back */
-    CADRE_FAILURE_DEVICE = 3, /* run again elsewhere */
+    /* the function or its arguments are at fault: the closure is not run again */
+    CADRE_FAILURE_USER = 1,
+    CADRE_FAILURE_SHARD = 2,  /* a ps is away: the closure is run again when it is back */
+    CADRE_FAILURE_DEVICE = 3, /* the device is at fault: the closure is run again elsewhere */
     CADRE_FAILURE_RETURNED =
         4, /* handed back unrun: the worker drains, or the closure was cancelled */
     CADRE_FAILURE_UNABLE = 5, /* this worker lacks what the closure needs: run it elsewhere */

@@ -14,7 +14,8 @@ slot(const cadre_outbox_t *self, size_t position)
     return (self->first + position) & (self->capacity - 1);
 }
 
-/* Makes room for one more entry. */
+/* Makes room for one more entry: a full ring is copied into one twice as large, oldest entry first.
+ */
 static void
 grow(cadre_outbox_t *self)
 {
@@ -32,6 +33,7 @@ grow(cadre_outbox_t *self)
     self->first = 0;
 }
 
+/* Drops the entry's references to its header and chunks, and zeroes it. */
 void
 cadre_outbox_entry_fini(cadre_outbox_entry_t *self)
 {
@@ -59,6 +61,7 @@ cadre_outbox_send(cadre_outbox_t *self, const cadre_task_t *destination, cadre_m
     cadre_outbox_send_on(self, cadre_message_plane(message->type), destination, message);
 }
 
+/* Encodes a message into an entry; moves the message's payload chunks into it. */
 void
 cadre_outbox_entry_init(cadre_outbox_entry_t *self, const cadre_task_t *destination,
                         cadre_message_t *message)
@@ -85,6 +88,7 @@ cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane, const cadre_task
     entry->plane = plane;
 }
 
+/* Appends a copy of an entry, with references of its own, so that the entry can be sent again. */
 void
 cadre_outbox_repeat(cadre_outbox_t *self, const cadre_outbox_entry_t *entry)
 {
@@ -110,6 +114,7 @@ cadre_outbox_push(cadre_outbox_t *self, cadre_outbox_entry_t *entry)
     *entry = (cadre_outbox_entry_t){.header = NULL};
 }
 
+/* Takes the oldest entry out, which the caller owns then; false when there is none. */
 bool
 cadre_outbox_pop(cadre_outbox_t *self, cadre_outbox_entry_t *out)
 {
@@ -122,6 +127,7 @@ cadre_outbox_pop(cadre_outbox_t *self, cadre_outbox_entry_t *out)
     return true;
 }
 
+/* Puts an entry, which is moved, in front of all others: one that could not be sent yet. */
 void
 cadre_outbox_push_front(cadre_outbox_t *self, cadre_outbox_entry_t *entry)
 {

@@ -20,6 +20,7 @@ cadre_resource_set_has(const cadre_resource_set_t *self, uint64_t id)
     return is_id(id) && self->words[(id - 1) / 64] & bit(id);
 }
 
+/* Returns whether the set has all of these resources. */
 bool
 cadre_resource_set_has_all(const cadre_resource_set_t *self, const uint64_t *ids, size_t count)
 {
@@ -38,6 +39,7 @@ cadre_resource_set_put(cadre_resource_set_t *self, uint64_t id)
     self->words[(id - 1) / 64] |= bit(id);
 }
 
+/* Returns the set as a list for a message, borrowed, without the zeros at its end. */
 cadre_u64s_t
 cadre_resource_set_list(const cadre_resource_set_t *self)
 {
@@ -48,6 +50,7 @@ cadre_resource_set_list(const cadre_resource_set_t *self)
     return (cadre_u64s_t){self->words, count};
 }
 
+/* Returns the set that a message's list says; ignores what is too long. */
 cadre_resource_set_t
 cadre_resource_set_of(cadre_u64s_t list)
 {

@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 
+/* Sets an id from bytes; CADRE_EINVALID when there are none or too many. */
 int
 cadre_routing_id_set(cadre_routing_id_t *self, const void *bytes, size_t size_bytes)
 {
@@ -28,6 +29,7 @@ is_printable(const cadre_routing_id_t *self)
     return true;
 }
 
+/* Writes the id as it is when it is printable ASCII, else as hexadecimal digits; returns `text`. */
 const char *
 cadre_routing_id_text(const cadre_routing_id_t *self, char *text)
 {

@@ -18,6 +18,7 @@ cadre_sending_new(void)
     return self;
 }
 
+/* Gives up a reference; the last one frees the counter. */
 void
 cadre_sending_unref(cadre_sending_t **self_p)
 {

@@ -31,6 +31,7 @@ cadre_shard_set_count(const cadre_shard_set_t *self)
     return count;
 }
 
+/* Returns whether some shard is in both sets. */
 bool
 cadre_shard_set_meets(const cadre_shard_set_t *self, const cadre_shard_set_t *other)
 {
@@ -42,6 +43,7 @@ cadre_shard_set_meets(const cadre_shard_set_t *self, const cadre_shard_set_t *ot
     return false;
 }
 
+/* Returns the set as a list for a message, borrowed, without the zeros at its end. */
 cadre_u64s_t
 cadre_shard_set_list(const cadre_shard_set_t *self)
 {
@@ -52,6 +54,7 @@ cadre_shard_set_list(const cadre_shard_set_t *self)
     return (cadre_u64s_t){self->words, count};
 }
 
+/* Returns the set that a message's list says; ignores what is too long. */
 cadre_shard_set_t
 cadre_shard_set_of(cadre_u64s_t list)
 {

@@ -22,17 +22,17 @@ typedef struct {
     uint64_t words[CADRE_SHARD_WORDS]; /* shard n is bit n % 64 of word n / 64 */
 } cadre_shard_set_t;
 
-/* Returns whether it has the shard; a number that no shard can have is in no set. */
+/* Returns whether the set has a shard; a number that no shard can have is in no set. */
 bool cadre_shard_set_has(const cadre_shard_set_t *self, uint64_t shard);
 
 /* Adds a shard, whose number must be one that a shard can have. */
 void cadre_shard_set_put(cadre_shard_set_t *self, uint64_t shard);
 
-/* Returns whether it has none; how many it has. */
+/* Return whether the set is empty, and how many shards it has. */
 bool cadre_shard_set_is_empty(const cadre_shard_set_t *self);
 uint32_t cadre_shard_set_count(const cadre_shard_set_t *self);
 
-/* Returns whether a shard is in both. */
+/* Returns whether some shard is in both sets. */
 bool cadre_shard_set_meets(const cadre_shard_set_t *self, const cadre_shard_set_t *other);
 
 /* Returns the set as a list for a message, borrowed; and the set that a message's list says. */

@@ -24,6 +24,7 @@ put_text(char *at, const char *text)
     return at;
 }
 
+/* Appends a number in decimal digits and returns the end. */
 static char *
 put_decimal(char *at, uint32_t number)
 {
@@ -48,6 +49,8 @@ put_hexadecimal(char *at, uint64_t number)
     return at;
 }
 
+/* Writes a task's routing id, "worker/3/00009f0c2b1d4e55": role, index ("*": not chosen yet) and
+ * incarnation; returns `text`. */
 const char *
 cadre_task_text(const cadre_task_t *self, char *text)
 {
@@ -62,6 +65,7 @@ cadre_task_text(const cadre_task_t *self, char *text)
     return text;
 }
 
+/* Reads the name of a role, the first `length` characters of `text`; false for any other name. */
 static bool
 read_role(const char *text, size_t length, cadre_role_t *out)
 {
@@ -99,6 +103,8 @@ read_text(const char *text, cadre_task_t *out)
     return *end == '\0';
 }
 
+/* Reads a routing id as cadre_task_text writes it, from bytes of unknown origin. The task is
+ * written again and compared, so that no other spelling is accepted. */
 int
 cadre_task_parse(const void *bytes, size_t size_bytes, cadre_task_t *out)
 {

@@ -20,8 +20,8 @@ typedef struct {
 
 bool cadre_task_equal(const cadre_task_t *left, const cadre_task_t *right);
 
-/* "worker/3/00009f0c2b1d4e55": role, index ("*" for CADRE_INDEX_ANY), incarnation as 16 lower-case
- * hexadecimal digits, into `text` of CADRE_TASK_TEXT_SIZE bytes; returns `text`. */
+/* Writes "worker/3/00009f0c2b1d4e55" into `text` of CADRE_TASK_TEXT_SIZE bytes: role, index ("*"
+ * for CADRE_INDEX_ANY), and incarnation as 16 lower-case hexadecimal digits; returns `text`. */
 const char *cadre_task_text(const cadre_task_t *self, char *text);
 
 /* Reads exactly what cadre_task_text writes, from `size_bytes` bytes of unknown origin without NUL

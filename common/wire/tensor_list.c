@@ -54,6 +54,8 @@ measure(const cadre_tensor_t *tensors, size_t count, size_t size_bytes_max,
     return 0;
 }
 
+/* Appends a tensor to a list whose arrays are large enough: dtype, rank and shape as numbers, its
+ * bytes as chunks, each of the full size but the last. */
 static void
 append_tensor(cadre_tensor_list_t *self, const cadre_tensor_t *tensor)
 {
@@ -70,6 +72,8 @@ append_tensor(cadre_tensor_list_t *self, const cadre_tensor_t *tensor)
     }
 }
 
+/* Copies tensors, which may come from a user, into a list for a message; fails when they are
+ * invalid or too large. */
 int
 cadre_tensor_list_encode(const cadre_tensor_t *tensors, size_t count, size_t size_bytes_max,
                          cadre_tensor_list_t *out)
@@ -103,6 +107,8 @@ cadre_tensor_list_fini(cadre_tensor_list_t *self)
     *self = (cadre_tensor_list_t){.items = NULL};
 }
 
+/* Makes a list of the tensors that `items` describes, with references to the chunks given; checks
+ * neither. */
 void
 cadre_tensor_list_share(cadre_tensor_list_t *self, cadre_u64s_t items, cadre_chunk_t *const *chunks,
                         size_t chunk_count)
@@ -145,7 +151,8 @@ typedef struct {
     size_t tensor;     /* position of the present tensor, for error texts */
 } cursor_t;
 
-/* Reads (dtype, rank, dims...) into `out`, without data. */
+/* Reads the next tensor's description, (dtype, rank, dims...), into `out`, which gets no data yet;
+ * gives the size of its data. */
 static int
 read_shape(cursor_t *self, cadre_tensor_t *out, size_t *size_bytes)
 {
@@ -174,7 +181,8 @@ read_shape(cursor_t *self, cadre_tensor_t *out, size_t *size_bytes)
     return 0;
 }
 
-/* Skips the chunks of one tensor, which must be cut as cadre_tensor_list_encode cuts. */
+/* Skips the chunks of one tensor, and checks that they have the sizes that cadre_tensor_list_encode
+ * would give them. */
 static int
 check_chunks(cursor_t *self, size_t size_bytes)
 {
@@ -200,7 +208,8 @@ check_chunks(cursor_t *self, size_t size_bytes)
     return 0;
 }
 
-/* Copies the chunks from `first` on into the memory of one tensor. */
+/* Copies the chunks from `first` on into new memory for one tensor; returns the first chunk behind
+ * them. */
 static size_t
 copy_chunks(const cadre_message_t *message, size_t first, cadre_tensor_t *tensor, size_t size_bytes)
 {
@@ -214,7 +223,8 @@ copy_chunks(const cadre_message_t *message, size_t first, cadre_tensor_t *tensor
     return first;
 }
 
-/* Checks everything without allocating; gives the number of tensors. */
+/* Checks that descriptions and chunks agree to the last byte, without allocating anything; gives
+ * the number of tensors. */
 static int
 check_list(cadre_u64s_t items, const cadre_message_t *message, size_t size_bytes_max, size_t *count)
 {
@@ -239,6 +249,8 @@ check_list(cadre_u64s_t items, const cadre_message_t *message, size_t size_bytes
     return 0;
 }
 
+/* Builds the tensors that a message describes in `items`, from its whole payload; trusts neither.
+ */
 int
 cadre_tensor_list_decode(cadre_u64s_t items, const cadre_message_t *message, size_t size_bytes_max,
                          cadre_tensor_t **tensors, size_t *count)
@@ -260,6 +272,8 @@ cadre_tensor_list_decode(cadre_u64s_t items, const cadre_message_t *message, siz
     return 0;
 }
 
+/* Makes a list of the tensor at `position` alone, with references to its chunks. Descriptions and
+ * chunks are checked up to there, as the list may come from a message. */
 int
 cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position, cadre_tensor_list_t *out)
 {
