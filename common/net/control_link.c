@@ -215,8 +215,8 @@ cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
     return CADRE_LINK_SAME;
 }
 
-/* Replaces the connection by another, over which nothing has come for too long (half-open). Returns
- * false if that fails; the present one then stays. */
+/* Replaces the connection, over which nothing has come for too long (half-open), by another.
+ * Returns false if that fails; the present one then stays. */
 bool
 cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
 {

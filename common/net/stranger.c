@@ -109,8 +109,8 @@ set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
     return ok && zmq_socket_monitor(socket, MONITOR, WATCHED) == 0;
 }
 
-/* Connects as a stranger, with `pair` or without keys, and watches what becomes of the connection.
- * The context is the test's own, so that no setting of the process counts. */
+/* Connects as a stranger, with `pair` or without keys, over a ZeroMQ context of its own, and
+ * watches what becomes of the connection. */
 static int
 try_once(const char *address, const char *server_key, const cadre_certificate_t *pair,
          int64_t deadline_ms)

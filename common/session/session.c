@@ -351,9 +351,9 @@ cadre_session_refuse(cadre_session_t *self, int status, const char *text)
     end(self, CADRE_EFFECT_REFUSED, status, text);
 }
 
-/* Joins again after the session has ended, as if new: knows no coordinator. The first HELLO waits
- * for a retry interval, unless a new connection comes up before, so that a task that is sent away
- * each time does not try without pause. */
+/* Joins again after the session has ended, as if new: knows no coordinator. Unless a new connection
+ * comes up before, the first HELLO waits for a retry interval: a coordinator whose job is ending
+ * answers each HELLO with STOP, which must not become a loop without a pause. */
 void
 cadre_session_return(cadre_session_t *self, uint64_t now_ms)
 {

@@ -23,6 +23,8 @@ cadre_bad_lines_fini(cadre_bad_lines_t *self)
     *self = (cadre_bad_lines_t){0};
 }
 
+/* Counts a bad line, whose reason is this thread's error text; keeps the texts of the first few.
+ * Returns 0 when the line may be skipped, CADRE_EDATA when it is one more than allowed. */
 int
 cadre_bad_lines_add(cadre_bad_lines_t *self, const char *path, int64_t line)
 {
@@ -42,6 +44,8 @@ cadre_bad_lines_add(cadre_bad_lines_t *self, const char *path, int64_t line)
     return 0;
 }
 
+/* Copies a piece of an untrusted file to `token`, for an error text: cut, and only printable ASCII.
+ * Returns `token`. */
 const char *
 cadre_bad_lines_token(const char *text, const char *end, char token[CADRE_BAD_LINES_TOKEN_SIZE])
 {

@@ -29,6 +29,7 @@ ensure(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int ra
     return 0;
 }
 
+/* Fails when the rows are not all in the dataset, or are too large for one batch. */
 static int
 check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
 {
@@ -81,6 +82,8 @@ copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_
     return 0;
 }
 
+/* Reads the rows at positions [first, first + count) of an epoch's order into x [count, features]
+ * and y [count], whose memory is used again if it fits. */
 int
 cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
                  int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)

@@ -34,7 +34,8 @@ is_blank(const csv_t *self, char character)
     return (character == ' ' || character == '\t') && character != self->delimiter;
 }
 
-/* Finds the end of a quoted field whose opening quote is at `start`; quotes inside come doubled. */
+/* Returns the closing quote of a field whose opening quote is at `start`, or NULL; a quote inside
+ * the field is doubled. */
 static const char *
 find_closing_quote(const char *start, const char *end)
 {
@@ -47,7 +48,8 @@ find_closing_quote(const char *start, const char *end)
     return NULL;
 }
 
-/* Cuts the field that starts at `at`; returns the delimiter behind it, or `end`. */
+/* Cuts the field that starts at `at`: gives its content without blanks and quotes, and notes in
+ * self->quotes_ok whether its quotes are right. Returns the delimiter behind it, or `end`. */
 static const char *
 cut_field(csv_t *self, const char *at, const char *end, field_t *out)
 {
@@ -74,6 +76,7 @@ cut_field(csv_t *self, const char *at, const char *end, field_t *out)
     return after;
 }
 
+/* Returns how many fields a line has. */
 static int64_t
 count_fields(csv_t *self, const char *at, const char *end)
 {
@@ -86,8 +89,8 @@ count_fields(csv_t *self, const char *at, const char *end)
     return count;
 }
 
-/* Fails with a text about `column`, or about the whole line if that has too few or too many
- * fields. */
+/* Fails with a text that says what is wrong with the field in `column`, or with the whole line if
+ * it has too few or too many fields (`fields`). */
 static int
 refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
 {
@@ -142,6 +145,7 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
             field.stop = after;
             at = after;
         } else if (!parse_field(self, &at, end, &field, &number)) {
+            /* Counting cuts all fields again, and so forgets how the quotes of this one were. */
             bool quotes_ok = self->quotes_ok;
             int64_t fields = count_fields(self, line, end);
             self->quotes_ok = quotes_ok;
@@ -166,6 +170,8 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
     return 0;
 }
 
+/* Adds the row of a line to the store. A bad line is counted and skipped, as long as so many are
+ * allowed. */
 static int
 add_line(csv_t *self, const char *line, const char *end)
 {
@@ -192,6 +198,7 @@ next_line(csv_t *self, const char **line, const char **end)
             return status;
         }
 
+        /* The byte order mark, with which some programs begin a UTF-8 file, is skipped. */
         if (cadre_data_file_line_number(self->file) == 1 && length >= 3 &&
             memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
             *line += 3;
@@ -288,6 +295,7 @@ copy_name(const field_t *field)
     return name;
 }
 
+/* Reads the names of all columns from the header row. */
 static void
 read_names(csv_t *self, const char *line, const char *end)
 {
@@ -301,6 +309,7 @@ read_names(csv_t *self, const char *line, const char *end)
     }
 }
 
+/* Finds the column that has the name that the data description gives for the label. */
 static int
 find_label_name(csv_t *self)
 {
@@ -388,6 +397,7 @@ begin(csv_t *self, const char *line, const char *end)
     return header;
 }
 
+/* Reads all lines of the file, the first of which decides about columns and header. */
 static int
 read_lines(csv_t *self)
 {
@@ -423,6 +433,7 @@ read_lines(csv_t *self)
     return more;
 }
 
+/* Reads a CSV file into the reader's row store; the source destroys that, also after a failure. */
 int
 cadre_csv_read(cadre_reader_t *self)
 {

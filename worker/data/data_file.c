@@ -28,7 +28,8 @@ struct cadre_data_file {
     uint64_t size_bytes_max;
     uint64_t offset;
     int64_t line_number;
-    char *buffer; /* [capacity], for reading lines: bytes [start, stop) are not handed out yet */
+    /* [capacity], for reading lines: the bytes [start, stop) are still to be handed out */
+    char *buffer;
     size_t capacity;
     size_t start;
     size_t stop;
@@ -38,9 +39,9 @@ struct cadre_data_file {
 /* How files are opened: non-blocking, because opening a FIFO would wait for a writer. */
 enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-/* Returns `path` relative to `root`: without the name of the root in front, be it as given or
- * resolved. A path with another begin is returned as it is, which the kernel then finds not to
- * be below. */
+/* Returns `path` relative to `root`: without the name of the root in front, be it as given or with
+ * all links resolved. Any other path is returned as it is; the kernel then finds that it is not
+ * below the root. */
 static const char *
 below(const char *root, const char *path)
 {
@@ -60,7 +61,8 @@ below(const char *root, const char *path)
     return path;
 }
 
-/* Opens `path` if it is below `root`; the kernel checks every component and link on the way. */
+/* Opens `path` if it is below the folder `root`; the kernel checks every component and link on the
+ * way. Returns a descriptor, or a failure. */
 static int
 open_below(const char *root, const char *path)
 {
@@ -112,6 +114,8 @@ open_regular(const char *path, const char *root, uint64_t *size_on_disk)
     return descriptor;
 }
 
+/* Opens a regular file, plain or gzip, of which at most `size_bytes_max` of content may be read.
+ * With a `root` (else NULL) it must be in that folder or below. */
 int
 cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
                      cadre_data_file_t **out)
@@ -170,6 +174,8 @@ cadre_data_file_offset(const cadre_data_file_t *self)
     return self->offset;
 }
 
+/* Returns the most content that the file can have, given its size on disk: compressed, at most
+ * DEFLATE_RATIO_MAX times as much. */
 uint64_t
 cadre_data_file_content_max(const cadre_data_file_t *self)
 {
@@ -181,6 +187,7 @@ cadre_data_file_content_max(const cadre_data_file_t *self)
                                                                                    : content;
 }
 
+/* Fails with the status and text of zlib's last error on this file; 0 if there is none. */
 static int
 translate_zlib(const cadre_data_file_t *self)
 {
@@ -223,6 +230,7 @@ read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
     return 0;
 }
 
+/* Reads `size_bytes` bytes of content, or fewer at the end of the file; `*got` says how many. */
 int
 cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
@@ -244,6 +252,7 @@ cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, si
     return 0;
 }
 
+/* Fails when the line that is being read is longer than a line may be. */
 static int
 check_line_size(const cadre_data_file_t *self, size_t length)
 {
@@ -253,8 +262,8 @@ check_line_size(const cadre_data_file_t *self, size_t length)
                             self->line_number + 1, CADRE_DATA_LINE_SIZE_MAX);
 }
 
-/* Moves the bytes that are left to the front of the buffer, grows the buffer when it is full, and
- * reads more. */
+/* Reads more bytes into the buffer of lines: moves the bytes that are left to its front, and
+ * doubles it when it is full. */
 static int
 fill(cadre_data_file_t *self)
 {
@@ -284,7 +293,8 @@ fill(cadre_data_file_t *self)
     return status;
 }
 
-/* Hands out the line [start, stop) of the buffer; the next line begins at `next`. */
+/* Hands out the line [self->start, stop) of the buffer without a CR at its end, and returns 1; the
+ * next line begins at `next`. */
 static int
 hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, size_t *length)
 {
@@ -305,6 +315,8 @@ hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, s
     return 1;
 }
 
+/* Gives the next line without its line end, valid until the next call. Returns 1; 0 at the end of
+ * the file. */
 int
 cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length)
 {

@@ -23,6 +23,7 @@ typedef struct {
 
 enum { U8 = 8, I8 = 9, I16 = 11, I32 = 12, F32 = 13, F64 = 14 };
 
+/* Returns the bytes of an element of a type of the IDX format; 0 for an unknown type. */
 static size_t
 element_size(uint8_t type)
 {
@@ -73,7 +74,7 @@ element(const idx_t *self, int64_t index)
      cadre_fail_within(CADRE_EDATA, "%s:%" PRIu64, cadre_data_file_path((self)->file),             \
                        (uint64_t)(offset)))
 
-/* Reads exactly `size_bytes`. */
+/* Reads exactly `size_bytes` bytes; fails when the file ends before. */
 static int
 read_exactly(idx_t *self, void *bytes, size_t size_bytes)
 {
@@ -88,6 +89,8 @@ read_exactly(idx_t *self, void *bytes, size_t size_bytes)
     return 0;
 }
 
+/* Reads the dimensions, of which the first counts the rows, and works out how many elements a row
+ * has. */
 static int
 read_shape(idx_t *self)
 {
@@ -115,6 +118,8 @@ read_shape(idx_t *self)
     return 0;
 }
 
+/* Reads the header of an IDX file: two zeros, type of the elements, number of dimensions,
+ * dimensions. */
 static int
 read_header(idx_t *self)
 {
@@ -143,7 +148,7 @@ read_header(idx_t *self)
     return read_shape(self);
 }
 
-/* Compares what the header promises with what a file of this size can hold, before memory is
+/* Fails when the header promises more content than a file of this size can hold: before memory is
  * allocated for it. */
 static int
 check_promise(idx_t *self)
@@ -161,6 +166,7 @@ check_promise(idx_t *self)
     return 0;
 }
 
+/* Opens an IDX file and reads its header; on failure the caller still calls idx_close. */
 static int
 idx_open(idx_t *self, const cadre_reader_t *reader, const char *path)
 {
@@ -182,6 +188,7 @@ idx_close(idx_t *self)
     cadre_data_file_close(&self->file);
 }
 
+/* Reads the next row of the file into self->row. */
 static int
 next_row(idx_t *self)
 {
@@ -193,6 +200,7 @@ next_row(idx_t *self)
     return read_exactly(self, self->row, size_bytes);
 }
 
+/* Fails when bytes follow the last row. */
 static int
 check_ended(idx_t *self)
 {
@@ -210,7 +218,8 @@ check_ended(idx_t *self)
     return 0;
 }
 
-/* Adds the current row of `images` with the current label. */
+/* Adds the current row of `images` with the current label to the store: converted into `x`, or as
+ * the bytes that it is if `x` is NULL. */
 static int
 add_row(cadre_reader_t *self, idx_t *images, idx_t *labels, float *x)
 {
@@ -246,6 +255,8 @@ read_row(cadre_reader_t *self, idx_t *images, idx_t *labels, float *x)
     return add_row(self, images, labels, x);
 }
 
+/* Reads all rows into a new store: bytes are kept as bytes, to take less memory; any other type
+ * becomes f32. */
 static int
 read_rows(cadre_reader_t *self, idx_t *images, idx_t *labels)
 {
@@ -302,6 +313,7 @@ read_both(cadre_reader_t *self, idx_t *images, idx_t *labels)
     return read_rows(self, images, labels);
 }
 
+/* Reads a file of images and a file of labels into the reader's row store. */
 int
 cadre_idx_read(cadre_reader_t *self)
 {

@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 
+/* Begins to read the labels of one file, by the job's data description. */
 void
 cadre_label_rule_init(cadre_label_rule_t *self, const cadre_data_spec_t *spec)
 {
@@ -16,6 +17,8 @@ cadre_label_rule_init(cadre_label_rule_t *self, const cadre_data_spec_t *spec)
     };
 }
 
+/* Reads the number of a class, and notes the largest so far, from which the number of classes may
+ * follow. */
 static int
 read_class(cadre_label_rule_t *self, double number, cadre_label_t *out)
 {
@@ -32,6 +35,8 @@ read_class(cadre_label_rule_t *self, double number, cadre_label_t *out)
     return 0;
 }
 
+/* Reads a label of two classes: 1, and for the other class 0 or -1, of which a file may have only
+ * one. */
 static int
 read_binary(cadre_label_rule_t *self, double number, cadre_label_t *out)
 {
@@ -51,6 +56,7 @@ read_binary(cadre_label_rule_t *self, double number, cadre_label_t *out)
     return 0;
 }
 
+/* Turns a number of the file into a label; CADRE_EDATA when the number is none. */
 int
 cadre_label_rule_read(cadre_label_rule_t *self, double number, cadre_label_t *out)
 {
@@ -71,6 +77,8 @@ cadre_label_rule_read(cadre_label_rule_t *self, double number, cadre_label_t *ou
     return 0;
 }
 
+/* Returns how many classes the dataset has: as described, or as the labels have shown; 0 for labels
+ * that are values. */
 int64_t
 cadre_label_rule_classes(const cadre_label_rule_t *self, const cadre_data_spec_t *spec)
 {

@@ -44,6 +44,7 @@ skip_word(const char *at, const char *end)
     return at;
 }
 
+/* Fails with a text that quotes the word at `at` and says what it should be. */
 static int
 refuse_word(const char *at, const char *end, const char *wanted)
 {
@@ -52,7 +53,8 @@ refuse_word(const char *at, const char *end, const char *wanted)
                       cadre_bad_lines_token(at, skip_word(at, end), token), wanted);
 }
 
-/* Reads `index:value` at `*at` and moves `*at` behind it. */
+/* Reads `index:value` at `*at` and moves `*at` behind it. The index must be above `before`, the one
+ * before it on the line. */
 static int
 parse_item(libsvm_t *self, const char **at, const char *end, uint64_t before)
 {
@@ -135,6 +137,8 @@ parse_line(libsvm_t *self, const char *at, const char *end, double *label)
     return 0;
 }
 
+/* Adds the row of a line to the store. A bad line is counted and skipped, as long as so many are
+ * allowed. */
 static int
 add_line(libsvm_t *self, const char *at, const char *end)
 {
@@ -147,6 +151,7 @@ add_line(libsvm_t *self, const char *at, const char *end)
                                    cadre_data_file_line_number(self->file));
     }
 
+    /* Without a number of features in the description, the largest index of the file is that. */
     if (self->count > 0 && self->items[self->count - 1].column >= reader->features) {
         reader->features = (int64_t)self->items[self->count - 1].column + 1;
     }
@@ -155,6 +160,7 @@ add_line(libsvm_t *self, const char *at, const char *end)
     return status < 0 ? cadre_fail_within(status, "%s", reader->path) : 0;
 }
 
+/* Reads all lines of the file; comments and blank lines are skipped. */
 static int
 read_lines(libsvm_t *self)
 {
@@ -176,6 +182,7 @@ read_lines(libsvm_t *self)
     }
 }
 
+/* Reads a LIBSVM file into the reader's row store, as sparse rows. */
 int
 cadre_libsvm_read(cadre_reader_t *self)
 {

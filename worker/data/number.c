@@ -32,6 +32,8 @@ is_digit(char character)
     return character >= '0' && character <= '9';
 }
 
+/* Reads digits, before or after the point (`fraction`), into the mantissa. Digits that it has no
+ * room for make it inexact. */
 static void
 scan_digits(decimal_t *self, const char *end, bool fraction)
 {
@@ -112,6 +114,8 @@ convert(const decimal_t *decimal, const char *text, bool negative, double *out)
     return convert_slowly(text, (size_t)(decimal->at - text), out);
 }
 
+/* Reads the longest decimal number at the start of [text, end), correctly rounded. Returns where it
+ * stops, or NULL when there is none. */
 const char *
 cadre_number_scan(const char *text, const char *end, double *out)
 {
@@ -141,6 +145,8 @@ cadre_number_scan(const char *text, const char *end, double *out)
     return decimal.at;
 }
 
+/* Reads digits as a whole number. Returns where they stop, or NULL when there are none or the
+ * number exceeds `most`. */
 const char *
 cadre_number_scan_index(const char *text, const char *end, uint64_t most, uint64_t *out)
 {

@@ -52,6 +52,7 @@ reserve(array_t *array, size_t more)
     array->capacity = capacity;
 }
 
+/* Appends elements to the array. */
 static void
 append(array_t *array, const void *elements, size_t count)
 {
@@ -63,6 +64,7 @@ append(array_t *array, const void *elements, size_t count)
     array->count += count;
 }
 
+/* Gives back the memory that the array does not use. */
 static void
 shrink(array_t *array)
 {
@@ -72,6 +74,7 @@ shrink(array_t *array)
     }
 }
 
+/* Returns an empty store for rows of one kind: floats, bytes, or pairs of column and value. */
 cadre_row_store_t *
 cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_t features,
                     uint64_t size_bytes_max)
@@ -151,6 +154,8 @@ admit(cadre_row_store_t *self, size_t x_count)
     return 1;
 }
 
+/* Adds a row of floats or bytes, or only counts it when it is outside the part that the job asks
+ * for. */
 int
 cadre_row_store_add(cadre_row_store_t *self, const void *x, cadre_label_t label)
 {
@@ -163,6 +168,8 @@ cadre_row_store_add(cadre_row_store_t *self, const void *x, cadre_label_t label)
     return keep < 0 ? keep : 0;
 }
 
+/* Adds a row of pairs of column and value, or only counts it when it is outside the part that the
+ * job asks for. */
 int
 cadre_row_store_add_sparse(cadre_row_store_t *self, const cadre_sparse_item_t *items, size_t count,
                            cadre_label_t label)
@@ -177,6 +184,8 @@ cadre_row_store_add_sparse(cadre_row_store_t *self, const cadre_sparse_item_t *i
     return keep < 0 ? keep : 0;
 }
 
+/* Fails with CADRE_ETOOLARGE when the rows of a file with `file_rows` rows would not fit, before
+ * they are read. */
 int
 cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows)
 {
@@ -191,6 +200,8 @@ cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows)
     return 0;
 }
 
+/* Ends the adding of rows. Fails when there are none, or too few for the part that the job asks
+ * for. */
 int
 cadre_row_store_finish(cadre_row_store_t *self, int64_t features)
 {
@@ -231,6 +242,8 @@ add_to_hash(const array_t *array, uint64_t hash)
     return size_bytes > 0 ? XXH3_64bits_withSeed(array->bytes, size_bytes, hash) : hash;
 }
 
+/* Returns a hash of all kept rows and labels, by which workers can be seen to have the same data.
+ */
 uint64_t
 cadre_row_store_hash(const cadre_row_store_t *self)
 {
@@ -239,6 +252,7 @@ cadre_row_store_hash(const cadre_row_store_t *self)
     return add_to_hash(&self->labels, hash);
 }
 
+/* Writes a sparse row to `x`, with 0 in the columns that it does not name. */
 static void
 read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
 {
@@ -251,14 +265,14 @@ read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
     }
 }
 
+/* Copies a row, as floats, and its label. */
 void
 cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x, cadre_label_t *label)
 {
     cadre_assert(row >= 0 && (uint64_t)row < self->labels.count);
     memcpy(label, self->labels.bytes + (size_t)row * sizeof(*label), sizeof(*label));
     const char *bytes = NULL;
-    if (self->kind !=
-        CADRE_ROWS_SPARSE) { /* whose items, and so their memory, there may be none of */
+    if (self->kind != CADRE_ROWS_SPARSE) { /* a sparse store may have no items, and so no memory */
         bytes = self->x.bytes + (size_t)row * self->x.element_size;
     }
 

@@ -35,6 +35,7 @@ resolve(const char *base, const char *path)
     return cadre_asprintf("%s/%s", base, path);
 }
 
+/* Reads the file by the function for its format. */
 static int
 read_format(cadre_reader_t *reader)
 {
@@ -47,6 +48,7 @@ read_format(cadre_reader_t *reader)
     return reads[reader->spec->format](reader);
 }
 
+/* Fills in what is known of the dataset after reading. */
 static void
 describe(cadre_source_t *self, const cadre_reader_t *reader)
 {
@@ -68,8 +70,9 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     }
 }
 
-/* Decides which rows belong to this source when a fraction is held out for evaluation. The sources
- * of both parts use the same random order of all rows, so each row is in exactly one of them. */
+/* Decides which rows belong to this source when the description holds out a fraction of them for
+ * evaluation. The sources of both parts use the same random order of all rows, so each row is in
+ * exactly one of them. */
 static int
 split(cadre_source_t *self, const cadre_reader_t *reader)
 {
@@ -93,6 +96,7 @@ split(cadre_source_t *self, const cadre_reader_t *reader)
     return 0;
 }
 
+/* Reads the file into the store, and decides which of its rows belong to this source. */
 static int
 fill(cadre_source_t *self, cadre_reader_t *reader)
 {
@@ -114,6 +118,7 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
     return split(self, reader);
 }
 
+/* Reads the file that `spec` describes into memory; `options` may be NULL. */
 int
 cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                   cadre_source_t **out)
@@ -170,6 +175,8 @@ cadre_source_skipped(const cadre_source_t *self, int index)
     return index >= 0 && index < CADRE_BAD_LINES_REPORTS_MAX ? self->bad.reports[index] : NULL;
 }
 
+/* Copies `count` rows, numbered from 0 within this source, in the order given, and their labels.
+ * Writes nothing when a number is out of range. */
 int
 cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y)
 {

@@ -66,7 +66,7 @@ void cadre_source_close(cadre_source_t **self_p);
 
 const cadre_source_info_t *cadre_source_info(const cadre_source_t *self);
 
-/* The text `file:line: reason` of skipped line number `index`; NULL beyond the first
+/* Returns the text `file:line: reason` of skipped line number `index`; NULL beyond the first
  * CADRE_BAD_LINES_REPORTS_MAX. */
 const char *cadre_source_skipped(const cadre_source_t *self, int index);
 
