@@ -50,6 +50,7 @@ value_wipe(value_t *self)
     explicit_bzero(self, sizeof(*self));
 }
 
+/* Returns the name of a role, as certificates and file names have it. */
 const char *
 cadre_key_role_text(cadre_key_role_t role)
 {

@@ -132,6 +132,7 @@ cadre_keyring_open(const char *directory, cadre_key_role_t role, cadre_keyring_t
     return 0;
 }
 
+/* Frees the keyring, and wipes the secret key from memory. */
 void
 cadre_keyring_close(cadre_keyring_t **self_p)
 {

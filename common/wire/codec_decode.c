@@ -38,6 +38,7 @@ next(cadre_scan_t *scan)
     return token;
 }
 
+/* Returns what a kind of value is called in error texts. */
 static const char *
 token_kind_text(cadre_token_kind_t kind)
 {

@@ -21,6 +21,7 @@ cadre_message_plane(cadre_message_type_t type)
     return schema ? schema->plane : CADRE_PLANE_CONTROL;
 }
 
+/* Returns the name of a role, as logs and messages have it; "?" for an unknown one. */
 const char *
 cadre_role_text(cadre_role_t role)
 {

@@ -142,6 +142,7 @@ cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max
     return 0;
 }
 
+/* Closes the file and frees its buffers; *self_p may be NULL. */
 void
 cadre_data_file_close(cadre_data_file_t **self_p)
 {

@@ -106,6 +106,7 @@ cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_
     return self;
 }
 
+/* Frees the store with its rows; *self_p may be NULL. */
 void
 cadre_row_store_destroy(cadre_row_store_t **self_p)
 {

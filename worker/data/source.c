@@ -150,6 +150,7 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     return 0;
 }
 
+/* Frees the rows of the dataset; *self_p may be NULL. */
 void
 cadre_source_close(cadre_source_t **self_p)
 {

@@ -36,8 +36,9 @@ to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t 
     return is_finite ? 0 : cadre_gradient_fail(variable);
 }
 
-/* Returns the memory for the next gradient. A chunk that a message still holds (it is being sent)
- * is left to the message. */
+/* Returns the memory for the next gradient of the variable: the chunk that will be sent, or, where
+ * the gradient is still to be converted to the wire dtype, other memory. A chunk that a message
+ * still holds (it is being sent) is left to the message, and another one takes its place. */
 void *
 cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable,
                               bool on_wire)
@@ -70,6 +71,8 @@ cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self)
     cadre_host_memory_fini(&self->unconverted);
 }
 
+/* Copies a gradient in the variable's dtype into a new chunk in its wire dtype; fails when a number
+ * is not finite in it. */
 int
 cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
                          cadre_chunk_t **out)

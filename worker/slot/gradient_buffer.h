@@ -38,7 +38,8 @@ void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 int cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
                              cadre_chunk_t **out);
 
-/* Returns CADRE_ENOTFINITE with a text that names the variable, as cadre_gradient_buffer_close. */
+/* Returns CADRE_ENOTFINITE with a text that names the variable: its gradient is infinite or NaN in
+ * the wire dtype. */
 int cadre_gradient_fail(const cadre_variable_entry_t *variable);
 
 #endif

@@ -9,6 +9,8 @@ typedef struct {
     void *data;
 } lent_t;
 
+/* Returns the device's pinned memory, or pageable memory when there is no device or it has none
+ * left. */
 static void *
 new_memory(cadre_device_t *device, size_t size_bytes, bool *is_pageable)
 {
@@ -17,6 +19,8 @@ new_memory(cadre_device_t *device, size_t size_bytes, bool *is_pageable)
     return data ? data : cadre_aligned_alloc(size_bytes);
 }
 
+/* Makes room for `size_bytes`; returns true when the memory was replaced for that, and its content
+ * lost. */
 bool
 cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes)
 {
@@ -29,6 +33,7 @@ cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes)
     return true;
 }
 
+/* Frees the memory; the struct can be used again. */
 void
 cadre_host_memory_fini(cadre_host_memory_t *self)
 {
@@ -40,6 +45,8 @@ cadre_host_memory_fini(cadre_host_memory_t *self)
     *self = (cadre_host_memory_t){.device = self->device};
 }
 
+/* Gives the memory of a chunk back to the device; called when the chunk's last reference is
+ * dropped. */
 static void
 release(void *owner)
 {
@@ -48,6 +55,8 @@ release(void *owner)
     free(lent);
 }
 
+/* Returns a chunk in the device's pinned memory, which goes back to the device with the chunk; in
+ * pageable memory when there is no device or it has none left. */
 cadre_chunk_t *
 cadre_host_memory_chunk(cadre_device_t *device, size_t size_bytes)
 {

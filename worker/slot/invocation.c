@@ -46,6 +46,8 @@ struct cadre_invocation {
     char noted_text[CADRE_TEXT_SIZE_MAX + 1];
 };
 
+/* Remembers the status and error text of a failed call; returns the status. The text becomes the
+ * closure's if the function returns this status. */
 static int
 note(cadre_invocation_t *self, int status)
 {
@@ -64,6 +66,8 @@ cadre_invocation_argument(cadre_invocation_t *self, const char *name)
     return name ? cadre_work_argument(self->work, self->tensors, name) : NULL;
 }
 
+/* Returns where this invocation keeps the pulled variable; made at the first pull, so that a second
+ * one gives the same tensor. */
 static pulled_t *
 pulled_of(cadre_invocation_t *self, const cadre_variable_entry_t *variable)
 {
@@ -83,6 +87,7 @@ pulled_of(cadre_invocation_t *self, const cadre_variable_entry_t *variable)
     return pulled;
 }
 
+/* Pulls the whole of a variable; waits for the network. The tensor belongs to the invocation. */
 int
 cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadre_tensor_t **value)
 {
@@ -134,6 +139,8 @@ cadre_invocation_worker_index(const cadre_invocation_t *self)
     return self->work->worker_index;
 }
 
+/* Returns how many places of workers the job has, by what the coordinator said when it handed the
+ * closure out; at least enough that this worker has one of them. */
 uint32_t
 cadre_invocation_worker_count(const cadre_invocation_t *self)
 {
@@ -150,6 +157,8 @@ cadre_invocation_stream(cadre_invocation_t *self)
 
 /* --- resources and state that stay on a worker --- */
 
+/* Keeps `pointer` as what the resource that is being built is on this worker; the worker destroys
+ * it with `destructor`. */
 int
 cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                               cadre_destructor_t destructor)
@@ -176,6 +185,7 @@ cadre_invocation_resource(cadre_invocation_t *self, const char *name)
     return holding ? holding->pointer : NULL;
 }
 
+/* Returns the state that this native function keeps on this slot, or NULL. */
 static struct cadre_slot_state *
 find_slot_state(const cadre_invocation_t *self)
 {
@@ -193,6 +203,8 @@ cadre_invocation_slot_state(const cadre_invocation_t *self)
     return state ? state->state : NULL;
 }
 
+/* Sets the state that this native function keeps on this slot from call to call. A state that was
+ * set before is not destroyed: the caller does that. */
 void
 cadre_invocation_set_slot_state(cadre_invocation_t *self, void *pointer,
                                 cadre_destructor_t destructor)
@@ -208,6 +220,7 @@ cadre_invocation_set_slot_state(cadre_invocation_t *self, void *pointer,
     state->destructor = destructor;
 }
 
+/* Destroys the states that native functions have kept on this slot. */
 void
 cadre_slot_states_fini(cadre_slot_states_t *self)
 {
@@ -223,6 +236,8 @@ cadre_slot_states_fini(cadre_slot_states_t *self)
 
 /* --- pushes and results --- */
 
+/* Fails unless the gradient has dtype and shape of its variable, and is the first for that variable
+ * in this step. */
 static int
 check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *entry,
                const cadre_tensor_t *gradient)
@@ -248,6 +263,7 @@ check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *ent
     return 0;
 }
 
+/* Adds a gradient of a variable to the update of this step; it is copied. */
 int
 cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                       const cadre_tensor_t *gradient)
@@ -267,10 +283,10 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
         return note(self, status);
     }
 
-    /* Kept until cadre_invocation_flush: a step is pushed whole, or not at all. */
+    /* The gradient is kept until cadre_invocation_flush: a step is pushed whole, or not at all. */
     cadre_chunk_t *chunk = NULL;
     status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
-    if (status < 0) {
+    if (status < 0) { /* not finite: fails the closure, even if the function ignores the status */
         cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
         return status;
     }
@@ -309,10 +325,12 @@ write_number(cadre_dtype_t dtype, double number, void *out)
     return 0;
 }
 
+/* Adds a number as the gradient of a scalar variable, in the variable's dtype; fails when that
+ * cannot hold it. */
 int
 cadre_invocation_push_number(cadre_invocation_t *self, const char *variable, double number)
 {
-    int64_t bytes = 0;
+    int64_t bytes = 0; /* room for a number of any dtype */
     const cadre_variable_entry_t *entry = NULL;
     if (!variable) {
         return cadre_fail(CADRE_EINVALID, "push: no variable");
@@ -338,6 +356,8 @@ drop_gradients(cadre_invocation_t *self)
     self->gradient_count = 0;
 }
 
+/* Sends the gradients of this step and waits until every shard has answered; then the next step
+ * begins. */
 int
 cadre_invocation_flush(cadre_invocation_t *self)
 {
@@ -350,6 +370,7 @@ cadre_invocation_flush(cadre_invocation_t *self)
     return status;
 }
 
+/* Fails unless the name is valid and the value is a tensor that is not too large. */
 static int
 check_result(const char *name, const cadre_tensor_t *value)
 {
@@ -373,6 +394,7 @@ check_result(const char *name, const cadre_tensor_t *value)
                : 0;
 }
 
+/* Sets a named result of the closure; it is copied, or dropped when nobody wants results. */
 int
 cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const cadre_tensor_t *value)
 {
@@ -381,7 +403,7 @@ cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const ca
         return note(self, status);
     }
 
-    /* Of a result that is given twice the second counts. */
+    /* When a result is given twice, the second takes the place of the first. */
     size_t at = 0;
     while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
         at++;
@@ -408,6 +430,7 @@ cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const ca
     return 0;
 }
 
+/* Sets the error text of the closure and returns `status`, for the function to return. */
 int
 cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
 {
@@ -422,6 +445,7 @@ cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, 
 
 /* --- running --- */
 
+/* Frees what the invocation holds: arguments, pulled values, gradients and results. */
 static void
 fini(cadre_invocation_t *self)
 {
@@ -452,14 +476,16 @@ reason_for(const cadre_invocation_t *self, int status)
     return status == self->noted ? self->noted_text : cadre_status_text(status);
 }
 
-/* Ends the work with the function's status. If the link has ended the work already that status
- * stays, whatever the function returns: an update may be missing on a shard, or a value did not
- * come for a reason that is not the function's (slot_link.h). */
+/* Ends the work with the status that the function returned: pushes the gradients of the last step,
+ * and gives the results. If the work has failed already, in a pull or push, that status stays,
+ * whatever the function returns: an update may be missing on a shard, or a value did not come for a
+ * reason that is not the function's (slot_link.h). */
 static void
 conclude(cadre_invocation_t *self, int status)
 {
     cadre_work_t *work = self->work;
     if (status < 0 || work->status < 0) {
+        /* A number that no message can carry as a status. */
         status = status < -9999 ? CADRE_EFUNCTION : status;
         cadre_work_end(work, status, CADRE_FAILURE_USER, reason_for(self, status));
         return;
@@ -469,6 +495,7 @@ conclude(cadre_invocation_t *self, int status)
         return;
     }
 
+    /* Where results are wanted, an empty list of them is given, too. */
     status = self->result_count == 0 && !cadre_work_wants_results(work)
                  ? 0
                  : cadre_work_give_results(work, (const char *const *)self->result_names,
@@ -478,6 +505,8 @@ conclude(cadre_invocation_t *self, int status)
     }
 }
 
+/* Runs the closure that is the link's work, whose function is native, and puts the outcome into the
+ * work. */
 void
 cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, cadre_slot_t *slot,
                      cadre_slot_states_t *states)
@@ -487,6 +516,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
 
     cadre_assert(entry); /* the core hands back closures whose function is not in this worker */
     cadre_invocation_t self;
+    /* Zeroes only what is read before it is written: names and texts make the struct large. */
     memset(&self, 0, offsetof(cadre_invocation_t, result_names));
     memset(self.results, 0, sizeof(self.results));
     self.result_count = 0;

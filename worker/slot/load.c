@@ -13,6 +13,7 @@ cadre_load_new(void)
     return cadre_calloc(1, sizeof(cadre_load_t));
 }
 
+/* Frees the load and the memory of its batches. */
 void
 cadre_load_destroy(cadre_load_t **self_p)
 {
@@ -30,6 +31,8 @@ cadre_load_destroy(cadre_load_t **self_p)
     free(self);
 }
 
+/* Makes the load a request for the batches of `closure`. The tensors of an earlier closure stay:
+ * their memory is used again. */
 void
 cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure)
 {
@@ -45,6 +48,8 @@ cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure)
     self->text[0] = '\0';
 }
 
+/* Returns the tensor that a program calls `name`: "x" and "y" of the first batch, "x1" and "y1" of
+ * the second, and so on; NULL for any other name. */
 const cadre_tensor_t *
 cadre_load_tensor(const cadre_load_t *self, const char *name)
 {

@@ -24,8 +24,8 @@ typedef struct {
 typedef struct cadre_load {
     struct cadre_load *next; /* in the network actor's list of spare loads */
     uint64_t closure;
-    bool back;      /* the reader has given the load back; this and
-                                                   `forgotten` are the network actor's */
+    /* The reader has given the load back. Used, like `forgotten`, by the network actor only. */
+    bool back;
     bool forgotten; /* the closure has ended: nobody wants the batches */
     size_t count;   /* number of batches */
     cadre_batch_rows_t rows[CADRE_BATCHES_MAX];      /* [count]: which rows to read */

@@ -11,8 +11,8 @@
 #include "common/base/status.h"
 #include "common/system/trusted.h"
 
-/* Checks every folder from the file's own to the root: whoever may write to one of them could put
- * another file in the place of this one. */
+/* Checks every folder from the file's own up to the root of the file system: whoever may write to
+ * one of them could put another file in the place of this one. */
 static int
 check_folders(const char *path)
 {
@@ -64,6 +64,7 @@ close_object(void *object)
     dlclose(object);
 }
 
+/* Calls the entry point of the shared object, which registers its functions. */
 static int
 call_entry_point(cadre_registry_t *registry, void *object, const char *path)
 {
@@ -83,6 +84,8 @@ call_entry_point(cadre_registry_t *registry, void *object, const char *path)
     return 0;
 }
 
+/* Loads the shared object `path` and registers its native functions. Only a file that nobody but
+ * root and this user can change is loaded. */
 int
 cadre_native_load(cadre_registry_t *registry, const char *path)
 {
@@ -101,8 +104,8 @@ cadre_native_load(cadre_registry_t *registry, const char *path)
         return cadre_fail(CADRE_ECONFIG, "native functions: %s", dlerror());
     }
 
-    /* Destructors run in reverse order: the object is closed after those that it registers
-     * itself. */
+    /* Destructors run in reverse order: so the shared object is closed after the destructors that
+     * it registers itself. */
     status = cadre_registry_at_exit(registry, close_object, object);
     if (status < 0) {
         dlclose(object);

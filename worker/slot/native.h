@@ -12,9 +12,7 @@
 
 #include "worker/core/registry.h"
 
-enum {
-    CADRE_NATIVE_FILES_MAX = 64
-}; /* --native flags of a command line; a further one is refused */
+enum { CADRE_NATIVE_FILES_MAX = 64 }; /* --native flags of a command line; one more is refused */
 
 /* Loads the shared object `path` (a relative one is taken from the current folder) and calls its
  * cadre_native_register. Fails, with a text that names the file: with CADRE_ENOTFOUND when there is

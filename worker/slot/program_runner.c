@@ -16,8 +16,9 @@ typedef struct {
     cadre_program_t *program;
     int status; /* of decoding the program; why it failed is in `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
-    bool found;     /* `variables` are set */
-    uint64_t drops; /* for closures that were scheduled after so many drops of variables */
+    bool found; /* `variables` are set */
+    /* `variables` are right for closures that were scheduled after so many drops of variables */
+    uint64_t drops;
     const cadre_variable_entry_t **variables; /* [variable_count], like the next four */
     cadre_value_buffer_t *buffers;            /* memory of the pulled values */
     const void **values;                      /* the pulled values, contiguous */
@@ -40,6 +41,7 @@ struct cadre_program_runner {
 
 /* --- preparing --- */
 
+/* Frees a prepared program with its buffers; `program` is NULL when it could not be decoded. */
 static void
 destroy_prepared(prepared_t *self)
 {
@@ -69,6 +71,7 @@ destroy_prepared(prepared_t *self)
     free(self);
 }
 
+/* Fails unless a variable has the dtype and shape that the program was built with. */
 static int
 check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entry_t *entry)
 {
@@ -105,6 +108,8 @@ set_dtypes(const cadre_program_runner_t *self, const prepared_t *prepared)
     }
 }
 
+/* Looks up the program's variables, once for all closures that were scheduled after the same number
+ * of drops of variables: after a drop a name may mean another variable. */
 static int
 find_variables(cadre_program_runner_t *self, prepared_t *prepared)
 {
@@ -131,6 +136,7 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
     return 0;
 }
 
+/* Decodes the program of a function, and makes the arrays and buffers that its runs use. */
 static int
 decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_t *prepared)
 {
@@ -170,7 +176,8 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     return 0;
 }
 
-/* Gives the function's program, decoded before or now, with its variables looked up. */
+/* Gives the program of the work's function, with its variables looked up. A program is decoded once
+ * in a session; if that failed, so does every closure of the function. */
 static int
 prepare(cadre_program_runner_t *self, prepared_t **out)
 {
@@ -203,6 +210,7 @@ cadre_program_runner_new(cadre_device_t *device, cadre_slot_t *slot, cadre_slot_
     return self;
 }
 
+/* Forgets all programs, whose function ids and variables belong to the session before. */
 void
 cadre_program_runner_reset(cadre_program_runner_t *self)
 {
@@ -244,6 +252,8 @@ bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t 
     return 0;
 }
 
+/* Pulls the program's variables, and joins the chunks of each into one piece of memory: in the wire
+ * dtype if the device takes it, else in the variable's own. */
 static int
 pull(cadre_program_runner_t *self, const prepared_t *prepared)
 {
@@ -283,6 +293,8 @@ is_written_for_wire(const prepared_t *prepared, int push)
     return prepared->gradient_dtypes[push] == pushed_variable(prepared, push)->wire;
 }
 
+/* Sets where the device writes each gradient: into the chunk that is sent, if it writes the wire
+ * dtype, else into memory that is converted afterwards. */
 static void
 reserve_gradients(const prepared_t *prepared)
 {
@@ -341,6 +353,8 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
     return status;
 }
 
+/* Pushes the gradients of all variables that the program pushes to, as one step; none if one of
+ * them is not finite. */
 static int
 push(cadre_program_runner_t *self, const prepared_t *prepared)
 {
@@ -361,6 +375,7 @@ push(cadre_program_runner_t *self, const prepared_t *prepared)
     return status;
 }
 
+/* Copies the program's results, under their names, into the outcome of the work. */
 static int
 give_results(cadre_work_t *work, const prepared_t *prepared)
 {
@@ -382,6 +397,8 @@ drop_results(const prepared_t *prepared)
     }
 }
 
+/* Runs a prepared program: pulls its variables, computes, pushes the gradients, and gives the
+ * results. */
 static int
 run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
 {
@@ -450,6 +467,8 @@ run_closure(cadre_program_runner_t *self)
     return run_prepared(self, prepared);
 }
 
+/* Runs the closure that is the link's work, whose function is a program. A failure of the device is
+ * told from one of the closure, because the closure then runs again elsewhere. */
 void
 cadre_program_runner_run(cadre_program_runner_t *self)
 {

@@ -34,6 +34,7 @@ cadre_open_request_destroy(cadre_open_request_t **self_p)
     }
 }
 
+/* Closes all datasets. */
 static void
 close_sources(cadre_reader_actor_t *self)
 {
@@ -44,6 +45,7 @@ close_sources(cadre_reader_actor_t *self)
     cadre_u64_map_fini(&self->sources);
 }
 
+/* Opens the dataset that a description (JSON) describes. */
 static int
 open_source(const cadre_reader_actor_t *self, const char *description, cadre_source_t **out)
 {
@@ -56,6 +58,7 @@ open_source(const cadre_reader_actor_t *self, const char *description, cadre_sou
     return cadre_source_open(&spec, &options, out);
 }
 
+/* Logs the bad lines that were skipped, as far as their texts were kept. */
 static void
 log_skipped(const cadre_source_t *source, uint32_t dataset)
 {
@@ -65,11 +68,13 @@ log_skipped(const cadre_source_t *source, uint32_t dataset)
     }
 }
 
+/* Opens a dataset and fills in the answer for the coordinator: what it has, or why it cannot be
+ * opened. */
 static void
 open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
 {
-    /* The coordinator may describe a dataset again, in another session: the older one goes first.
-     * */
+    /* The coordinator may describe the dataset again, in another session: the one that is open is
+     * closed first. */
     cadre_source_t *source = cadre_u64_map_take(&self->sources, request->dataset);
     cadre_source_close(&source);
     int status = open_source(self, request->description, &source);
@@ -107,6 +112,8 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
               request->dataset, info->rows, info->features, info->skipped, info->hash);
 }
 
+/* Reads the rows of one batch, in the order that the closure's message names; the seed 0 means the
+ * file's own order. */
 static int
 read_batch(const cadre_reader_actor_t *self, const cadre_batch_rows_t *rows,
            cadre_loaded_batch_t *batch)
@@ -126,6 +133,7 @@ read_batch(const cadre_reader_actor_t *self, const cadre_batch_rows_t *rows,
                             &batch->y);
 }
 
+/* Reads all batches of a closure, up to the first that fails. */
 static void
 load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
 {
@@ -137,7 +145,8 @@ load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
     }
 }
 
-/* Carries out one message and sends its request back; returns false for STOP. */
+/* Carries out one message of the network actor, and sends the request back with its answer; returns
+ * false for STOP. */
 static bool
 obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message)
 {
@@ -172,6 +181,7 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
     }
 }
 
+/* The reader's thread: carries out messages in order, until STOP or until the context is closed. */
 static void
 run(void *pipe, void *argument)
 {
@@ -182,7 +192,7 @@ run(void *pipe, void *argument)
         int status = cadre_pipe_receive(pipe, &message);
         if (status == CADRE_EAGAIN) {
             zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
-            cadre_poll(&item, 1, -1);
+            cadre_poll(&item, 1, -1); /* -1: without limit */
         } else {
             stopped = status < 0 || !obey(self, pipe, &message);
         }
@@ -191,6 +201,8 @@ run(void *pipe, void *argument)
     close_sources(self);
 }
 
+/* Starts the reader's thread. Relative paths of datasets are below `folder`; with `confined` no
+ * file outside it is opened. */
 int
 cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confined,
                         cadre_reader_actor_t **out)
@@ -215,6 +227,8 @@ cadre_reader_actor_socket(cadre_reader_actor_t *self)
     return cadre_actor_socket(self->actor);
 }
 
+/* Stops the thread and frees the actor; CADRE_ETIMEOUT, and nothing is freed, when reading a file
+ * does not end in time. */
 int
 cadre_reader_actor_close(cadre_reader_actor_t **self_p, int timeout_ms)
 {

@@ -45,11 +45,12 @@ trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t 
 static void
 run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
 {
-    if (cadre_slot_link_begin(&self->link, work)) {
+    if (cadre_slot_link_begin(&self->link, work)) { /* of another session than the work before */
         cadre_program_runner_reset(self->runner);
     }
 
     trace_arrival(self, work, waited_since_us);
+    /* The rows of a closure's first batch are its examples, for the counters. */
     if (work->load && work->load->count > 0) {
         work->examples = work->load->rows[0].count;
     }
@@ -67,6 +68,8 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
     }
 }
 
+/* The slot's thread: runs one work after the other from the queue that all slots share, until the
+ * queue is closed. */
 static void
 run(void *pipe, void *argument)
 {
@@ -77,7 +80,7 @@ run(void *pipe, void *argument)
     int64_t since_us = cadre_clock_now_us();
     while ((work = cadre_work_queue_take(self->options.queue))) {
         run_work(self, work, since_us);
-        if (cadre_pipe_send(pipe, CADRE_SLOT_ENDED, work) < 0) {
+        if (cadre_pipe_send(pipe, CADRE_SLOT_ENDED, work) < 0) { /* the worker is closing */
             cadre_work_destroy(&work);
         }
         since_us = cadre_clock_now_us();
@@ -90,6 +93,7 @@ run(void *pipe, void *argument)
     cadre_slot_close(&self->slot);
 }
 
+/* Opens a slot of the device, with its default options, and starts the thread. */
 int
 cadre_slot_actor_open(cadre_context_t *context, const cadre_slot_actor_options_t *options,
                       cadre_slot_actor_t **out)
@@ -117,6 +121,8 @@ cadre_slot_actor_socket(cadre_slot_actor_t *self)
     return cadre_actor_socket(self->actor);
 }
 
+/* Ends the thread, whose queue must have been closed before; CADRE_ETIMEOUT, and nothing is freed,
+ * when a closure does not end in time. */
 int
 cadre_slot_actor_close(cadre_slot_actor_t **self_p, int timeout_ms)
 {

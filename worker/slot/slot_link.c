@@ -23,6 +23,8 @@ cadre_slot_link_fini(cadre_slot_link_t *self)
     *self = (cadre_slot_link_t){0};
 }
 
+/* Begins a work. Forgets the variables that were looked up, if a drop of a variable or another
+ * session may have changed what a name means. Returns true for another session. */
 bool
 cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
 {
@@ -41,6 +43,7 @@ cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
     return true;
 }
 
+/* Notes in the trace what the slot has done for its work from `begin_us` until now. */
 void
 cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, int64_t begin_us,
                       size_t size_bytes)
@@ -73,7 +76,8 @@ cadre_slot_link_end_native(cadre_slot_link_t *self)
     self->computing_us = 0;
 }
 
-/* Sends a request to the network actor and waits until it is answered. */
+/* Sends a request to the network actor and waits until it is answered, without limit: the core ends
+ * every operation at some time. The request is on the caller's stack, and borrowed until then. */
 static int
 ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {
@@ -96,6 +100,8 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
     return request->status < 0 ? cadre_fail(request->status, "%s", request->text) : 0;
 }
 
+/* Returns the bytes that a request has moved over the network: values that came, or gradients that
+ * went. */
 static size_t
 moved_bytes(const cadre_slot_request_t *request)
 {
@@ -129,6 +135,8 @@ ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
     return status;
 }
 
+/* Finds the variable that the work's closure means by `name`: among those looked up before, else by
+ * asking the network actor. */
 int
 cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
                         const cadre_variable_entry_t **out)
@@ -153,6 +161,8 @@ cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
     return 0;
 }
 
+/* Pulls whole variables; `values` come in the order asked. A failure that is not the function's
+ * fault ends the work too. */
 int
 cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *const *variables,
                      size_t count, cadre_value_t **values)
@@ -171,6 +181,9 @@ cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *cons
     return 0;
 }
 
+/* Pushes one step's gradients, and waits until every shard has answered. Any failure ends the work,
+ * whatever the function makes of it: an update that only some shards have must not be reported as
+ * done. */
 int
 cadre_slot_link_push(cadre_slot_link_t *self, const cadre_gradient_t *gradients, size_t count)
 {

@@ -2,8 +2,7 @@
  * slot_link - what a slot thread asks the network actor: names, values, updates.
  *
  * Owner:   one slot actor. Thread: the slot's; the network actor reads and writes a request while
- * the
- *          slot waits for its answer.
+ *          the slot waits for its answer.
  *
  * Every question waits for its answer, which always comes: the core ends each operation, also when
  * a shard is replaced or the session ends.

@@ -29,7 +29,8 @@ struct cadre_trace_lane {
     cadre_trace_t *trace;
     uint32_t slot;
     int64_t
-        worker; /* worker index under which this lane is named in the file; NO_WORKER: not yet */
+        /* worker index under which this lane is named in the file; NO_WORKER: not yet named */
+        worker;
     int64_t flushed_us;
     size_t count;
     cadre_trace_event_t events[CADRE_TRACE_LANE_EVENTS];
@@ -56,6 +57,7 @@ struct cadre_trace {
 
 /* --- the file --- */
 
+/* Writes all bytes at the offset `at` of the file; false on failure, with errno. */
 static bool
 write_all(int fd, const char *bytes, size_t size_bytes, off_t at)
 {
@@ -76,6 +78,8 @@ write_all(int fd, const char *bytes, size_t size_bytes, off_t at)
     return true;
 }
 
+/* Adds a formatted line, one JSON object, to the lines that are still to be written, with a comma
+ * before it unless it is the file's first. */
 __attribute__((format(printf, 2, 3))) static void
 add_line(cadre_trace_t *self, const char *format, ...)
 {
@@ -118,6 +122,8 @@ write_lines(cadre_trace_t *self)
     self->end += (off_t)size_bytes;
 }
 
+/* Adds the lines that name this worker's process, its reader and the slot, once for each index of
+ * the worker: another session may give it another one. */
 static void
 add_names(cadre_trace_t *self, cadre_trace_lane_t *lane, uint32_t worker)
 {
@@ -142,7 +148,8 @@ add_names(cadre_trace_t *self, cadre_trace_lane_t *lane, uint32_t worker)
     }
 }
 
-/* Adds an event to the trace, or counts it as dropped once the trace is full. */
+/* Adds an event to the lines that are still to be written, or counts it as dropped once the file
+ * has events_max events or cannot be written. */
 static void
 add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event_t *event)
 {
@@ -164,12 +171,14 @@ add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event
              ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"closure\":%" PRIu64
              ",\"attempt\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
              names[event->kind], event->begin_us, event->end_us - event->begin_us, event->worker,
+             /* batches were read on the reader's thread, whose number is behind the slots' */
              event->kind == CADRE_TRACE_BATCH ? self->slots : lane->slot, event->closure,
              event->attempt, event->size_bytes);
 }
 
 /* --- called by slots --- */
 
+/* Writes the events that the lane holds to the file. */
 void
 cadre_trace_flush(cadre_trace_lane_t *self)
 {
@@ -192,6 +201,8 @@ cadre_trace_flush(cadre_trace_lane_t *self)
     self->count = 0;
 }
 
+/* Adds an event to the lane. The lane is written when it is full, or when the last writing is
+ * HOLD_US ago; NULL: there is no trace. */
 void
 cadre_trace_add(cadre_trace_lane_t *self, const cadre_trace_event_t *event)
 {
@@ -218,6 +229,8 @@ fail_file(const char *path, int error)
     return cadre_fail(CADRE_EIO, "trace file %s: %s", path, strerror(error));
 }
 
+/* Checks that a trace could be written to `path`. A file that exists stays as it is, and one that
+ * was made for the check is removed. */
 int
 cadre_trace_check(const char *path)
 {
@@ -238,6 +251,7 @@ cadre_trace_check(const char *path)
     return 0;
 }
 
+/* Creates or replaces the trace file, with a lane for each slot. */
 int
 cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_trace_t **out)
 {
@@ -278,6 +292,8 @@ cadre_trace_dropped(cadre_trace_t *self)
     return dropped;
 }
 
+/* Writes what the lanes still hold, and closes the file. Fails when some event could not be
+ * written, now or earlier. */
 int
 cadre_trace_close(cadre_trace_t **self_p)
 {

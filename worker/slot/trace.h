@@ -60,7 +60,7 @@ int cadre_trace_check(const char *path);
  * before that. Harmless on a pointer to NULL. */
 int cadre_trace_close(cadre_trace_t **self_p);
 
-/* Events that were not written so far, because of the limit or of a failure. */
+/* Returns how many events were not written so far, because of the limit or of a failure. */
 uint64_t cadre_trace_dropped(cadre_trace_t *self);
 
 /* Returns the lane of a slot; NULL if `self` is NULL (no trace). */

@@ -4,8 +4,9 @@
 
 #include "common/tensor/dtype.h"
 
-/* Returns whether the memory holds this content already. If not, makes room for `size_bytes`, and
- * notes that it will hold this content, which the caller then copies. */
+/* Returns whether the memory holds the content of `value` already, by its content number (0:
+ * unknown). If not, makes room for `size_bytes`, and notes that it will hold this content, which
+ * the caller then copies. */
 static bool
 holds(cadre_value_buffer_t *self, const cadre_value_t *value, size_t size_bytes)
 {
@@ -15,6 +16,7 @@ holds(cadre_value_buffer_t *self, const cadre_value_t *value, size_t size_bytes)
     return same;
 }
 
+/* Uses a value that came as one chunk where it is: takes the reference to the chunk. */
 static const void *
 keep_one(cadre_value_buffer_t *self, cadre_value_t *value)
 {
@@ -32,6 +34,8 @@ drop_chunks(cadre_value_t *value)
     }
 }
 
+/* Takes a pulled value unconverted, in its wire dtype, and returns it as one piece of memory: its
+ * chunk if there is only one, else a copy of all chunks. */
 const void *
 cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
 {
@@ -53,7 +57,8 @@ cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
     return self->data;
 }
 
-/* Copies the chunks of a value into the memory, converted to f32. */
+/* Copies the chunks of a value into the memory, converted from the wire dtype to f32, and returns
+ * the memory. */
 static const void *
 convert(cadre_value_buffer_t *self, cadre_value_t *value)
 {

@@ -29,7 +29,8 @@ const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *va
 /* Takes the value's bytes unconverted, in the variable's wire dtype; returns self->data. */
 const void *cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value);
 
-/* Drops the reference to a chunk, so that another holder may write to it; keeps the memory. */
+/* Drops the reference to the value's chunk, so that another holder may write to it; the buffer's
+ * own memory stays for the next use. */
 void cadre_value_buffer_release(cadre_value_buffer_t *self);
 
 void cadre_value_buffer_fini(cadre_value_buffer_t *self);

@@ -15,6 +15,7 @@ cadre_work_new(cadre_run_t *run)
     return self;
 }
 
+/* Frees the work with its outcome; the run in it stays the core's. */
 void
 cadre_work_destroy(cadre_work_t **self_p)
 {
@@ -35,6 +36,8 @@ cadre_work_destroy(cadre_work_t **self_p)
     free(self);
 }
 
+/* Ends the work with a failure; does nothing for status 0, or if the work has failed before: the
+ * first failure stays. */
 void
 cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text)
 {
@@ -46,6 +49,8 @@ cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const ch
     self->text = cadre_strdup(text);
 }
 
+/* Returns the argument `name`: of the batches, of the closure's `tensors`, or a result of a
+ * resource that the closure names; NULL when there is none. */
 const cadre_tensor_t *
 cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, const char *name)
 {
@@ -57,7 +62,8 @@ cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, con
     return found ? found : cadre_closure_call_resource_value(self->call, name);
 }
 
-/* Moves the results of a build, as tensors with their names, into what it holds. */
+/* Moves the results of a build, as tensors with their names, into what the worker holds of the
+ * resource. */
 static int
 hold_results(cadre_work_t *self)
 {
@@ -76,6 +82,9 @@ hold_results(cadre_work_t *self)
     return 0;
 }
 
+/* Ends the build of a resource: its results become part of what this worker holds of the resource,
+ * together with the object that the function may have set. If the build has failed, both are
+ * destroyed. */
 void
 cadre_work_end_build(cadre_work_t *self)
 {
@@ -96,6 +105,8 @@ cadre_work_wants_results(const cadre_work_t *self)
     return self->call->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS;
 }
 
+/* Copies the results into the outcome of the work, under their names; fails when they are too many
+ * or too large. */
 int
 cadre_work_give_results(cadre_work_t *self, const char *const *names, const cadre_tensor_t *tensors,
                         size_t count)

@@ -34,9 +34,9 @@ typedef struct cadre_work {
     uint64_t examples;
     char **names; /* names of the results, ended by NULL; NULL without results */
     cadre_tensor_list_t results;
-    cadre_holding_t
-        *holding; /* of a build: the object that its function has set, and at the end its
-                                 results; else NULL */
+    /* Of a build of a resource: the object that its function has set and, at the end, its results;
+     * else NULL. */
+    cadre_holding_t *holding;
 } cadre_work_t;
 
 cadre_work_t *cadre_work_new(cadre_run_t *run);
@@ -52,8 +52,8 @@ void cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, con
 const cadre_tensor_t *cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors,
                                           const char *name);
 
-/* Ends a build on its slot: its results become part of `holding`; if the build has failed `holding`
- * is destroyed. */
+/* Ends a build of a resource on its slot: its results become part of `holding`; if the build has
+ * failed `holding` is destroyed. */
 void cadre_work_end_build(cadre_work_t *self);
 
 /* Returns whether the closure was scheduled with results wanted, or the work is a build. */

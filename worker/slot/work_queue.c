@@ -25,6 +25,7 @@ cadre_work_queue_new(void)
     return self;
 }
 
+/* Destroys the queue and the works still in it; no thread uses it any more. */
 void
 cadre_work_queue_destroy(cadre_work_queue_t **self_p)
 {
@@ -45,8 +46,8 @@ cadre_work_queue_destroy(cadre_work_queue_t **self_p)
     free(self);
 }
 
-/* Wakes as many slots as there are new works, but no more than wait; after the lock is given back,
- * so that they do not run into it. */
+/* Appends a list of works, linked by `next`. Wakes as many slots as there are new works, but no
+ * more than wait; after the lock is given back, so that they do not run into it. */
 void
 cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first)
 {
@@ -71,6 +72,7 @@ cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first)
     }
 }
 
+/* Waits for the oldest work and takes it; NULL once the queue is closed. */
 cadre_work_t *
 cadre_work_queue_take(cadre_work_queue_t *self)
 {
@@ -94,6 +96,7 @@ cadre_work_queue_take(cadre_work_queue_t *self)
     return work;
 }
 
+/* Takes all works that no slot has taken yet, as a list linked by `next`; NULL for none. */
 cadre_work_t *
 cadre_work_queue_clear(cadre_work_queue_t *self)
 {

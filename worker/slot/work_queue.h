@@ -30,7 +30,7 @@ cadre_work_t *cadre_work_queue_take(cadre_work_queue_t *self);
 /* Takes everything that no slot has taken yet, as a list; NULL for nothing. */
 cadre_work_t *cadre_work_queue_clear(cadre_work_queue_t *self);
 
-/* Every take gives NULL from now on. */
+/* Closes the queue: every cadre_work_queue_take returns NULL from now on. */
 void cadre_work_queue_close(cadre_work_queue_t *self);
 
 #endif
