@@ -13,8 +13,8 @@ enum {
 
     CADRE_PROTOCOL_GREETING = 0, /* version of REFUSED, which tasks of all versions can read */
 
-    /* Wire: a message that has arrived and exceeds one of these is refused as malformed and
-     * counted. While a message arrives receiving.h bounds its frames and bytes. */
+    /* Limits of the wire: a message over one of them is refused as malformed, and counted, when it
+     * has arrived. While it arrives common/net/receiving.h bounds its frames and bytes. */
     CADRE_HEADER_SIZE_MAX = 4096,
     CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* of messages that carry lists or definitions */
     CADRE_HEADER_TOKENS_MAX = 256,
@@ -22,8 +22,8 @@ enum {
     CADRE_HEADER_STRING_MAX = 255,
     CADRE_CHUNK_SIZE_MAX = 1 << 20,
 
-    /* Payload frames of one message. Their sizes and the longest lists fit a large header together;
-     * a message with a small header carries fewer. */
+    /* Most payload frames (chunks) of one message: a large header has room for the sizes of so many
+     * and for the longest lists. A message with a small header carries fewer. */
     CADRE_MESSAGE_CHUNKS_MAX = 4096,
     CADRE_SMALL_MESSAGE_CHUNKS_MAX = 256,
 
@@ -44,7 +44,7 @@ enum {
 
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* creating a variable with more is refused */
 
-    /* In one PULL or PUSH; a worker splits more over several. */
+    /* Most partitions in one PULL or PUSH; a worker spreads more of them over several messages. */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,
 
     /* Positions of a sequence that gru or lstm unroll; a longer one is refused. With its gradient a
@@ -57,8 +57,8 @@ enum {
     CADRE_THREADS_MAX = 1024,         /* compute threads of one worker */
     CADRE_LANES_MAX = 256,            /* threads of one ps that apply an update */
 
-    /* Credit: how many closures a worker may hold when closures are short. A worker with more than
-     * half as many slots is given twice its slots. */
+    /* Most closures that a worker may hold (credit) when closures are short. A worker with more
+     * than half as many slots may hold twice as many closures as it has slots. */
     CADRE_CREDIT_MAX = 512,
 
     CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
@@ -67,13 +67,14 @@ enum {
     CADRE_RESOURCES_MAX = 4096, /* resources of a job; creating one more is refused */
     CADRE_RESOURCES_PER_CLOSURE_MAX = 16, /* schedule refuses more */
 
-    /* Native functions that one worker lists as missing. Closures of any other that it lacks are
-     * handed back. */
+    /* Most native functions that one worker tells the coordinator that it lacks. Closures of any
+     * other that it lacks are handed back. */
     CADRE_LACKS_MAX = 1024,
 
     CADRE_STEPS_MAX = 65536, /* updates of one closure to one shard; schedule refuses more */
 
-    /* Bytes in flight per worker and shard. Further messages are queued. */
+    /* Bytes of values that a worker may have asked of one shard and not yet received; further PULLs
+     * wait. */
     CADRE_IN_FLIGHT_SIZE_MAX = 64 << 20,
 
     /* Bytes queued for one peer; beyond it the peer is lost. */
@@ -91,27 +92,30 @@ enum {
      * or the closure fails where an argument is a result that is too large. */
     CADRE_ARGUMENTS_SIZE_MAX = 64 << 20,
 
-    /* Results that unfinished closures take as arguments. Beyond it schedule blocks; beyond twice
-     * as much, closures that still wait for a result fail. */
+    /* Bytes of results that unfinished closures take as arguments. Beyond it schedule blocks;
+     * beyond twice as much, closures that still wait for a result fail. */
     CADRE_VALUES_SIZE_MAX = 1 << 30,
 
     /* Results from this size on are cached by workers for the closures that take them. Smaller ones
      * are sent with every closure. */
     CADRE_KEPT_VALUE_SIZE_MIN = 4096,
 
-    /* Cache of results on one worker; the least recently used is evicted. */
+    /* Bytes of results that one worker caches; the least recently used is evicted. */
     CADRE_KEPT_VALUES_SIZE_MAX = 256 << 20,
 
     /* Workers known to cache a result; one more replaces the first. */
     CADRE_VALUE_HOLDERS_MAX = 64,
 
-    CADRE_CLOSURE_QUEUE_MAX = 262144,   /* schedule blocks */
-    CADRE_STEP_CLOSURES_MAX = 2048,     /* of one synchronous step */
-    CADRE_BACKUP_ATTEMPTS_MAX = 1024,   /* at a time; opening a coordinator with more is refused */
-    CADRE_APPLIED_WINDOW_MAX = 1 << 26, /* update ids above the base; dispatch stops at it */
+    CADRE_CLOSURE_QUEUE_MAX = 262144, /* schedule blocks */
+    CADRE_STEP_CLOSURES_MAX = 2048,   /* of one synchronous step */
+    /* Backup attempts at a time; opening a coordinator that allows more is refused. */
+    CADRE_BACKUP_ATTEMPTS_MAX = 1024,
+    /* Update ids above its base that a shard keeps track of. When they are used up, no further
+     * closure starts until the base has moved. */
+    CADRE_APPLIED_WINDOW_MAX = 1 << 26,
 
-    /* Closures and their bytes that are kept for a replay. At this many a checkpoint is taken; at
-     * twice as many no further closure starts until it is committed. */
+    /* Closures, and bytes of closures, that are kept for a replay. At either limit a checkpoint is
+     * taken; at twice as much no further closure starts until it is committed. */
     CADRE_REPLAY_CLOSURES_MAX = 1000000,
     CADRE_REPLAY_SIZE_MAX = 256 << 20,
 
@@ -140,21 +144,22 @@ enum {
     CADRE_OVERRUNS_MAX = 3,      /* attempts past the closure's deadline; then the closure fails */
     CADRE_DEVICE_TRIES_MAX = 10, /* attempts that failed on a device; then the closure fails */
 
-    /* Builds of a resource that failed on a worker's device; then it fails there. */
+    /* Builds of a resource that failed on a worker's device; then the resource fails on that
+     * worker. */
     CADRE_BUILD_TRIES_MAX = 10,
 
     CADRE_HEARTBEAT_MS = 1000,
     CADRE_SUSPECT_MS = 3000,     /* a task silent for this long gets no new work */
     CADRE_LEASE_MS = 10000,      /* a task silent for this long is presumed dead */
     CADRE_LOCAL_LEASE_MS = 3000, /* the lease under the local launcher */
-    /* the lease of hosted tasks, which are threads of the coordinator's process: they cannot be
-     * lost, and stand still with it in a debugger */
+    /* The lease of hosted tasks, which are threads of the coordinator's process: they cannot be
+     * lost, and stand still with it in a debugger. */
     CADRE_HOSTED_LEASE_MS = 3600000,
-    /* a hosted ps or worker, a thread of the coordinator's process: how long it may take to join */
+    /* How long a hosted ps or worker, a thread of the coordinator's process, may take to join. */
     CADRE_LOCAL_JOIN_MS = 60000,
-    CADRE_LOCAL_STOP_MS = 5000, /* a hosted ps or worker: how long it may take to end */
-    /* slots of a hosted worker: while one waits for values the other computes; each has its share
-     * of the CPUs */
+    CADRE_LOCAL_STOP_MS = 5000, /* how long a hosted ps or worker may take to end */
+    /* Slots of a hosted worker: while one waits for values the other computes; each has its share
+     * of the CPUs. */
     CADRE_LOCAL_SLOTS = 2,
     CADRE_STATUS_MS = 100, /* minimum interval between status messages to clients */
 
@@ -171,15 +176,15 @@ enum {
     /* Requests in one PROBE, the oldest; the next PROBE has the others. */
     CADRE_PROBE_REQUESTS_MAX = 1024,
 
-    /* A task that exits with its session leaves when the coordinator has been absent for this
-     * long. */
+    /* A task that does not serve further sessions leaves when the coordinator has been absent for
+     * this long. */
     CADRE_COORDINATOR_TIMEOUT_S = 600,
 
     /* A HELLO that a worker repeats within this time is not answered twice. */
     CADRE_HELLO_ANSWER_MS = 100,
 
-    /* A restore that has read nothing of its checkpoint for this long: the ps reports that its
-     * shard has stalled, and is lost after a lease. */
+    /* A restore that has read nothing of its checkpoint for this long has stalled: the ps reports
+     * that, and is lost after a lease. */
     CADRE_LOAD_STALL_MS = 30000,
 
     CADRE_REDIAL_MS = 2000, /* pause between a handshake that failed and the next one */
@@ -200,14 +205,15 @@ enum {
      * silence. */
     CADRE_OWN_STALL_MS = 1000,
 
-    /* Bytes per second that a data connection is trusted with: its timeout grows by what is in
-     * flight at this rate, and doubles with each connection given up before it, up to
-     * CADRE_MUTE_MAX_MS. */
+    /* Bytes per second that the slowest link carries. A data connection on which nothing comes is
+     * given, besides CADRE_MUTE_MS, the time that its bytes in flight take at this rate, and twice
+     * as long for each connection given up before it, up to CADRE_MUTE_MAX_MS. */
     CADRE_LINK_RATE_MIN = 4 << 20,
     CADRE_MUTE_MAX_MS = 600000,
 
     /* Probes and metrics (http_server.h). */
-    CADRE_HTTP_CONNECTIONS_MAX = 32, /* one more waits in the kernel's queue */
+    /* HTTP connections at a time; one more waits in the kernel's queue */
+    CADRE_HTTP_CONNECTIONS_MAX = 32,
 
     /* Beyond this many connections the oldest of the address with the most is closed, so that no
      * two addresses keep the others out. */
@@ -216,9 +222,11 @@ enum {
     CADRE_HTTP_CONNECTIONS_PER_ADDRESS_MAX = 8, /* one more is closed */
     CADRE_HTTP_IDLE_S = 10,                     /* an idle connection is closed */
     CADRE_HTTP_CONNECTION_MS = 30000,           /* any connection is closed after this long */
-    CADRE_HTTP_REQUEST_SIZE_MAX = 16384, /* bytes of a request's line and headers: 431 or 414 */
+    /* Bytes of a request's line and headers; a longer one is answered with 431 or 414. */
+    CADRE_HTTP_REQUEST_SIZE_MAX = 16384,
 
-    /* Interval between updates of the page, unless readiness changes. */
+    /* Interval between two updates of what the HTTP server answers; a change of readiness is
+     * published at once. */
     CADRE_HTTP_PUBLISH_MS = 1000,
 
     CADRE_HTTP_ALIVE_MS = 30000, /* an actor without a turn for this long: not alive */

@@ -22,8 +22,9 @@
 #include <stdint.h>
 
 enum {
-    CADRE_METRICS_NAME_SIZE = 96,    /* of a family, with the 0 */
-    CADRE_METRICS_LABELS_SIZE = 640, /* of the labels of a sample: longer ones are cut */
+    CADRE_METRICS_NAME_SIZE = 96, /* of a family, with the 0 */
+    /* Bytes of the labels of a sample; a label that does not fit is left out. */
+    CADRE_METRICS_LABELS_SIZE = 640,
 };
 
 typedef enum {
@@ -32,13 +33,14 @@ typedef enum {
     CADRE_METRIC_HISTOGRAM,
 } cadre_metric_type_t;
 
-/* Zeroed at its start; ended with _fini, unless _take was called. */
+/* A struct of zeros is an empty text; ended with cadre_metrics_text_fini, unless
+ * cadre_metrics_text_take was called. */
 typedef struct {
     char *bytes;
     size_t size_bytes; /* without the 0 */
     size_t capacity;
     char family[CADRE_METRICS_NAME_SIZE];
-    char labels[CADRE_METRICS_LABELS_SIZE]; /* of the next sample, without braces */
+    char labels[CADRE_METRICS_LABELS_SIZE]; /* labels of the next sample, without braces */
     size_t labels_size;
 } cadre_metrics_text_t;
 
@@ -48,7 +50,7 @@ void cadre_metrics_text_fini(cadre_metrics_text_t *self);
  */
 char *cadre_metrics_text_take(cadre_metrics_text_t *self, size_t *size_bytes);
 
-/* Begins a family: its samples follow, and no other's before they are all there. */
+/* Begins a family of metrics. All its samples follow before another family begins. */
 void cadre_metrics_text_family(cadre_metrics_text_t *self, const char *name,
                                cadre_metric_type_t type, const char *help);
 

@@ -3,11 +3,11 @@
 #include "common/base/assert.h"
 #include "common/base/random.h"
 
-/* Sets the permutation's Philox stream apart from others of the same seed. */
+/* Keeps the permutation's random stream (Philox) apart from other streams of the same seed. */
 static const uint64_t STREAM_SALT = UINT64_C(0x7065726d75746521);
 
-/* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
- */
+/* Mixes the bits of a number, by the finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input
+ * bit reaches every output bit. */
 static uint64_t
 mix(uint64_t value)
 {

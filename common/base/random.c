@@ -93,7 +93,7 @@ cadre_random_box_muller(uint32_t left, uint32_t right, double out[2])
 {
     const double two_pi = 6.283185307179586476925;
     double radius =
-        sqrt(-2.0 * log(((double)left + 1.0) * 0x1p-32)); /* the argument is in (0, 1] */
+        sqrt(-2.0 * log(((double)left + 1.0) * 0x1p-32)); /* the argument of log is in (0, 1] */
     double angle = two_pi * ((double)right * 0x1p-32);
     out[0] = radius * cos(angle);
     out[1] = radius * sin(angle);

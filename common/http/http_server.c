@@ -383,7 +383,7 @@ listen_on(const struct addrinfo *at)
 
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (at->ai_family == AF_INET6) {
-        /* host "*": one socket for IPv6 and IPv4 */
+        /* Host "*": one socket for IPv6 and IPv4. */
         setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     }
 

@@ -22,7 +22,7 @@ typedef struct {
     char *path;
 } item_t;
 
-/* Sorted by public key. Zeroed memory is an empty list. */
+/* A list of keys, sorted by public key. Zeroed memory is an empty one. */
 typedef struct {
     item_t *items;
     size_t count;
@@ -398,8 +398,8 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
 
     for (int i = 0; i < TRIES && !is_settled; i++) {
         items_fini(&keys);
-        /* Taken before the files are read: a change during the last try is found by the next
-         * look. */
+        /* The fingerprint is taken before the files are read: a change during the last try is found
+         * by the next look. */
         self->fingerprint = fingerprint(self->directory);
         status = look(self, was_missing, &keys);
         is_settled = fingerprint(self->directory) == self->fingerprint;

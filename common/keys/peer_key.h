@@ -20,7 +20,7 @@ typedef struct {
     cadre_key_role_t role;
 } cadre_peer_key_t;
 
-/* Returns the peer key of an allowed key. */
+/* Returns id and role of an allowed key, by which messages of its connections are known. */
 cadre_peer_key_t cadre_peer_key_of(const cadre_certificate_t *certificate);
 
 /* Writes "worker 9f0c2b1d4e550000" into `text` of CADRE_PEER_KEY_TEXT_SIZE bytes; returns
@@ -30,7 +30,7 @@ const char *cadre_peer_key_text(const cadre_peer_key_t *self, char *text);
 /* Reads a text as cadre_peer_key_text writes it. CADRE_EMALFORMED for any other. */
 int cadre_peer_key_parse(const char *text, cadre_peer_key_t *out);
 
-/* Writes the id alone, as the log has it: "9f0c2b1d4e550000", or "none" for 0; returns `text`. */
+/* Writes the id of a key as the log has it: "9f0c2b1d4e550000", or "none" for 0; returns `text`. */
 const char *cadre_key_id_text(uint64_t id, char text[CADRE_KEY_ID_TEXT_SIZE]);
 
 /* Returns CADRE_EREFUSED unless a task of this role may have this key, with a text that names both.

@@ -32,7 +32,7 @@ int cadre_accept4(int listener, void *address, void *size, int flags) __asm__("a
     __attribute__((visibility("default")));
 
 static cadre_greetings_t greetings = {.lock = PTHREAD_MUTEX_INITIALIZER};
-/* By descriptor: the place that greetings gave its connection. */
+/* For each descriptor, the place that cadre_greetings_enter gave to its connection; 0: none. */
 static atomic_int places[CADRE_RECEIVING_DESCRIPTORS_MAX];
 
 /* Counts an accepted connection by its address; false when the address has too many. */

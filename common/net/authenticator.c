@@ -27,7 +27,8 @@ enum {
     PAIRS_SIZE = 640,
 };
 
-/* Log lines of one event in the present window. */
+/* How many log lines of one event were written in the present window, and how many were left out.
+ */
 typedef struct {
     int count;
     uint64_t unsaid;
@@ -41,7 +42,8 @@ struct cadre_authenticator {
     cadre_actor_t *actor;
     int64_t window_ms; /* when the next window of log lines begins */
     lines_t accepted;  /* lines of accepted connections in this window */
-    /* Lines of refused ones: counted apart, so that refused strangers hide no accepted peer. */
+    /* Lines of refused connections: counted apart, so that refused strangers hide no accepted peer.
+     */
     lines_t refused;
     bool must_end;           /* all connections must still be closed, as a key was withdrawn */
     int64_t must_end_log_ms; /* when the log may say again that closing them failed */

@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* The description that is being read, and what the flags leave open. */
+/* A description that is being read, and what is known from it and from flags so far. */
 typedef struct {
     const char *source; /* name of the source, for error texts */
     json_t *root;

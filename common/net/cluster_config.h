@@ -54,7 +54,7 @@ typedef struct {
     cadre_endpoints_t ps;         /* empty, or the fixed list */
     cadre_endpoints_t workers;
     cadre_endpoints_t evaluators;
-    /* no ps is listed: each address of `ps` is that of a worker, which brings a shard */
+    /* No ps is listed: each address of `ps` is that of a worker, which brings a shard. */
     bool has_shards_beside_workers;
 } cadre_cluster_config_t;
 

@@ -156,8 +156,8 @@ cadre_control_link_monitor_handle(cadre_control_link_t *self)
 
 /* --- the connection --- */
 
-/* Within one process a socket is connected when zmq_connect returns, and its monitor never says so.
- */
+/* Returns whether the coordinator is in this process: the socket is then connected when zmq_connect
+ * returns, and its monitor never says so. */
 static bool
 is_direct(const cadre_control_link_t *self)
 {

@@ -24,7 +24,7 @@ enum {
 typedef enum {
     CADRE_ENDPOINT_TCP = 1,
     CADRE_ENDPOINT_IPC = 2,
-    /* between threads of one ZeroMQ context, without sockets of the system */
+    /* Between threads of one ZeroMQ context, without sockets of the system. */
     CADRE_ENDPOINT_INPROC = 3,
 } cadre_endpoint_kind_t;
 

@@ -121,7 +121,7 @@ read_ready(cadre_receiving_t *self)
 }
 
 /* Begins a frame whose head has come whole; false when its message is larger than may come. A
- * command does not end the message: it may come between two frames of one. */
+ * command of ZMTP does not end the message: it may come between two frames of one message. */
 static bool
 begin_frame(cadre_receiving_t *self)
 {
@@ -166,7 +166,8 @@ end_frame(cadre_receiving_t *self)
     self->head_size = 0;
 }
 
-/* Takes a part of the present frame's body. */
+/* Takes a part of the present frame's body. That of the first frame, READY, is kept until it is
+ * whole. */
 static void
 take_body(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
 {
@@ -234,7 +235,8 @@ static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static hidden_t hidden[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static atomic_int hidden_max; /* one more than the highest descriptor that was accepted */
 static int64_t look_ms;       /* when to look next */
-/* the fields `seen` are filled in; belongs, like look_ms, to the thread that reads the socket */
+/* Whether the fields `seen` are filled in; used, like look_ms, by the thread that reads the socket
+ * only. */
 static bool is_looking;
 static atomic_uint_fast64_t refused;
 static atomic_int passed = -1; /* listener whose connections are not followed; -1: none */

@@ -42,7 +42,7 @@ enum {
     CADRE_READY_SIZE_MAX = 255, /* the READY of a peer that names itself; a peer with a longer one
                                    is a stranger */
     CADRE_RECEIVING_FRAME_COST = 64, /* bytes that libzmq spends on a frame besides its own */
-    CADRE_RECEIVING_LOOK_MS = 100,   /* between looks at what encrypted connections hold */
+    CADRE_RECEIVING_LOOK_MS = 100,   /* time between two looks at what encrypted connections hold */
 };
 
 /* The most bytes that the coordinator sends to a ps in one message: a partition. */
@@ -66,8 +66,8 @@ typedef struct {
     uint8_t ready[CADRE_READY_SIZE_MAX];
 } cadre_receiving_t;
 
-/* Follows bytes that were read. Returns false when they are not ZMTP 3, or the message that they
- * belong to is beyond what may come: the connection must end. */
+/* Follows bytes that were read from a connection. Returns false when they are not ZMTP 3, or the
+ * message that they belong to is beyond what may come: the connection must end. */
 bool cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_bytes);
 
 /* Admits a process: trusts it with messages of up to `size_bytes`, on this and every later

@@ -20,8 +20,8 @@ typedef struct {
     uint64_t many;    /* connections that were too many of one address, since the last log line */
     uint64_t strange; /* connections whose handshake failed, since the last log line */
     int64_t due_ms;
-    /* The stranger without keys of the own check (authenticator.h) has come and is not to be
-     * counted, or none will come. */
+    /* The stranger without keys by which this process checks its own socket (authenticator.h) has
+     * come, or none will come: every further handshake that fails is counted. */
     bool checked;
 } cadre_refusals_t;
 

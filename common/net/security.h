@@ -15,7 +15,7 @@
 /* What flags or options say about keys. Zeroed: they say nothing, and the environment counts. */
 typedef struct {
     const char *keys; /* the directory; NULL: CADRE_KEYS, if that is set and not empty */
-    bool insecure;    /* plain tcp is permitted; or CADRE_INSECURE_TRANSPORT is 1 */
+    bool insecure;    /* tcp without keys is permitted; false: CADRE_INSECURE_TRANSPORT counts */
 } cadre_security_t;
 
 /* What --keys and --insecure-transport do, for the help of a command. */

@@ -29,11 +29,15 @@
 #include "common/wire/sending.h"
 
 enum {
-    CADRE_FRAME_COPY_MAX = 512,        /* bytes; larger frames are not copied (measured: up to
-                                          here a copy costs the same, and frees the chunk) */
-    CADRE_CONTROL_HWM = 1024,          /* messages per peer and direction; then CADRE_EAGAIN: twice
-                                          CADRE_CREDIT_MAX, as libzmq learns of what was read in
-                                          lumps of half of it */
+    /* Bytes of a frame that is copied when it is sent. Up to this size a copy costs no more than a
+     * reference to the chunk (measured), and frees the chunk at once. */
+    CADRE_FRAME_COPY_MAX = 512,
+
+    /* Messages queued per peer and direction; sending one more fails with CADRE_EAGAIN. Twice
+     * CADRE_CREDIT_MAX, because libzmq tells the sender only now and then, after half of this
+     * number, what the receiver has read. */
+    CADRE_CONTROL_HWM = 1024,
+
     CADRE_DATA_HWM = 65536,            /* CADRE_IN_FLIGHT_SIZE_MAX in messages of 1 KiB */
     CADRE_CONTROL_FRAME_MAX = 1 << 20, /* bytes; a longer frame closes the connection */
     CADRE_DATA_FRAME_MAX = (1 << 20) + (64 << 10),
@@ -70,11 +74,11 @@ int cadre_socket_open_router(cadre_context_t *context, cadre_plane_t plane, cadr
 int cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const char *routing_id,
                              cadre_socket_t **out);
 
-/* Closes at once; queued messages get `linger_ms` to leave in the background, during which
- * cadre_context_close waits: CADRE_CLEAN_STOP_LINGER_MS on a control socket after a clean stop,
- * else 0. Less than CADRE_LINGER_MIN_MS counts as that: without any, libzmq 4.3.4 aborts the
- * process when the connection breaks just then with a message half sent (measured: two of three
- * processes that closed both ends of twenty busy connections). NULL inside is fine. */
+/* Closes the socket at once; queued messages get `linger_ms` to leave in the background, during
+ * which cadre_context_close waits: CADRE_CLEAN_STOP_LINGER_MS on a control socket after a clean
+ * stop, else 0. A shorter time is raised to CADRE_LINGER_MIN_MS: without any, libzmq 4.3.4 aborts
+ * the process when the connection breaks just then with a message half sent (measured: two of three
+ * processes that closed both ends of twenty busy connections). *self_p may be NULL. */
 void cadre_socket_close(cadre_socket_t **self_p, int linger_ms);
 
 /* Binds, once. Port "*" takes a free one; "localhost" means 127.0.0.1; any other host *name* binds

@@ -511,9 +511,9 @@ lose_touch(cadre_session_t *self, uint64_t now_ms)
     if (self->state == CADRE_SESSION_DRAINING) {
         disown(self);
     } else {
-        /* Without an answer by then the connection counts as unresponsive, and is opened again:
-         * another coordinator may have taken the place. Not at once: one that is only frozen will
-         * answer. */
+        /* If no answer comes by then the connection is replaced: another coordinator may have taken
+         * the place of the one that it leads to. Not at once: a coordinator that only stands still
+         * will answer. */
         self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         cadre_session_doubt(self, now_ms);
     }
@@ -530,7 +530,7 @@ tick_hello(cadre_session_t *self, uint64_t now_ms)
     } else if (now_ms >= self->hello_due_ms) {
         say_hello(self, now_ms);
     }
-    /* May lie in the past after a REDIAL: then the owner calls again at once. */
+    /* hello_due_ms may lie in the past after a REDIAL: then the owner calls again at once. */
     return cadre_min_u64(self->hello_due_ms, self->mute_due_ms);
 }
 

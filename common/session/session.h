@@ -53,16 +53,16 @@ typedef enum {
 } cadre_session_state_t;
 
 typedef enum {
-    /* the owner completes the message of cadre_session_hello, and sends it with cadre_session_say
+    /* The owner completes the message of cadre_session_hello, and sends it with cadre_session_say.
      */
     CADRE_EFFECT_HELLO,
-    /* the owner completes the message of cadre_session_heartbeat, and sends it with
-     * cadre_session_say */
+    /* The owner completes the message of cadre_session_heartbeat, and sends it with
+     * cadre_session_say. */
     CADRE_EFFECT_HEARTBEAT,
     CADRE_EFFECT_REDIAL, /* no answer to HELLO for CADRE_MUTE_MS: replace the control connection,
                                on another socket (common/net/socket.h says why) */
-    /* this task drains, and the coordinator does not know it any more: nothing that it reports will
-     * be answered */
+    /* This task drains, and the coordinator does not know it any more: nothing that it reports will
+     * be answered. */
     CADRE_EFFECT_DISOWNED,
     CADRE_EFFECT_REFUSED, /* the coordinator does not take this task, now or later, for the reason
                                `text`. `status`: CADRE_EPROTOCOL when the two are of different

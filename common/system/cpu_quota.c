@@ -19,7 +19,8 @@ whole_cpus(long quota_us, long period_us)
     return quota_us < period_us ? 1 : (uint64_t)(quota_us / period_us);
 }
 
-/* Reads the quota of version 2, cpu.max: "max 100000" (none) or "150000 100000" (1.5 CPUs). */
+/* Reads the CPU quota of a control group of version 2 from cpu.max: "max 100000" (none) or "150000
+ * 100000" (1.5 CPUs). */
 static uint64_t
 limit_v2(const char *directory)
 {
@@ -32,7 +33,7 @@ limit_v2(const char *directory)
     return end == line ? UINT64_MAX : whole_cpus(quota_us, strtol(end, NULL, 10));
 }
 
-/* Reads the quota of version 1, where -1 means none. */
+/* Reads the CPU quota of a control group of version 1, where -1 means none. */
 static uint64_t
 limit_v1(const char *directory)
 {

@@ -29,8 +29,8 @@ limit_v2(const char *directory)
     return read_bytes(directory, "memory.max");
 }
 
-/* Reads the limit of version 1. Without a limit the file has the largest number of whole pages,
- * which is far above any machine's memory. */
+/* Reads the memory limit of a control group of version 1. Without a limit the file has the largest
+ * number of whole pages, which is far above any machine's memory. */
 static uint64_t
 limit_v1(const char *directory)
 {

@@ -9,8 +9,8 @@
 
 enum {
     CADRE_EXIT_OUTPUT = 74, /* exit status of a program whose stdout has not taken all its output */
-    CADRE_STACK_SIZE_MIN =
-        512 << 10, /* of a thread: with 64 KiB OpenBLAS crashes, with 128 a small job ran */
+    /* Least stack of a thread: with 64 KiB OpenBLAS crashes, with 128 KiB a small job ran. */
+    CADRE_STACK_SIZE_MIN = 512 << 10,
 };
 
 /* Opens /dev/null as each of the descriptors 0 to 2 that is closed: otherwise the next file or

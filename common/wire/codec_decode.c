@@ -94,7 +94,8 @@ copy_string(storage_t *storage, const cadre_token_t *token)
     return storage->strings;
 }
 
-/* Checks a bin of 8-byte elements and copies it; out->items is NULL for an empty one. */
+/* Reads a list of 8-byte numbers into the decoder's storage, and checks its length; out->items is
+ * NULL for an empty one. */
 static int
 read_list(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_t *token,
           cadre_u64s_t *out)

@@ -96,7 +96,8 @@ cadre_message_schema_hash(void)
 #define X(name, NAME, number, ...) hash = hash_schema(hash, number, cadre_message_schema(number));
     CADRE_MESSAGE_LIST(X)
 #undef X
-    /* Counters travel by position: their names are the layout too. */
+    /* Counters are sent as lists of numbers: which counter stands where belongs to the layout, too.
+     */
     static const char counters[] =
 #define C(name) #name " "
         CADRE_PS_COUNTERS(C) "/ " CADRE_WORKER_COUNTERS(C);

@@ -63,7 +63,7 @@ typedef struct {
     uint64_t request;     /* the same in a question and its answer; 0: no answer is awaited */
     uint64_t incarnation; /* of the sender */
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
-    /* not on the wire: id of the key (cadre_peer_key_t) of the connection that brought the message
+    /* Not on the wire: id of the key (cadre_peer_key_t) of the connection that brought the message.
      */
     uint64_t key;
     union {
@@ -134,12 +134,12 @@ typedef enum {
 } cadre_closure_flag_t;
 
 typedef enum {
-    /* the function or its arguments are at fault: the closure is not run again */
+    /* The function or its arguments are at fault: the closure is not run again. */
     CADRE_FAILURE_USER = 1,
     CADRE_FAILURE_SHARD = 2,  /* a ps is away: the closure is run again when it is back */
     CADRE_FAILURE_DEVICE = 3, /* the device is at fault: the closure is run again elsewhere */
-    CADRE_FAILURE_RETURNED =
-        4, /* handed back unrun: the worker drains, or the closure was cancelled */
+    /* The closure is handed back without having run: the worker drains, or it was cancelled. */
+    CADRE_FAILURE_RETURNED = 4,
     CADRE_FAILURE_UNABLE = 5, /* this worker lacks what the closure needs: run it elsewhere */
 } cadre_failure_t;
 
@@ -151,9 +151,11 @@ typedef enum {
 
 /* What a ps says, in PROBED, of a request that PROBE asks after. */
 typedef enum {
-    CADRE_PROBED_UNKNOWN = 0, /* it never came, or was answered before: the asker sends it again */
-    CADRE_PROBED_QUEUED = 1,  /* it waits at the ps and will be answered */
-    CADRE_PROBED_APPLIED = 2, /* its update or assignment is applied: this is the answer */
+    /* The request never came, or was answered before: the asker sends it again. */
+    CADRE_PROBED_UNKNOWN = 0,
+    CADRE_PROBED_QUEUED = 1, /* the request waits at the ps and will be answered */
+    /* Its update or assignment is applied: this is the answer to the request. */
+    CADRE_PROBED_APPLIED = 2,
 } cadre_probed_t;
 
 /* Positions in the counter lists of HEARTBEAT and SNAPSHOT_WRITTEN. */

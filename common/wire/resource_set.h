@@ -19,7 +19,7 @@
 
 enum { CADRE_RESOURCE_WORDS = CADRE_RESOURCES_MAX / 64 };
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory is an empty set. */
 typedef struct {
     uint64_t words[CADRE_RESOURCE_WORDS]; /* id n is bit (n - 1) % 64 of word (n - 1) / 64 */
 } cadre_resource_set_t;
@@ -27,7 +27,7 @@ typedef struct {
 /* Returns whether the set has a resource; false for an id that no resource can have. */
 bool cadre_resource_set_has(const cadre_resource_set_t *self, uint64_t id);
 
-/* Returns whether the set has all of these resources. */
+/* Returns whether the set has all `count` resources of `ids`. */
 bool cadre_resource_set_has_all(const cadre_resource_set_t *self, const uint64_t *ids,
                                 size_t count);
 

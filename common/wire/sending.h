@@ -18,10 +18,10 @@ cadre_sending_t *cadre_sending_new(void);
 void cadre_sending_unref(cadre_sending_t **self_p);
 size_t cadre_sending_bytes(const cadre_sending_t *self);
 
-/* Counts bytes that are on their way; takes a reference. */
+/* Adds bytes that are being sent to the count; takes a reference, which cadre_sending_end drops. */
 void cadre_sending_add(cadre_sending_t *self, size_t size_bytes);
 
-/* Counts bytes that have left; drops the reference. */
+/* Takes bytes that have left this process off the count; drops a reference. */
 void cadre_sending_end(cadre_sending_t *self, size_t size_bytes);
 
 #endif

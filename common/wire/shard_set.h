@@ -17,7 +17,7 @@
 
 enum { CADRE_SHARD_WORDS = CADRE_SHARDS_MAX / 64 };
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory is an empty set. */
 typedef struct {
     uint64_t words[CADRE_SHARD_WORDS]; /* shard n is bit n % 64 of word n / 64 */
 } cadre_shard_set_t;

@@ -17,7 +17,7 @@
 
 #include "worker/data/source.h"
 
-/* Bytes of x of one batch; a larger one is refused. */
+/* Most bytes of the features (x) of one batch; a larger batch is refused. */
 #define CADRE_BATCH_SIZE_MAX ((uint64_t)1 << 30)
 
 /* The order of one epoch: the file's own, or the permutation that belongs to (seed, epoch). */

@@ -17,7 +17,7 @@ typedef struct {
     cadre_data_file_t *file;
     char delimiter;
     bool quotes_ok; /* the quotes of the field that was cut last are closed and doubled correctly */
-    int64_t columns; /* how many every line has; 0 before the first line */
+    int64_t columns; /* number of columns, which every line has; 0 before the first line */
     int64_t label;   /* column of the label, from 0 */
     char **names;    /* [columns]: names from the header row; NULL without one */
     float *x;        /* [columns - 1]: features of the line being read */

@@ -17,7 +17,7 @@ typedef struct {
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t row_elements;
-    uint64_t offset; /* in the file, of the row being read */
+    uint64_t offset; /* offset in the file of the row being read */
     uint8_t *row;    /* [row_elements]: the row being read */
 } idx_t;
 

@@ -45,12 +45,14 @@ typedef struct {
                               "value": 0 */
     int64_t skipped;       /* bad lines that were skipped */
     uint64_t size_bytes;   /* memory held by the rows */
-    uint64_t hash;         /* of the content of all rows that the part is taken from */
+    uint64_t hash;         /* hash of all rows that the part is taken from */
     cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* the beginning of a first row that "auto"
                                                          took for names although it has numbers too;
                                                          "": none */
-    int row_rank; /* shape of a row before flattening: [28,28] for MNIST, else [features] */
+    /* row_rank and row_shape: the shape of a row before flattening: [28,28] for MNIST, else
+     * [features] */
+    int row_rank;
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_source_info_t;
 

@@ -14,7 +14,7 @@
 #include "worker/core/directory.h"
 #include "worker/slot/host_memory.h"
 
-/* Zeroed memory is an empty buffer; `unconverted.device` may be set then. */
+/* Zeroed memory is an empty buffer; `unconverted.device` may be set before the first use. */
 typedef struct {
     cadre_chunk_t *chunk;            /* in the wire dtype; used again once no message holds it */
     cadre_host_memory_t unconverted; /* in the variable's own dtype, where that is not the wire's */

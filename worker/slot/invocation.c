@@ -42,7 +42,9 @@ struct cadre_invocation {
     cadre_tensor_t results[CADRE_RESULTS_MAX];
     size_t result_count;
     char reason[CADRE_TEXT_SIZE_MAX + 1]; /* cadre_invocation_fail */
-    int noted; /* status of the last call that failed; its text serves if the function returns it */
+    /* Status of the last call that failed; its text becomes the closure's if the function returns
+     * it. */
+    int noted;
     char noted_text[CADRE_TEXT_SIZE_MAX + 1];
 };
 

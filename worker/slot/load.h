@@ -40,7 +40,7 @@ typedef struct cadre_load {
 cadre_load_t *cadre_load_new(void);
 void cadre_load_destroy(cadre_load_t **self_p);
 
-/* Makes the load one for the batches of `closure`. */
+/* Makes the load a request for the batches of `closure`. */
 void cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure);
 
 /* Returns the bytes of all tensors of the load. */

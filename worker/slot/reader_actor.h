@@ -28,7 +28,7 @@ typedef struct {
 
 void cadre_open_request_destroy(cadre_open_request_t **self_p);
 
-/* Kinds of messages on the reader's pipe. */
+/* Kinds of messages on the reader's pipe, and what they carry to the reader and from it. */
 enum {
     CADRE_READER_OPEN = 1, /* to and from: cadre_open_request_t */
     CADRE_READER_LOAD,     /* to and from: cadre_load_t */

@@ -112,8 +112,8 @@ moved_bytes(const cadre_slot_request_t *request)
     return size_bytes;
 }
 
-/* Asks as `ask` and traces the time. A native function's time of computing ends before the question
- * and begins again after the answer. */
+/* Asks the network actor, waits for the answer (ask), and notes the time in the trace. A native
+ * function's time of computing ends before the question and begins again after the answer. */
 static int
 ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {

@@ -34,7 +34,8 @@ typedef struct cadre_slot_request {
     const cadre_variable_entry_t *variable;
     cadre_value_t *values; /* answer to PULL; the slot's from then on */
     size_t value_count;
-    size_t received_bytes; /* by a PULL, without partitions that had not changed */
+    /* Bytes that a PULL has received; none for partitions that had not changed. */
+    size_t received_bytes;
 } cadre_slot_request_t;
 
 /* Kinds on the pipe between a slot and the network actor. */
@@ -52,7 +53,8 @@ typedef struct {
     cadre_work_t *work;       /* what the slot is doing */
     int64_t computing_us;     /* when a native function began to compute; 0: none does */
     uint64_t session;         /* incarnation of the coordinator that `known` was looked up under */
-    uint64_t drops;           /* how many variables had been dropped for the closures of `known` */
+    /* `known` is right for closures that were scheduled after so many drops of variables */
+    uint64_t drops;
     const cadre_variable_entry_t **known;
     size_t known_count;
     size_t known_capacity;

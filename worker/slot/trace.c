@@ -29,7 +29,7 @@ struct cadre_trace_lane {
     cadre_trace_t *trace;
     uint32_t slot;
     int64_t
-        /* worker index under which this lane is named in the file; NO_WORKER: not yet named */
+        /* Worker index under which this lane is named in the file; NO_WORKER: not yet named. */
         worker;
     int64_t flushed_us;
     size_t count;
@@ -171,7 +171,7 @@ add_event(cadre_trace_t *self, cadre_trace_lane_t *lane, const cadre_trace_event
              ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"closure\":%" PRIu64
              ",\"attempt\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}",
              names[event->kind], event->begin_us, event->end_us - event->begin_us, event->worker,
-             /* batches were read on the reader's thread, whose number is behind the slots' */
+             /* Batches were read on the reader's thread, whose number is behind the slots'. */
              event->kind == CADRE_TRACE_BATCH ? self->slots : lane->slot, event->closure,
              event->attempt, event->size_bytes);
 }

@@ -66,10 +66,10 @@ uint64_t cadre_trace_dropped(cadre_trace_t *self);
 /* Returns the lane of a slot; NULL if `self` is NULL (no trace). */
 cadre_trace_lane_t *cadre_trace_lane(cadre_trace_t *self, uint32_t slot);
 
-/* Adds an event; nothing on NULL. */
+/* Adds an event to the lane; does nothing when `self` is NULL (no trace). */
 void cadre_trace_add(cadre_trace_lane_t *self, const cadre_trace_event_t *event);
 
-/* Writes what the lane holds; nothing on NULL. */
+/* Writes the events that the lane holds; does nothing when `self` is NULL (no trace). */
 void cadre_trace_flush(cadre_trace_lane_t *self);
 
 #endif

@@ -13,7 +13,7 @@
 #include "worker/core/closure_run.h"
 #include "worker/slot/host_memory.h"
 
-/* Zeroed memory is an empty buffer; `memory.device` may be set then. */
+/* Zeroed memory is an empty buffer; `memory.device` may be set before the first use. */
 typedef struct {
     void *data;                 /* the value that was put in last: in `chunk` or in `memory` */
     cadre_chunk_t *chunk;       /* the reference to a value that came as one chunk; NULL: none */

@@ -62,7 +62,7 @@ CADRE_API int cadre_registry_add(cadre_registry_t *registry, const char *name,
  * does not end, calls nothing.
  *
  * CADRE_EINVALID: there is no destructor.
- * CADRE_EFULL: there are 1,024. */
+ * CADRE_EFULL: there are 1,024 already. */
 CADRE_API int cadre_registry_at_exit(cadre_registry_t *registry, cadre_destructor_t destructor,
                                      void *state);
 
@@ -96,7 +96,7 @@ CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variab
  * step travel together when the function returns, or at cadre_invocation_flush.
  *
  * CADRE_ENOTFOUND: there is no such variable.
- * CADRE_ESHAPE, CADRE_EDTYPE: the variable's are others.
+ * CADRE_ESHAPE, CADRE_EDTYPE: the variable has another shape or dtype.
  * CADRE_EEXISTS: the step has a gradient for this variable already. */
 CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t *gradient);
@@ -113,12 +113,12 @@ CADRE_API int cadre_invocation_push_number(cadre_invocation_t *self, const char 
  * CADRE_EFULL: the closure was scheduled with fewer steps. */
 CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 
-/* Sets result `name` (copied; a second one of the same name takes its place). Dropped when nobody
- * waits for results.
+/* Sets result `name` (copied; a second one of the same name takes its place). It is dropped when
+ * nobody wants the closure's results.
  *
  * CADRE_EINVALID: a bad name or tensor.
- * CADRE_EFULL: there are 64.
- * CADRE_ETOOLARGE: they are more than 64 MiB together. */
+ * CADRE_EFULL: there are 64 results already.
+ * CADRE_ETOOLARGE: the results are more than 64 MiB together. */
 CADRE_API int cadre_invocation_set_result(cadre_invocation_t *self, const char *name,
                                           const cadre_tensor_t *value);
 
