@@ -331,6 +331,7 @@ take_item(parser_t *self, size_t level, span_t name, const span_t *value)
 
     for (field_t field = 0; field < FIELDS; field++) {
         if (self->section == fields[field].section && span_is(name, fields[field].key)) {
+            /* A field without a value has the empty one, which no field takes. */
             return set_field(self, field, value ? *value : (span_t){name.bytes, 0});
         }
     }

@@ -197,6 +197,7 @@ cadre_control_link_event_t
 cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
 {
     cadre_event_t event;
+    /* Within the process the monitor reports nothing: the link is up at once. */
     if (is_direct(self) && !self->is_up) {
         return go_up(self);
     }

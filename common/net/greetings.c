@@ -55,6 +55,7 @@ find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
 {
     int idle = SHARED;
     for (uint64_t i = 0; i < PROBES; i++) {
+        /* Place 0 is SHARED. */
         int place = 1 + (int)((address + i) % (CADRE_GREETINGS_ADDRESSES - 1));
         if (self->places[place].address == address) {
             return place;

@@ -133,9 +133,13 @@ begin_frame(cadre_receiving_t *self)
         }
     }
 
+    /* More than any message has; so the sums below cannot overflow. */
     if (self->body_left > CADRE_RECEIVING_DATA_MAX) {
         return false;
     }
+
+    /* Under CURVE the end of a message cannot be seen: what has come is summed up, for the
+     * comparison with what the socket has handed out. */
     if (self->is_hidden && !(self->head[0] & FLAG_COMMAND) && self->body_left >= HIDDEN_SIZE) {
         self->brought += cadre_receiving_cost(self->body_left - HIDDEN_SIZE);
     }
@@ -268,6 +272,7 @@ cadre_receiving_accepted(int listener, int descriptor)
     }
 
     bool is_followed = listener != atomic_load(&passed);
+    /* An inode of 0 marks a connection that is not followed. */
     connections[descriptor] = (cadre_receiving_t){.inode = is_followed ? inode_of(descriptor) : 0};
     hidden_t *held = &hidden[descriptor];
     atomic_store(&held->brought, 0);
@@ -275,6 +280,7 @@ cadre_receiving_accepted(int listener, int descriptor)
     atomic_store(&held->incarnation, 0);
     atomic_store(&held->is_over, false);
     atomic_fetch_add(&held->connection, 1);
+    /* Raises the highest descriptor so far; another thread may do so at the same time. */
     int highest = atomic_load(&hidden_max);
     while (highest <= descriptor &&
            !atomic_compare_exchange_weak(&hidden_max, &highest, descriptor + 1)) {
@@ -311,6 +317,8 @@ find_those_over(int count)
         uint64_t size_max = is_admitted(atomic_load(&held->incarnation))
                                 ? atomic_load(&admitted_size_max)
                                 : CADRE_RECEIVING_STRANGER_MAX;
+        /* Not where another connection has the descriptor by now. Twice the size, because the
+         * latest bytes may be a whole message that the socket did not have yet. */
         bool is_same = held->seen_of == atomic_load(&held->connection);
         if (is_same && held->seen > taken && held->seen - taken > 2 * size_max) {
             atomic_store(&held->is_over, true);
@@ -361,6 +369,8 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
     bool is_good = cadre_receiving_take(self, bytes, size_bytes);
     if (self->is_hidden) {
         atomic_store(&hidden[descriptor].brought, self->brought);
+        /* Under CURVE only the thread that reads the socket can find that a message is too large.
+         */
         is_good = is_good && !atomic_load(&hidden[descriptor].is_over);
     }
 
@@ -371,7 +381,7 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
     /* The descriptor may have been closed and given to another connection since: that one must not
      * be refused. */
     bool is_another = self->inode != inode_of(descriptor);
-    self->inode = 0;
+    self->inode = 0; /* what else comes by this descriptor is not followed */
     if (!is_another) {
         /* Counts a connection that brought too much; not one that did not even greet as ZMTP does.
          */

@@ -636,7 +636,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 
     clear(frames);
     frames->from.size = 0;
-    frames->key = self->key;
+    frames->key = self->key; /* of a DEALER; a guarded ROUTER reads it from each message */
     zmq_msg_t frame;
     zmq_msg_init(&frame);
     int status = receive_frame(self, &frame);

@@ -392,6 +392,7 @@ on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_m
         return CADRE_NEWS_NONE;
     }
 
+    /* Whether it is late is known only of a coordinator that repeats the numbers of questions. */
     bool is_late = self->contact.answers && message->request < self->hello_first;
     if (self->state != CADRE_SESSION_HELLO || is_late) {
         return CADRE_NEWS_NONE;

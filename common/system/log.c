@@ -281,6 +281,7 @@ format_conversion(walk_t *walk, char *value, size_t used, bool *number)
     size_t room = CADRE_LOG_VALUE_SIZE - used;
     int length = 0;
     if (strchr("di", parsed.conversion)) {
+        /* "j": next_signed returns an intmax_t, whatever the argument's type was. */
         put_spec(&parsed, "jd", 2);
         length = snprintf(to, room, parsed.spec, next_signed(walk, parsed.length));
     } else if (strchr("uxXo", parsed.conversion)) {
@@ -405,6 +406,7 @@ cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
         size_t size = strcspn(value, quoted ? "\"" : " ");
         char text[CADRE_LOG_VALUE_SIZE];
         snprintf(text, sizeof(text), "%.*s", (int)size, value);
+        /* A value without quotes may be a number. */
         cadre_log_line_add(&line, key, key_size, text, !quoted);
         pairs = value + size;
         pairs += strspn(pairs, "\" ");

@@ -262,6 +262,7 @@ check_protocol(const void *header, size_t size_bytes)
         return status;
     }
 
+    /* The type is wanted, too: REFUSED has a version of its own. */
     uint64_t protocol = token.value;
     uint64_t type = 0;
     if (cadre_scan_next(&scan, &token) == 0 && token.kind == CADRE_TOKEN_U64) {
@@ -321,6 +322,7 @@ cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_messa
         return status;
     }
 
+    /* `schema` and `build` follow `lowest` and `highest`. The array must not end before them. */
     const cadre_token_t *build = &tokens[LOWEST + 3];
     if (tokens[TYPE].value != CADRE_MESSAGE_HELLO || build->value > CADRE_BUILD_SIZE_MAX ||
         tokens[0].value < CADRE_COUNT_OF(kinds) - 1 ||

@@ -285,7 +285,7 @@ cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position, cadre_t
         cursor_t begin = cursor;
         int status = read_shape(&cursor, &tensor, &size_bytes);
         if (status == 0) {
-            cursor.bytes_left = size_bytes;
+            cursor.bytes_left = size_bytes; /* no limit of the bytes */
             status = check_chunks(&cursor, size_bytes);
         }
         if (status < 0) {

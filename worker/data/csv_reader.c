@@ -67,6 +67,7 @@ cut_field(csv_t *self, const char *at, const char *end, field_t *out)
         out->stop--;
     }
 
+    /* Only blanks may stand between a closing quote and the delimiter. */
     if (at < end && *at == '"') {
         self->quotes_ok = closing && out->stop == stop;
         out->start += self->quotes_ok;
@@ -152,13 +153,14 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
             return refuse_field(self, column, &field, fields);
         }
 
+        /* The line ends behind the last column, and only there. */
         bool last = column == self->columns - 1;
         if ((at == end) != last) {
             return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64,
                               count_fields(self, line, end), self->columns);
         }
 
-        at += !last;
+        at += !last; /* skips the delimiter */
         if (column == self->label) {
             *label = number;
         } else if (!cadre_reader_scale(self->reader, number, x++)) {

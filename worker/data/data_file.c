@@ -213,6 +213,7 @@ static int
 read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
     int count = gzread(self->file, bytes, (unsigned)size_bytes);
+    /* Fewer bytes than asked for: the end of the file, or an error. */
     if (count < 0 || (size_t)count < size_bytes) {
         int status = translate_zlib(self);
         if (status < 0) {
@@ -321,7 +322,7 @@ hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, s
 int
 cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length)
 {
-    size_t searched = 0;
+    size_t searched = 0; /* bytes of the buffer that have no newline */
     for (;;) {
         size_t left = self->stop - self->start;
         char *newline = left > searched

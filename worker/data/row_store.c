@@ -99,7 +99,7 @@ cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_
     case CADRE_ROWS_SPARSE:
         self->x.element_size = sizeof(cadre_sparse_item_t);
         self->starts.element_size = sizeof(uint64_t);
-        append(&self->starts, &(uint64_t){0}, 1);
+        append(&self->starts, &(uint64_t){0}, 1); /* where the first row begins */
         break;
     }
 

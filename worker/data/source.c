@@ -64,6 +64,7 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     memcpy(info->doubtful_header, reader->doubtful_header, sizeof(info->doubtful_header));
     info->row_rank = 1;
     info->row_shape[0] = reader->features;
+    /* The shape that the file itself gives a row, as IDX does. */
     if (reader->row_rank > 0) {
         info->row_rank = reader->row_rank;
         memcpy(info->row_shape, reader->row_shape, sizeof(info->row_shape));
@@ -195,6 +196,7 @@ cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count
             row = (int64_t)cadre_permutation_at(&self->order, (uint64_t)(self->first + row));
         }
         cadre_row_store_read(self->store, row, x + i * self->info.features, &label);
+        /* A label has 4 bytes, be it an i32 or an f32. */
         memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
     }
 

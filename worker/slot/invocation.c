@@ -304,6 +304,7 @@ static size_t
 write_number(cadre_dtype_t dtype, double number, void *out)
 {
     float rounded = (float)number;
+    /* A number that is out of range must not be converted: it becomes 0, and is then refused. */
     int64_t whole = number > -0x1p62 && number < 0x1p62 ? (int64_t)number : 0;
     int32_t small = whole >= INT32_MIN && whole <= INT32_MAX ? (int32_t)whole : 0;
     switch (dtype) {

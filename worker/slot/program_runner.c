@@ -346,6 +346,7 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
 
     work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
     cadre_slot_link_trace(self->link, CADRE_TRACE_COMPUTE, begin_us, 0);
+    /* The values have been read: others may write to their chunks again. */
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         cadre_value_buffer_release(&prepared->buffers[i]);
     }

@@ -67,7 +67,7 @@ write_all(int fd, const char *bytes, size_t size_bytes, off_t at)
             continue;
         }
         if (written <= 0) {
-            errno = written == 0 ? ENOSPC : errno;
+            errno = written == 0 ? ENOSPC : errno; /* a write of 0 bytes sets no errno */
             return false;
         }
         bytes += written;
@@ -190,6 +190,7 @@ cadre_trace_flush(cadre_trace_lane_t *self)
     pthread_mutex_lock(&trace->lock);
     for (size_t i = 0; i < self->count; i++) {
         add_event(trace, self, &self->events[i]);
+        /* The next event may add a line for itself and for each name. */
         if (trace->text_size > TEXT_SIZE - (META_LINES_MAX + 1) * LINE_SIZE_MAX) {
             write_lines(trace);
         }
@@ -237,6 +238,7 @@ cadre_trace_check(const char *path)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     bool made = fd >= 0;
     if (!made && errno == EEXIST) {
+        /* O_NONBLOCK: opening a FIFO must not wait for a reader. */
         fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     }
     if (fd < 0) {
@@ -307,7 +309,7 @@ cadre_trace_close(cadre_trace_t **self_p)
         cadre_trace_flush(&self->lanes[i]);
     }
 
-    /* A reader of the trace must see that it is incomplete. */
+    /* A reader of the trace must see that it is incomplete. No lock: no slot records any more. */
     if (self->dropped > 0) {
         add_line(self,
                  "{\"name\":\"dropped\",\"cat\":\"cadre\",\"ph\":\"M\",\"pid\":%" PRId64

@@ -68,6 +68,7 @@ static int
 hold_results(cadre_work_t *self)
 {
     cadre_holding_t *holding = self->holding;
+    /* The decoder takes the chunks as the payload of a message. */
     const cadre_message_t message = {.chunks = self->results.chunks,
                                      .chunk_count = self->results.chunk_count};
     int status =
