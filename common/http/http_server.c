@@ -268,6 +268,7 @@ static enum MHD_Result
 answer(struct MHD_Connection *connection, unsigned code, const char *words)
 {
     char line[LINE_SIZE];
+    /* Room for the newline and the 0. */
     int size = snprintf(line, sizeof(line), "%.*s\n", LINE_SIZE - 2, words);
     struct MHD_Response *response =
         MHD_create_response_from_buffer((size_t)size, line, MHD_RESPMEM_MUST_COPY);
@@ -471,6 +472,7 @@ start(cadre_http_server_t *self)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* 0: the listener has its port already. NULL, NULL: no function decides whom to accept. */
     self->daemon = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, handle, self, MHD_OPTION_LISTEN_SOCKET,
         self->listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CADRE_HTTP_CONNECTIONS_MAX,

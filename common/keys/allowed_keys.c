@@ -342,8 +342,8 @@ look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
     self->is_missing = !directory && status != CADRE_EIO;
     if (status < 0) {
         snprintf(why, sizeof(why), "%s", cadre_error_text());
-        /* A folder that cannot be opened may be about to be replaced: all keys stay. If it is
-         * missing for the second time in a row, the keys go as their files have gone. */
+        /* A folder that cannot be opened may be about to be replaced: all keys stay. When it is
+         * missing for the second time in a row, a key stays only if its file still holds it. */
         items_retain(&self->keys, !directory && !(self->is_missing && was_missing), out);
         return cadre_fail(status, "%s", why);
     }
@@ -411,8 +411,8 @@ cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
     return status;
 }
 
-/* Returns the certificate of an allowed key, given as text; NULL when the key is not allowed or no
- * key. */
+/* Returns the certificate of an allowed key, given as text; NULL when the text is no key, or the
+ * key is not allowed. */
 const cadre_certificate_t *
 cadre_allowed_keys_find(const cadre_allowed_keys_t *self, const char *public_key)
 {
