@@ -304,7 +304,7 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     cadre_assert(rc == 0);
     status = cadre_endpoint_parse(text, &self->endpoint);
     cadre_assert(status == 0);
-    if (named) { /* peers are told the name */
+    if (named) { /* peers learn the name */
         memcpy(self->endpoint.host, endpoint->host, sizeof(self->endpoint.host));
     }
     if (self->is_guarded) {

@@ -469,7 +469,7 @@ run_closure(cadre_program_runner_t *self)
 }
 
 /* Runs the closure that is the link's work, whose function is a program. A failure of the device is
- * told from one of the closure, because the closure then runs again elsewhere. */
+ * reported as such, because the closure then runs again elsewhere. */
 void
 cadre_program_runner_run(cadre_program_runner_t *self)
 {
