@@ -154,7 +154,7 @@ begin_frame(cadre_receiving_t *self)
              is_admitted(self->incarnation)));
 }
 
-/* Ends a frame: reads the first one, which is READY, and begins to count anew after the last frame
+/* Ends a frame: reads the first one, which is READY, and counts from 0 again after the last frame
  * of a message. */
 static void
 end_frame(cadre_receiving_t *self)

@@ -29,7 +29,7 @@ reason_of(const cadre_refusals_t *self)
                           : "no key, another key, or another protocol";
 }
 
-/* Writes the fields of a log line about refused connections, and begins to count anew; false when
+/* Writes the fields of a log line about refused connections, and counts from 0 again; false when
  * there is none to tell of, or the last line is too recent. */
 bool
 cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)

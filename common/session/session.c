@@ -242,7 +242,7 @@ cadre_session_hurry(cadre_session_t *self, uint64_t now_ms)
 
 /* --- joining --- */
 
-/* Goes back to HELLO, joining anew: a WELCOME counts only if it answers a HELLO from now on. */
+/* Goes back to HELLO, to join again: a WELCOME counts only if it answers a HELLO from now on. */
 static void
 begin_joining(cadre_session_t *self)
 {
@@ -400,7 +400,7 @@ on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_m
     return CADRE_NEWS_WELCOME;
 }
 
-/* Takes the coordinator's word that it does not know this task: joins anew, but for a task that
+/* Takes the coordinator's word that it does not know this task: joins again, but for a task that
  * drains, which ends without the coordinator. */
 static void
 on_unknown(cadre_session_t *self, uint64_t now_ms)

@@ -79,8 +79,8 @@ write_bytes(const char *line, size_t size_bytes)
     (void)written;
 }
 
-/* Writes a line that says how many lines were lost, and begins to count anew. Called under the
- * lock. */
+/* Writes a line that says how many lines were lost, and counts from 0 again. Called under the lock.
+ */
 static void
 tell_lost(void)
 {
