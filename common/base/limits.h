@@ -16,7 +16,8 @@ enum {
     /* Limits of the wire: a message over one of them is refused as malformed, and counted, when it
      * has arrived. While it arrives common/net/receiving.h bounds its frames and bytes. */
     CADRE_HEADER_SIZE_MAX = 4096,
-    CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* of messages that carry lists or definitions */
+    /* Bytes of the header of a message that carries lists or definitions. */
+    CADRE_LARGE_HEADER_SIZE_MAX = 65536,
     CADRE_HEADER_TOKENS_MAX = 256,
     CADRE_HEADER_DEPTH_MAX = 4,
     CADRE_HEADER_STRING_MAX = 255,
@@ -103,7 +104,7 @@ enum {
     /* Bytes of results that one worker caches; the least recently used is evicted. */
     CADRE_KEPT_VALUES_SIZE_MAX = 256 << 20,
 
-    /* Workers known to cache a result; one more replaces the first. */
+    /* Workers that the coordinator remembers as caching one result; one more replaces the first. */
     CADRE_VALUE_HOLDERS_MAX = 64,
 
     CADRE_CLOSURE_QUEUE_MAX = 262144, /* schedule blocks */
@@ -128,8 +129,9 @@ enum {
     /* Closures parked for an absent shard; beyond it no further closure starts. */
     CADRE_ASIDE_MAX = 4096,
 
-    /* Workers that died while they ran a closure or built a resource. After so many deaths it is
-     * isolated: it runs on one worker at a time, alone there for CADRE_ALONE_MS at most. */
+    /* Workers that died while they ran a closure or built a resource. After so many deaths the
+     * closure or the build is isolated: it runs on one worker at a time, alone there for
+     * CADRE_ALONE_MS at most. */
     CADRE_SUSPECT_DEATHS = 3,
     CADRE_ALONE_MS = 300000,
 
@@ -229,7 +231,8 @@ enum {
      * published at once. */
     CADRE_HTTP_PUBLISH_MS = 1000,
 
-    CADRE_HTTP_ALIVE_MS = 30000, /* an actor without a turn for this long: not alive */
+    /* An actor without a turn for this long: the process counts as not alive. */
+    CADRE_HTTP_ALIVE_MS = 30000,
 
     /* Staleness histograms of one worker, one per variable. Later variables share one under the
      * name "(other)". */

@@ -27,9 +27,10 @@ typedef struct cadre_keyring cadre_keyring_t;
 
 /* Reads the pair of this process and the allowed keys. `directory` is copied. CADRE_ECONFIG when
  * the pair is of another role, or allowed/ has not exactly one key of each role that this process
- * connects to (the coordinator, and of a worker the ps as well): all ps share a pair, because a
- * connecting task must know beforehand whose key to expect. Else as cadre_certificate_file_read and
- * cadre_allowed_keys_open. Every error text begins with a path. */
+ * connects to (all but the coordinator connect to the coordinator; the coordinator and workers
+ * connect to ps): all ps share a pair, because a connecting task must know beforehand whose key to
+ * expect. Other errors are those of cadre_certificate_file_read and cadre_allowed_keys_open. Every
+ * error text begins with a path. */
 int cadre_keyring_open(const char *directory, cadre_key_role_t role, cadre_keyring_t **out);
 
 void cadre_keyring_close(cadre_keyring_t **self_p);

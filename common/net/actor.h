@@ -24,7 +24,7 @@
 enum {
     /* Kind of the message that cadre_actor_stop sends, with NULL; users choose other kinds. */
     CADRE_PIPE_STOP = 0,
-    CADRE_ACTOR_STOP_MS = 5000, /* how long most owners wait for an actor to end its turn */
+    CADRE_ACTOR_STOP_MS = 5000, /* how long most owners wait for an actor to end */
 };
 
 /* One message of a pipe. */

@@ -46,7 +46,7 @@ struct cadre_authenticator {
      */
     lines_t refused;
     bool must_end;           /* all connections must still be closed, as a key was withdrawn */
-    int64_t must_end_log_ms; /* when the log may say again that closing them failed */
+    int64_t must_end_log_ms; /* when the log may say again that closing the connections failed */
     /* Key with which cadre_authenticator_check connects; never changed while the actor runs. */
     cadre_certificate_t stranger;
 };
@@ -204,8 +204,8 @@ answer(void *handler, const request_t *request, const char *code, const char *te
     }
 }
 
-/* Refuses a connection, and logs why. Not logged is the stranger with whose key this process checks
- * its own sockets. */
+/* Refuses a connection, and logs why; but not the stranger by which this process checks its own
+ * sockets. */
 static void
 refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
 {

@@ -28,8 +28,8 @@ struct cadre_control_link {
     bool is_up;
     bool was_up; /* there was a connection before */
     uint64_t down_since_ms;
-    uint64_t waiting_due_ms; /* when the log says again that there is no coordinator */
-    uint64_t waiting_ms;     /* time between the last such log line and the next */
+    uint64_t waiting_due_ms; /* when the log next says that there is no coordinator */
+    uint64_t waiting_ms;     /* time between two log lines that there is no coordinator */
     /* When to connect again after a failed handshake; UINT64_MAX: none has failed. */
     uint64_t redial_ms;
     uint64_t failed_log_ms; /* when the log may say again that a handshake failed */

@@ -33,7 +33,7 @@ typedef struct {
     pthread_mutex_t lock;
     struct {
         uint64_t address; /* hash of the address; 0: the place is free */
-        int64_t full_us;  /* when its bucket will be full */
+        int64_t full_us;  /* when the address's token bucket will be full */
         atomic_int connections;
     } places[CADRE_GREETINGS_ADDRESSES];
 } cadre_greetings_t;

@@ -7,8 +7,8 @@
 #include "common/net/greetings.h"
 #include "common/net/receiving.h"
 
-/* Counts a connection whose handshake failed; not the first one, which is that of this process's
- * own check of its socket, unless `checked` says that it has come. */
+/* Counts a connection whose handshake failed, but not the one by which this process checks its own
+ * socket: that is the first, and has not come while `checked` is false. */
 void
 cadre_refusals_add_strange(cadre_refusals_t *self)
 {

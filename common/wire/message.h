@@ -140,7 +140,8 @@ typedef enum {
     CADRE_FAILURE_DEVICE = 3, /* the device is at fault: the closure is run again elsewhere */
     /* The closure is handed back without having run: the worker drains, or it was cancelled. */
     CADRE_FAILURE_RETURNED = 4,
-    CADRE_FAILURE_UNABLE = 5, /* this worker lacks what the closure needs: run it elsewhere */
+    /* This worker lacks what the closure needs: the closure is run elsewhere. */
+    CADRE_FAILURE_UNABLE = 5,
 } cadre_failure_t;
 
 typedef enum {

@@ -38,11 +38,12 @@ typedef struct {
 } cadre_source_options_t;
 
 typedef struct {
-    int64_t rows;          /* rows that can be read: those of the asked part */
-    int64_t file_rows;     /* good rows of the whole file */
-    int64_t features;      /* numbers in one row of x */
-    int64_t classes;       /* "class": as described, else the largest label + 1; "binary": 2;
-                              "value": 0 */
+    int64_t rows;      /* rows that can be read: those of the asked part */
+    int64_t file_rows; /* good rows of the whole file */
+    int64_t features;  /* numbers in one row of x */
+    /* For labels of kind "class": as described, else the largest label + 1; "binary": 2; "value": 0
+     */
+    int64_t classes;
     int64_t skipped;       /* bad lines that were skipped */
     uint64_t size_bytes;   /* memory held by the rows */
     uint64_t hash;         /* hash of all rows that the part is taken from */

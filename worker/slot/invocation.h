@@ -16,7 +16,7 @@ typedef struct {
     struct cadre_slot_state *first;
 } cadre_slot_states_t;
 
-/* Destroys all states; called on the slot's thread. */
+/* Destroys the states that native functions have kept on this slot; called on the slot's thread. */
 void cadre_slot_states_fini(cadre_slot_states_t *self);
 
 /* Runs the link's work, whose function is native and in the registry, and puts the outcome into the

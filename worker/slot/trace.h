@@ -27,9 +27,9 @@ enum {
 typedef enum {
     CADRE_TRACE_WAIT,    /* a slot had nothing to do, until this closure */
     CADRE_TRACE_BATCH,   /* the reader read the closure's batches */
-    CADRE_TRACE_PULL,    /* from the question until all values are there */
+    CADRE_TRACE_PULL,    /* from asking for values until all are there */
     CADRE_TRACE_COMPUTE, /* a program's run; a native function between its pulls and pushes */
-    CADRE_TRACE_PUSH,    /* from the question until every shard has answered */
+    CADRE_TRACE_PUSH,    /* from sending an update until every shard has answered */
 } cadre_trace_kind_t;
 
 typedef struct {
