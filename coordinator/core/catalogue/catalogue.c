@@ -11,6 +11,8 @@
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/split.h"
 
+/* Initialises an empty catalogue. The seed of the job is what seeds of variables and resources are
+ * made of; without `round_robin` a partition goes to the shard that has the fewest bytes. */
 void
 cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin, uint64_t seed)
 {
@@ -27,6 +29,8 @@ destroy_variable(cadre_variable_t *variable)
     free(variable);
 }
 
+/* Frees the set of names of dropped variables. In this map a name is its own value, so freeing the
+ * values frees the names. */
 static void
 fini_dropped_names(cadre_catalogue_t *self)
 {
@@ -58,6 +62,7 @@ destroy_dataset(cadre_dataset_t *dataset)
     free(dataset);
 }
 
+/* Frees a resource, with the closure that builds it on a worker (`call`). */
 static void
 destroy_resource(cadre_resource_t *resource)
 {
@@ -68,6 +73,7 @@ destroy_resource(cadre_resource_t *resource)
     free(resource);
 }
 
+/* Frees all entries. Vacant ids share one placeholder, `vacant`, which is freed once. */
 void
 cadre_catalogue_fini(cadre_catalogue_t *self)
 {
@@ -104,6 +110,8 @@ is_alphanumeric(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+/* Checks the name of a variable, function, dataset or resource; `what` says which, for the
+ * error. */
 int
 cadre_name_check(const char *what, const char *name)
 {
@@ -160,6 +168,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
+/* Returns how many bytes the values of one partition take. */
 static uint64_t
 part_size_bytes(const cadre_variable_t *variable, uint32_t part)
 {
@@ -261,6 +270,8 @@ check_new(const cadre_catalogue_t *self, const char *name, const cadre_tensor_t 
     return 0;
 }
 
+/* Returns a variable of this name, and of the shape and type of `like`; id, options and partitions
+ * are set later. A scalar is one row. */
 static cadre_variable_t *
 new_variable(const char *name, const cadre_tensor_t *like, size_t size_bytes)
 {
@@ -274,10 +285,13 @@ new_variable(const char *name, const cadre_tensor_t *like, size_t size_bytes)
     return variable;
 }
 
+/* Sets and checks everything that the program chose for a new variable: the element type on the
+ * wire, initializer, optimizer, and the shard of each partition. */
 static int
 set_options(cadre_catalogue_t *self, cadre_variable_t *variable,
             const cadre_variable_options_t *options)
 {
+    /* 0 stands for the variable's own type */
     uint64_t wire = options->wire == variable->dtype ? 0 : (uint64_t)options->wire;
     int status = cadre_wire_dtype_decode(wire, variable->dtype, &variable->wire);
     if (status < 0) {
@@ -290,6 +304,8 @@ set_options(cadre_catalogue_t *self, cadre_variable_t *variable,
     return place(self, variable, options);
 }
 
+/* Adds a variable under the next id and places its partitions on shards. Fails, and adds nothing,
+ * when the name exists or an option is wrong. */
 int
 cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
                              const cadre_variable_options_t *options, cadre_variable_t **out)
@@ -307,6 +323,7 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
         return cadre_fail_within(status, "variable %s", name);
     }
 
+    /* whether the name was in use before: of a variable that was dropped */
     variable->again = cadre_catalogue_was_dropped(self, name);
     variable->id = ++self->variable_count;
     self->variables =
@@ -317,6 +334,8 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
     return 0;
 }
 
+/* Frees a dropped variable and makes its id vacant. Its bytes no longer count when partitions are
+ * placed on shards. */
 void
 cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable)
 {
@@ -325,12 +344,15 @@ cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variabl
         cadre_placement_take(&self->placement, variable->shards[i], part_size_bytes(variable, i));
     }
     self->variables[variable->id - 1] = &self->vacant;
+    /* By now the name may be free, or belong to a newer variable. */
     if (cadre_catalogue_variable(self, variable->name) == variable) {
         cadre_name_map_take(&self->variable_names, variable->name);
     }
     destroy_variable(variable);
 }
 
+/* Makes the name of a variable that is being dropped free for a new one, and remembers it as
+ * dropped. */
 void
 cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *variable)
 {
@@ -347,6 +369,7 @@ cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name)
     return cadre_name_map_get(&self->dropped_names, name) != NULL;
 }
 
+/* Returns whether the shard has a partition of the variable. */
 bool
 cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard)
 {
@@ -364,6 +387,7 @@ cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id)
     return self->variables[id - 1] == &self->vacant;
 }
 
+/* Adds a function, or gives the one of this kind, name and content hash that exists already. */
 int
 cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
                              cadre_function_t **out, bool *is_new)
@@ -397,6 +421,8 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
     return 0;
 }
 
+/* Adds a dataset: a name, and the description from which workers open it. A name can be added
+ * once. */
 int
 cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
                             cadre_dataset_t **out)
@@ -426,6 +452,8 @@ cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const cha
     return 0;
 }
 
+/* Adds a resource, which each worker builds by running the closure *call_p; takes that closure,
+ * unless it fails. */
 int
 cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_closure_t **call_p,
                              cadre_resource_t **out)
@@ -446,6 +474,7 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
     cadre_resource_t *resource = cadre_calloc(1, sizeof(*resource));
     resource->id = ++self->resource_count;
     resource->name = cadre_strdup(name);
+    /* the inverted seed, so that no variable of the same name has the same numbers */
     resource->seed = XXH3_64bits_withSeed(name, strlen(name), ~self->seed);
     resource->call = *call_p;
     *call_p = NULL;
@@ -457,6 +486,8 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
     return 0;
 }
 
+/* Returns the CREATE message that asks a shard to create one partition of the variable. It points
+ * into `variable` and `lists`, which have to live as long as it. */
 cadre_message_t
 cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
                                cadre_create_lists_t *lists)
@@ -497,12 +528,14 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
     return message;
 }
 
+/* Returns whether a worker can build the resource: it does not lack the function that builds it. */
 bool
 cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities)
 {
     return !cadre_id_set_has(&abilities->lacked, self->call->function);
 }
 
+/* Returns whether a worker that was told of the resource can build it and has not done so yet. */
 bool
 cadre_resource_is_under_way(const cadre_resource_t *self, const cadre_resource_set_t *told,
                             const cadre_abilities_t *abilities)

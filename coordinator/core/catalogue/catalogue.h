@@ -111,7 +111,7 @@ struct cadre_resource {
 typedef struct {
     cadre_placement_t placement;
     uint64_t seed; /* seed of the job */
-    /* [variable_count], by id - 1; &vacant where the variable is gone. */
+    /* [variable_count], by id - 1; &vacant where there is no variable any more. */
     cadre_variable_t **variables;
     uint32_t variable_count;
     /* How many of the newest variables are not created on all shards yet. */
@@ -136,8 +136,8 @@ void cadre_catalogue_fini(cadre_catalogue_t *self);
  * a letter or digit first. `what` ("variable") goes into the error text. */
 int cadre_name_check(const char *what, const char *name);
 
-/* Note that the newest variable is being created on the shards; that its creation has ended, well
- * or not. */
+/* Note that the newest variable is being created on the shards (begin), and that its creation has
+ * ended, well or not (end). */
 void cadre_catalogue_begin_creation(cadre_catalogue_t *self);
 void cadre_catalogue_end_creation(cadre_catalogue_t *self);
 
@@ -164,7 +164,7 @@ bool cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name
 /* Returns whether a part of the variable lives on `shard`. */
 bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);
 
-/* Returns whether the variable with this id is gone. */
+/* Returns whether this id is vacant: its variable could not be created, or is gone. */
 bool cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id);
 
 cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);

@@ -49,6 +49,7 @@ open_page(cadre_definitions_t *self)
     return &self->pages[last];
 }
 
+/* Appends a record to the log: the encoded VARIABLE message, behind its size. */
 void
 cadre_definitions_add(cadre_definitions_t *self, const cadre_message_t *variable)
 {
@@ -88,8 +89,8 @@ record_offset(const cadre_definitions_page_t *page, uint64_t skipped)
     return at;
 }
 
-/* Encodes the page's records after its first `skipped` as a message; the receiver is filled in
- * later. */
+/* Encodes the page's records after its first `skipped` as a message. Which worker gets it is set
+ * each time that it is sent. */
 static cadre_outbox_entry_t
 encode(const cadre_definitions_page_t *page, uint64_t skipped, const cadre_message_t *sender)
 {
@@ -165,6 +166,8 @@ page_after(const cadre_definitions_t *self, uint64_t known)
     return low;
 }
 
+/* Sends a worker all records after the first `known`, one message for each page of the log. Returns
+ * the number of messages. */
 size_t
 cadre_definitions_send(cadre_definitions_t *self, const cadre_message_t *sender,
                        const cadre_task_t *to, uint64_t known, cadre_outbox_t *outbox)

@@ -38,6 +38,8 @@ check_given(const int64_t *parts, int count, const int64_t *shape, int rank)
     return 0;
 }
 
+/* Checks the numbers of the options that say how to cut a variable into partitions; 0 is a
+ * default. */
 static int
 check_options(const cadre_variable_options_t *options)
 {
@@ -54,6 +56,8 @@ check_options(const cadre_variable_options_t *options)
     return 0;
 }
 
+/* Gives into how many partitions a variable is cut, along axis 0 (rows): a fixed number, as many as
+ * have at least `bytes` each, or at most `bytes` each, or what the program gave. */
 int
 cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *shape, int rank,
                         size_t element_size_bytes, uint32_t shard_count, uint32_t *count)
@@ -97,6 +101,7 @@ cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *
         return cadre_fail(CADRE_EINVALID, "partitioner: %d is no kind", (int)options->partitioner);
     }
 
+    /* no empty partition, and at least one */
     parts = at_most(parts, rows);
     parts = parts > 1 ? parts : 1;
     if (parts > CADRE_PARTITIONS_PER_VARIABLE_MAX) {
@@ -121,6 +126,8 @@ cadre_placement_fini(cadre_placement_t *self)
     *self = (cadre_placement_t){0};
 }
 
+/* Chooses the shard of a new partition, and counts its bytes there: each shard in turn, or else the
+ * one with the fewest bytes. */
 uint32_t
 cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes)
 {
