@@ -11,6 +11,7 @@ cadre_id_set_has(const cadre_id_set_t *self, uint32_t id)
     return id / 64 < self->word_count && self->words[id / 64] >> id % 64 & 1;
 }
 
+/* Puts an id into the set: sets its bit, and grows the array of words where it is too short. */
 void
 cadre_id_set_put(cadre_id_set_t *self, uint32_t id)
 {
@@ -31,6 +32,8 @@ id_set_fini(cadre_id_set_t *self)
     *self = (cadre_id_set_t){.words = NULL};
 }
 
+/* Returns whether two closures need the same: function, resources in the same order, and
+ * datasets. */
 bool
 cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right)
 {
@@ -43,6 +46,7 @@ cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right)
             return false;
         }
     }
+    /* four numbers for each batch, of which the first is its dataset */
     for (size_t i = 0; i < left->batch_items; i += 4) {
         if (left->batches[i] != right->batches[i]) {
             return false;

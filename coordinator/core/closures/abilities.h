@@ -34,11 +34,12 @@ typedef struct {
     uint32_t function;
     const uint64_t *resources;
     size_t resource_count;
-    const uint64_t *batches; /* as in CLOSURE: a dataset's id is every fourth item */
+    const uint64_t *batches; /* as in the message CLOSURE: four numbers for each batch, the first is
+                              * the id of its dataset */
     size_t batch_items;
 } cadre_needs_t;
 
-/* Whether both need the same; the rows of a dataset do not matter. */
+/* Returns whether both need the same; which rows of a dataset they need does not matter. */
 bool cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right);
 
 /* What a worker has. Zeroed memory: every function, no resources and no data. */

@@ -22,6 +22,8 @@ cadre_barriers_fini(cadre_barriers_t *self)
     *self = (cadre_barriers_t){.alive = NULL};
 }
 
+/* Counts a closure that is put, in the open interval: that behind the last barrier. Returns the
+ * interval's number. */
 uint64_t
 cadre_barriers_enter(cadre_barriers_t *self)
 {
@@ -30,6 +32,8 @@ cadre_barriers_enter(cadre_barriers_t *self)
     return self->oldest + last;
 }
 
+/* Counts the end of a closure of this interval, then forgets the oldest intervals whose closures
+ * have all ended. */
 void
 cadre_barriers_leave(cadre_barriers_t *self, uint64_t interval)
 {
@@ -59,6 +63,8 @@ make_room(cadre_barriers_t *self)
     self->first = 0;
 }
 
+/* Sets a barrier behind all closures that were put so far. Returns its number: that of the interval
+ * which it closes. */
 uint64_t
 cadre_barriers_set(cadre_barriers_t *self)
 {

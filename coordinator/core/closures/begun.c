@@ -23,6 +23,8 @@ cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total)
     self->total = total;
 }
 
+/* Gives a closure its id: as many ids as it has steps, since the id of an update is that of its
+ * closure plus its step. */
 void
 cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure)
 {
@@ -52,6 +54,7 @@ cadre_begun_find(const cadre_begun_t *self, uint64_t id)
     return cadre_u64_map_get(&self->closures, id);
 }
 
+/* Returns the closure with the lowest id that has not ended; NULL: all have. */
 const cadre_closure_t *
 cadre_begun_oldest(const cadre_begun_t *self)
 {

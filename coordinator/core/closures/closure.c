@@ -18,6 +18,7 @@ cadre_closure_new(uint32_t function)
     return self;
 }
 
+/* Frees a closure with all that it owns, and drops its references to its results and group. */
 void
 cadre_closure_destroy(cadre_closure_t **self_p)
 {
@@ -58,6 +59,8 @@ copy_of(const uint64_t *items, size_t count)
     return copy;
 }
 
+/* Returns a new closure that makes the same call: function, batches, resources, tensors and
+ * options, but no arguments that are results of other closures. */
 cadre_closure_t *
 cadre_closure_copy(const cadre_closure_t *self)
 {
@@ -85,6 +88,8 @@ cadre_closure_copy(const cadre_closure_t *self)
     return copy;
 }
 
+/* Keeps a worker's report of the closure's end: the header as encoded bytes, the chunks by
+ * reference, in an outbox entry that serves as a container only. */
 void
 cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message)
 {
@@ -94,9 +99,11 @@ cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message)
         copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
     }
     self->report = cadre_calloc(1, sizeof(*self->report));
+    /* it is not sent: the destination is a placeholder */
     cadre_outbox_entry_init(self->report, &(cadre_task_t){.role = CADRE_ROLE_COORDINATOR}, &copy);
 }
 
+/* Decodes the kept report into `out` and frees what was kept. */
 int
 cadre_closure_take_report(cadre_closure_t *self, cadre_message_t *out)
 {
@@ -117,6 +124,8 @@ cadre_closure_drop_report(cadre_closure_t *self)
     }
 }
 
+/* Adds an argument `name` whose value will be the result `result` (NULL: the first) of `from`;
+ * takes a reference to `from`. */
 void
 cadre_closure_add_argument(cadre_closure_t *self, const char *name, const char *result,
                            cadre_results_t *from)
@@ -130,6 +139,8 @@ cadre_closure_add_argument(cadre_closure_t *self, const char *name, const char *
                                    .from = cadre_results_ref(from)};
 }
 
+/* Fills in the values of all arguments that are results of other closures, and checks that the
+ * arguments fit into one message. */
 int
 cadre_closure_take_values(cadre_closure_t *self)
 {
@@ -157,6 +168,8 @@ cadre_closure_take_values(cadre_closure_t *self)
     return 0;
 }
 
+/* Begins the next attempt, on the worker with this incarnation. The incarnations of the workers of
+ * earlier attempts stay in the ring `handed`, so that a late report can be checked. */
 void
 cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation)
 {
@@ -182,6 +195,8 @@ cadre_closure_is_kept_back(const cadre_closure_t *self, const cadre_closure_filt
     return filter && filter->keeps_back(filter->context, self);
 }
 
+/* Returns whether attempt number `attempt` went to the worker with this incarnation; false for an
+ * attempt that is too old to be remembered. */
 bool
 cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint64_t incarnation)
 {
@@ -193,6 +208,7 @@ cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint6
     return handed_to == incarnation;
 }
 
+/* Returns whether the closure ran past its deadline on the worker with this incarnation. */
 bool
 cadre_closure_has_overrun_on(const cadre_closure_t *self, uint64_t incarnation)
 {
@@ -214,6 +230,7 @@ cadre_closure_needs(const cadre_closure_t *self)
                            .batch_items = self->batch_items};
 }
 
+/* Returns about how much memory the closure takes, without arguments that are results of others. */
 size_t
 cadre_closure_size_bytes(const cadre_closure_t *self)
 {
@@ -226,6 +243,7 @@ cadre_closure_size_bytes(const cadre_closure_t *self)
     return size_bytes + self->tensors.size_bytes;
 }
 
+/* Appends a closure at the end of a list. */
 void
 cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure)
 {
@@ -240,6 +258,7 @@ cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure)
     self->count++;
 }
 
+/* Inserts a closure at the front of a list. */
 void
 cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure)
 {
@@ -254,6 +273,7 @@ cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closu
     self->count++;
 }
 
+/* Takes a closure out of the list that it stands in. */
 void
 cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
 {
@@ -274,6 +294,8 @@ cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
     self->count--;
 }
 
+/* Moves the closures of a group (NULL: those in no group) to the end of `to`, in their order.
+ * Returns how many. */
 size_t
 cadre_closure_list_move(cadre_closure_list_t *self, const cadre_closure_group_t *group,
                         cadre_closure_list_t *to)
@@ -313,6 +335,8 @@ link_between(cadre_closure_list_t *self, cadre_closure_t *before, cadre_closure_
     self->count++;
 }
 
+/* Inserts a closure into a list that ascends by id, searching from both ends at once, since most
+ * closures belong near one of them. */
 void
 cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
 {
@@ -330,6 +354,7 @@ cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Inserts a closure into a list that ascends by turn, behind those of the same turn. */
 void
 cadre_closure_list_insert_by_turn(cadre_closure_list_t *self, cadre_closure_t *closure)
 {
@@ -340,6 +365,7 @@ cadre_closure_list_insert_by_turn(cadre_closure_list_t *self, cadre_closure_t *c
     link_between(self, before, closure, before ? before->next : self->first);
 }
 
+/* Inserts a closure into a list that ascends by place: its number in the order of the queue. */
 void
 cadre_closure_list_insert_by_place(cadre_closure_list_t *self, cadre_closure_t *closure)
 {

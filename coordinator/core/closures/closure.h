@@ -32,8 +32,8 @@ typedef enum {
     CADRE_CLOSURE_ENDED, /* has ended, and may be kept for a replay */
 } cadre_closure_state_t;
 
-/* How many of the last attempts of a closure the coordinator remembers the worker of: only reports
- * of these attempts are believed. */
+/* For how many of the last attempts of a closure the coordinator remembers which worker had it:
+ * only reports of these attempts are believed. */
 enum { CADRE_HANDED_MAX = 16 };
 
 /* Worker index of a closure that any worker may run. */
@@ -51,10 +51,10 @@ typedef struct cadre_closure {
     uint64_t attempt; /* number of the last attempt, from 1 on; 0: never handed out */
     uint32_t function;
     uint32_t steps;
-    uint32_t variables; /* how many variables existed when it was scheduled */
+    uint32_t variables; /* how many variables existed when the closure was scheduled */
     uint64_t drops;     /* how many variables had been dropped when it was queued */
     uint64_t turn;      /* number of its group (pace.h); 0: it need not wait for its turn */
-    uint64_t place;     /* its number among all closures that were put into the queue, from 1 on */
+    uint64_t place;     /* the closure's number among all that were put into the queue, from 1 on */
     bool may_push;      /* its function may push updates */
     bool in_step;       /* it is part of the synchronous step with number `turn` */
     cadre_priority_t priority;
@@ -87,8 +87,9 @@ typedef struct cadre_closure {
     bool is_running;   /* whether it is among the closures that its worker may be running */
     /* Since when `is_running`, on a clock that leaves out the coordinator's own stalls. */
     uint64_t running_ms;
-    uint64_t named_ms; /* how long it had run when the log last named it, in ms */
-    /* It is past the deadline, but goes on, as there is no other worker for it. */
+    uint64_t named_ms; /* how long the closure had run when the log last named it, in ms */
+    /* The attempt is past its deadline, but goes on, as there is no other worker for the
+     * closure. */
     bool stays;
     uint64_t deadline_ms; /* deadline of each attempt, from when it runs; 0: none */
     uint32_t overruns;    /* how many attempts ran past the deadline */
@@ -97,14 +98,16 @@ typedef struct cadre_closure {
     uint64_t overran_on[CADRE_OVERRUNS_MAX];
     uint32_t device_failures;    /* how many attempts failed because of the worker's device */
     cadre_suspicion_t suspicion; /* whether it kills the workers that run it */
-    /* Incarnation of the worker that is to run it alone, as it is suspect; 0: none. */
+    /* Incarnation of the worker that is to run the closure alone, as it is suspect; 0: none. */
     uint64_t trial;
-    uint64_t sequence; /* the program's number of it; 0: none */
-    /* Its interval in the queue's `barriers` (coordinator/core/closures/barriers.h). */
+    uint64_t sequence; /* the sequence number that the program gave the closure; 0: none */
+    /* Number of the closure's interval in the queue's `barriers`
+     * (coordinator/core/closures/barriers.h). */
     uint64_t interval;
-    uint64_t drop_interval;       /* its interval in the queue's `drop_barriers` */
-    cadre_closure_group_t *group; /* what hears how it ends; NULL: the queue's own group */
-    uint64_t group_interval;      /* its interval in the barriers of `group` */
+    uint64_t drop_interval;       /* the closure's interval in the queue's `drop_barriers` */
+    cadre_closure_group_t *group; /* what counts how the closure ends; NULL: the queue's own
+                                   * group */
+    uint64_t group_interval;      /* the closure's interval in the barriers of `group` */
     /* Incarnation of the worker on which the attempt before the last one goes on; 0: none. */
     uint64_t raced;
     /* Number of the last attempt that began before a shard was restored; 0: none. */
@@ -123,8 +126,8 @@ cadre_closure_t *cadre_closure_new(uint32_t function);
  * left out. */
 cadre_closure_t *cadre_closure_copy(const cadre_closure_t *self);
 
-/* Keep a worker's report of the closure's end (its chunks by reference); take the report out, which
- * is possible once; or drop it. */
+/* Keep a worker's report of the closure's end, with references to its chunks (keep_report); take
+ * the kept report out, which is possible once (take_report); free it unread (drop_report). */
 void cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message);
 int cadre_closure_take_report(cadre_closure_t *self, cadre_message_t *out);
 void cadre_closure_drop_report(cadre_closure_t *self);

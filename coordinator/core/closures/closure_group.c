@@ -34,6 +34,7 @@ cadre_closure_group_ref(cadre_closure_group_t *self)
     return self;
 }
 
+/* Drops one reference; the last one frees the group. */
 void
 cadre_closure_group_unref(cadre_closure_group_t **self_p)
 {
@@ -58,6 +59,7 @@ cadre_closure_group_note_put(cadre_closure_group_t *self)
     self->totals.scheduled++;
 }
 
+/* Counts a closure of the group that has ended with `status`. */
 void
 cadre_closure_group_note_end(cadre_closure_group_t *self, int status)
 {
@@ -76,6 +78,8 @@ cadre_closure_group_begin(cadre_closure_group_t *self)
     self->in_flight++;
 }
 
+/* Counts a closure that is in flight no longer. Returns whether that ends the cancelling of the
+ * group. */
 bool
 cadre_closure_group_leave_flight(cadre_closure_group_t *self)
 {
@@ -85,6 +89,8 @@ cadre_closure_group_leave_flight(cadre_closure_group_t *self)
     return ends;
 }
 
+/* Begins to cancel the group. Returns false where nothing of it is in flight, or it is being
+ * cancelled already. */
 bool
 cadre_closure_group_cancel(cadre_closure_group_t *self)
 {
@@ -93,6 +99,8 @@ cadre_closure_group_cancel(cadre_closure_group_t *self)
     return begins;
 }
 
+/* Puts the group in front of a list of groups that are to be cancelled; a group is in the list
+ * once. */
 void
 cadre_closure_group_push_failing(cadre_closure_group_t *self, cadre_closure_group_t **list)
 {
@@ -103,6 +111,7 @@ cadre_closure_group_push_failing(cadre_closure_group_t *self, cadre_closure_grou
     }
 }
 
+/* Takes the first group out of the list; NULL: the list is empty. */
 cadre_closure_group_t *
 cadre_closure_group_pop_failing(cadre_closure_group_t **list)
 {
@@ -115,6 +124,7 @@ cadre_closure_group_pop_failing(cadre_closure_group_t **list)
     return self;
 }
 
+/* Keeps the first error since the last one was raised, and counts those that follow. */
 void
 cadre_closure_group_note_error(cadre_closure_group_t *self, int status, const char *text)
 {
@@ -124,6 +134,8 @@ cadre_closure_group_note_error(cadre_closure_group_t *self, int status, const ch
     }
 }
 
+/* Takes the group's error out: returns the status of the first failure, 0 for none, and writes its
+ * text with the number of further failures. The text is cut so that the number fits. */
 int
 cadre_closure_group_take_error(cadre_closure_group_t *self, char *text)
 {

@@ -16,6 +16,8 @@ copy(const uint64_t *items, size_t count)
     return out;
 }
 
+/* Adds an empty lane for closures with these needs and this priority. The lane has copies of the
+ * lists, since the closure that they are borrowed from may go before it. */
 static cadre_closure_lane_t *
 add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
 {
@@ -41,6 +43,7 @@ first_of(const cadre_closure_lane_t *lane)
     return closure ? closure : lane->tagged.first;
 }
 
+/* Returns the lane of closures with these needs and this priority; NULL: there is none. */
 static cadre_closure_lane_t *
 find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
 {
@@ -53,6 +56,7 @@ find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_p
     return NULL;
 }
 
+/* Frees an empty lane; the last lane takes its index. */
 static void
 drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
 {
@@ -101,6 +105,8 @@ enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
     const cadre_needs_t needs = cadre_closure_needs(closure);
     cadre_closure_lane_t *lane = find_lane(self, &needs, closure->priority);
+    /* The only lane stays when it is empty, for the next closure; it goes once another is
+     * needed. */
     if (!lane && self->count == 1 && !first_of(self->lanes[0])) {
         drop_lane(self, self->lanes[0]);
     }
@@ -128,6 +134,7 @@ cadre_closure_lanes_push_front(cadre_closure_lanes_t *self, cadre_closure_t *clo
     cadre_closure_list_push_front(enter(self, closure), closure);
 }
 
+/* Takes a queued closure out of its lane. */
 void
 cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
@@ -136,11 +143,13 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
     cadre_closure_list_remove(list_of(lane, closure), closure);
     (*count_of(self, closure))--;
     closure->lane = NULL;
+    /* The only lane stays, empty: the next closure often needs the same. */
     if (self->count > 1 && !first_of(lane)) {
         drop_lane(self, lane);
     }
 }
 
+/* Moves the queued closures of a group (NULL: those in no group) to the end of `list`. */
 void
 cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_t *group,
                          cadre_closure_list_t *list)
@@ -157,6 +166,9 @@ cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_
     }
 }
 
+/* Returns whether a closure may be handed out: it is not one that is tried apart, the filter lets
+ * it, and its id is below `below`; new closures, without an id, may go for CADRE_QUEUE_NEW_TOO
+ * only. */
 static bool
 may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filter_t *filter)
 {
@@ -164,6 +176,7 @@ may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filte
            (below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below));
 }
 
+/* Returns the first closure of the lane that is tagged for this worker and may go; NULL: none. */
 static cadre_closure_t *
 first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below,
              const cadre_closure_filter_t *filter)
@@ -253,6 +266,8 @@ earlier(cadre_closure_t *left, cadre_closure_t *right)
     return left->order < right->order ? left : right;
 }
 
+/* Returns the closure that comes first for this worker, over all lanes whose needs the worker
+ * meets. */
 cadre_closure_t *
 cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uint64_t below,
                          const cadre_abilities_t *abilities, const cadre_closure_filter_t *filter)
@@ -275,6 +290,7 @@ cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
     return self->count > 0 ? first_of(self->lanes[self->count - 1]) : NULL;
 }
 
+/* Returns a queued closure that uses this resource; NULL: none. */
 cadre_closure_t *
 cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
 {
@@ -291,6 +307,8 @@ cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
 
 /* --- closures that no worker can run --- */
 
+/* Notes that a closure which no worker can run waits. Returns whether such closures have waited for
+ * `limit_ms`. */
 bool
 cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms)
 {
@@ -306,6 +324,8 @@ cadre_unserved_end(cadre_unserved_t *self)
     self->waits = false;
 }
 
+/* Returns the first tagged closure of the lane that its worker, which is connected, cannot run;
+ * NULL: none. */
 static const cadre_closure_t *
 first_unserved_tagged(const cadre_closure_lane_t *lane, cadre_is_unserved_t *is_unserved,
                       const void *context)
@@ -317,6 +337,8 @@ first_unserved_tagged(const cadre_closure_lane_t *lane, cadre_is_unserved_t *is_
     return closure;
 }
 
+/* Returns a closure that no worker could run for `limit_ms`; NULL: none. Of the common closures of
+ * a lane one stands for all, as all need the same. */
 cadre_closure_t *
 cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *is_unserved,
                              const void *context, uint64_t now_ms, uint64_t limit_ms)
@@ -328,6 +350,7 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
         const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
 
         common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;
+        /* the time starts anew once a worker can run them */
         lane->common_unserved.waits = lane->common_unserved.waits && common;
         lane->tagged_unserved.waits = lane->tagged_unserved.waits && tagged;
         if (common && cadre_unserved_for_long(&lane->common_unserved, now_ms, limit_ms)) {

@@ -56,6 +56,8 @@ count_out_of_flight(cadre_closure_queue_t *self, const cadre_closure_t *closure)
     }
 }
 
+/* Counts a new closure in its group. The queue's own group has no barriers: `barriers` of the queue
+ * serve it. */
 static void
 enter_group(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -65,6 +67,7 @@ enter_group(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Counts the end of a closure in its group (enter_group). */
 static void
 leave_group(cadre_closure_queue_t *self, const cadre_closure_t *closure, int status)
 {
@@ -110,6 +113,7 @@ static void
 end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {
     cadre_results_t *results = closure->results;
+    /* a held closure was taken out of its turn when it was held */
     if (closure->state != CADRE_CLOSURE_HELD) {
         cadre_pace_leave(&self->pace, closure->turn);
     }
@@ -123,6 +127,7 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     leave_group(self, closure, how->status);
     if (results) {
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
+        /* the values exist only now: arguments that took them before counted 0 bytes */
         self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
     }
 
@@ -132,6 +137,7 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     cadre_closure_list_push(&self->ended, closure);
 }
 
+/* Takes a closure out of the list of those that wait for a result of another. */
 static void
 leave_blocked(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -214,12 +220,14 @@ cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
     self->cancels++;
     self->groups_cancelling += cadre_closure_group_cancel(group) ? 1 : 0;
 
+    /* The step that is being filled gets no more closures. */
     cadre_pace_cut_short(&self->pace);
     for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
         cadre_closure_list_move(lists[i], name, &cancelled);
     }
     cadre_closure_lanes_move(&self->lanes, name, &cancelled);
     for (cadre_closure_t *closure = cancelled.first; closure; closure = closure->next) {
+        /* all leave the waiting lists first: ending one ends those that wait for its results */
         leave_counts(self, closure);
     }
 
@@ -276,6 +284,7 @@ take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
     if (closure->tag != CADRE_TAG_NONE) {
         return; /* tagged closures have no turn */
     }
+    /* a closure may not be in the same step as one whose result it takes */
     uint64_t after = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
         const uint64_t turn = closure->arguments[i].from->turn;
@@ -346,6 +355,7 @@ cadre_closure_queue_take_ended(cadre_closure_queue_t *self)
     return closure;
 }
 
+/* Ends and frees all closures that are left. None may be in flight. */
 void
 cadre_closure_queue_fini(cadre_closure_queue_t *self)
 {
@@ -425,6 +435,7 @@ is_refused(cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return self->cancelling || group->cancelling || (group->error < 0 && !group->goes_on);
 }
 
+/* Appends a new closure; CADRE_EAGAIN when the caller has to wait and try again. */
 int
 cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -433,7 +444,8 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
     if (is_full(self, closure)) {
         if (lacks_values_room(self, closure)) {
-            cadre_closure_queue_cut_short(self); /* its closures hold results until it ends */
+            cadre_closure_queue_cut_short(self); /* closures of the open step hold results until it
+                                                  * ends */
         }
         return CADRE_EAGAIN;
     }
@@ -449,6 +461,8 @@ cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
     count_in_flight(self, closure);
 }
 
+/* Hands out the next closure to a worker that has no resource and no dataset; NULL: there is
+ * none. */
 cadre_closure_t *
 cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
 {
@@ -522,6 +536,8 @@ cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closu
     }
 }
 
+/* Takes a closure out of flight and keeps it until its shard is back (cadre_closure_queue_release),
+ * in order of ids. */
 void
 cadre_closure_queue_put_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -539,6 +555,7 @@ take_from_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
     self->common_aside -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
 }
 
+/* Holds a closure whose updates are on the shards until its synchronous step ends. */
 void
 cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -576,6 +593,8 @@ cadre_closure_queue_cut_short(cadre_closure_queue_t *self)
     let_in(self);
 }
 
+/* Puts all closures that were put aside in front of the queue, the last one first, so that the
+ * lowest id comes out first. */
 void
 cadre_closure_queue_release(cadre_closure_queue_t *self)
 {
@@ -615,6 +634,8 @@ end_well(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_clos
     }
 }
 
+/* Ends a closure as `how` says. It need not be in flight: an attempt that had been given up may
+ * report while the closure is queued again or aside. */
 void
 cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure,
                            const cadre_closure_end_t *how)
@@ -647,6 +668,7 @@ cadre_closure_queue_report(cadre_closure_queue_t *self, cadre_closure_group_t *g
     settle(self);
 }
 
+/* Cancels everything: ends what is queued, and refuses new closures until nothing is in flight. */
 void
 cadre_closure_queue_cancel(cadre_closure_queue_t *self)
 {
@@ -671,6 +693,8 @@ cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
     return cadre_closure_queue_raise_of(&self->own, text);
 }
 
+/* Returns the error of a group, once; CADRE_EAGAIN while it has an error and closures of it are in
+ * flight, unless the group goes on after errors. */
 int
 cadre_closure_queue_raise_of(cadre_closure_group_t *group, char *text)
 {

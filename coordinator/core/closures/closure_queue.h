@@ -42,7 +42,8 @@ typedef struct {
 } cadre_closure_end_t;
 
 typedef struct {
-    size_t capacity;             /* most common closures that may wait, and most tagged ones */
+    size_t capacity;             /* how many closures without a tag may wait at most, and how many
+                                  * with one */
     cadre_closure_lanes_t lanes; /* closures that are QUEUED */
     cadre_barriers_t barriers;   /* what a join waits for: common closures only */
     /* What the deletion of a dropped variable waits for: all closures. */
@@ -50,15 +51,16 @@ typedef struct {
     uint64_t drops;             /* how many variables were dropped so far */
     cadre_closure_list_t aside; /* closures, common or tagged, that need a shard that is away */
     size_t common_aside;
-    cadre_pace_t pace;          /* turns of the common closures */
+    cadre_pace_t pace;          /* turns of the common closures: those without a tag */
     cadre_closure_list_t later; /* closures whose turn has not come, ordered by it */
     uint64_t placed;            /* how many closures were put into the queue so far */
-    /* Closures, common or tagged, that wait for a result of another. */
+    /* Closures, with a tag or without, that wait for a result of another. */
     cadre_closure_list_t blocked;
     size_t common_blocked;
     /* Bytes of all results that closures of this queue, in flight or not, take as arguments. */
     size_t values_size_bytes;
-    /* From here on no closure with such arguments is put; CADRE_VALUES_SIZE_MAX. */
+    /* While such values take this many bytes or more, no further closure that takes results is put;
+     * CADRE_VALUES_SIZE_MAX. */
     size_t values_size_max;
     size_t in_flight; /* how many common closures are in flight or held */
     size_t tagged_in_flight;

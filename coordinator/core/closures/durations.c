@@ -27,6 +27,8 @@ end_of(uint32_t bucket)
     return ((uint64_t)(bucket % PER_OCTAVE + PER_OCTAVE + 1) << octave) - 1;
 }
 
+/* Counts a duration. When the window is full all counts are halved first, so that old durations
+ * fade. */
 void
 cadre_durations_add(cadre_durations_t *self, uint64_t duration_ms)
 {
@@ -41,6 +43,8 @@ cadre_durations_add(cadre_durations_t *self, uint64_t duration_ms)
     self->total++;
 }
 
+/* Returns the duration that `percent` of a hundred closures did not exceed, rounded up to the end
+ * of its bucket; 0 without durations. */
 uint64_t
 cadre_durations_quantile(const cadre_durations_t *self, uint32_t percent)
 {

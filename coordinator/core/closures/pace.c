@@ -29,7 +29,7 @@ newest(const cadre_pace_t *self)
     return self->count > 0 ? &self->groups[self->first + self->count - 1] : NULL;
 }
 
-/* The group with this number, which is not over. */
+/* Returns the group with this number, which must not be over. */
 static cadre_pace_group_t *
 find(const cadre_pace_t *self, uint64_t turn)
 {
@@ -38,6 +38,8 @@ find(const cadre_pace_t *self, uint64_t turn)
     return &self->groups[self->first + (size_t)(turn - oldest->number)];
 }
 
+/* Appends a group with the next number. Room at the front, of groups that are over, is used again
+ * before the array grows. */
 static cadre_pace_group_t *
 add(cadre_pace_t *self, bool is_step)
 {
@@ -80,6 +82,8 @@ belongs_to(const cadre_pace_group_t *group, bool is_step, uint64_t after)
            !(is_step && after == group->number);
 }
 
+/* Counts a new closure in the newest group, or in another behind it, and returns the group's
+ * number: the closure's turn. 0 in asynchronous jobs, which have no groups. */
 uint64_t
 cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after)
 {
@@ -96,6 +100,7 @@ cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after)
     }
     group->size++;
     group->remaining++;
+    /* a bounded job has one closure in each group; groups between steps have no limit */
     const uint32_t most = is_step ? self->size : UINT32_MAX;
     group->is_closed = self->consistency == CADRE_BOUNDED || group->size == most;
     const uint64_t turn = group->number;
@@ -117,6 +122,7 @@ cadre_pace_note_begun(cadre_pace_t *self, uint64_t turn)
     }
 }
 
+/* Counts the end of a closure that was not held; its group may be over by that. */
 void
 cadre_pace_leave(cadre_pace_t *self, uint64_t turn)
 {
@@ -146,6 +152,7 @@ cadre_pace_unhold(cadre_pace_t *self, uint64_t turn)
     group->remaining++;
 }
 
+/* Closes the step that is being filled: it ends with the closures that it has. */
 void
 cadre_pace_cut_short(cadre_pace_t *self)
 {
@@ -158,6 +165,8 @@ cadre_pace_cut_short(cadre_pace_t *self)
 
 /* --- what may start, and which step can be applied --- */
 
+/* Returns the number of the oldest group where it is a step that can be applied: it gets no more
+ * closures, all have ended or are held, and at least one is held. 0: there is none. */
 uint64_t
 cadre_pace_whole_step(const cadre_pace_t *self)
 {
@@ -180,6 +189,7 @@ cadre_pace_limit(const cadre_pace_t *self)
     return self->count > 0 ? self->groups[self->first].number + self->slack : UINT64_MAX;
 }
 
+/* Returns whether no step is under way: none has begun without being over. */
 bool
 cadre_pace_is_between_steps(const cadre_pace_t *self)
 {

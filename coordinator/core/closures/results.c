@@ -24,6 +24,7 @@ cadre_results_ref(cadre_results_t *self)
     return self;
 }
 
+/* Drops one reference; the last frees the results. By then no argument may wait for them. */
 void
 cadre_results_unref(cadre_results_t **self_p)
 {
@@ -53,6 +54,8 @@ cadre_results_set_future(cadre_results_t *self, struct cadre_future *future)
 
 /* --- which workers have the values --- */
 
+/* Returns the entry of the worker with this incarnation; NULL: it is not known to have any
+ * result. */
 static cadre_value_holder_t *
 find_holder(const cadre_results_t *self, uint64_t worker)
 {
@@ -134,6 +137,8 @@ cadre_results_set_turn(cadre_results_t *self, uint64_t turn)
     self->turn = turn;
 }
 
+/* Notes how the closure ended, once. Takes the names and tensors of its report, or else keeps the
+ * error's text. */
 void
 cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
                   const cadre_message_t *message)
@@ -147,6 +152,7 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
         return;
     }
 
+    /* ended well, but nobody asked for results */
     if (!message) {
         return;
     }
@@ -160,6 +166,7 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
 
     cadre_tensor_list_share(&self->tensors, done->tensors, message->chunks, message->chunk_count);
     self->attempt = done->attempt;
+    /* The worker that computed large results keeps them for closures that take them. */
     uint64_t kept = kept_by_worker(self);
     if (kept) {
         holder_of(self, message->incarnation)->results = kept;
@@ -204,6 +211,7 @@ cadre_results_uncount(cadre_results_t *self)
     self->counted = false;
 }
 
+/* Gives the index of the result called `name` (NULL: the first). */
 int
 cadre_results_find(const cadre_results_t *self, const char *name, size_t *position)
 {
@@ -219,6 +227,8 @@ cadre_results_find(const cadre_results_t *self, const char *name, size_t *positi
 
 /* --- arguments --- */
 
+/* Returns 0 unless it is certain that the argument will never have a value: its closure has failed,
+ * or has ended without such a result. */
 int
 cadre_closure_argument_check(const cadre_closure_argument_t *self)
 {
@@ -236,6 +246,8 @@ cadre_closure_argument_check(const cadre_closure_argument_t *self)
     return status < 0 ? cadre_fail_within(status, "argument %s", self->name) : 0;
 }
 
+/* Fills in the argument's value from the results of a closure that has ended; does nothing the
+ * second time. */
 int
 cadre_closure_argument_take(cadre_closure_argument_t *self)
 {
@@ -253,6 +265,7 @@ cadre_closure_argument_take(cadre_closure_argument_t *self)
     return status < 0 ? cadre_fail_within(status, "argument %s", self->name) : 0;
 }
 
+/* Appends the argument to the list of those that wait for the same results. */
 void
 cadre_closure_argument_wait(cadre_closure_argument_t *self)
 {
@@ -269,6 +282,7 @@ cadre_closure_argument_wait(cadre_closure_argument_t *self)
     self->from->waiting_last = self;
 }
 
+/* Takes the argument out of the list of those that wait; does nothing when it does not wait. */
 void
 cadre_closure_argument_wait_no_more(cadre_closure_argument_t *self)
 {

@@ -19,6 +19,7 @@ cadre_suspicion_clear(cadre_suspicion_t *self)
     cadre_suspicion_fini(self);
 }
 
+/* Returns what is recorded of processes that died in the place with this index; NULL: none did. */
 static cadre_victim_t *
 find(const cadre_suspicion_t *self, uint32_t index)
 {
@@ -68,6 +69,8 @@ expected(const cadre_suspicion_t *self, const cadre_death_t *death)
     return share < 1 ? share : 1;
 }
 
+/* Counts the death of a worker that had the suspect, in the record of its place; and adds to
+ * `expected` how probable that death was if the suspect is innocent. */
 void
 cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death)
 {
@@ -91,8 +94,8 @@ cadre_suspicion_add(cadre_suspicion_t *self, const cadre_death_t *death)
     self->deaths++;
 }
 
-/* Of the last death alone it is known what it added to the sums, so only the last can be forgiven.
- * */
+/* Takes the last death back if this process is the one that was counted dead. Only the last can be
+ * forgiven, as only of that it is known what it added to the sums. */
 bool
 cadre_suspicion_forgive(cadre_suspicion_t *self, uint64_t incarnation)
 {
@@ -125,6 +128,8 @@ cadre_suspicion_is_proved(const cadre_suspicion_t *self)
            self->deaths >= CADRE_POISON_FACTOR * self->expected;
 }
 
+/* Returns how close the place is to deaths: 2 when a worker died in it while it had the suspect, 1
+ * when one on this host did, else 0. */
 int
 cadre_suspicion_knows(const cadre_suspicion_t *self, uint32_t index, const char *host)
 {
@@ -138,6 +143,7 @@ cadre_suspicion_knows(const cadre_suspicion_t *self, uint32_t index, const char 
     return known;
 }
 
+/* Writes which workers died of the suspect, for an error text, cut at `size`. */
 void
 cadre_suspicion_text(const cadre_suspicion_t *self, char *text, size_t size)
 {

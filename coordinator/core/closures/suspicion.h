@@ -59,7 +59,7 @@ typedef struct {
     uint64_t had_ms; /* how long it had the suspect */
     cadre_record_t
         place;          /* how long processes in its place have lived, and how many died, before */
-    cadre_record_t all; /* the same of all places */
+    cadre_record_t all; /* how long processes in all places have lived, and how many died, before */
 } cadre_death_t;
 
 void cadre_suspicion_fini(cadre_suspicion_t *self);
