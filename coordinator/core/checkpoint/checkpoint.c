@@ -61,6 +61,7 @@ cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
     self->awaited[self->awaited_count++] = cadre_strdup(variable);
 }
 
+/* Takes a name out of the list of resumed variables that the program has yet to create again. */
 void
 cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
 {
@@ -104,6 +105,8 @@ missing(cadre_checkpoint_t *self)
     return NULL;
 }
 
+/* Forgets all names of resumed variables: a committed checkpoint takes the place of the resumed
+ * one. */
 static void
 await_nothing(cadre_checkpoint_t *self)
 {
@@ -112,6 +115,8 @@ await_nothing(cadre_checkpoint_t *self)
     }
 }
 
+/* Changes the state, which must be allowed, and starts the time for which the log says what the
+ * checkpoint waits for. */
 static void
 set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
 {
@@ -139,6 +144,8 @@ order(cadre_checkpoint_t *self, cadre_store_order_kind_t kind, uint64_t checkpoi
     cadre_effects_emit(self->links.effects, &event);
 }
 
+/* Begins a checkpoint: orders a directory for its draft of the store. The cut is opened by a later
+ * tick. */
 int
 cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
 {
@@ -161,6 +168,7 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
         self->shards[i] = (cadre_written_shard_t){.taken = false};
     }
 
+    /* An answer to an earlier order to open may be on its way: `opens` tells them apart. */
     self->opens++;
     order(self, CADRE_STORE_OPEN, 0, NULL);
     return 0;
@@ -168,7 +176,8 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
 
 /* --- closures and the open cut --- */
 
-/* Whether the closure with this id is below a cut that is open. */
+/* Returns whether the closure with this id is below a cut whose closures have not all ended: its
+ * end counts for that checkpoint. */
 static bool
 is_below(const cadre_checkpoint_t *self, uint64_t id)
 {
@@ -196,6 +205,8 @@ cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id)
     self->totals.attempts += is_below(self, id);
 }
 
+/* Counts the end of a closure that was begun before the open cut. When the last one has ended the
+ * cut can be closed. */
 void
 cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved)
 {
@@ -304,6 +315,7 @@ give_up(cadre_checkpoint_t *self, int status, const char *text)
     end(self, status, text);
 }
 
+/* Gives up the checkpoint under way, unless it is being committed: then the rename decides. */
 void
 cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text)
 {
@@ -313,11 +325,13 @@ cadre_checkpoint_abort(cadre_checkpoint_t *self, int status, const char *text)
     }
 }
 
+/* Gives up the checkpoint under way when a ps is lost with its image of the open cut. */
 void
 cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
 {
     if (cadre_checkpoint_has_open_cut(self)) {
         give_up(self, CADRE_EUNAVAILABLE, "a ps is lost");
+        /* a call of save begins another checkpoint in this case */
         self->ps_lost = true;
         if (self->retry_ms < self->due_ms) {
             /* Try again soon: nothing is wrong once the shard is back. */
@@ -442,6 +456,8 @@ close_cut(cadre_checkpoint_t *self)
     }
 }
 
+/* Takes a ps's word that the file of its shard is written, or could not be. The word may be a
+ * repetition, also of an earlier checkpoint. */
 void
 cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
                             const cadre_snapshot_written_message_t *written)
@@ -476,6 +492,8 @@ cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
     }
 }
 
+/* Notes the sequence number of a closure that ended well: for the checkpoint under way where the
+ * closure is below its cut, else for the next one. */
 void
 cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure)
 {
@@ -499,6 +517,7 @@ has_done(const cadre_written_shard_t *shard, duty_t duty)
     return duty == OPEN_CUT ? shard->taken : shard->written;
 }
 
+/* Returns whether every shard has done this duty. */
 static bool
 all_shards(const cadre_checkpoint_t *self, duty_t duty)
 {
@@ -510,8 +529,9 @@ all_shards(const cadre_checkpoint_t *self, duty_t duty)
     return true;
 }
 
-/* Whether a variable that was resumed is being created again. A cut now would leave it out, with
- * its values on some shards already, and the commit would be one without it. */
+/* Returns whether a variable that was resumed is being created again. A cut now would leave it
+ * out, though some shards have its values already, and the commit would be of a checkpoint
+ * without it. */
 static bool
 is_creating_awaited(const cadre_checkpoint_t *self)
 {
@@ -602,6 +622,7 @@ take_commit(cadre_checkpoint_t *self, const char *path)
     end(self, 0, "");
 }
 
+/* Takes the store's answer to the order to open a draft: its id and path, or why it failed. */
 static void
 on_opened(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
 {
@@ -617,6 +638,8 @@ on_opened(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
     self->draft = cadre_strdup(answer->text); /* the cut is opened in the next turn */
 }
 
+/* Takes an answer of the store. Other kinds of orders than OPEN and COMMIT have no answer that
+ * matters. */
 void
 cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
 {
@@ -738,6 +761,8 @@ what_commit_waits_for(const cadre_checkpoint_t *self, const char *recovery)
     return recovery ? recovery : "shards to be restored from the one before";
 }
 
+/* Writes, for people, what the checkpoint under way waits for; an empty text when none is under
+ * way. */
 void
 cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
@@ -813,6 +838,7 @@ watch_commit(cadre_checkpoint_t *self)
     }
 }
 
+/* Moves the checkpoint on as far as it can in this turn. Returns when to call again. */
 uint64_t
 cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
 {
@@ -824,7 +850,10 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
         cadre_checkpoint_begin(self, NULL);
     }
 
-    /* A state that has nothing to wait for is left in the same turn. */
+    /* A state that has nothing to wait for is left in the same turn: each `if` may lead to the
+     * next. */
+    /* A cut waits until no shard is away, nothing runs again, no resumed variable is half created
+     * and no synchronous step is under way. */
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
         cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self) &&
         cadre_pace_is_between_steps(self->links.pace)) {
@@ -845,6 +874,7 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
                                                 : report(self);
 }
 
+/* Frees what it owns, also that of a checkpoint under way. */
 void
 cadre_checkpoint_fini(cadre_checkpoint_t *self)
 {

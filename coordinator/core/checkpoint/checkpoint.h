@@ -49,17 +49,18 @@ typedef enum {
 enum {
     CADRE_CHECKPOINT_REPORT_MS = 30000, /* how often the log says what a state waits for */
     CADRE_CHECKPOINT_COMMIT_MS =
-        30000, /* a commit holds up the restore of a lost shard no longer */
-    /* after a failure, until a checkpoint that is to empty the replay log is tried again */
+        30000, /* a commit in progress holds up the restore of a lost shard no longer than this */
+    /* how long after a failure a checkpoint that is to empty the replay log is tried again */
     CADRE_CHECKPOINT_RETRY_MS = 10000,
     CADRE_CHECKPOINT_WAITS_SIZE = 512, /* bytes of cadre_checkpoint_waits */
 };
 
-/* What one shard wrote. */
+/* What one shard has done for the checkpoint under way. `taken`: it has opened the cut; `written`:
+ * it has written its file, which the last fields describe. */
 typedef struct {
     bool taken;
     bool written;
-    uint64_t assigned; /* the last assignment that its snapshot holds */
+    uint64_t assigned; /* number of the last assignment that the shard's snapshot holds */
     char file[CADRE_NAME_SIZE_MAX + 1];
     uint64_t size_bytes;
     uint64_t hash;
@@ -118,8 +119,10 @@ typedef struct {
     uint64_t steps_saved;    /* begun->steps at the cut of the newest commit */
     uint64_t done;           /* how much the cut holds, as function `done` in checkpoint.c counts */
     uint64_t unsaved;        /* the replay's `unsaved`, but without closures above the cut */
-    uint32_t variable_count; /* so many of the catalogue's first variables are in the checkpoint, */
-    uint64_t drops;          /* except those that the first `drops` drops deleted */
+    uint32_t variable_count; /* so many of the catalogue's first variables are in the checkpoint,
+                              * but for dropped ones (`drops`) */
+    uint64_t drops;          /* variables that the first `drops` drops deleted are not in the
+                              * checkpoint */
     /* counters of the job at the cut; ends of closures below it are added until it closes */
     cadre_totals_t totals;
     cadre_written_shard_t *shards; /* [ps_count] */
@@ -133,20 +136,22 @@ typedef struct {
     size_t awaited_count;
     bool awaited_told;
 
-    uint32_t committed_count; /* committed since the last cadre_checkpoint_count, */
-    uint32_t failed_count;    /* and given up or failed since then */
+    uint32_t committed_count; /* checkpoints committed since the last cadre_checkpoint_count */
+    uint32_t failed_count;    /* checkpoints given up or failed since the last
+                               * cadre_checkpoint_count */
     /* how many checkpoints have ended, well or not; a caller of save waits for this to grow */
     uint64_t attempts;
-    int last_status; /* how the last one ended */
+    int last_status; /* how the last checkpoint ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
     bool ps_lost; /* the last checkpoint failed because a ps was lost: the next may well succeed */
     uint64_t last_id;
-    /* of the newest checkpoint that was committed or resumed; NULL when there is none */
+    /* path of the newest checkpoint that was committed or resumed; NULL when there is none */
     char *last_path;
-    /* size of the newest checkpoint's files; 0 when none was committed in this session, */
+    /* size of the files of the newest checkpoint that was committed in this session; 0: none was */
     uint64_t last_bytes;
-    uint64_t last_took_ms; /* how long that checkpoint took, */
-    uint64_t last_ms;      /* when it was committed; before the first, when the session began */
+    uint64_t last_took_ms; /* how long the newest committed checkpoint took */
+    uint64_t last_ms;      /* when the newest checkpoint was committed; before the first, when the
+                            * session began */
 } cadre_checkpoint_t;
 
 void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links);
@@ -179,7 +184,7 @@ void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variab
  * CADRE_ESTATE: checkpoints are off. */
 int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
 
-/* Whether some shard may have a cut open. */
+/* Returns whether some shard may have a cut open. */
 bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);
 
 /* Gives the open checkpoint and cut that a closure with this id comes after (`checkpoint` and `cut`

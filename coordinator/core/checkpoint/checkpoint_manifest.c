@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/tensor/split.h"
 
+/* Returns an object of the parameters by name, as `table` names them. */
 static json_t *
 parameters_json(const cadre_parameter_t *table, const double *values, size_t count)
 {
@@ -28,6 +29,8 @@ numbers_json(const double *numbers, size_t count)
     return array;
 }
 
+/* Returns a learning-rate schedule as JSON: kind and parameters, and for one of steps the numbers
+ * of updates (boundaries) at which the rate changes, and the rates. */
 static json_t *
 schedule_json(const cadre_schedule_spec_t *schedule)
 {
@@ -44,6 +47,8 @@ schedule_json(const cadre_schedule_spec_t *schedule)
     return object;
 }
 
+/* Returns an optimizer as JSON: kind and parameters, and of the options (schedule, clipping,
+ * running average) those that are on. */
 static json_t *
 optimizer_json(const cadre_optimizer_spec_t *optimizer)
 {
@@ -76,6 +81,7 @@ fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable
     entry->rank = variable->rank;
     memcpy(entry->shape, variable->shape, sizeof(entry->shape));
     size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
+    /* A JSON integer is signed: the seed is written without its lowest bit. */
     entry->initializer = json_pack("{s:s, s:I, s:o}", "kind",
                                    cadre_initializer_kind_text(variable->initializer.kind), "seed",
                                    (json_int_t)(variable->initializer.seed >> 1), "parameters",
@@ -93,6 +99,8 @@ fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable
     }
 }
 
+/* Fills in the manifest's entry of one shard: its file, and counters of the ps that go on after a
+ * resume. */
 static void
 fill_shard(cadre_manifest_shard_t *entry, const cadre_checkpoint_t *self, uint32_t shard)
 {
@@ -157,6 +165,7 @@ progress_json(const cadre_checkpoint_t *self)
                      cadre_sequences_json(&self->held));
 }
 
+/* Builds the manifest of the checkpoint under way, which all shards have written. */
 int
 cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out)
 {
@@ -193,6 +202,7 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
     return 0;
 }
 
+/* Reads one counter of the totals. Returns false unless it is an integer of 0 or more. */
 static bool
 take_total(const json_t *totals, const char *name, uint64_t *total)
 {
@@ -202,6 +212,7 @@ take_total(const json_t *totals, const char *name, uint64_t *total)
     return good;
 }
 
+/* Reads the job's totals and the user's progress record (JSON text, or NULL) from a manifest. */
 int
 cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals, char **progress)
 {

@@ -27,6 +27,9 @@ hold_dispatch(cadre_replay_t *replay, const cadre_checkpoint_t *checkpoint,
     cadre_replay_hold(replay, holds);
 }
 
+/* Compares the memory that is kept for a replay with its bound. At the bound it begins a
+ * checkpoint, or gives the replay up where there are none; at twice the bound it pauses
+ * dispatch. */
 void
 cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
                          const cadre_shard_recovery_t *recovery, cadre_checkpoint_t *checkpoint,

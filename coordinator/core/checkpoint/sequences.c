@@ -32,6 +32,7 @@ find(const cadre_sequences_t *self, uint64_t number)
     return low;
 }
 
+/* Inserts a range at this index; those behind it move up. */
 static void
 insert(cadre_sequences_t *self, size_t at, cadre_sequence_range_t range)
 {
@@ -41,6 +42,8 @@ insert(cadre_sequences_t *self, size_t at, cadre_sequence_range_t range)
     self->count++;
 }
 
+/* Adds the numbers from `first` to `last`; ranges that they overlap or touch become one with
+ * them. */
 void
 cadre_sequences_add(cadre_sequences_t *self, uint64_t first, uint64_t last)
 {
@@ -72,6 +75,7 @@ cadre_sequences_merge(cadre_sequences_t *self, cadre_sequences_t *from)
     cadre_sequences_fini(from);
 }
 
+/* Returns the first number from `from` on that is not in the set. */
 uint64_t
 cadre_sequences_next(const cadre_sequences_t *self, uint64_t from)
 {
@@ -80,6 +84,7 @@ cadre_sequences_next(const cadre_sequences_t *self, uint64_t from)
     return is_in ? self->ranges[at].last + 1 : from;
 }
 
+/* Returns the set as a flat list of first and last numbers. */
 json_t *
 cadre_sequences_json(const cadre_sequences_t *self)
 {
@@ -91,6 +96,8 @@ cadre_sequences_json(const cadre_sequences_t *self)
     return list;
 }
 
+/* Reads a flat list of first and last numbers into an empty set; fails unless they ascend, in
+ * pairs. */
 int
 cadre_sequences_read(cadre_sequences_t *self, const json_t *list)
 {
