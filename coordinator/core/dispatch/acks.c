@@ -11,6 +11,7 @@ cadre_acks_init(cadre_acks_t *self, const cadre_membership_t *members, cadre_eff
     *self = (cadre_acks_t){.members = members, .effects = effects};
 }
 
+/* Notes that this attempt's report is to be acknowledged to the worker: two numbers in its list. */
 void
 cadre_acks_add(cadre_member_t *worker, uint64_t id, uint64_t attempt)
 {
@@ -35,6 +36,8 @@ cadre_acks_note_heartbeat(cadre_member_t *worker, uint64_t request)
     worker->ack_request = request;
 }
 
+/* Sends the worker ACKs for all reports that wait, as many in one message as it can hold; an empty
+ * one where only a heartbeat is to be answered. */
 void
 cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker)
 {
@@ -68,6 +71,7 @@ is_due(const cadre_member_t *worker)
            worker->ack_items >= 2 * WAIT_MAX;
 }
 
+/* Acknowledges the reports of each worker where that is due; of all workers with `all`. */
 void
 cadre_acks_tick(const cadre_acks_t *self, bool all)
 {

@@ -27,6 +27,7 @@ cadre_apart_begin_trial(cadre_closure_t *closure, cadre_member_t *worker)
     worker->trial_closure = closure->id;
 }
 
+/* Ends the trial of a suspect closure: the worker that was reserved for it may take others. */
 void
 cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure)
 {
@@ -38,6 +39,8 @@ cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure)
     closure->trial = 0;
 }
 
+/* Takes out a closure that is not suspect any more; one that overran its deadline as well stays
+ * apart. */
 void
 cadre_apart_acquit(cadre_apart_t *self, cadre_closure_t *closure)
 {

@@ -33,8 +33,8 @@ void cadre_apart_begin_trial(cadre_closure_t *closure, cadre_member_t *worker);
 /* Ends the closure's trial, if there is one: the worker is free for other closures. */
 void cadre_apart_end_trial(cadre_apart_t *self, cadre_closure_t *closure);
 
-/* Takes out a closure that is not suspect any more, unless it also ran past its deadline. Ends its
- * trial. */
+/* Ends the trial of a closure that is not suspect any more, and lets it among the others again,
+ * unless it is apart for running past its deadline as well. */
 void cadre_apart_acquit(cadre_apart_t *self, cadre_closure_t *closure);
 
 /* Takes out a closure that has ended, and forgets its deaths and overruns. */

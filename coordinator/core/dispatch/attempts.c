@@ -21,9 +21,12 @@ function_name(const cadre_attempts_t *self, const cadre_closure_t *closure)
 
 /* --- the beginning --- */
 
+/* Puts a closure in flight, before a worker gets it. Returns false when an argument's value cannot
+ * be had: the closure has ended with that error. */
 bool
 cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
 {
+    /* it has ended before and runs again: its arguments are filled in already */
     if (closure->kept) {
         cadre_replay_take_out(self->links.replay, closure);
         return true;
@@ -38,6 +41,8 @@ cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
     return true;
 }
 
+/* Begins an attempt at a closure in flight on `worker`, and sends it. The first attempt gives it
+ * its id. */
 void
 cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
@@ -110,6 +115,7 @@ leave_worker(cadre_attempts_t *self, cadre_closure_t *closure)
     cadre_effects_note_progress(self->links.effects);
 }
 
+/* Takes a closure off its worker, to the front of what is handed out next. */
 void
 cadre_attempts_put_back(cadre_attempts_t *self, cadre_closure_t *closure)
 {
@@ -121,6 +127,7 @@ cadre_attempts_put_back(cadre_attempts_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Takes a closure off its worker until the shard that it needs is back. */
 void
 cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure)
 {
@@ -132,6 +139,8 @@ cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Takes a closure of a synchronous step off its worker and holds it until the step ends. `reporter`
+ * has reported it; a worker that still runs it is told to stop. */
 void
 cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
                     const cadre_member_t *reporter)
@@ -192,6 +201,8 @@ count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
     }
 }
 
+/* Ends a closure, whatever its state. `reporter` (NULL: none) has reported its end; a worker that
+ * still runs it is told to stop. */
 void
 cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
                       const cadre_member_t *reporter, const cadre_closure_end_t *end)
@@ -231,6 +242,7 @@ cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
     self->links.totals->replayed++;
 }
 
+/* Ends a closure that cannot run, with `status` and this thread's error text. */
 void
 cadre_attempts_refuse(cadre_attempts_t *self, cadre_closure_t *closure, int status)
 {
@@ -241,6 +253,8 @@ cadre_attempts_refuse(cadre_attempts_t *self, cadre_closure_t *closure, int stat
     cadre_attempts_finish(self, closure, NULL, &end);
 }
 
+/* Ends the replay of a closure that had ended well but fails now: the updates that a restored shard
+ * lacks become an error of its group. */
 void
 cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int status,
                        const char *why)
@@ -254,6 +268,8 @@ cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int sta
     cadre_replay_drop(self->links.replay, closure);
 }
 
+/* Ends a closure that failed. A kept one, which has told its end before, makes an error of its
+ * group. */
 void
 cadre_attempts_fail(cadre_attempts_t *self, cadre_closure_t *closure,
                     const cadre_member_t *reporter, const cadre_closure_end_t *end)
@@ -308,6 +324,8 @@ lose_attempt(cadre_attempts_t *self, cadre_closure_t *closure, const cadre_membe
     cadre_attempts_put_back(self, closure);
 }
 
+/* Takes all closures off a worker that goes. If it died, the death counts against those that it may
+ * have been running. */
 void
 cadre_attempts_lose(cadre_attempts_t *self, cadre_member_t *worker, bool died)
 {
@@ -341,6 +359,8 @@ cancel_on(const cadre_attempts_t *self, const cadre_member_t *worker, uint64_t *
     cadre_closure_sender_cancel(self->links.sender, worker, ids, count);
 }
 
+/* Tells workers to stop closures that are being cancelled: at once for a new cancel, and again each
+ * `resend_ms` until it is over, as a message may be lost. */
 void
 cadre_attempts_cancel(cadre_attempts_t *self)
 {
@@ -354,6 +374,7 @@ cadre_attempts_cancel(cadre_attempts_t *self)
         return;
     }
 
+    /* 0 would mean that nothing is being cancelled */
     self->cancel_ms = now_ms ? now_ms : 1;
     self->cancels = self->links.queue->cancels;
     uint64_t *ids = cadre_calloc(self->links.begun->closures.count, sizeof(*ids));
@@ -365,6 +386,8 @@ cadre_attempts_cancel(cadre_attempts_t *self)
     free(ids);
 }
 
+/* Takes all closures off all workers, when the core ends: those in flight go back to the queue,
+ * which ends them. */
 void
 cadre_attempts_clear(cadre_attempts_t *self)
 {

@@ -53,7 +53,7 @@ typedef struct {
     uint32_t racing;      /* closures that have two attempts under way now */
     uint64_t backups;     /* second attempts begun beside a first one */
     uint64_t backups_won; /* second attempts that ended their closure */
-    /* When workers were last told to cancel; 0 while nothing is being cancelled. */
+    /* When workers were last told to cancel closures; 0 while nothing is being cancelled. */
     uint64_t cancel_ms;
     uint64_t cancels; /* what the queue's `cancels` was at cancel_ms */
 } cadre_attempts_t;

@@ -12,8 +12,8 @@ enum {
     SLOW_MS_MIN = 50,  /* a closure is not slow while it is in flight for less */
     DURATIONS_MIN = 5, /* closures of a function that must have ended to know its usual time */
     SLOW_HALVES = 3,   /* halves of the usual time after which a closure is slow */
-    QUANTILE = 95,     /* quantile of the durations, in percent, that is the usual time, */
-    MEDIAN_FACTOR = 2, /* unless this many medians are less */
+    QUANTILE = 95,     /* quantile of the durations, in percent, that counts as the usual time */
+    MEDIAN_FACTOR = 2, /* the usual time is at most this many medians */
 };
 
 void
@@ -67,6 +67,8 @@ slow_ms(const cadre_backups_t *self, uint32_t function)
     return limit_ms > SLOW_MS_MIN ? limit_ms : SLOW_MS_MIN;
 }
 
+/* Notes how long a closure that ended well took on its worker, counted from when it was handed out.
+ * A worker that was not slow lags no longer. */
 void
 cadre_backups_note_done(cadre_backups_t *self, cadre_member_t *worker,
                         const cadre_closure_t *closure)
@@ -83,6 +85,8 @@ cadre_backups_note_done(cadre_backups_t *self, cadre_member_t *worker,
 
 /* --- second attempts --- */
 
+/* Returns whether a slot of the worker is free; attempts that it was told to stop still hold
+ * slots. */
 static bool
 is_idle(const cadre_member_t *worker)
 {
@@ -166,6 +170,7 @@ watch_worker(cadre_backups_t *self, const cadre_member_t *worker)
     }
 }
 
+/* Returns whether any worker has a free slot: without one no second attempt can begin. */
 static bool
 has_idle_worker(const cadre_backups_t *self)
 {
@@ -178,6 +183,8 @@ has_idle_worker(const cadre_backups_t *self)
     return false;
 }
 
+/* Looks for slow closures each WATCH_MS, where backup attempts are on. Returns when to call
+ * again. */
 uint64_t
 cadre_backups_tick(cadre_backups_t *self)
 {

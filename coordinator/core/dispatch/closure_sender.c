@@ -6,8 +6,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-/* Lists of a CLOSURE message whose arguments are results of other closures; allocated, freed after
- * the message is sent. */
+/* Lists for the CLOSURE message of a closure some of whose arguments are results of others: its
+ * own, then those. Allocated; freed after the message is sent. */
 typedef struct {
     const char **names;
     size_t name_count;
@@ -31,6 +31,7 @@ add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
 {
     const cadre_tensor_list_t *value = &argument->value;
     bool is_told = !cadre_results_are_on(argument->from, argument->position, worker);
+    /* which result it is, and whether its value is in this message */
     const uint64_t items[] = {argument->from->closure_id, argument->from->attempt,
                               argument->position, is_told};
 
@@ -62,8 +63,8 @@ note_told(const cadre_closure_t *closure, uint64_t worker)
     }
 }
 
-/* Adds the values of such arguments behind the closure's own tensors. Returns the lists, which the
- * message points into and the caller frees. */
+/* Adds the values of arguments that are results of other closures, behind the closure's own
+ * tensors. Returns the lists, which the message points into and the caller frees. */
 static lists_t
 add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *message)
 {
@@ -107,6 +108,8 @@ seed_of(const cadre_closure_sender_t *self, const cadre_closure_t *closure)
     return XXH3_64bits_withSeed(&number, sizeof(number), self->links.options->seed);
 }
 
+/* Sends a CLOSURE to its worker. Besides the call it says what the worker has to know first:
+ * variables, generations of shards, drops, an open cut. */
 void
 cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member_t *worker,
                           cadre_closure_t *closure)
@@ -145,6 +148,7 @@ cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member
     free(lists.values);
 }
 
+/* Tells the worker to stop these closures, in as many messages as the list of ids takes. */
 void
 cadre_closure_sender_cancel(const cadre_closure_sender_t *self, const cadre_member_t *worker,
                             const uint64_t *ids, size_t count)

@@ -10,6 +10,7 @@ enum {
     TURN_MAX = 4096,
 };
 
+/* Initialises a dispatcher that serves worker 0 first. */
 void
 cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links)
 {
@@ -62,6 +63,8 @@ measure_credit(cadre_member_t *worker, uint64_t now_ms)
     worker->credit_took_us = worker->took_us;
 }
 
+/* Returns whether the worker has room for another closure now. A slot held by an overdue closure
+ * takes as much credit as two closures, since credit is twice the slots. */
 bool
 cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker)
 {
@@ -92,6 +95,7 @@ queue_limit(const cadre_dispatcher_t *self)
     bool is_full = replay->holds && cadre_pace_is_between_steps(&self->links.queue->pace);
     bool holds = is_full || !cadre_windows_have_room(self->links.windows) ||
                  self->links.queue->aside.count >= CADRE_ASIDE_MAX;
+    /* UINT64_MAX: only closures that have an id, since they were begun before, may go */
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 
@@ -103,10 +107,12 @@ is_present(const void *context, uint32_t tag)
     return tag < members->worker_capacity && members->workers[tag];
 }
 
+/* Returns whether the worker could run the closure at all; whether it has room does not matter. */
 bool
 cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
                          const cadre_closure_t *closure)
 {
+    /* one that runs again need not wait for the worker of its tag, if that has gone */
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker->index ||
                   (closure->kept && !is_present(self->links.members, closure->tag));
     const cadre_needs_t needs = cadre_closure_needs(closure);
@@ -115,6 +121,8 @@ cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *w
            cadre_abilities_meet(&worker->abilities, &needs);
 }
 
+/* Returns whether a closure that is apart may be handed out now. During a replay only those that
+ * run again and those below its limit may. */
 bool
 cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure)
 {
@@ -130,6 +138,8 @@ typedef struct {
     const cadre_member_t *worker;
 } reached_t;
 
+/* Filter of closures (`context`: reached_t): keeps back those that need a shard which the worker
+ * does not reach. */
 static bool
 is_unreached(const void *context, const cadre_closure_t *closure)
 {
@@ -218,6 +228,7 @@ nearer(const cadre_dispatcher_t *self, cadre_member_t *worker, const cadre_closu
 
 /* --- handing out --- */
 
+/* Returns how many closures wait to be handed out, those that run again included. */
 static size_t
 waiting(const cadre_dispatcher_t *self)
 {
@@ -266,7 +277,8 @@ hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
         count++;
     }
     if (count > 0) {
-        cadre_acks_send(self->links.acks, worker); /* in one packet with the closures */
+        cadre_acks_send(self->links.acks, worker); /* sent now, the ACK travels in one packet with
+                                                    * the closures */
     }
     return count;
 }
@@ -291,6 +303,8 @@ serve(cadre_dispatcher_t *self, bool lags, size_t *given)
     return has_others;
 }
 
+/* Hands out what waits, to workers that do not lag first. Returns whether it stopped at the limit
+ * of a turn. */
 bool
 cadre_dispatcher_tick(cadre_dispatcher_t *self)
 {

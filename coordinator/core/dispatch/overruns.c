@@ -34,6 +34,8 @@ cadre_overruns_add_overdue(cadre_member_t *worker, uint64_t id)
     worker->overdue[worker->overdue_count++] = id;
 }
 
+/* Takes a closure that the worker has reported off the list of those that hold slots past their
+ * deadline. */
 void
 cadre_overruns_on_report(cadre_member_t *worker, uint64_t id)
 {
@@ -57,6 +59,8 @@ is_held(cadre_u64s_t held, uint64_t id)
     return false;
 }
 
+/* Keeps, of the closures that hold slots past their deadline, those that the worker says it still
+ * holds. */
 void
 cadre_overruns_on_held(cadre_member_t *worker, cadre_u64s_t held)
 {
@@ -123,6 +127,7 @@ typedef enum {
     FAILS,
 } fate_t;
 
+/* Returns the fate as words for the log. */
 static const char *
 fate_words(fate_t fate)
 {
@@ -137,6 +142,8 @@ fate_words(fate_t fate)
     return "it has failed";
 }
 
+/* Decides what becomes of a closure that runs past its deadline: it fails at the last overrun
+ * allowed, else another worker gets it where one can run it. */
 static fate_t
 fate_of(const cadre_overruns_t *self, const cadre_member_t *worker, const cadre_closure_t *closure)
 {
@@ -203,6 +210,7 @@ name_long(const cadre_overruns_t *self, const cadre_member_t *worker, cadre_clos
                       closure->deadline_ms ? "" : ": it has no deadline");
 }
 
+/* Notes the closure if it has run for longer than all seen in this look. */
 static void
 note_longest(cadre_overruns_t *self, const cadre_member_t *worker, const cadre_closure_t *closure,
              uint64_t ran_ms)
@@ -217,6 +225,8 @@ note_longest(cadre_overruns_t *self, const cadre_member_t *worker, const cadre_c
     self->longest.shard = cadre_reach_waits_for(worker, closure->id, &self->longest.waits_ms);
 }
 
+/* Watches a closure that its worker may be running: starts its time, names it in the log, and acts
+ * once it is past its deadline. */
 static void
 watch_closure(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
@@ -250,6 +260,7 @@ watch_worker(cadre_overruns_t *self, cadre_member_t *worker)
     free_what_waits(self, worker);
 }
 
+/* Looks at the closures that run on each worker, each WATCH_MS. */
 void
 cadre_overruns_tick(cadre_overruns_t *self)
 {

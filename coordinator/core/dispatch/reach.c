@@ -22,6 +22,7 @@ cadre_reach_fini(cadre_reach_t *self)
 
 /* --- what workers say --- */
 
+/* Logs that a worker has stopped hearing a shard, or hears it again (`reaches`). */
 static void
 tell(const cadre_reach_t *self, const cadre_member_t *worker, uint32_t shard, bool reaches)
 {
@@ -46,6 +47,8 @@ keep_waits(cadre_member_t *worker, cadre_u64s_t waits)
     }
 }
 
+/* Takes from a worker's heartbeat which shards it does not reach, and what its closures wait
+ * for. */
 void
 cadre_reach_on_heartbeat(const cadre_reach_t *self, cadre_member_t *worker,
                          const cadre_heartbeat_message_t *heartbeat)
@@ -76,6 +79,7 @@ needs_of(const cadre_reach_t *self, uint32_t function)
     return function <= self->needs_count ? &self->needs[function - 1] : NULL;
 }
 
+/* Notes that closures of this function need the shard. */
 static void
 add_need(cadre_reach_t *self, uint32_t function, uint64_t shard)
 {
@@ -88,6 +92,8 @@ add_need(cadre_reach_t *self, uint32_t function, uint64_t shard)
     cadre_shard_set_put(&self->needs[function - 1], shard);
 }
 
+/* Notes that a worker gave a closure back because it does not reach a shard: closures of that
+ * function count as needing the shard from now on. */
 void
 cadre_reach_on_returned(cadre_reach_t *self, cadre_member_t *worker, const cadre_closure_t *closure,
                         uint64_t shard)
@@ -131,6 +137,7 @@ is_lost(const cadre_reach_t *self, uint32_t shard)
     return members->worker_count > 0;
 }
 
+/* Returns the first served shard that no worker reaches; UINT32_MAX: none. */
 uint32_t
 cadre_reach_lost_shard(const cadre_reach_t *self)
 {
@@ -142,6 +149,8 @@ cadre_reach_lost_shard(const cadre_reach_t *self)
     return UINT32_MAX;
 }
 
+/* Returns the shard for which a closure on the worker has waited longest; UINT32_MAX: none is
+ * known. */
 uint32_t
 cadre_reach_waits_for(const cadre_member_t *worker, uint64_t closure, uint64_t *ms)
 {

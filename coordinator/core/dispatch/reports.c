@@ -24,6 +24,7 @@ cadre_reports_init(cadre_reports_t *self, const cadre_reports_links_t *links)
 
 /* --- which reports count --- */
 
+/* Returns whether this attempt is the closure's attempt under way, on this worker. */
 static bool
 is_on(const cadre_closure_t *closure, const cadre_member_t *worker, uint64_t attempt)
 {
@@ -69,6 +70,8 @@ find_reported(cadre_reports_t *self, cadre_member_t *worker, uint64_t id, uint64
 
 /* --- attempts that ended well --- */
 
+/* Takes a worker's report that an attempt has ended well. It is acknowledged in any case, so that
+ * the worker repeats it no more; whether it counts is decided here. */
 void
 cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre_message_t *message)
 {
@@ -84,6 +87,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     }
 
     bool has_updates = done->updates + done->duplicates > 0;
+    /* pushed before a shard was restored: the updates may be lost */
     bool is_stale = done->attempt <= closure->stale && has_updates;
     if (is_stale && !is_on(closure, worker, done->attempt)) {
         return; /* another attempt is under way: this one's end changes nothing */
@@ -182,6 +186,8 @@ fail(cadre_reports_t *self, cadre_member_t *worker, cadre_closure_t *closure,
     cadre_attempts_fail(self->links.attempts, closure, worker, &end);
 }
 
+/* Takes a worker's report that an attempt failed. Returns the function that the worker turns out to
+ * lack; 0: none. */
 uint32_t
 cadre_reports_on_failed(cadre_reports_t *self, cadre_member_t *worker,
                         const cadre_closure_failed_message_t *failed)
@@ -278,6 +284,8 @@ send_missing(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t ids, bo
     }
 }
 
+/* Compares the closures that a worker says it holds with those that it should have. `all`: the list
+ * comes with a HELLO, so whatever differs counts at once. */
 void
 cadre_reports_on_held(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t held, bool all)
 {

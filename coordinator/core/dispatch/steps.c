@@ -29,6 +29,8 @@ cadre_steps_hold(cadre_steps_t *self, cadre_closure_t *closure, const cadre_memb
     cadre_closure_list_insert_by_place(&self->held, closure);
 }
 
+/* Lets the step under way begin anew after shards were restored: none of its updates is on a shard
+ * any more. */
 void
 cadre_steps_restart(cadre_steps_t *self)
 {
@@ -65,6 +67,7 @@ rows_of(const cadre_closure_t *closure)
     return rows > 0 ? rows : 1;
 }
 
+/* Adds the closure's update, with its weight, to those that END_STEP names. */
 static void
 add_update(cadre_steps_t *self, const cadre_closure_t *closure)
 {
@@ -95,6 +98,7 @@ static void
 ask(cadre_steps_t *self, uint64_t step)
 {
     const uint32_t shards = self->links.options->ps_count;
+    /* `repairs` are sent while shards are being restored; other requests wait until then */
     cadre_shard_requests_t *requests =
         self->links.replay->active ? self->links.repairs : self->links.requests;
     self->is_asked = true;
@@ -217,6 +221,7 @@ tick_again(cadre_steps_t *self)
     }
 }
 
+/* Moves synchronous steps on, those of a replay or those of new closures. */
 void
 cadre_steps_tick(cadre_steps_t *self)
 {

@@ -50,8 +50,8 @@ typedef struct {
     size_t update_count;
     size_t update_capacity;
     uint64_t again;   /* number of the step that runs again for a replay; 0: none */
-    bool is_asked;    /* END_STEP was sent for the step, and not all shards have answered, */
-    uint32_t pending; /* how many shards have not answered */
+    bool is_asked;    /* END_STEP was sent for the step under way */
+    uint32_t pending; /* how many shards have not answered END_STEP */
 } cadre_steps_t;
 
 void cadre_steps_init(cadre_steps_t *self, const cadre_steps_links_t *links);

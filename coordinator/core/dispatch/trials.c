@@ -28,6 +28,8 @@ rank(const cadre_trials_t *self, const cadre_member_t *worker, const cadre_suspi
     return known << 2 | newcomer << 1 | (worker->in_flight.count > 0);
 }
 
+/* Returns whether the worker can be reserved for a trial: it is heard, stays, and tries nothing
+ * else. */
 static bool
 is_free(const cadre_member_t *worker)
 {
@@ -59,6 +61,7 @@ choose(const cadre_trials_t *self, const cadre_suspicion_t *suspicion, may_try_t
 
 /* --- resources --- */
 
+/* Returns whether the worker has yet to build any resource. */
 static bool
 builds_any(const cadre_trials_t *self, const cadre_member_t *worker)
 {
@@ -72,6 +75,8 @@ builds_any(const cadre_trials_t *self, const cadre_member_t *worker)
     return false;
 }
 
+/* Returns whether the worker may try the resource `what` (may_try_t): nothing else that it builds
+ * could be to blame, and no unreachable shard can hold it up. */
 static bool
 may_build(const cadre_trials_t *self, const cadre_member_t *worker, const void *what)
 {
@@ -81,6 +86,8 @@ may_build(const cadre_trials_t *self, const cadre_member_t *worker, const void *
            !cadre_resource_set_has(&worker->resources_told, resource->id);
 }
 
+/* Returns the worker that tries a suspect resource; chooses and reserves one if there is none and
+ * it is `wanted`. */
 cadre_member_t *
 cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource, bool wanted)
 {
@@ -92,6 +99,7 @@ cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource, bo
     if (worker) {
         resource->trial = worker->task.incarnation;
         worker->trial = resource->id;
+        /* it gets nothing else until the trial has begun */
         worker->alone_until_ms = UINT64_MAX;
     }
     return worker;
@@ -147,6 +155,7 @@ try_alone(const cadre_trials_t *self, cadre_closure_t *closure)
     }
 
     cadre_apart_begin_trial(closure, worker);
+    /* it gets nothing else until the suspect has begun */
     worker->alone_until_ms = UINT64_MAX;
     if (worker->in_flight.count == 0) {
         worker->alone_until_ms = self->links.effects->now_ms + CADRE_ALONE_MS;
@@ -154,6 +163,7 @@ try_alone(const cadre_trials_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Returns whether the worker still runs this closure past its deadline. */
 static bool
 is_overdue_on(const cadre_member_t *worker, uint64_t id)
 {
@@ -165,6 +175,7 @@ is_overdue_on(const cadre_member_t *worker, uint64_t id)
     return false;
 }
 
+/* Returns whether any connected worker may run the closure. */
 static bool
 may_anybody_run(const cadre_trials_t *self, const cadre_closure_t *closure)
 {
@@ -212,6 +223,7 @@ choose_least_busy(const cadre_trials_t *self, const cadre_closure_t *closure)
     return best;
 }
 
+/* Hands out a closure that is apart: a suspect alone, another one to the least busy worker. */
 static void
 hand_out(const cadre_trials_t *self, cadre_closure_t *closure)
 {
@@ -243,6 +255,7 @@ compare_suspects(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+/* Hands out the closures that are apart and queued, those with the fewest deaths first. */
 void
 cadre_trials_tick(cadre_trials_t *self)
 {

@@ -36,6 +36,8 @@ longest_words(const cadre_longest_t *longest, const char *otherwise,
     return text;
 }
 
+/* Returns what holds up the whole job, in words; `otherwise` where nothing does but what the caller
+ * waits for itself. */
 const char *
 cadre_waiting_words(const cadre_waiting_t *self, const char *otherwise,
                     char text[CADRE_WAITING_TEXT_SIZE])
@@ -67,6 +69,8 @@ cadre_waiting_words(const cadre_waiting_t *self, const char *otherwise,
 
 /* --- closures that have not ended --- */
 
+/* Returns whether a join of the group (NULL: of the job) waits for the closure. One that runs again
+ * for a replay has ended for the program. */
 static bool
 is_waited_for(const cadre_closure_t *closure, const cadre_closure_group_t *group)
 {
@@ -127,6 +131,7 @@ count_waiting(const cadre_waiting_t *self, const cadre_closure_group_t *group)
            group->in_flight;
 }
 
+/* Writes how many closures of the group have not ended, and names the oldest on workers. */
 const char *
 cadre_waiting_closures(const cadre_waiting_t *self, const cadre_closure_group_t *group,
                        uint64_t now_ms, char text[CADRE_WAITING_CLOSURES_SIZE])

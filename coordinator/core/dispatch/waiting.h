@@ -33,9 +33,9 @@ typedef struct {
 /* Bytes of a text that names closures. */
 enum { CADRE_WAITING_CLOSURES_SIZE = 800 };
 
-/* Returns which closures of a group (NULL: which common ones, of all groups) have not ended: how
- * many are on workers and how many wait for one, and the oldest on workers by id, function and
- * worker, with the shard that each waits for. The words are written to `text`. */
+/* Returns which closures of a group (NULL: which closures without a tag, of all groups and of none)
+ * have not ended: how many are on workers and how many wait for one, and the oldest on workers by
+ * id, function and worker, with the shard that each waits for. The words are written to `text`. */
 const char *cadre_waiting_closures(const cadre_waiting_t *self, const cadre_closure_group_t *group,
                                    uint64_t now_ms, char text[CADRE_WAITING_CLOSURES_SIZE]);
 
