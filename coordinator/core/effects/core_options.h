@@ -23,7 +23,7 @@ typedef struct {
     const char *build;     /* name of this release, for the error when a task is of another one */
     uint32_t ps_count;
     uint32_t workers_max; /* how many workers there are file descriptors for; 0: no limit */
-    /* Why there are no more and what to do about it, for the error; borrowed. */
+    /* Why there are no more file descriptors and what to do about it, for the error; borrowed. */
     const char *workers_why;
     uint64_t seed;
     size_t queue_capacity;

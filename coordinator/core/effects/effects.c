@@ -13,6 +13,8 @@ cadre_effects_init(cadre_effects_t *self, uint64_t incarnation, uint64_t epoch, 
     *self = (cadre_effects_t){.incarnation = incarnation, .epoch = epoch, .now_ms = now_ms};
 }
 
+/* Frees the output that nobody took. Results that were not taken lose the reference that was added
+ * for them. */
 void
 cadre_effects_fini(cadre_effects_t *self)
 {
@@ -47,6 +49,8 @@ cadre_effects_send(cadre_effects_t *self, const cadre_task_t *to, cadre_message_
     cadre_outbox_send(&self->outbox, to, message);
 }
 
+/* Queues an effect for the shell, a copy of *effect. An empty queue begins at index 0 again, so
+ * that the array does not grow for ever. */
 void
 cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
 {
@@ -59,6 +63,8 @@ cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
     self->count++;
 }
 
+/* Queues the results of a closure that has ended, with a reference, for the future that waits for
+ * them. */
 void
 cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results)
 {
@@ -72,6 +78,7 @@ cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results)
     self->ended[self->ended_first + self->ended_count++] = cadre_results_ref(results);
 }
 
+/* Queues a log line of event `name`, unless there were too many lines of this event. */
 void
 cadre_effects_log(cadre_effects_t *self, char level, const char *name, const char *format, ...)
 {
@@ -86,6 +93,7 @@ cadre_effects_log(cadre_effects_t *self, char level, const char *name, const cha
     cadre_effects_emit(self, &line);
 }
 
+/* Logs, for each event of which lines were left out, how many they were. */
 void
 cadre_effects_tell_held_lines(cadre_effects_t *self)
 {
@@ -106,6 +114,7 @@ cadre_effects_note_progress(cadre_effects_t *self)
 
 /* --- called by the shell, to take the output --- */
 
+/* Takes the oldest effect out; false when there is none. */
 bool
 cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect)
 {
@@ -117,6 +126,8 @@ cadre_effects_take(cadre_effects_t *self, cadre_effect_t *effect)
     return true;
 }
 
+/* Takes out the results of the closure that ended first, with a reference; NULL when there are no
+ * more. */
 cadre_results_t *
 cadre_effects_take_ended(cadre_effects_t *self)
 {

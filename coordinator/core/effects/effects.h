@@ -77,8 +77,8 @@ void cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect);
  * results. */
 void cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results);
 
-/* Emits a log line, unless there were too many of this event (log_budget.h). `name` is a
- * literal. */
+/* Emits a log line of event `name` (a literal), unless there were too many of that event
+ * (log_budget.h). */
 void cadre_effects_log(cadre_effects_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -22,11 +22,15 @@ find(cadre_log_budget_t *self, const char *event)
     return added;
 }
 
+/* Returns whether a line of the event may be written now; counts it as held back where not.
+ * `spent_ms` is the time up to which lines so far have used up one line per interval; it may run
+ * ahead of now by a burst. */
 bool
 cadre_log_budget_take(cadre_log_budget_t *self, const char *event, uint64_t now_ms)
 {
     const uint64_t burst_ms = (uint64_t)CADRE_LOG_BURST * CADRE_LOG_INTERVAL_MS;
     cadre_log_spent_t *spent = find(self, event);
+    /* more kinds of events than there is room for: this one has no limit */
     if (!spent) {
         return true;
     }
@@ -40,6 +44,8 @@ cadre_log_budget_take(cadre_log_budget_t *self, const char *event, uint64_t now_
     return true;
 }
 
+/* Returns an event with lines that were held back and not told of yet, and how many; NULL: none is
+ * due. */
 const char *
 cadre_log_budget_tell(cadre_log_budget_t *self, uint64_t now_ms, uint64_t *held)
 {
