@@ -5,6 +5,8 @@
 
 #include "coordinator/core/members/membership.h"
 
+/* Writes id, function, attempt and worker of a closure that has not ended, for people. Returns
+ * `text`. */
 const char *
 cadre_closure_words(const cadre_closure_t *closure, const cadre_catalogue_t *catalogue,
                     uint64_t now_ms, char text[CADRE_WAITING_TEXT_SIZE])

@@ -9,6 +9,8 @@ take_out(cadre_contests_t *self, size_t at)
     memmove(&self->items[at], &self->items[at + 1], (self->count - at) * sizeof(*self->items));
 }
 
+/* Returns since when the task has asked for its place: a first time is noted as now. A full list
+ * loses its oldest entry. */
 uint64_t
 cadre_contests_since(cadre_contests_t *self, const cadre_task_t *task, uint64_t now_ms)
 {
@@ -26,6 +28,8 @@ cadre_contests_since(cadre_contests_t *self, const cadre_task_t *task, uint64_t 
     return now_ms;
 }
 
+/* Moves the begin of each contest by `ms`, in which the coordinator heard nobody; to now at the
+ * latest. */
 void
 cadre_contests_excuse(cadre_contests_t *self, uint64_t ms, uint64_t now_ms)
 {
@@ -35,6 +39,7 @@ cadre_contests_excuse(cadre_contests_t *self, uint64_t ms, uint64_t now_ms)
     }
 }
 
+/* Takes out the contest of the task with this incarnation, if there is one. */
 void
 cadre_contests_forget(cadre_contests_t *self, uint64_t incarnation)
 {
@@ -46,6 +51,7 @@ cadre_contests_forget(cadre_contests_t *self, uint64_t incarnation)
     }
 }
 
+/* Takes out the contest that began first, and gives its task; false: there is none. */
 bool
 cadre_contests_pop(cadre_contests_t *self, cadre_task_t *task)
 {

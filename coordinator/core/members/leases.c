@@ -37,6 +37,8 @@ is_stall(const cadre_leases_t *self, uint64_t ms)
     return ms > 0 && 100 * ms >= STALL_PERCENT * self->links.options->lease_ms;
 }
 
+/* Returns how long the coordinator itself stood still until now, 0 where it did not, and extends
+ * all leases by it. */
 uint64_t
 cadre_leases_end_stall(cadre_leases_t *self)
 {
@@ -48,6 +50,7 @@ cadre_leases_end_stall(cadre_leases_t *self)
 
     self->stalled_ms += stall_ms;
     self->stall_end_ms = now_ms;
+    /* the time for which unread input puts leases off does not run in a stall */
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? stall_ms : 0;
     cadre_membership_excuse(self->links.membership, stall_ms, now_ms);
     cadre_effects_log(self->links.effects, 'W', "local_pause",
@@ -86,6 +89,8 @@ cadre_leases_note_withdrawal(cadre_leases_t *self)
     self->withdrawn_ms = self->links.effects->now_ms;
 }
 
+/* Returns whether a member whose connection has closed is kept as a member: it may reconnect after
+ * an own stall, or after keys were withdrawn. */
 bool
 cadre_leases_keep(const cadre_leases_t *self, cadre_member_t *member, uint64_t now_ms)
 {
@@ -123,6 +128,8 @@ is_behind(cadre_leases_t *self, bool unread)
     return now_ms < self->unread_since_ms + self->links.options->lease_ms;
 }
 
+/* Returns a member whose lease has run out; NULL: there is none, or input is unread that may be
+ * from it. */
 cadre_member_t *
 cadre_leases_expired(cadre_leases_t *self, bool unread, uint64_t *due_ms)
 {

@@ -17,6 +17,9 @@ cadre_members_init(cadre_members_t *self, const cadre_members_links_t *links)
 
 /* --- messages to tasks --- */
 
+/* Sends WELCOME: that the task is a member, at which index, and the intervals that it has to keep.
+ * `request`: number of the HELLO that this answers; 0: none, the message only finds out whether the
+ * member is there. */
 void
 cadre_members_welcome(cadre_members_t *self, const cadre_member_t *member, uint64_t request,
                       uint64_t generation)
@@ -61,6 +64,7 @@ cadre_members_repeat_drain(cadre_members_t *self, const cadre_member_t *worker)
     }
 }
 
+/* Tells a worker to finish what it runs and to leave, and logs the first time that it is told. */
 void
 cadre_members_drain(cadre_members_t *self, cadre_member_t *worker)
 {
@@ -356,6 +360,8 @@ is_answered(const cadre_members_t *self, const cadre_member_t *member,
            (hello->round < member->round || (moment && hello->round == member->round));
 }
 
+/* Judges a HELLO. Admits or refuses the sender here; what else has to be done, the caller reads in
+ * the verdict. */
 cadre_hello_verdict_t
 cadre_members_on_hello(cadre_members_t *self, const cadre_task_t *from,
                        const cadre_message_t *message, bool needs_folder)
@@ -404,6 +410,7 @@ cadre_members_excuse(cadre_members_t *self, uint64_t ms)
 
 /* --- tasks that leave --- */
 
+/* Takes out a member that has gone. Tasks that wait for a place are asked to say HELLO again. */
 void
 cadre_members_remove(cadre_members_t *self, cadre_member_t *member)
 {

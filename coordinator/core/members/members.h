@@ -33,7 +33,7 @@ typedef struct {
 
 /* What a HELLO leads to. */
 typedef enum {
-    /* Nothing now: it was answered a moment ago, or its sender must say it again. */
+    /* Nothing now: the HELLO was answered a moment ago, or its sender must say it again. */
     CADRE_HELLO_WAITS,
     CADRE_HELLO_CONTESTS, /* the place is held: the sender says HELLO again, and until then all
                              members are probed */

@@ -29,6 +29,7 @@ destroy(cadre_member_t *member)
     free(member);
 }
 
+/* Frees all members and lists. No closure may be in flight on a member. */
 void
 cadre_membership_fini(cadre_membership_t *self)
 {
@@ -53,6 +54,7 @@ cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation)
     return cadre_u64_map_get(&self->members, incarnation);
 }
 
+/* Returns whether another process has taken this one's place: then it may not join again. */
 static bool
 was_replaced(const cadre_membership_t *self, uint64_t incarnation)
 {
@@ -65,6 +67,8 @@ was_replaced(const cadre_membership_t *self, uint64_t incarnation)
     return false;
 }
 
+/* Returns the member that holds the place which a newcomer insists on; NULL: nobody, or the
+ * newcomer is a member, was replaced, or takes any place. */
 cadre_member_t *
 cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello)
@@ -135,8 +139,8 @@ free_index(cadre_member_t *const *places, uint32_t count)
     return index;
 }
 
-/* Whether a task that does not insist on a place must be given one: it had none, or another task
- * has it by now. */
+/* Returns whether a task that does not insist on a place must be given one: it had none, or another
+ * task has that place by now. */
 static bool
 needs_place(const cadre_member_t *member, uint64_t index, cadre_member_t *const *places,
             uint32_t count)
@@ -259,6 +263,7 @@ add_member(cadre_membership_t *self, const cadre_task_t *from, const cadre_hello
     return 0;
 }
 
+/* Adds the sender of a HELLO as a member, or brings the member up to date. */
 int
 cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                       const cadre_hello_message_t *hello, uint64_t now_ms, cadre_member_t **out)
@@ -279,6 +284,7 @@ cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
     return 0;
 }
 
+/* Adds the life of a worker that goes to the record of its place, and its death if it died. */
 void
 cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member, uint64_t now_ms,
                           bool died)
@@ -291,6 +297,7 @@ cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member
     }
 }
 
+/* Takes a member out and frees it. No closure may be in flight on it. */
 void
 cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member)
 {
@@ -329,6 +336,8 @@ cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_t now
     worker->hello_ms = now_ms;
 }
 
+/* Takes the counters of a heartbeat; false, and nothing taken, when a later one was taken
+ * before. */
 bool
 cadre_membership_note_heartbeat(cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
 {
@@ -355,9 +364,12 @@ cadre_membership_ask_to_drain(cadre_member_t *worker)
     worker->drain_asked = true;
 }
 
+/* Keeps a member whose connection has closed until `until_ms`, by which it has to be heard; it gets
+ * no work meanwhile. */
 void
 cadre_membership_keep(cadre_member_t *member, uint64_t until_ms)
 {
+    /* the first close counts: later ones give no more time */
     if (!member->kept && until_ms > member->heard_ms) {
         member->heard_ms = until_ms;
     }
@@ -365,6 +377,8 @@ cadre_membership_keep(cadre_member_t *member, uint64_t until_ms)
     member->suspect = true;
 }
 
+/* Counts every member as heard `ms` later, since the coordinator stood still for so long; not later
+ * than now. A kept member's time may lie ahead of now, by what it has to reconnect. */
 void
 cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms)
 {
@@ -377,6 +391,9 @@ cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms)
     }
 }
 
+/* Returns a member that was silent for its lease; NULL: none. Marks those that are silent for
+ * CADRE_SUSPECT_MS as suspect. The members are looked at only when one may be due (`look_ms`), as
+ * there may be thousands. */
 cadre_member_t *
 cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lease_ms,
                          uint64_t *due_ms)
@@ -395,6 +412,7 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
         return NULL; /* members that were heard meanwhile are due even later */
     }
 
+    /* returning a member, the next call looks at all again */
     self->look_ms = now_ms;
     uint64_t look_ms = now_ms + suspect_ms; /* when the next member may become suspect */
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
@@ -425,6 +443,8 @@ record_of_all(const cadre_membership_t *self, uint64_t now_ms)
     return all;
 }
 
+/* Returns what suspicion has to know of a worker's death: how long it had the suspect, and how long
+ * workers in its place and in all live. */
 cadre_death_t
 cadre_membership_death(const cadre_membership_t *self, const cadre_member_t *worker,
                        uint64_t since_ms, uint64_t now_ms)

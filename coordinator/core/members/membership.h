@@ -32,7 +32,8 @@ typedef struct cadre_member {
     uint64_t heard_ms;
     uint64_t heartbeat; /* number of the last HEARTBEAT */
     bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
-    bool kept;          /* its connection closed after an own stall; not heard since */
+    bool kept;          /* its connection closed after an own stall or a withdrawal of keys; not
+                         * heard since */
     bool draining;      /* a worker that finishes what it has */
     bool drain_asked;   /* the API has asked it to drain: told again until it leaves */
     uint32_t protocol;  /* version of the protocol that it was told to speak */
@@ -41,20 +42,21 @@ typedef struct cadre_member {
     char *address; /* ps: its data endpoint */
     char *devices;
     uint32_t slots;
-    uint64_t counters[64]; /* as its last HEARTBEAT says */
+    uint64_t counters[64]; /* counters of the task, as its last HEARTBEAT says */
 
     /* Workers: what they have, kept by dispatch/attempts. */
     cadre_closure_list_t in_flight;
 
     /* Workers: what they reported, kept by dispatch/reports. */
-    uint64_t ended;         /* closures it reported */
+    uint64_t ended;         /* closures that the worker has reported */
     uint64_t took_us;       /* microseconds that the closures which ended well took, from their
                                arrival to their end */
     uint64_t refused;       /* reports of closures that it had not been given */
-    uint64_t rest_until_ms; /* it could not run a closure: it gets none before this time */
+    uint64_t rest_until_ms; /* the worker could not run a closure: it gets no other one before this
+                             * time */
 
     /* Workers: how much they may have, kept by dispatch/dispatcher. */
-    uint32_t credit;         /* closures it may hold */
+    uint32_t credit;         /* how many closures the worker may hold */
     uint64_t credit_ms;      /* when `credit` was computed */
     uint64_t credit_ended;   /* value of `ended` at that time */
     uint64_t credit_took_us; /* value of `took_us` at that time */
@@ -77,10 +79,12 @@ typedef struct cadre_member {
 
     /* Workers: what they say of shards, kept by dispatch/reach. */
     cadre_shard_set_t unreachable; /* shards of which it hears nothing */
-    uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
+    uint64_t *waits;               /* triples (closure, shard, ms): which closure has waited for
+                                    * which shard, and for how long */
     size_t wait_items;
 
-    /* Workers: what they were told, kept by announcements. */
+    /* Workers: what they were told, kept by announcements. `briefed`: they were sent all that
+     * existed when they joined. */
     bool briefed;
     uint64_t round;        /* number of the last HELLO that was answered */
     uint64_t hello_ms;     /* when that HELLO was answered; 0: never */
@@ -114,7 +118,8 @@ typedef struct {
     uint32_t worker_places; /* the highest index that a worker has had plus 1 */
     uint32_t ps_joined;
     uint64_t *ps_last;       /* [ps_count]: the incarnation that last claimed the place */
-    uint64_t *worker_last;   /* [worker_capacity]: likewise for workers; 0: none */
+    uint64_t *worker_last;   /* [worker_capacity]: the incarnation that last claimed the place of a
+                              * worker; 0: none */
     cadre_record_t *records; /* [worker_capacity]: how long processes have lived in each place, and
                                 how many died */
     uint64_t *died;          /* [worker_capacity]: incarnation of the last process that died there;

@@ -32,6 +32,8 @@ check_name(const cadre_member_t *member, const cadre_task_t *from)
                       cadre_task_text(&member->task, joined), cadre_task_text(from, said));
 }
 
+/* Returns 0 when the sender may send this message, else CADRE_EREFUSED. The sender of a task that
+ * is no member is checked by its role only. */
 int
 cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
                    const cadre_message_t *message)
@@ -55,6 +57,7 @@ cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
     return check_name(member, from);
 }
 
+/* Counts messages that were dropped, and logs the count at most once each CADRE_DROPPED_LOG_MS. */
 void
 cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre_sender_t *from,
                           const char *why)
@@ -92,6 +95,8 @@ cadre_rights_sort_keys(uint64_t *ids, size_t count)
     qsort(ids, count, sizeof(*ids), compare_ids);
 }
 
+/* Returns a member that joined under a key which is not among the allowed ones any more; NULL:
+ * none. */
 cadre_member_t *
 cadre_rights_find_withdrawn(const cadre_rights_t *self, const uint64_t *ids, size_t count)
 {
