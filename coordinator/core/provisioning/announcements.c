@@ -27,7 +27,8 @@ cadre_announcements_fini(cadre_announcements_t *self)
     cadre_definitions_fini(&self->definitions);
 }
 
-/* Appends as many records as the variable's partitions take. */
+/* Appends the variable to the log that workers are sent: as many records as the list of its
+ * partitions' shards takes. */
 void
 cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variable_t *variable)
 {
@@ -92,6 +93,7 @@ send_function(cadre_announcements_t *self, const cadre_member_t *member, cadre_f
     send_kept(self, member, &function->told);
 }
 
+/* Sends a worker a DATASET, which is encoded once for all workers. */
 void
 cadre_announcements_send_dataset(cadre_announcements_t *self, const cadre_member_t *member,
                                  cadre_dataset_t *dataset)
@@ -106,6 +108,7 @@ cadre_announcements_send_dataset(cadre_announcements_t *self, const cadre_member
     send_kept(self, member, &dataset->told);
 }
 
+/* Sends a worker the records of the log of variables that it was not sent yet. */
 static void
 send_definitions(cadre_announcements_t *self, cadre_member_t *member)
 {
@@ -115,6 +118,8 @@ send_definitions(cadre_announcements_t *self, cadre_member_t *member)
     member->definitions = self->definitions.count;
 }
 
+/* Sends a worker that says HELLO all that it lacks. A worker that has been in this session before
+ * (`goes_on`) has what its HELLO counts. */
 void
 cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
                           const cadre_hello_message_t *hello)
@@ -124,6 +129,7 @@ cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
         cadre_recovery_tell(self->links.recovery, member, i);
     }
 
+    /* records of another session are other records */
     uint64_t has = goes_on ? hello->definitions : 0;
     member->definitions = cadre_min_u64(has, self->definitions.count);
     member->briefed = true;
@@ -147,6 +153,8 @@ cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
     for (uint32_t worker_ = 0; worker_ < (self)->links.members->worker_capacity; worker_++)        \
         if (((member) = (self)->links.members->workers[worker_]))
 
+/* Appends a record which says that this id has no variable. Workers take records in the order of
+ * ids: without it they would wait for the id. */
 void
 cadre_announcements_add_vacancy(cadre_announcements_t *self, uint32_t id)
 {
@@ -156,6 +164,7 @@ cadre_announcements_add_vacancy(cadre_announcements_t *self, uint32_t id)
     self->untold = true;
 }
 
+/* Appends a record which says that the variable is dropped; `drop` is the number of the drop. */
 void
 cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t *variable)
 {
@@ -166,6 +175,7 @@ cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t
     self->untold = true;
 }
 
+/* Sends all workers the records that were added since the last call. */
 void
 cadre_announcements_tell_variables(cadre_announcements_t *self)
 {
@@ -183,6 +193,7 @@ cadre_announcements_tell_variables(cadre_announcements_t *self)
     self->untold = false;
 }
 
+/* Sends a new function to all workers. */
 void
 cadre_announcements_tell_function(cadre_announcements_t *self, cadre_function_t *function)
 {
@@ -193,6 +204,7 @@ cadre_announcements_tell_function(cadre_announcements_t *self, cadre_function_t 
     }
 }
 
+/* Sends a new dataset to all workers. */
 void
 cadre_announcements_tell_dataset(cadre_announcements_t *self, cadre_dataset_t *dataset)
 {
@@ -204,6 +216,8 @@ cadre_announcements_tell_dataset(cadre_announcements_t *self, cadre_dataset_t *d
     }
 }
 
+/* Returns whether datasets are to be sent again, to workers that have not answered, and starts the
+ * time anew. */
 bool
 cadre_announcements_take_datasets_due(cadre_announcements_t *self)
 {
@@ -238,6 +252,7 @@ want_definitions(cadre_announcements_t *self, cadre_member_t *member, uint64_t k
     send_definitions(self, member);
 }
 
+/* Answers a WANT of a worker: sends again what it asks for, if that exists. */
 void
 cadre_announcements_on_want(cadre_announcements_t *self, cadre_member_t *member,
                             const cadre_want_message_t *want)

@@ -58,6 +58,7 @@ cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *operation)
 
 /* --- create --- */
 
+/* Takes a shard's answer to CREATE. Keeps the id of the first variable that failed. */
 static void
 on_created(void *context, uint64_t variable, const cadre_message_t *reply, int status)
 {
@@ -68,6 +69,8 @@ on_created(void *context, uint64_t variable, const cadre_message_t *reply, int s
     }
 }
 
+/* Asks the shards to create all partitions of the variable; the operation ends with the last
+ * answer. */
 void
 cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
                         cadre_operation_t *operation)
@@ -99,6 +102,7 @@ part_offset(const cadre_variable_t *variable, uint64_t part)
            (size_t)cadre_split_first(variable->rows, variable->partitions, (int64_t)part);
 }
 
+/* Returns how many bytes the chunks of a message are. */
 static size_t
 chunks_size_bytes(const cadre_message_t *message)
 {
@@ -139,6 +143,7 @@ on_values(void *context, uint64_t part, const cadre_message_t *reply, int status
     end_one(operation, 0, "");
 }
 
+/* Asks the shards for the values of all partitions. */
 void
 cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable,
                       cadre_operation_t *operation)
@@ -155,6 +160,7 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
                                               .average = operation->average};
 
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_values, operation, i);
+        /* how many bytes the answer has */
         cadre_shard_requests_expect(self->links.requests, shard,
                                     part_offset(variable, (uint64_t)i + 1) -
                                         part_offset(variable, i));
@@ -184,6 +190,7 @@ add_part(const cadre_variable_t *variable, uint32_t part, const void *bytes,
     return 0;
 }
 
+/* Sends a whole value to the shards of the variable, one ASSIGN for each partition. */
 void
 cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variable,
                         cadre_assign_mode_t mode, const void *bytes, cadre_operation_t *operation)
@@ -199,6 +206,7 @@ cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variab
             .mode = mode,
             .variable = variable->id,
             .partition = i};
+        /* UINT64_MAX: an assignment that is made now comes after any open cut */
         cadre_checkpoint_after(self->links.checkpoint, UINT64_MAX, &message.assign.checkpoint,
                                &message.assign.cut);
         if (add_part(variable, i, bytes, &message) < 0) {
@@ -241,6 +249,7 @@ on_count(void *context, uint64_t detail, const cadre_message_t *reply, int statu
                                .staleness_max = counters->items[CADRE_PS_COUNTER_staleness_max]};
 }
 
+/* Asks a shard for its counters, for the totals in operation->target. */
 void
 cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation_t *operation)
 {
@@ -268,18 +277,22 @@ log_refusal(const cadre_operations_t *self, const char *event, uint64_t variable
                       variable, is_answered ? reply->reply.text : "a shard answered out of turn");
 }
 
+/* Takes a shard's answer to RETIRE; only a refusal matters. */
 static void
 on_retired(void *context, uint64_t variable, const cadre_message_t *reply, int status)
 {
     log_refusal(context, "variable_retire_failed", variable, reply, status);
 }
 
+/* Takes a shard's answer to DROP; only a refusal matters. */
 static void
 on_dropped(void *context, uint64_t variable, const cadre_message_t *reply, int status)
 {
     log_refusal(context, "variable_drop_failed", variable, reply, status);
 }
 
+/* Sends RETIRE to each shard that has partitions of a dropped variable: from now on only closures
+ * that were queued before name it. */
 void
 cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable)
 {
@@ -298,6 +311,7 @@ cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variab
     }
 }
 
+/* Asks each shard that has partitions of the variable to forget them. */
 void
 cadre_operations_drop(cadre_operations_t *self, const cadre_variable_t *variable)
 {

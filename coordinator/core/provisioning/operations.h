@@ -82,8 +82,8 @@ void cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *opera
  * it. The message says which checkpoint is the last that holds the variable. */
 void cadre_operations_retire(cadre_operations_t *self, const cadre_variable_t *variable);
 
-/* Asks the shards to forget the parts of `variable` that they have, ahead of all later requests.
- * The variable may be freed when this returns. */
+/* Asks the shards to forget the partitions of `variable` that they have, ahead of all later
+ * requests. The variable may be freed when this returns. */
 void cadre_operations_drop(cadre_operations_t *self, const cadre_variable_t *variable);
 
 #endif

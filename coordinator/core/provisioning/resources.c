@@ -8,6 +8,8 @@ cadre_resources_init(cadre_resources_t *self, const cadre_resources_links_t *lin
     *self = (cadre_resources_t){.links = *links};
 }
 
+/* Returns whether the resource is suspect, and so built in trials only; one that has failed for
+ * good is not built at all. */
 static bool
 is_suspect(const cadre_resource_t *resource)
 {
@@ -37,6 +39,7 @@ send_resource(cadre_resources_t *self, const cadre_member_t *worker,
     cadre_effects_send(self->links.effects, &worker->task, &message);
 }
 
+/* Tells a worker to build the resource, and notes that and when it was told. */
 static void
 tell(cadre_resources_t *self, cadre_member_t *worker, const cadre_resource_t *resource)
 {
@@ -63,6 +66,7 @@ tell_rest(cadre_resources_t *self, cadre_member_t *worker)
     }
 }
 
+/* Tells all workers to build the resources that they were not told of. */
 void
 cadre_resources_announce(cadre_resources_t *self)
 {
@@ -80,6 +84,8 @@ builds(const cadre_member_t *worker, const cadre_resource_t *resource)
     return cadre_resource_is_under_way(resource, &worker->resources_told, &worker->abilities);
 }
 
+/* Tells a worker that says HELLO to build resources: again those that it has not built yet, and the
+ * new ones. */
 void
 cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker)
 {
@@ -94,6 +100,8 @@ cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker)
 
 /* --- crash attribution --- */
 
+/* Ends the trial of a resource: its worker is told again of the resources that it was not told of
+ * during the trial. */
 static void
 end_trial(cadre_resources_t *self, cadre_resource_t *resource)
 {
@@ -107,6 +115,7 @@ end_trial(cadre_resources_t *self, cadre_resource_t *resource)
     tell_rest(self, worker);
 }
 
+/* Ends the trial on a worker that turns out to lack the function which builds the resource. */
 void
 cadre_resources_on_lack(cadre_resources_t *self, cadre_member_t *worker)
 {
@@ -179,6 +188,8 @@ blame(cadre_resources_t *self, cadre_resource_t *resource, const cadre_member_t 
     }
 }
 
+/* Ends what a lost worker built. If it died, its death counts against every resource that it had to
+ * build. */
 void
 cadre_resources_on_lost(cadre_resources_t *self, cadre_member_t *worker, bool died)
 {
@@ -195,6 +206,8 @@ cadre_resources_on_lost(cadre_resources_t *self, cadre_member_t *worker, bool di
     }
 }
 
+/* Takes back the death of this process, which says HELLO, from all resources that it was counted
+ * against. */
 void
 cadre_resources_forgive(cadre_resources_t *self, uint64_t incarnation)
 {
@@ -222,6 +235,8 @@ on_built(cadre_resources_t *self, cadre_member_t *worker, cadre_resource_t *reso
     }
 }
 
+/* Takes from a heartbeat which resources the worker knows of and which it has built; tells it again
+ * of those that it does not know. */
 void
 cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
                              const cadre_heartbeat_message_t *heartbeat)
@@ -260,6 +275,8 @@ is_before(const cadre_resource_t *left, const cadre_resource_t *right)
     return left_deaths == right_deaths ? left->id < right->id : left_deaths < right_deaths;
 }
 
+/* Returns the suspect resource that is tried after `last` (NULL: the first to be tried); NULL:
+ * there is none. */
 cadre_resource_t *
 cadre_resources_next_suspect(const cadre_resources_t *self, const cadre_resource_t *last)
 {
@@ -274,6 +291,7 @@ cadre_resources_next_suspect(const cadre_resources_t *self, const cadre_resource
     return next;
 }
 
+/* Returns whether the closure uses the resource. */
 static bool
 names(const cadre_closure_t *closure, const cadre_resource_t *resource)
 {
@@ -285,6 +303,8 @@ names(const cadre_closure_t *closure, const cadre_resource_t *resource)
     return false;
 }
 
+/* Returns a closure that uses the resource: a queued one, or the next to run again; NULL: there is
+ * none. */
 cadre_closure_t *
 cadre_resources_find_user(const cadre_resources_t *self, const cadre_resource_t *resource)
 {
@@ -297,6 +317,8 @@ cadre_resources_find_user(const cadre_resources_t *self, const cadre_resource_t 
     return again && names(again, resource) ? again : NULL;
 }
 
+/* Returns whether the resource is to be tried, as a closure waits for it. Ends a trial that is
+ * stuck. */
 bool
 cadre_resources_review_trial(cadre_resources_t *self, cadre_resource_t *resource)
 {
@@ -309,6 +331,8 @@ cadre_resources_review_trial(cadre_resources_t *self, cadre_resource_t *resource
     return cadre_resources_find_user(self, resource) != NULL;
 }
 
+/* Tells the worker that was chosen for the trial to build the resource, once its closures have
+ * ended. */
 void
 cadre_resources_try(cadre_resources_t *self, cadre_resource_t *resource, cadre_member_t *worker)
 {
@@ -326,6 +350,8 @@ cadre_resources_try(cadre_resources_t *self, cadre_resource_t *resource, cadre_m
 
 /* --- resources that kill their workers --- */
 
+/* Returns the resource after `last` (NULL: the first) that has failed for good; NULL: there is
+ * none. */
 const cadre_resource_t *
 cadre_resources_next_failed(const cadre_resources_t *self, const cadre_resource_t *last)
 {

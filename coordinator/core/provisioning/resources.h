@@ -61,8 +61,8 @@ void cadre_resources_announce(cadre_resources_t *self);
 /* Tells a worker that says HELLO which resources it is to build. */
 void cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker);
 
-/* Takes from a worker's HEARTBEAT which resources it knows that it is to build, and which it has
- * built. */
+/* Takes from a worker's HEARTBEAT which resources the worker was told to build, as it knows, and
+ * which it has built. */
 void cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
                                   const cadre_heartbeat_message_t *heartbeat);
 

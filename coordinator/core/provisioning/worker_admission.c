@@ -66,6 +66,7 @@ add_answer(cadre_worker_admission_t *self, cadre_dataset_t *dataset, const cadre
     return answer;
 }
 
+/* Takes out the worker's answer about the dataset, if there is one. */
 static void
 forget_answer(cadre_dataset_t *dataset, const cadre_member_t *worker)
 {
@@ -89,6 +90,7 @@ function_name(const cadre_worker_admission_t *self, uint32_t function)
     return self->links.catalogue->functions[function - 1]->name;
 }
 
+/* Writes how many rows the data have, of how many features, and the hash of all, for people. */
 static void
 write_rows(const cadre_dataset_info_t *info, uint64_t hash, char text[128])
 {
@@ -123,6 +125,7 @@ explain_lack(const char *function, char why[CADRE_LACK_TEXT_SIZE])
     snprintf(why, CADRE_LACK_TEXT_SIZE, "it has no native function %s (--native FILE)", function);
 }
 
+/* Logs that the worker gets no closures that need this function or dataset (`kind` and `name`). */
 static void
 log_lack(cadre_worker_admission_t *self, const cadre_member_t *worker, const char *kind,
          const char *name, const char *why)
@@ -158,6 +161,8 @@ is_native(const cadre_worker_admission_t *self, uint64_t function)
            self->links.catalogue->functions[function - 1]->kind == CADRE_FUNCTION_NATIVE;
 }
 
+/* Takes from a heartbeat which native functions the worker lacks. Other ids are left out: a program
+ * that the coordinator sends cannot be lacking. */
 void
 cadre_worker_admission_on_heartbeat(cadre_worker_admission_t *self, cadre_member_t *worker,
                                     const cadre_heartbeat_message_t *heartbeat)
@@ -178,6 +183,8 @@ cadre_worker_admission_on_unable(cadre_worker_admission_t *self, cadre_member_t 
     }
 }
 
+/* Gives number `at` of what the worker lacks, in words; false when it lacks less. Functions come
+ * first, then datasets. */
 bool
 cadre_worker_admission_lack(const cadre_worker_admission_t *self, const cadre_member_t *worker,
                             uint32_t at, char what[CADRE_LACK_TEXT_SIZE],
@@ -274,12 +281,14 @@ give_data_up(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
     cadre_effects_note_progress(self->links.effects);
 }
 
+/* Returns whether the worker is connected and not about to leave. */
 static bool
 is_there(const cadre_member_t *worker)
 {
     return worker && !worker->draining;
 }
 
+/* Returns whether all connected workers have answered about the dataset. */
 static bool
 have_all_answered(const cadre_worker_admission_t *self, const cadre_dataset_t *dataset)
 {
@@ -335,6 +344,7 @@ has_failed(const cadre_dataset_t *dataset)
     return dataset->opened && dataset->status < 0;
 }
 
+/* Takes a worker's answer about a dataset: whether it could open it, and which rows it has. */
 void
 cadre_worker_admission_on_dataset(cadre_worker_admission_t *self, cadre_member_t *worker,
                                   const cadre_dataset_ready_message_t *ready)
@@ -359,6 +369,7 @@ cadre_worker_admission_on_dataset(cadre_worker_admission_t *self, cadre_member_t
     } else if (dataset->opened) {
         judge(self, worker, dataset, answer);
     } else if (2 * votes(dataset, answer) > self->links.members->worker_count) {
+        /* more than half agree: no other answer can win */
         choose(self, dataset, answer);
     }
     if (!dataset->opened) {
@@ -378,6 +389,8 @@ ask_again(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
     }
 }
 
+/* Sends datasets again to workers that have not answered about them. Returns whether an answer is
+ * missing. */
 bool
 cadre_worker_admission_chase(cadre_worker_admission_t *self)
 {
@@ -397,6 +410,7 @@ cadre_worker_admission_chase(cadre_worker_admission_t *self)
     return is_missing;
 }
 
+/* Forgets what a member that goes lacks, and its answers about datasets. */
 void
 cadre_worker_admission_on_lost(cadre_worker_admission_t *self, const cadre_member_t *member)
 {
@@ -424,6 +438,7 @@ never_runs(const cadre_worker_admission_t *self, const cadre_member_t *worker,
         return CADRE_ENOTFOUND;
     }
 
+    /* four numbers for each batch, of which the first is its dataset */
     for (size_t i = 0; i < needs->batch_items; i += 4) {
         uint32_t id = (uint32_t)needs->batches[i];
         if (cadre_id_set_has(&worker->abilities.refused, id)) {
@@ -512,6 +527,8 @@ explain(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
                       count, first, why);
 }
 
+/* Returns the closure that is next to run again if no worker could run it for CADRE_UNSERVED_MS;
+ * NULL: it can run, or there is none. */
 cadre_closure_t *
 cadre_worker_admission_find_unserved_again(cadre_worker_admission_t *self, int *status)
 {
@@ -531,6 +548,7 @@ cadre_worker_admission_find_unserved_again(cadre_worker_admission_t *self, int *
     return closure;
 }
 
+/* Returns a queued closure that no worker could run for CADRE_UNSERVED_MS; NULL: there is none. */
 cadre_closure_t *
 cadre_worker_admission_find_unserved(cadre_worker_admission_t *self, int *status)
 {
@@ -545,6 +563,8 @@ cadre_worker_admission_find_unserved(cadre_worker_admission_t *self, int *status
     return closure;
 }
 
+/* Returns whether it is time to look for closures that no worker can run; never while no worker
+ * lacks anything. */
 bool
 cadre_worker_admission_take_due(cadre_worker_admission_t *self)
 {
@@ -559,6 +579,7 @@ cadre_worker_admission_take_due(cadre_worker_admission_t *self)
     return true;
 }
 
+/* Decides, for each dataset without decision, which rows are the job's if it is time to. */
 void
 cadre_worker_admission_tick(cadre_worker_admission_t *self)
 {

@@ -54,7 +54,7 @@ typedef struct {
     bool unserved; /* a queued closure may wait that no worker can run */
     /* Since when no worker can run the closure that is next to run again. */
     cadre_unserved_t redo_unserved;
-    uint64_t due_ms; /* when to look for such closures again */
+    uint64_t due_ms; /* when to look again for closures that no worker can run */
 } cadre_worker_admission_t;
 
 void cadre_worker_admission_init(cadre_worker_admission_t *self,
@@ -62,7 +62,8 @@ void cadre_worker_admission_init(cadre_worker_admission_t *self,
 
 /* --- answers of workers --- */
 
-/* Take which native functions a worker says it lacks; take its answer about a dataset. */
+/* Take from a HEARTBEAT which native functions the worker lacks; take its answer about a
+ * dataset. */
 void cadre_worker_admission_on_heartbeat(cadre_worker_admission_t *self, cadre_member_t *worker,
                                          const cadre_heartbeat_message_t *heartbeat);
 void cadre_worker_admission_on_dataset(cadre_worker_admission_t *self, cadre_member_t *worker,
@@ -88,9 +89,9 @@ void cadre_worker_admission_tick(cadre_worker_admission_t *self);
  * happens now. */
 bool cadre_worker_admission_take_due(cadre_worker_admission_t *self);
 
-/* Return the closure that is next to run again, or a queued one, if no worker has been able to run
- * it for CADRE_UNSERVED_MS; `*status` and this thread's error text say why. Else NULL. The caller
- * ends the closure. */
+/* Return the closure that is next to run again (..._again), or a queued one, if no worker has been
+ * able to run it for CADRE_UNSERVED_MS; `*status` and this thread's error text say why. Else NULL.
+ * The caller ends the closure. */
 cadre_closure_t *cadre_worker_admission_find_unserved_again(cadre_worker_admission_t *self,
                                                             int *status);
 cadre_closure_t *cadre_worker_admission_find_unserved(cadre_worker_admission_t *self, int *status);
