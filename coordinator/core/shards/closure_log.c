@@ -18,6 +18,7 @@ block_of(uint64_t number)
     return number / CADRE_CLOSURE_LOG_BLOCK;
 }
 
+/* Returns where the ring has the pointer to this block. */
 static cadre_closure_block_t **
 place(const cadre_closure_log_t *self, uint64_t block)
 {
@@ -32,7 +33,7 @@ cadre_closure_log_fini(cadre_closure_log_t *self)
     *self = (cadre_closure_log_t){.count = 0};
 }
 
-/* Makes room in the ring for block numbers [first, end). */
+/* Makes room in the ring for the blocks with numbers from `first` to before `end`. */
 static void
 span(cadre_closure_log_t *self, uint64_t first, uint64_t end)
 {
@@ -55,6 +56,7 @@ span(cadre_closure_log_t *self, uint64_t first, uint64_t end)
     self->end = end;
 }
 
+/* Puts a closure in at its number, in a block that is allocated where need be. */
 void
 cadre_closure_log_put(cadre_closure_log_t *self, cadre_closure_t *closure)
 {
@@ -104,6 +106,7 @@ at_or_after(const cadre_closure_log_t *self, uint64_t number)
     return NULL;
 }
 
+/* Takes a closure out, and frees its block if it was the last one there. */
 void
 cadre_closure_log_take(cadre_closure_log_t *self, const cadre_closure_t *closure)
 {
@@ -136,6 +139,7 @@ cadre_closure_log_first(const cadre_closure_log_t *self)
     return self->count > 0 ? at_or_after(self, self->lowest) : NULL;
 }
 
+/* Returns the closure with the highest number; NULL: the log is empty. */
 cadre_closure_t *
 cadre_closure_log_last(const cadre_closure_log_t *self)
 {

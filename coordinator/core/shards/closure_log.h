@@ -21,7 +21,7 @@ typedef struct cadre_closure_block cadre_closure_block_t;
 /* Zeroed memory is an empty log. */
 typedef struct {
     cadre_closure_block_t **blocks; /* a ring: number n is in block n / CADRE_CLOSURE_LOG_BLOCK */
-    /* Places in the ring, a power of two; 0 before the first block. */
+    /* How many pointers the ring has, a power of two; 0 before the first block. */
     size_t capacity;
     uint64_t first; /* only blocks with numbers in [first, end) may be allocated */
     uint64_t end;

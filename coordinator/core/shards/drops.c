@@ -20,6 +20,8 @@ cadre_drops_fini(cadre_drops_t *self)
     *self = (cadre_drops_t){.called = 0};
 }
 
+/* Begins to drop a variable. Closures that were put before are waited for, by a barrier. Returns
+ * the drop's number. */
 uint64_t
 cadre_drops_call(cadre_drops_t *self, cadre_variable_t *variable)
 {
@@ -32,6 +34,8 @@ cadre_drops_call(cadre_drops_t *self, cadre_variable_t *variable)
     return variable->dropped;
 }
 
+/* Returns the variable of the next drop whose earlier closures have all ended, which retires it;
+ * NULL: none. */
 cadre_variable_t *
 cadre_drops_take_retired(cadre_drops_t *self)
 {
@@ -69,6 +73,7 @@ fewest_kept(cadre_drops_t *self)
 static bool
 is_needless(cadre_drops_t *self, uint64_t number, uint64_t cut)
 {
+    /* retired after the cut was opened: the cut holds the variable */
     bool is_in_cut = cut < number;
     return !is_in_cut && fewest_kept(self) >= number;
 }
@@ -88,6 +93,8 @@ take_first(cadre_drops_t *self)
     }
 }
 
+/* Returns the variable of the oldest retired drop once nothing can name it any more; NULL: not yet.
+ * `cut`: how many drops had retired at the open cut. */
 cadre_variable_t *
 cadre_drops_take_done(cadre_drops_t *self, uint64_t cut)
 {

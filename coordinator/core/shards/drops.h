@@ -44,10 +44,11 @@ typedef struct {
     /* The [called - done] drops that are not done stand from `first` on, the oldest first. */
     cadre_drop_t *drops;
     size_t first;
-    /* Cached: the lowest `drops` of all closures that the replay keeps, at the time when. */
+    /* Cached: the lowest `drops` of all closures that the replay keeps, as it was when `retired`
+     * and the replay's `forgotten` were as the next two say. */
     uint64_t fewest;
-    uint64_t seen_retired;   /* `retired` was this */
-    uint64_t seen_forgotten; /* and the replay's `forgotten` was this */
+    uint64_t seen_retired;   /* `retired` at that time */
+    uint64_t seen_forgotten; /* the replay's `forgotten` at that time */
 } cadre_drops_t;
 
 void cadre_drops_init(cadre_drops_t *self, cadre_closure_queue_t *queue,

@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+/* Returns the state of a shard as a word, for people. */
 const char *
 cadre_place_state_text(cadre_place_state_t state)
 {
@@ -24,6 +25,7 @@ cadre_place_state_text(cadre_place_state_t state)
     return "";
 }
 
+/* Initialises: all shards are away, and begin with initial values. */
 void
 cadre_recovery_init(cadre_shard_recovery_t *self, const cadre_recovery_links_t *links)
 {
@@ -65,6 +67,7 @@ outcome(cadre_shard_recovery_t *self)
     return &self->outcome;
 }
 
+/* Takes out what other classes are to do; false: nothing. */
 bool
 cadre_recovery_take_outcome(cadre_shard_recovery_t *self, cadre_recovery_outcome_t *taken)
 {
@@ -89,6 +92,8 @@ end_job(cadre_shard_recovery_t *self, int status, const char *text)
     }
 }
 
+/* Sends a worker a SHARD: the address and generation of the ps that serves the shard, or that none
+ * does now. */
 void
 cadre_recovery_tell(const cadre_shard_recovery_t *self, const cadre_member_t *worker,
                     uint32_t shard)
@@ -125,6 +130,7 @@ announce(const cadre_shard_recovery_t *self, uint32_t shard)
 
 /* --- states --- */
 
+/* Changes the state of a shard, which must be allowed. */
 static void
 set_state(cadre_place_t *self, cadre_place_state_t state)
 {
@@ -146,6 +152,7 @@ cadre_recovery_point(const cadre_shard_recovery_t *self, uint32_t shard)
     return &self->points.at[self->places[shard].point];
 }
 
+/* Returns in words what a restored shard has lost for good: `closures` and `assigns` are counts. */
 static const char *
 what_is_lost(uint64_t closures, uint64_t assigns)
 {
@@ -222,6 +229,7 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
     place->holder = ps->task.incarnation;
     /* CLOSURE carries this sum: a worker whose own sum is lower has missed a SHARD message, and
      * waits for it (I3). */
+    /* only the new part: the sum has the old generation of this shard already */
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
@@ -490,6 +498,7 @@ watch_silence(cadre_shard_recovery_t *self, uint32_t shard)
     return cadre_shard_health_mute_at_ms(health, since_ms, size_bytes);
 }
 
+/* Forgets that this process holds the state of any shard. */
 void
 cadre_recovery_on_confused(cadre_shard_recovery_t *self, uint64_t incarnation)
 {
@@ -501,6 +510,8 @@ cadre_recovery_on_confused(cadre_shard_recovery_t *self, uint64_t incarnation)
     }
 }
 
+/* Takes the HELLO of a ps: its shard is READY at once if the ps still has its state, else it is
+ * restored. */
 void
 cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
                      const cadre_hello_message_t *hello)
@@ -524,6 +535,8 @@ cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps,
 
 /* --- shards whose ps is lost --- */
 
+/* Makes the shard of a lost ps AWAY. The job ends if no ps takes the place in time; without
+ * variables there is nothing to lose, and no limit. */
 void
 cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, const char *why)
 {
@@ -554,6 +567,7 @@ cadre_recovery_on_lost(cadre_shard_recovery_t *self, const cadre_member_t *ps, c
 
 /* --- a ps that lives and does not serve its shard --- */
 
+/* Returns the condition of a ps by its heartbeat, and in `why` the reason of a bad one. */
 cadre_ps_condition_t
 cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *ps,
                             const cadre_heartbeat_message_t *heartbeat,
@@ -582,6 +596,7 @@ cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self, const cadre_member_t *
     return condition;
 }
 
+/* Gives shards that are away `ms` longer before the job ends. */
 void
 cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms)
 {
@@ -593,6 +608,8 @@ cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms)
 
 /* --- committed checkpoints --- */
 
+/* Makes a committed checkpoint the newest restore point, and lets the replay forget what the one
+ * before it holds. */
 void
 cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point_t *point)
 {
@@ -711,6 +728,8 @@ advance(cadre_shard_recovery_t *self, uint32_t shard)
     }
 }
 
+/* Moves every shard on, repeats assignments that are due, and ends a pass that is done. Returns
+ * when to call again. */
 uint64_t
 cadre_recovery_tick(cadre_shard_recovery_t *self, const cadre_recovery_turn_t *turn)
 {
@@ -758,6 +777,7 @@ pump(cadre_shard_recovery_t *self, uint32_t shard)
     cadre_shard_requests_pump(self->links.requests, shard, &target, now_ms, resend_ms, outbox);
 }
 
+/* Sends the requests that wait for shards; false: no request waits. */
 bool
 cadre_recovery_pump(cadre_shard_recovery_t *self)
 {
@@ -772,6 +792,7 @@ cadre_recovery_pump(cadre_shard_recovery_t *self)
 
 /* --- answers of shards --- */
 
+/* Takes a shard's answer to a request of the recovery, or of anybody else. */
 void
 cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,
                          const cadre_message_t *answer)
@@ -801,6 +822,7 @@ cadre_recovery_doubt(cadre_shard_recovery_t *self, uint32_t shard)
 
 /* --- what others ask --- */
 
+/* Returns whether all shards are READY and no closure runs again. */
 bool
 cadre_recovery_is_calm(const cadre_shard_recovery_t *self)
 {
@@ -812,6 +834,7 @@ cadre_recovery_is_calm(const cadre_shard_recovery_t *self)
     return !self->links.replay->active;
 }
 
+/* Returns whether no update of an ended closure is missing on a shard and still to come. */
 bool
 cadre_recovery_is_settled(const cadre_shard_recovery_t *self)
 {
@@ -822,6 +845,7 @@ cadre_recovery_is_settled(const cadre_shard_recovery_t *self)
            (!passing && !cadre_replay_has_work(self->links.replay, newest->cut, newest->assigns));
 }
 
+/* Returns whether a shard is being restored, or closures run again for one. */
 bool
 cadre_recovery_is_under_way(const cadre_shard_recovery_t *self)
 {
@@ -858,6 +882,8 @@ cadre_recovery_welcome_generation(const cadre_shard_recovery_t *self, uint32_t s
     return place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
 }
 
+/* Writes, for people, which shard is away or being restored, or how many closures run again; NULL:
+ * none. */
 const char *
 cadre_recovery_words(const cadre_shard_recovery_t *self, char text[CADRE_WAITING_TEXT_SIZE])
 {

@@ -70,7 +70,7 @@ typedef struct {
     cadre_shard_health_t health; /* condition of the ps that serves it */
     bool lost_once;              /* a ps has served it before */
     uint64_t lost_ms;            /* when its ps was lost */
-    /* The job ends if the shard still has no ps then; 0: it may stay away. */
+    /* When the job ends if the shard still has no ps; 0: the shard may stay away. */
     uint64_t deadline_ms;
     char lost_text[320]; /* says which ps was lost and why */
 } cadre_place_t;
@@ -138,8 +138,8 @@ void cadre_recovery_on_ps(cadre_shard_recovery_t *self, const cadre_member_t *ps
  * what it holds of any shard is not known any more. */
 void cadre_recovery_on_confused(cadre_shard_recovery_t *self, uint64_t incarnation);
 
-/* Returns the condition of a ps, by its HEARTBEAT. A ps that makes no progress is to be treated as
- * lost, for the reason in `why`. */
+/* Returns the condition of a ps, by its HEARTBEAT. A ps that is not CADRE_PS_GOES_ON is to be
+ * treated as lost, for the reason in `why`. */
 cadre_ps_condition_t cadre_recovery_on_heartbeat(cadre_shard_recovery_t *self,
                                                  const cadre_member_t *ps,
                                                  const cadre_heartbeat_message_t *heartbeat,
@@ -157,8 +157,8 @@ void cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms);
  * `point` are taken. */
 void cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point_t *point);
 
-/* Take a shard's answer to a request, be it the recovery's or another's; take its answer to a
- * PROBE. */
+/* Take a shard's answer to a request, the recovery's or another's (on_answer); take its answer to a
+ * PROBE (on_probed). */
 void cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,
                               const cadre_message_t *answer);
 void cadre_recovery_on_probed(cadre_shard_recovery_t *self, uint32_t shard,

@@ -75,6 +75,8 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
     self->pending[shard]--;
 }
 
+/* Takes a shard's answer; false when it is to no request of a repair. The handler of the answer
+ * notes a refusal, which is given to the caller. */
 bool
 cadre_repairs_on_answer(cadre_repairs_t *self, uint32_t shard, const cadre_message_t *answer,
                         cadre_refusal_t *refusal)
@@ -87,6 +89,7 @@ cadre_repairs_on_answer(cadre_repairs_t *self, uint32_t shard, const cadre_messa
 
 /* --- questions --- */
 
+/* Queues one request of a shard's repair and counts it as unanswered. `detail` as in MAY_REFUSE. */
 static void
 ask(cadre_repairs_t *self, uint32_t shard, cadre_message_t *message, uint64_t detail)
 {
@@ -94,6 +97,7 @@ ask(cadre_repairs_t *self, uint32_t shard, cadre_message_t *message, uint64_t de
     self->pending[shard]++;
 }
 
+/* Asks the shard to begin with the restore point, in its new generation. */
 static void
 ask_restore(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
@@ -106,6 +110,8 @@ ask_restore(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *o
     ask(self, shard, &message, shard);
 }
 
+/* Asks the shard to create one partition; `fresh`: its restore point lacks the variable, which must
+ * be initialised. */
 static void
 ask_create(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order,
            const cadre_variable_t *variable, uint32_t part)
@@ -120,6 +126,8 @@ ask_create(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *or
         shard + (variable->created ? 0 : MAY_REFUSE * (uint64_t)variable->id));
 }
 
+/* Asks the shard to create all its partitions, but for variables that were dropped before the
+ * restore point. */
 static void
 ask_creates(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
@@ -162,6 +170,8 @@ ask_retires(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *o
     }
 }
 
+/* Begins the repair of a shard: RESTORE, then CREATEs, then RETIREs. Requests of a repair before it
+ * are given up. */
 void
 cadre_repairs_begin(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *order)
 {
@@ -210,6 +220,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     }
 }
 
+/* Sends an assignment to its shard again, from the copy that the replay keeps. */
 void
 cadre_repairs_repeat(cadre_repairs_t *self, const cadre_replay_assign_t *assign)
 {

@@ -48,6 +48,7 @@ count_values(const cadre_closure_t *closure)
     return size_bytes;
 }
 
+/* Takes back count_values. */
 static void
 uncount_values(const cadre_closure_t *closure)
 {
@@ -66,6 +67,7 @@ forget(cadre_replay_t *self, cadre_closure_t *closure)
     cadre_closure_destroy(&closure);
 }
 
+/* Returns how much memory a kept assignment takes. */
 static size_t
 assign_size_bytes(const cadre_replay_assign_t *assign)
 {
@@ -76,6 +78,7 @@ assign_size_bytes(const cadre_replay_assign_t *assign)
     return size_bytes;
 }
 
+/* Forgets the `count` oldest assignments. */
 static void
 drop_assigns(cadre_replay_t *self, size_t count)
 {
@@ -90,6 +93,7 @@ drop_assigns(cadre_replay_t *self, size_t count)
     }
 }
 
+/* Forgets the closures of a log with ids below `below`. */
 static void
 drop_closures(cadre_replay_t *self, cadre_closure_log_t *log, uint64_t below)
 {
@@ -100,6 +104,7 @@ drop_closures(cadre_replay_t *self, cadre_closure_log_t *log, uint64_t below)
     }
 }
 
+/* Frees all closures and assignments that are kept. No closure may be in flight. */
 void
 cadre_replay_fini(cadre_replay_t *self)
 {
@@ -118,6 +123,8 @@ cadre_replay_fini(cadre_replay_t *self)
 
 /* --- keeping closures and assignments --- */
 
+/* Keeps a closure that ended well with updates. Its results are not kept: the program has had
+ * them. */
 void
 cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
 {
@@ -137,6 +144,8 @@ cadre_replay_note_unsaved(cadre_replay_t *self)
     self->unsaved++;
 }
 
+/* Keeps a copy of an assignment, which shares its chunks. `position`: the id that the next new
+ * closure gets. */
 void
 cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
                          const cadre_message_t *message)
@@ -166,6 +175,8 @@ cadre_replay_assigns(const cadre_replay_t *self)
     return self->assign_dropped + self->assign_count;
 }
 
+/* Forgets what the checkpoint before the new one holds, and counts how much of the rest only that
+ * older checkpoint needs. */
 void
 cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
                     uint64_t assigns_before)
@@ -187,10 +198,12 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
 
     closure = oldest;
     for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
+        /* each result was counted once, for whichever closure came first */
         uncount_values(closure);
     }
 }
 
+/* Returns the lowest id from `from` on of a kept closure; UINT64_MAX: none. */
 uint64_t
 cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
 {
@@ -202,6 +215,7 @@ cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
     return lowest;
 }
 
+/* Returns the lowest number of drops that a kept closure came after; UINT64_MAX: none is kept. */
 uint64_t
 cadre_replay_fewest_drops(const cadre_replay_t *self)
 {
@@ -213,6 +227,8 @@ cadre_replay_fewest_drops(const cadre_replay_t *self)
     return fewest;
 }
 
+/* Returns how full the log is by closures, bytes or span of ids: 0, 1 (at a bound) or 2 (at twice a
+ * bound or more). */
 int
 cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
 {
@@ -240,6 +256,7 @@ cadre_replay_hold(cadre_replay_t *self, bool holds)
     self->holds = holds;
 }
 
+/* Forgets everything and keeps nothing from now on: what was kept counts as unsaved. */
 void
 cadre_replay_stop(cadre_replay_t *self)
 {
@@ -252,6 +269,8 @@ cadre_replay_stop(cadre_replay_t *self)
     self->keeping = false;
 }
 
+/* Returns whether the log has anything to run or assign again for a shard whose state ends at `cut`
+ * and `assigns`. */
 bool
 cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 {
@@ -304,6 +323,8 @@ redo_from(cadre_replay_t *self, uint64_t from)
     }
 }
 
+/* Begins a pass over what was done since this cut, or restarts the one under way, from the earlier
+ * of both beginnings. */
 void
 cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 {
@@ -315,6 +336,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     self->assign_next = first_assign(self);
     cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        /* what earlier attempts pushed may be lost */
         closure->stale = closure->attempt;
     }
 
@@ -330,6 +352,8 @@ cadre_replay_pass_assigns(const cadre_replay_t *self)
     return first < self->assign_count ? self->assign_count - first : 0;
 }
 
+/* Returns the id below which closures may be handed out: up to the next assignment, and in a
+ * synchronous job up to the end of the step. */
 uint64_t
 cadre_replay_limit(const cadre_replay_t *self)
 {
@@ -345,6 +369,8 @@ cadre_replay_limit(const cadre_replay_t *self)
     return pause < limit ? pause : limit;
 }
 
+/* Returns the next closure that this worker may run again, looking at a limited number only; NULL:
+ * none. */
 cadre_closure_t *
 cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abilities_t *abilities,
                   const cadre_closure_filter_t *filter,
@@ -375,6 +401,8 @@ cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure)
     self->in_flight++;
 }
 
+/* Puts the next closure in flight for a worker without resources and datasets, and returns it;
+ * NULL: none. */
 cadre_closure_t *
 cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
@@ -445,6 +473,8 @@ has_below(const cadre_closure_log_t *log, uint64_t id)
     return oldest && oldest->id < id;
 }
 
+/* Returns the next assignment if everything before its place has run again; NULL: not yet, or none
+ * is left. Assignments of one place may be under way at a time. */
 const cadre_replay_assign_t *
 cadre_replay_next_assign(cadre_replay_t *self)
 {
@@ -488,6 +518,7 @@ cadre_replay_is_paused(const cadre_replay_t *self)
            !has_below(&self->aside, self->pause);
 }
 
+/* Ends the pass when nothing of it is left. Returns whether it ended. */
 bool
 cadre_replay_ends(cadre_replay_t *self)
 {

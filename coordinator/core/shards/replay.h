@@ -75,7 +75,7 @@ typedef struct {
     uint64_t assigns_from; /* number of its first assignment, counted from 0 over all ever noted */
     size_t pass_count;     /* how many closures the pass runs again */
     size_t assign_next;    /* index in `assigns` of the next assignment to repeat */
-    /* How many were repeated and not answered; all have position `assign_at`. */
+    /* How many assignments were repeated and not answered; all have position `assign_at`. */
     size_t assign_pending;
     uint64_t assign_at;
 } cadre_replay_t;
@@ -161,8 +161,8 @@ cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);
 
-/* Take a kept closure out of flight: it has run again; it must run again; it waits for a shard that
- * is away; it is given up and freed (drop). */
+/* Take a kept closure out of flight: because it has run again (done), must run again (put_back),
+ * waits for a shard that is away (put_aside), or is given up and freed (drop). */
 void cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure);
 void cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure);
 void cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure);

@@ -33,6 +33,8 @@ cadre_restore_points_resume(cadre_restore_points_t *self, const char *path, uint
     self->at[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
 }
 
+/* Makes a committed checkpoint the newest restore point; the newest so far becomes the one
+ * before. */
 void
 cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point)
 {

@@ -21,6 +21,8 @@ cadre_shard_health_on_connected(cadre_shard_health_t *self, uint64_t now_ms)
     self->connected_ms = now_ms;
 }
 
+/* Returns when the data connection counts as half-open: the limit allows for the bytes under way,
+ * and doubles for each connection in a row on which nothing came. */
 uint64_t
 cadre_shard_health_mute_at_ms(cadre_shard_health_t *self, uint64_t silent_since_ms,
                               size_t size_bytes)
@@ -42,6 +44,8 @@ cadre_shard_health_on_mute(cadre_shard_health_t *self)
     self->mutes++;
 }
 
+/* Takes a heartbeat and returns the condition of the ps. It is bad only if it lasts for a lease and
+ * for several heartbeats. */
 cadre_ps_condition_t
 cadre_shard_health_on_heartbeat(cadre_shard_health_t *self,
                                 const cadre_heartbeat_message_t *heartbeat,

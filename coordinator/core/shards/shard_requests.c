@@ -16,7 +16,8 @@ struct cadre_shard_request {
     uint64_t generation;
     bool sent;
     uint64_t first_ms; /* when it was first sent to the ps that serves the shard now */
-    bool again;        /* it was lost, or refused for its generation: it is to be sent again */
+    bool again;        /* the request was lost, or refused for its generation: it is to be sent
+                        * again */
     uint64_t sent_ms;  /* when it was sent last; 0: it was lost, and is sent again at once */
     uint64_t after;    /* number of the last PROBE that was sent before it */
     uint64_t sequence; /* sequence of an ASSIGN; else 0 */
@@ -126,6 +127,8 @@ bring_up_to_date(cadre_shard_request_t *request, uint64_t generation)
     cadre_message_fini(&message);
 }
 
+/* Queues a request behind those of its shard; it is sent by a later pump. `answered` is called with
+ * the answer. */
 void
 cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
                          cadre_answered_t answered, void *context, uint64_t detail)
@@ -155,6 +158,7 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     self->count++;
 }
 
+/* Notes how many bytes will answer the request that was queued last. */
 void
 cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes)
 {
@@ -341,6 +345,8 @@ was_fenced(const cadre_message_t *reply)
     return reply->type == CADRE_MESSAGE_REPLY && reply->reply.status == fenced;
 }
 
+/* Ends the request that `reply` answers; false: there is none. Notes whether it was the oldest one
+ * of its plane that was sent. */
 bool
 cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                             const cadre_message_t *reply)
@@ -378,6 +384,8 @@ end_applied(cadre_shard_requests_t *self, uint32_t shard, uint64_t id)
     cadre_shard_requests_answer(self, shard, &reply);
 }
 
+/* Takes the answer to a PROBE: pairs of a request id and its state. Requests that are unknown to
+ * the shard are sent again. */
 void
 cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
                             const cadre_message_t *message)
@@ -390,6 +398,7 @@ cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
             request = request->next;
         }
 
+        /* answered meanwhile, or sent after the PROBE, which says nothing of it */
         if (!request || !request->sent || request->after >= message->request) {
             continue;
         }
@@ -404,6 +413,7 @@ cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
     }
 }
 
+/* Marks the requests of the data plane to be sent again: its connection is new. */
 void
 cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard)
 {
@@ -422,6 +432,8 @@ cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard)
     self->lanes[shard].watches[CADRE_PLANE_CONTROL].probe_due_ms = 0;
 }
 
+/* Returns since when nothing was heard over the data connection while requests were unanswered;
+ * UINT64_MAX: none is unanswered. */
 uint64_t
 cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
                                size_t *size_bytes)
@@ -443,6 +455,7 @@ cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shar
     return cadre_max_u64(since_ms, heard_ms);
 }
 
+/* Gives up all requests to the shard, each of which hears CADRE_ECANCELLED. */
 void
 cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard)
 {
@@ -461,6 +474,7 @@ tell_nobody(void *context, uint64_t detail, const cadre_message_t *reply, int st
     (void)context, (void)detail, (void)reply, (void)status;
 }
 
+/* Returns the first shard whose oldest request is this context's; UINT32_MAX: none. */
 uint32_t
 cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context)
 {
@@ -472,6 +486,8 @@ cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *cont
     return UINT32_MAX;
 }
 
+/* Drops the requests of this context, which hears of no answer any more. Assignments are still
+ * sent. */
 void
 cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
 {
@@ -481,7 +497,8 @@ cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
             if ((*at)->context != context) {
                 at = &(*at)->next;
             } else if ((*at)->entry.type == CADRE_MESSAGE_ASSIGN) {
-                /* It is still sent: other parts of the assignment may have been made. */
+                /* The ASSIGN is still sent: other partitions may have taken their part of the
+                 * assignment. */
                 (*at)->answered = tell_nobody;
                 (*at)->context = NULL;
                 at = &(*at)->next;

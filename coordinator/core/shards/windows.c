@@ -23,6 +23,7 @@ cadre_windows_have_room(const cadre_windows_t *self)
     return self->links.begun->next_id - self->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
 }
 
+/* Takes a shard's answer to SETTLE. The new base counts when all shards have taken it. */
 static void
 on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
@@ -74,6 +75,7 @@ holds_alone(const cadre_windows_t *self)
            !self->links.replay->holds && cadre_closure_queue_has_work(self->links.queue);
 }
 
+/* Writes what keeps the windows full: the oldest closure, or shards that have not answered. */
 const char *
 cadre_windows_words(const cadre_windows_t *self, char text[CADRE_WAITING_TEXT_SIZE])
 {
@@ -87,6 +89,7 @@ cadre_windows_words(const cadre_windows_t *self, char text[CADRE_WAITING_TEXT_SI
     return text;
 }
 
+/* Logs that the windows are full, and what they wait for. */
 static void
 report(cadre_windows_t *self)
 {
@@ -98,6 +101,8 @@ report(cadre_windows_t *self)
                       cadre_closure_queue_waiting(self->links.queue));
 }
 
+/* Settles when that is due, and logs while full windows hold up dispatch. Returns when to call
+ * again. */
 uint64_t
 cadre_windows_tick(cadre_windows_t *self)
 {
