@@ -34,16 +34,13 @@ retire(cadre_core_t *self, cadre_closure_t *closure)
     if (closure->end_status == 0 && closure->sequence > 0) {
         cadre_checkpoint_note_ended(&self->checkpoint, closure);
     }
-
     if (is_kept) {
         cadre_replay_keep(&self->replay, closure);
         return;
     }
-
     if (closure->has_updates) {
         cadre_replay_note_unsaved(&self->replay);
     }
-
     cadre_closure_destroy(&closure);
 }
 
@@ -204,6 +201,7 @@ init_admission(cadre_core_t *self)
                                                             .effects = &self->effects});
 }
 
+/* Makes an empty core. Its objects hold pointers to each other: it must not be moved. */
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
@@ -224,7 +222,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                  options->staleness_bound);
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED,
                       options->consistency == CADRE_SYNC);
-    cadre_shard_requests_init(&self->requests, options->ps_count, 0);
+    cadre_shard_requests_init(&self->requests, options->ps_count, 0); /* ids from 1 on */
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->membership,
@@ -240,7 +238,6 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                             .catalogue = &self->catalogue,
                                                             .recovery = &self->recovery,
                                                             .effects = &self->effects});
-
     cadre_windows_init(&self->windows, &(cadre_windows_links_t){.catalogue = &self->catalogue,
                                                                 .queue = &self->queue,
                                                                 .begun = &self->begun,
@@ -261,7 +258,6 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .windows = &self->windows,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
-
     cadre_operations_init(&self->operations,
                           &(cadre_operations_links_t){.options = &self->options,
                                                       .begun = &self->begun,
@@ -270,7 +266,6 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                                       .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
-
     init_dispatch(self);
     init_choices(self);
     init_admission(self);
@@ -287,6 +282,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
                                           .checkpoint = &self->checkpoint};
 }
 
+/* Ends all closures and frees the core. */
 void
 cadre_core_fini(cadre_core_t *self)
 {
@@ -342,6 +338,7 @@ retire_variable(cadre_core_t *self, const cadre_variable_t *variable)
     cadre_effects_note_progress(&self->effects);
 }
 
+/* Retires the drops that are due, then forgets variables that nobody can name any more. */
 void
 cadre_core_advance_drops(cadre_core_t *self)
 {
@@ -392,6 +389,7 @@ remove_member(cadre_core_t *self, cadre_member_t *member)
     cadre_members_remove(&self->members, member);
 }
 
+/* Takes out a worker that is lost; what it had in flight goes back to the queue. */
 static void
 lose_worker(cadre_core_t *self, cadre_member_t *worker, const char *why, bool died)
 {
@@ -406,6 +404,7 @@ lose_worker(cadre_core_t *self, cadre_member_t *worker, const char *why, bool di
     remove_member(self, worker);
 }
 
+/* Takes out a ps that is lost; its shard is away until another ps takes the place. */
 static void
 lose_ps(cadre_core_t *self, cadre_member_t *ps, const char *why)
 {
@@ -459,19 +458,20 @@ cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms
     lose_task(self, task, now_ms, why, false);
 }
 
+/* Takes out as lost each member whose key is not among the allowed ones, `ids`, any more. */
 void
 cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms)
 {
     cadre_effects_set_time(&self->effects, now_ms);
     cadre_leases_note_withdrawal(&self->leases);
     cadre_rights_sort_keys(ids, count);
-
     cadre_member_t *member = NULL;
     while ((member = cadre_rights_find_withdrawn(&self->rights, ids, count))) {
         lose(self, member, "its key is revoked", false);
     }
 }
 
+/* Takes out a member that leaves. A ps counts as lost, unless the job is ending. */
 static void
 on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
 {
@@ -490,6 +490,7 @@ on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
     }
 }
 
+/* Gives up a checkpoint under way, and tells all members to stop. */
 void
 cadre_core_stop(cadre_core_t *self, const char *reason)
 {
@@ -528,6 +529,7 @@ cadre_core_probe(cadre_core_t *self)
 static cadre_hello_verdict_t
 judge_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
+    /* Each ps writes checkpoints, or reads the one that was resumed. */
     bool needs_folder = self->checkpoint.enabled || self->recovery.points.at[0].path[0];
     cadre_hello_verdict_t verdict =
         cadre_members_on_hello(&self->members, from, message, needs_folder);
@@ -539,7 +541,6 @@ judge_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t 
         }
         verdict = cadre_members_on_hello(&self->members, from, message, needs_folder);
     }
-
     return verdict;
 }
 
@@ -572,6 +573,7 @@ greet_ps(cadre_core_t *self, const cadre_member_t *ps, const cadre_message_t *me
     welcome(self, ps, message->request);
 }
 
+/* Takes a HELLO: judges it, and answers the sender if that is a member now. */
 static void
 on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
@@ -584,17 +586,15 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
     if (!is_new && verdict.outcome != CADRE_HELLO_STAYS) {
         return;
     }
-
+    /* A task that was counted as dead was only cut off. */
     if (is_new) {
         cadre_resources_forgive(&self->resources, from->incarnation);
     }
-
     if (verdict.member->task.role == CADRE_ROLE_PS) {
         greet_ps(self, verdict.member, message, is_new);
     } else {
         greet_worker(self, verdict.member, message, is_new);
     }
-
     cadre_effects_note_progress(&self->effects);
 }
 
@@ -617,10 +617,10 @@ judge_ps(cadre_core_t *self, cadre_member_t *ps, const cadre_heartbeat_message_t
         cadre_members_tell_unknown(&self->members, &ps->task);
         break;
     }
-
     lose(self, ps, why, false);
 }
 
+/* Takes a member's HEARTBEAT, and answers it, so that the member knows that it is heard. */
 static void
 on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
              const cadre_heartbeat_message_t *heartbeat)
@@ -656,6 +656,7 @@ on_closure_failed(cadre_core_t *self, cadre_member_t *worker,
     }
 }
 
+/* Gives a message of a member to the object that handles its type. */
 static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
@@ -706,6 +707,7 @@ is_of_another_session(const cadre_core_t *self, const cadre_message_t *message)
     return message->epoch != self->options.epoch && message->type != CADRE_MESSAGE_GOODBYE;
 }
 
+/* Takes a message: drops it unless its sender may send it, else acts on it. */
 void
 cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                    uint64_t now_ms)
@@ -734,7 +736,6 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
         cadre_membership_heard(member, now_ms);
         from_member(self, member, message);
     }
-
     carry_out_ends(self);
     cadre_checkpoint_count(&self->checkpoint, &self->totals);
     cadre_message_fini(message);
@@ -764,7 +765,6 @@ carry_out_recovery(cadre_core_t *self)
     if (outcome.is_unreadable) {
         cadre_checkpoint_on_unreadable(&self->checkpoint);
     }
-
     if (outcome.status < 0) {
         self->fatal = outcome.status;
         snprintf(self->fatal_text, sizeof(self->fatal_text), "%s", outcome.text);
@@ -772,6 +772,7 @@ carry_out_recovery(cadre_core_t *self)
     }
 }
 
+/* Moves the recovery of shards on. Returns when to look again. */
 static uint64_t
 tick_recovery(cadre_core_t *self)
 {
@@ -785,6 +786,7 @@ tick_recovery(cadre_core_t *self)
     return due_ms;
 }
 
+/* Moves the checkpoint on, or gives it up if the job has failed. Returns when to look again. */
 static uint64_t
 tick_checkpoint(cadre_core_t *self)
 {
@@ -825,7 +827,6 @@ tick_admission(cadre_core_t *self)
     if (again) {
         end_waiting(self, again, status);
     }
-
     cadre_closure_t *queued = cadre_worker_admission_find_unserved(&self->admission, &status);
     if (queued) {
         end_waiting(self, queued, status);
@@ -863,13 +864,11 @@ tick_leases(cadre_core_t *self, bool unread)
         cadre_members_excuse(&self->members, stall_ms);
         cadre_recovery_excuse(&self->recovery, stall_ms);
     }
-
     uint64_t due_ms = UINT64_MAX;
     cadre_member_t *expired = NULL;
     while ((expired = cadre_leases_expired(&self->leases, unread, &due_ms))) {
         lose(self, expired, "its lease ran out", false);
     }
-
     return due_ms;
 }
 
@@ -902,6 +901,7 @@ hand_out(cadre_core_t *self)
     return has_more;
 }
 
+/* Does all that is due by time, then hands out closures and sends acknowledgements. */
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
@@ -913,11 +913,11 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_core_advance_drops(self);
-        /* Before closures that need them are sent. */
+        /* Workers are told of variables before closures that need them are sent. */
         cadre_announcements_tell_variables(&self->announcements);
         cadre_attempts_cancel(&self->attempts);
         give_up_hopeless(self);
-        due_ms = hand_out(self) ? now_ms : due_ms;
+        due_ms = hand_out(self) ? now_ms : due_ms; /* now_ms: more can be handed out at once */
         due_ms = cadre_min_u64(due_ms, cadre_backups_tick(&self->backups));
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);
@@ -925,6 +925,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     }
 
     cadre_acks_tick(&self->acks, self->stopping);
+    /* What has no answer yet is repeated after `resend_ms`. */
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_worker_admission_chase(&self->admission) || asks ||
                    cadre_closure_queue_is_cancelling(&self->queue);
@@ -964,6 +965,7 @@ cadre_core_note_keys(cadre_core_t *self, bool are_unreadable)
 
 /* --- status and metrics --- */
 
+/* Writes why the job does not make progress now; "" when every shard is ready. */
 void
 cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE])
 {
@@ -972,12 +974,10 @@ cadre_core_unready(const cadre_core_t *self, char text[CADRE_CORE_UNREADY_SIZE])
         snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job is over");
         return;
     }
-
     if (self->fatal) {
         snprintf(text, CADRE_CORE_UNREADY_SIZE, "the job cannot go on: %.200s", self->fatal_text);
         return;
     }
-
     for (uint32_t i = 0; i < self->options.ps_count; i++) {
         if (!cadre_recovery_is_ready(&self->recovery, i)) {
             snprintf(text, CADRE_CORE_UNREADY_SIZE, "shard %u of %u is %s", i,

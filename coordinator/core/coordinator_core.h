@@ -163,7 +163,8 @@ void cadre_core_stop(cadre_core_t *self, const char *reason);
 /* Ends all queued closures as cancelled, and lets workers be told to stop those in flight. */
 void cadre_core_cancel(cadre_core_t *self);
 
-/* The same for the closures of a group. */
+/* Ends the queued closures of a group as cancelled, and lets workers be told to stop those in
+ * flight. */
 void cadre_core_cancel_group(cadre_core_t *self, cadre_closure_group_t *group);
 
 /* Counts a closure that was put into the queue. */

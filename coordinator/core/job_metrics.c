@@ -21,6 +21,7 @@ add_two(cadre_metrics_text_t *text, const char *label, const labelled_t two[2])
     }
 }
 
+/* Adds the strategy of the job, as a label of a metric that is always 1. */
 static void
 add_strategy(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -33,6 +34,7 @@ add_strategy(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 
 /* --- closures --- */
 
+/* Adds how many closures were scheduled and have ended, and what became of attempts at them. */
 static void
 add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -66,6 +68,7 @@ add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
         "Completion reports of attempts that the reporting worker was not given.");
 }
 
+/* Adds the histogram of how stale the values were that updates were computed from. */
 static void
 add_staleness(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -77,6 +80,7 @@ add_staleness(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
                                  CADRE_STALENESS_BOUND_COUNT, staleness->sum);
 }
 
+/* Adds how many closures wait and are in flight. */
 static void
 add_queue(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -116,6 +120,8 @@ member_at(const cadre_job_metrics_t *self, cadre_role_t role, uint32_t at,
     return true;
 }
 
+/* Adds up how many members of this role are suspect, drain, or are beyond the number that have
+ * metrics of their own. */
 static void
 count_standing(const cadre_job_metrics_t *self, cadre_role_t role, standing_t *standing)
 {
@@ -129,6 +135,7 @@ count_standing(const cadre_job_metrics_t *self, cadre_role_t role, standing_t *s
     }
 }
 
+/* Adds how many tasks the job has, and in what condition they are. */
 static void
 add_membership(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -155,6 +162,7 @@ add_membership(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
                              "Silence after which a task is presumed dead.");
 }
 
+/* Labels the next sample with the role and index of a task. */
 static void
 label_task(const cadre_member_t *member, cadre_metrics_text_t *text)
 {
@@ -162,6 +170,7 @@ label_task(const cadre_member_t *member, cadre_metrics_text_t *text)
     cadre_metrics_text_label_number(text, "index", member->index);
 }
 
+/* Adds, for each task of a role, for how long nothing was heard of it. */
 static void
 add_silence(const cadre_job_metrics_t *self, cadre_role_t role, uint64_t now_ms,
             cadre_metrics_text_t *text)
@@ -208,6 +217,7 @@ add_bytes(const cadre_job_metrics_t *self, cadre_role_t role, int counter,
     }
 }
 
+/* Adds the metrics that each task has of its own: silence, updates, bytes. */
 static void
 add_tasks(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
@@ -238,6 +248,7 @@ add_tasks(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t
 
 /* --- recovery --- */
 
+/* Adds how many shards are in each state, and for how many closures run again. */
 static void
 add_shards(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -257,6 +268,7 @@ add_shards(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
                              "Shards for which closures run again.");
 }
 
+/* Adds how many shards were restored, and what running closures again has done and has left. */
 static void
 add_recoveries(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
@@ -279,6 +291,7 @@ add_recoveries(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 
 /* --- checkpoints --- */
 
+/* Adds the metrics of checkpoints; none in a job without them. */
 static void
 add_checkpoints(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
@@ -311,6 +324,7 @@ add_checkpoints(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_
                              "How long the present one has been under way; 0: none is.");
 }
 
+/* Adds all metrics of the job, group after group. */
 void
 cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
                         cadre_metrics_text_t *text)
