@@ -44,6 +44,7 @@ run_ps(void *pipe, void *argument)
     cadre_control_loop_close(&self->loop);
 }
 
+/* Opens the ps with all this machine's memory and half of its processors, and starts its thread. */
 static int
 start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
 {
@@ -78,6 +79,7 @@ environment(const char *variable, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
+/* Opens the device that CADRE_DEVICE and CADRE_MATH name; slots share the processors. */
 static int
 open_device(cadre_local_tasks_t *self)
 {
@@ -93,6 +95,7 @@ open_device(cadre_local_tasks_t *self)
     return status;
 }
 
+/* Opens the device and starts the worker's threads. */
 static int
 start_worker(cadre_local_tasks_t *self, cadre_context_t *context,
              const cadre_endpoint_t *coordinator)
@@ -141,6 +144,7 @@ start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context,
     return status;
 }
 
+/* Makes the registry of native functions and lets `natives` (NULL: none) fill it. */
 static int
 register_natives(cadre_local_tasks_t *self, cadre_local_natives_t natives)
 {
@@ -151,6 +155,8 @@ register_natives(cadre_local_tasks_t *self, cadre_local_natives_t natives)
     return 0;
 }
 
+/* Starts a ps and a worker as threads of this process. When one fails to start all that was started
+ * is ended. */
 int
 cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordinator,
                        cadre_local_natives_t natives, cadre_local_tasks_t **out)
@@ -165,6 +171,7 @@ cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordin
         return 0;
     }
 
+    /* closing may set another error text */
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
     cadre_local_tasks_close(&self);
     return cadre_fail(status, "%s", reason);
@@ -197,6 +204,7 @@ await_gone(cadre_local_tasks_t *self)
     }
 }
 
+/* Tells the worker to leave once its closures have ended, waits for that, and ends its threads. */
 static int
 stop_worker(cadre_local_tasks_t *self)
 {
@@ -209,6 +217,7 @@ stop_worker(cadre_local_tasks_t *self)
     return status < 0 ? status : cadre_worker_threads_close(&self->worker);
 }
 
+/* Waits for the thread of the ps, which the coordinator has told to stop. */
 static int
 stop_ps(cadre_local_tasks_t *self)
 {
@@ -220,9 +229,11 @@ stop_ps(cadre_local_tasks_t *self)
     if (status < 0) {
         return status;
     }
+    /* set: the thread has ended, but the loop could not be closed (run_ps) */
     return self->loop ? cadre_fail(CADRE_ETIMEOUT, "the shard or its disk hangs") : 0;
 }
 
+/* Ends worker and ps. On failure nothing is freed: the threads that go on use it. */
 int
 cadre_local_tasks_close(cadre_local_tasks_t **self_p)
 {
