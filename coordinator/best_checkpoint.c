@@ -20,6 +20,7 @@ find_resumed(const cadre_coordinator_t *self, uint64_t *id)
                : cadre_fail(CADRE_ESTATE, "no checkpoint of %s was resumed", self->checkpoint_dir);
 }
 
+/* Marks checkpoint `id`, 0 for the one that was resumed, as the best of the job's directory. */
 int
 cadre_best_checkpoint_mark(const cadre_coordinator_t *self, uint64_t id)
 {
@@ -41,6 +42,8 @@ cadre_best_checkpoint_mark(const cadre_coordinator_t *self, uint64_t id)
     return cadre_checkpoint_directory_mark_best(directory, id);
 }
 
+/* Returns the path of the best checkpoint, which the caller frees; NULL when none is marked or the
+ * directory cannot be read. */
 char *
 cadre_best_checkpoint_path(const cadre_coordinator_t *self)
 {

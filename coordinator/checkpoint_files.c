@@ -21,6 +21,7 @@ path_of(const cadre_coordinator_t *self, uint64_t id)
     return cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
 }
 
+/* Returns the entry of a directory as the public struct, with copies of its texts. */
 static cadre_checkpoint_info_t
 info_of(const cadre_coordinator_t *self, const cadre_checkpoint_entry_t *entry)
 {
@@ -36,6 +37,8 @@ info_of(const cadre_coordinator_t *self, const cadre_checkpoint_entry_t *entry)
                                      .size_bytes = entry->size_bytes};
 }
 
+/* Lists the checkpoints of the job's directory, the newest first; either of `infos` and `count` may
+ * be NULL. */
 int
 cadre_checkpoint_files_list(const cadre_coordinator_t *self, cadre_checkpoint_info_t **infos,
                             size_t *count)
@@ -69,6 +72,8 @@ cadre_checkpoint_files_list(const cadre_coordinator_t *self, cadre_checkpoint_in
     return 0;
 }
 
+/* Reads one variable of a checkpoint into `value`: its values (`slot` NULL), or a slot of its
+ * optimizer. */
 int
 cadre_checkpoint_files_read(const cadre_coordinator_t *self, uint64_t id, const char *variable,
                             const char *slot, cadre_tensor_t *value)

@@ -16,6 +16,7 @@ cadre_completion_new(cadre_gate_t *gate, cadre_coordinator_t *coordinator)
     return self;
 }
 
+/* Takes all futures out of the queue and frees it; the futures stay their owners'. */
 void
 cadre_completion_free(cadre_completion_t *self)
 {
@@ -37,6 +38,7 @@ list_of(const cadre_completion_entry_t *entry)
     return entry->is_finished ? &entry->completion->finished : &entry->completion->waiting;
 }
 
+/* Appends the entry to the list that it belongs to. */
 static void
 push(cadre_completion_entry_t *entry)
 {
@@ -52,6 +54,7 @@ push(cadre_completion_entry_t *entry)
     list->count++;
 }
 
+/* Takes the entry out of the list that it stands in. */
 static void
 take_out(cadre_completion_entry_t *entry)
 {
@@ -74,6 +77,7 @@ take_out(cadre_completion_entry_t *entry)
 static void
 show(cadre_completion_t *self)
 {
+    /* An fd of -1 was never asked for: both calls then do nothing. */
     if (self->finished.count == 0) {
         cadre_event_fd_clear(self->fd);
     } else if (self->finished.count == 1) {
@@ -83,6 +87,7 @@ show(cadre_completion_t *self)
 
 /* --- futures --- */
 
+/* Puts a future into the queue. `is_finished`: its closure has ended. */
 void
 cadre_completion_enter(cadre_completion_t *self, cadre_completion_entry_t *entry,
                        cadre_future_t *future, bool is_finished)
@@ -94,6 +99,8 @@ cadre_completion_enter(cadre_completion_t *self, cadre_completion_entry_t *entry
     show(self);
 }
 
+/* Moves a future whose closure has ended to the finished ones; does nothing where it is in no
+ * queue. */
 void
 cadre_completion_finish(cadre_completion_entry_t *entry)
 {
@@ -105,6 +112,7 @@ cadre_completion_finish(cadre_completion_entry_t *entry)
     }
 }
 
+/* Takes a future out of its queue; does nothing where it is in none. */
 void
 cadre_completion_leave(cadre_completion_entry_t *entry)
 {
@@ -116,6 +124,7 @@ cadre_completion_leave(cadre_completion_entry_t *entry)
     }
 }
 
+/* Takes out the future whose closure ended first, and returns it; NULL: none has ended. */
 cadre_future_t *
 cadre_completion_pop(cadre_completion_t *self)
 {
@@ -127,6 +136,8 @@ cadre_completion_pop(cadre_completion_t *self)
     return future;
 }
 
+/* Opens the descriptor of the queue unless it is open; it is readable at once where a closure has
+ * ended. */
 int
 cadre_completion_ensure_fd(cadre_completion_t *self)
 {

@@ -24,6 +24,8 @@ cadre_coordinator_usable(cadre_coordinator_t *self)
     return 0;
 }
 
+/* Waits for a change, under the lock. Logs what is waited for each WAITING_LOG_MS, counted by the
+ * caller's *since_ms, which is 0 at first. */
 int
 cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
                        int64_t *since_ms)
@@ -31,6 +33,7 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
     int64_t now_ms = cadre_clock_now_ms();
     char text[CADRE_WAITING_TEXT_SIZE];
 
+    /* what the whole job waits for says more than what this call does */
     what = cadre_waiting_words(&self->core.waiting, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;
@@ -67,6 +70,8 @@ cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_
     return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
 }
 
+/* Returns `status`; where it is a timeout, the error text is made to name the closures that have
+ * not ended. */
 int
 cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_group_t *group,
                                int status)
@@ -81,6 +86,8 @@ cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_gr
     return cadre_fail(status, "%s: %s", before, closures);
 }
 
+/* Waits until every request of the operation is answered. Gives the operation up when the wait
+ * fails. */
 int
 cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
                         int64_t deadline_ms, const char *what)
@@ -98,6 +105,7 @@ cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
                                  : 0;
 }
 
+/* Takes the lock of the checkpoint directory, or makes sure that it is still held. */
 int
 cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
 {
@@ -109,6 +117,8 @@ cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
                       : cadre_lock_file_open(lock, path, what, self->job);
 }
 
+/* Lets the synchronous step under way end with the closures that it has; the actor is woken to act
+ * on that. */
 void
 cadre_coordinator_cut_step_short(cadre_coordinator_t *self)
 {
@@ -120,6 +130,7 @@ cadre_coordinator_cut_step_short(cadre_coordinator_t *self)
     cadre_gate_lock(self->gate);
 }
 
+/* Tells futures that their closures have ended, by their descriptors and completion queues. */
 void
 cadre_coordinator_tell_ended(cadre_coordinator_t *self)
 {

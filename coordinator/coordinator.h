@@ -60,7 +60,7 @@ struct cadre_coordinator {
     char *resumed_progress;
     cadre_sequences_t resumed_sequences;
     char **resumed_variables; /* names of the variables that the resumed checkpoint holds */
-    /* Kinds of their optimizers; an entry is NULL if the checkpoint names none. */
+    /* Kinds of the optimizers of these variables; an entry is NULL if the checkpoint names none. */
     char **resumed_optimizers;
     size_t resumed_variable_count;
     cadre_name_map_t resumed_names; /* name to its entry in resumed_variables */
@@ -98,7 +98,7 @@ void cadre_store_run(void *pipe, void *coordinator);
  * futures readable whose closures have ended, and tells their completion queues. */
 void cadre_coordinator_tell_ended(cadre_coordinator_t *self);
 
-/* Under the lock: 0, or the reason why no call can succeed any more. */
+/* Under the lock: returns 0, or the error for which no call can succeed any more. */
 int cadre_coordinator_usable(cadre_coordinator_t *self);
 
 /* Under the lock: waits until the operation has no requests pending; on failure it is given up.

@@ -29,7 +29,8 @@ enum {
     /* Most messages that are received before the core's answers are sent. */
     TURN_MESSAGES_MAX = 256,
     TURN_DATA_ROOM = 64, /* how many of these the control socket leaves to data sockets */
-    /* Poll items before those of data sockets: pipe, wake_fd, control, monitor. */
+    /* Poll items before those of data sockets: pipe, wake_fd, control, monitor (items[0] to
+     * [3]). */
     POLL_FIXED = 4,
     /* libzmq does not say which peer has disconnected, so the core sends each peer a message to
      * learn which one the ROUTER cannot reach any more. That is done LOOKS times, LOOK_AGAIN_MS
@@ -71,18 +72,20 @@ typedef struct {
     size_t gone_count;
     uint64_t full_ms; /* when the log may tell again that descriptors have run out */
     cadre_refusals_t refusals;
-    uint64_t status_ms;        /* when the next client may be answered */
+    uint64_t status_ms;        /* when the next client that asks for the status may be answered */
     uint64_t withdrawals;      /* withdrawals of keys that watch_keys has seen */
     uint64_t told_withdrawals; /* withdrawals of keys that the core knows of */
     bool is_guarded;           /* the control socket is guarded by keys */
     bool disconnected;         /* a connection has closed: find out whose it was */
-    int looks;                 /* how many more times the core sends each peer a message (LOOKS) */
+    int looks;                 /* how many more times the core sends each peer a message, to find
+                                * who is gone (LOOKS) */
     uint64_t look_ms;          /* when it does so next */
     bool stopped;
 } actor_t;
 
 /* --- receiving --- */
 
+/* Decodes the frames that were just received. */
 static int
 decode(cadre_frames_t *frames, cadre_message_t *message)
 {
@@ -188,6 +191,7 @@ tell_full(actor_t *self)
     self->coordinator->log(self->coordinator->log_context, 'E', "descriptors_exhausted", pairs);
 }
 
+/* Logs, now and then, connections that were refused. */
 static void
 tell_refused(actor_t *self)
 {
@@ -216,6 +220,8 @@ watch_keys(actor_t *self)
     }
 }
 
+/* Reads what the monitor of the control socket says: connections that closed, were refused, or
+ * found no descriptor. */
 static void
 watch(actor_t *self)
 {
@@ -233,6 +239,7 @@ watch(actor_t *self)
 
 /* --- sending --- */
 
+/* Notes a peer that messages could not be sent to; the core hears of it in the next turn. */
 static void
 note_gone(void *context, const cadre_task_t *task, int status)
 {
@@ -320,6 +327,8 @@ connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incar
     }
 }
 
+/* Carries out the effects of a turn, after the lock was released: connects, logs, gives orders to
+ * the store. */
 static void
 handle_events(actor_t *self, cadre_effect_t *events, size_t count)
 {
@@ -507,6 +516,8 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
     return due_ms;
 }
 
+/* Receives from all sockets, as `items` says which have input; the sockets of tasks are read in any
+ * case. */
 static void
 receive_all(actor_t *self, const zmq_pollitem_t *items)
 {
@@ -538,6 +549,8 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     }
 }
 
+/* Waits in poll until there is input or `due_ms` is near. `busy`: messages were received in this
+ * turn, so more may be there: does not wait. */
 static void
 wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
 {
@@ -545,6 +558,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
 
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
+    /* so often the input of a guarded socket is looked at, for connections that hold too much */
     if (self->is_guarded && timeout_ms > CADRE_RECEIVING_LOOK_MS) {
         timeout_ms = CADRE_RECEIVING_LOOK_MS;
     }
@@ -566,6 +580,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
     cadre_poll(items, count, timeout_ms);
 }
 
+/* Runs the actor's thread: turn after turn until it is told to stop, then closes the sockets. */
 void
 cadre_coordinator_run(void *pipe, void *argument)
 {

@@ -11,6 +11,8 @@
 
 enum { RESERVE = 128 }; /* descriptors kept for connections; a quarter of a limit below 512 */
 
+/* Opens an eventfd that is not readable. Fails when it would be one of the descriptors that are
+ * kept back for connections. */
 int
 cadre_event_fd_open(int *fd)
 {

@@ -16,6 +16,7 @@
  * check and wait. */
 enum { LOOK_MS = 200 };
 
+/* Makes a gate: mutex, condition on the monotonic clock, and the eventfd that wakes the actor. */
 int
 cadre_gate_open(cadre_gate_t **gate)
 {
@@ -45,6 +46,7 @@ cadre_gate_ref(cadre_gate_t *self)
     return self;
 }
 
+/* Drops one reference; the last one frees the gate. */
 void
 cadre_gate_unref(cadre_gate_t **self_p)
 {
@@ -72,6 +74,7 @@ cadre_gate_unlock(cadre_gate_t *self)
     pthread_mutex_unlock(&self->lock);
 }
 
+/* Wakes the actor where it sleeps in poll. Under the lock. */
 static void
 wake(cadre_gate_t *self)
 {
@@ -79,6 +82,7 @@ wake(cadre_gate_t *self)
         self->asleep = false;
         uint64_t one = 1;
         ssize_t written = write(self->wake_fd, &one, sizeof(one));
+        /* EAGAIN: the count is full, and so the eventfd is readable */
         cadre_assert(written == sizeof(one) || errno == EAGAIN);
     }
 }
@@ -108,6 +112,8 @@ cadre_gate_deadline_ms(int64_t timeout_ms)
     return timeout_ms < INT64_MAX - now_ms ? now_ms + timeout_ms : INT64_MAX;
 }
 
+/* Waits for a broadcast, at most LOOK_MS; 0: look again. Fails when the deadline has passed, the
+ * call was interrupted or the coordinator was closed. */
 int
 cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
 {
@@ -123,6 +129,7 @@ cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
         return cadre_fail(CADRE_ETIMEOUT, "the deadline passed");
     }
 
+    /* the caller may have changed the core: the actor is to act on that now */
     wake(self);
     int64_t until_ms = deadline_ms - now_ms < LOOK_MS ? deadline_ms : now_ms + LOOK_MS;
     struct timespec until;

@@ -21,6 +21,7 @@ enum {
     TEXT_SIZE = CADRE_NAME_SIZE_MAX + CADRE_HOST_SIZE_MAX + 96, /* bytes of the text in the file */
 };
 
+/* Fails with CADRE_EEXISTS and the name of the holder, which the first line of the file says. */
 static int
 held_by_another(int fd, const char *what)
 {
@@ -34,6 +35,7 @@ held_by_another(int fd, const char *what)
                       *holder ? holder : "another coordinator");
 }
 
+/* Writes who holds the lock into the file: job, process and host. */
 static int
 write_holder(int fd, const char *path, const char *job)
 {
@@ -126,6 +128,8 @@ take(const char *path, const char *what, int *out)
     return 0;
 }
 
+/* Takes the lock of the file at `path`, making the file where it is missing, and writes the
+ * holder's name into it. */
 int
 cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what, const char *job)
 {
@@ -149,6 +153,7 @@ cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what
     return 0;
 }
 
+/* Takes the lock again if the path does not lead to the locked file any more. */
 int
 cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job)
 {
@@ -168,12 +173,13 @@ cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job)
     return 0;
 }
 
+/* Releases the lock and removes the file. */
 void
 cadre_lock_file_close(cadre_lock_file_t *self)
 {
     if (self->path) {
         if (is_there(self->fd, self->path)) {
-            /* A file at the path that is not ours belongs to another coordinator. */
+            /* only our own file: another one at the path belongs to another coordinator */
             unlink(self->path);
         }
         close(self->fd);

@@ -4,6 +4,8 @@
 
 #include "common/base/status.h"
 
+/* Copies the caller's options struct, which may be shorter than ours; the fields that it lacks
+ * become 0. */
 int
 cadre_options_take(const void *given, void *own, size_t own_size_bytes, const char *type)
 {

@@ -7,6 +7,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+/* Returns whether the path is a directory of this user's, not a link, and nobody else may enter
+ * it. */
 static bool
 is_private(const char *path, uid_t user)
 {
@@ -29,6 +31,7 @@ make_in_home(const char *home, uid_t user, char **out)
     cadre_auto(cadre_free) char *cache = cadre_asprintf("%s/.cache", home);
     cadre_auto(cadre_free) char *own = cadre_asprintf("%s/cadre", cache);
 
+    /* both may exist already: the check below is what counts */
     mkdir(cache, 0700);
     mkdir(own, 0700);
     if (!is_private(own, user)) {
@@ -39,6 +42,8 @@ make_in_home(const char *home, uid_t user, char **out)
     return true;
 }
 
+/* Gives the first directory that only this user may enter: XDG_RUNTIME_DIR, /run/user/UID, or one
+ * in HOME that is made for it. */
 int
 cadre_private_directory(const char *runtime, const char *home, uid_t user, char **out)
 {

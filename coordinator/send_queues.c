@@ -98,6 +98,8 @@ queue_up(cadre_send_queues_t *self, queue_t *queue, cadre_outbox_entry_t *entry,
     cadre_outbox_push(&queue->waiting, entry);
 }
 
+/* Sends the messages of the outbox, each at once unless others wait for its peer or the peer is
+ * full: then it is queued. */
 void
 cadre_send_queues_put(cadre_send_queues_t *self, cadre_outbox_t *outbox, uint64_t now_ms)
 {
@@ -166,6 +168,7 @@ all_keys(const cadre_send_queues_t *self)
     return keys;
 }
 
+/* Sends what waits for peers whose time to be tried again has come. */
 void
 cadre_send_queues_flush(cadre_send_queues_t *self, uint64_t now_ms)
 {
@@ -186,6 +189,7 @@ cadre_send_queues_flush(cadre_send_queues_t *self, uint64_t now_ms)
     }
 }
 
+/* Returns when the next peer is to be tried again; UINT64_MAX: nothing waits. */
 uint64_t
 cadre_send_queues_due_ms(const cadre_send_queues_t *self)
 {

@@ -268,6 +268,8 @@ typedef struct {
     size_t damaged;
 } search_t;
 
+/* Counts and logs a checkpoint that cannot be loaded; called for each while the newest valid one is
+ * looked for. */
 static void
 note_damaged(void *context, uint64_t id, const char *reason)
 {
@@ -352,6 +354,7 @@ typedef enum {
     CHECKPOINT_FOUND, /* the newest that is whole */
 } checkpoint_source_t;
 
+/* Logs that the checkpoint is of a job with another name; it is resumed all the same. */
 static void
 tell_other_job(const cadre_coordinator_t *self, const char *path, const char *job)
 {
@@ -495,18 +498,21 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     return 0;
 }
 
+/* Returns a random number other than 0. */
 static uint64_t
 random_u64(void)
 {
     uint64_t number = 0;
     while (number == 0) {
         if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+            /* no randomness from the system: time and process have to do */
             number = (uint64_t)cadre_clock_now_us() ^ (uint64_t)getpid() << 40;
         }
     }
     return number;
 }
 
+/* Opens the HTTP server at `address`; NULL: none is wanted. */
 static int
 open_http(cadre_coordinator_t *self, const char *address)
 {
@@ -699,6 +705,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     cadre_gate_unlock(self->gate);
 }
 
+/* Does everything that can fail before the threads start, in an order that matters: each step
+ * relies on those before it. */
 int
 cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *given)
 {

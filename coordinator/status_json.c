@@ -36,6 +36,7 @@ waits_json(const cadre_core_t *core, const cadre_member_t *member)
     return waits;
 }
 
+/* Returns the shards that the worker does not reach. */
 static json_t *
 unreachable_json(const cadre_core_t *core, const cadre_member_t *member)
 {
@@ -61,6 +62,7 @@ lacks_json(const cadre_core_t *core, const cadre_member_t *member)
     return lacks;
 }
 
+/* Returns the state of one ps or worker. */
 static json_t *
 task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
@@ -83,6 +85,7 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
     /* The oldest closure is one that the worker runs, not one that waits for a slot. */
     const cadre_closure_t *oldest = member->in_flight.first;
     if (oldest && oldest->is_running) {
+        /* `running_ms` is on a clock that leaves out the coordinator's own stalls. */
         json_object_set_new(
             object, "runs",
             json_pack(
@@ -104,6 +107,7 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
     return object;
 }
 
+/* Returns the state and generation of each shard. */
 static json_t *
 shards_json(const cadre_core_t *core)
 {
@@ -163,6 +167,7 @@ resources_json(const cadre_core_t *core)
     return resources;
 }
 
+/* Returns the state of each member: all ps, then all workers. */
 static json_t *
 tasks_json(const cadre_core_t *core, uint64_t now_ms)
 {
@@ -182,7 +187,8 @@ tasks_json(const cadre_core_t *core, uint64_t now_ms)
     return tasks;
 }
 
-/* How many closures were how stale: those of each bucket, and its largest staleness in versions. */
+/* Returns how many closures were how stale: for each bucket its largest staleness in versions, and
+ * the number of closures. */
 static json_t *
 staleness_json(const cadre_staleness_histogram_t *staleness)
 {
@@ -207,6 +213,7 @@ under_way_json(const cadre_checkpoint_t *checkpoint, uint64_t now_ms)
                      "closures", (json_int_t)checkpoint->below, "waits_for", waits);
 }
 
+/* Returns the state of the whole job as JSON text, which the caller frees. */
 char *
 cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
 {
@@ -230,7 +237,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
 
-    /* Members that were added in later releases; older members keep their names. */
+    /* Members of the JSON objects that later releases have added; those before keep their names. */
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
     json_object_set_new(json_object_get(status, "closures"), "backup_attempts",

@@ -22,6 +22,8 @@ typedef struct {
     uint64_t id; /* id of the draft, or of the last one */
 } store_t;
 
+/* Gives the core an answer of the store, under the lock, and wakes the actor and calls that
+ * wait. */
 static void
 answer(store_t *self, cadre_store_order_kind_t kind, int status, const char *text)
 {
@@ -34,6 +36,7 @@ answer(store_t *self, cadre_store_order_kind_t kind, int status, const char *tex
     cadre_gate_unlock_and_wake(coordinator->gate);
 }
 
+/* Gives the highest id of a checkpoint in the directory; 0: there is none. */
 static int
 newest_id(store_t *self, uint64_t *id)
 {
@@ -70,6 +73,8 @@ begin_draft(store_t *self)
     return cadre_checkpoint_draft_begin(self->directory, self->id, &self->draft);
 }
 
+/* Carries out the order to open a draft, in place of one that may be left, and answers with its
+ * path. */
 static void
 open_draft(store_t *self)
 {
@@ -146,6 +151,8 @@ carry_out(store_t *self, cadre_store_order_t *order)
     free(order);
 }
 
+/* Runs the store's thread: carries out orders until it is told to stop. A draft that is open then
+ * is removed. */
 void
 cadre_store_run(void *pipe, void *argument)
 {

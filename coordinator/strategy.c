@@ -49,6 +49,8 @@ check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
     return 0;
 }
 
+/* Finds the strategy of the job and puts what it implies into the options. parameter_server, which
+ * is not synchronous, implies nothing. */
 int
 cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
                                   const cadre_cluster_shape_t *shape)
