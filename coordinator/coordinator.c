@@ -33,7 +33,7 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
     int64_t now_ms = cadre_clock_now_ms();
     char text[CADRE_WAITING_TEXT_SIZE];
 
-    /* what the whole job waits for says more than what this call does */
+    /* tells what the whole job waits for, if there is such a thing, instead of `what` */
     what = cadre_waiting_words(&self->core.waiting, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;

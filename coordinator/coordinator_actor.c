@@ -28,7 +28,7 @@
 enum {
     /* Most messages that are received before the core's answers are sent. */
     TURN_MESSAGES_MAX = 256,
-    TURN_DATA_ROOM = 64, /* how many of these the control socket leaves to data sockets */
+    TURN_DATA_ROOM = 64, /* how many messages of a turn the control socket leaves to data sockets */
     /* Poll items before those of data sockets: pipe, wake_fd, control, monitor (items[0] to
      * [3]). */
     POLL_FIXED = 4,
@@ -42,7 +42,7 @@ enum {
 
 typedef struct {
     cadre_socket_t *socket;
-    uint64_t incarnation; /* of the ps it is connected to */
+    uint64_t incarnation; /* incarnation of the ps that the socket is connected to */
 } data_link_t;
 
 typedef struct {
@@ -65,8 +65,8 @@ typedef struct {
     received_t received[TURN_MESSAGES_MAX];
     size_t received_count;
     uint64_t malformed;            /* messages that could not be read since the last turn */
-    cadre_sender_t malformed_from; /* sender of the last of these */
-    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why it could not be read */
+    cadre_sender_t malformed_from; /* sender of the last message that could not be read */
+    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why the last of them could not be read */
     cadre_send_queues_t queues;
     gone_t *gone; /* peers that messages could not be sent to since the last turn */
     size_t gone_count;
@@ -79,7 +79,7 @@ typedef struct {
     bool disconnected;         /* a connection has closed: find out whose it was */
     int looks;                 /* how many more times the core sends each peer a message, to find
                                 * who is gone (LOOKS) */
-    uint64_t look_ms;          /* when it does so next */
+    uint64_t look_ms;          /* when the core next sends each peer a message */
     bool stopped;
 } actor_t;
 
@@ -470,7 +470,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_effect_t **events, size_t *eve
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
 
-    /* Before the messages: those of holders of withdrawn keys must not count. */
+    /* Before the messages: messages of holders of withdrawn keys must not count. */
     tell_keys(self, now_ms);
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
@@ -558,7 +558,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
 
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
-    /* so often the input of a guarded socket is looked at, for connections that hold too much */
+    /* a guarded socket is looked at this often, for connections that hold too much input */
     if (self->is_guarded && timeout_ms > CADRE_RECEIVING_LOOK_MS) {
         timeout_ms = CADRE_RECEIVING_LOOK_MS;
     }

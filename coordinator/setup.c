@@ -489,8 +489,7 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     }
 
     if (cadre_checkpoint_directory_clean(directory, NULL) < 0) {
-        /* A ps of the last coordinator may still be writing into such a draft; nobody reads
-         * drafts. */
+        /* A ps of the last coordinator may still be writing into a draft; nobody reads drafts. */
         tell(self, 'W', "cleanup_failed", "why=\"%.300s\" next=\"it is left there\"",
              cadre_error_text());
     }
@@ -589,7 +588,7 @@ check_options(const cadre_coordinator_options_t *options)
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
 
-/* Checks what the options say of steps, once those of the strategy are among them. */
+/* Checks what the options say of synchronous steps, after the strategy has set its own. */
 static int
 check_steps(const cadre_coordinator_options_t *options)
 {
@@ -705,8 +704,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     cadre_gate_unlock(self->gate);
 }
 
-/* Does everything that can fail before the threads start, in an order that matters: each step
- * relies on those before it. */
+/* Sets the coordinator up, on the caller's thread: everything that can fail, before a thread
+ * starts. Each step relies on those before it. */
 int
 cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *given)
 {

@@ -19,7 +19,8 @@
 typedef struct {
     uint32_t ps;
     uint32_t workers;               /* workers that its description lists; 0: it lists none */
-    bool has_shards_beside_workers; /* only workers are listed: a ps runs beside each of them */
+    bool has_shards_beside_workers; /* the cluster's description lists only workers: a ps runs
+                                     * beside each of them */
 } cadre_cluster_shape_t;
 
 /* Finds the strategy (of the options, else of CADRE_STRATEGY, else multi_worker where the cluster

@@ -640,7 +640,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         cadre_reports_on_held(&self->reports, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);
-        ack.request = request; /* so that the ps knows that it is heard */
+        ack.request = request; /* so that the ps knows that the coordinator hears it */
         cadre_effects_send(&self->effects, &member->task, &ack);
         judge_ps(self, member, heartbeat);
     }

@@ -48,7 +48,7 @@ run_ps(void *pipe, void *argument)
 static int
 start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
 {
-    self->folders.any = true; /* it writes where this process may */
+    self->folders.any = true; /* the ps may write wherever this process may */
     cadre_control_options_t options = {
         .coordinator = *coordinator,
         .index = 0,

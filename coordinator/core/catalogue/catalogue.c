@@ -323,7 +323,7 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
         return cadre_fail_within(status, "variable %s", name);
     }
 
-    /* whether the name was in use before: of a variable that was dropped */
+    /* whether a variable that was dropped had this name before */
     variable->again = cadre_catalogue_was_dropped(self, name);
     variable->id = ++self->variable_count;
     self->variables =
@@ -474,7 +474,7 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
     cadre_resource_t *resource = cadre_calloc(1, sizeof(*resource));
     resource->id = ++self->resource_count;
     resource->name = cadre_strdup(name);
-    /* the inverted seed, so that no variable of the same name has the same numbers */
+    /* from the inverted seed: a variable of the same name gets other numbers */
     resource->seed = XXH3_64bits_withSeed(name, strlen(name), ~self->seed);
     resource->call = *call_p;
     *call_p = NULL;

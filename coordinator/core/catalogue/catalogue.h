@@ -62,7 +62,7 @@ struct cadre_function {
 typedef struct {
     uint64_t worker; /* incarnation of the worker */
     int status;
-    char *text; /* why the worker could not open it */
+    char *text; /* why the worker could not open the dataset */
     cadre_dataset_info_t info;
     uint64_t hash; /* hash of the content of all rows */
 } cadre_data_answer_t;
@@ -79,8 +79,8 @@ struct cadre_dataset {
     /* Answers of the connected workers, in the order in which they came. */
     cadre_data_answer_t *answers;
     uint32_t answer_count;
-    uint64_t answered_ms; /* when the first answer of all came; 0: none has */
-    /* It is decided which rows the job has, or that no worker can open the dataset. */
+    uint64_t answered_ms; /* when the first answer about the dataset came; 0: none has */
+    /* Whether it is decided which rows the job has, or that no worker can open the dataset. */
     bool opened;
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
@@ -105,7 +105,7 @@ struct cadre_resource {
     /* Whether it kills the workers that build it; written by resources. */
     cadre_suspicion_t suspicion;
     uint64_t trial; /* incarnation of the worker that tries it, as dispatch/trials chose; 0: none */
-    char *error;    /* why it has failed on all workers for good; NULL: it has not */
+    char *error;    /* why the resource has failed on all workers for good; NULL: it has not */
 };
 
 typedef struct {
@@ -116,7 +116,7 @@ typedef struct {
     uint32_t variable_count;
     /* How many of the newest variables are not created on all shards yet. */
     uint32_t creating;
-    cadre_name_map_t variable_names; /* name to variable, of those that are not dropped */
+    cadre_name_map_t variable_names; /* name to variable, of variables that are not dropped */
     cadre_name_map_t dropped_names;  /* names of variables that were dropped; each maps to itself */
     /* Stands for every vacant id: has no name, no parts and no id, and is not created. */
     cadre_variable_t vacant;
@@ -169,8 +169,9 @@ bool cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id);
 
 cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);
 
-/* Adds a function like `like`, or finds the one with the same kind, name and hash. `*is_new` is
- * true if it was added; then a reference to the program is taken. CADRE_EINVALID for a bad name. */
+/* Adds a function like `like`, or finds the one with this kind, name and hash. `*is_new` is true
+ * if the function was added; then a reference to the program is taken. CADRE_EINVALID for a bad
+ * name. */
 int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
                                  cadre_function_t **function, bool *is_new);
 
@@ -194,7 +195,7 @@ cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable,
                                                cadre_create_lists_t *lists);
 
 /* Returns whether a worker with these abilities can build the resource: it does not lack the
- * function. */
+ * function that builds the resource. */
 bool cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities);
 
 /* Returns whether a worker that was told to build the resources `told`, and has these abilities,

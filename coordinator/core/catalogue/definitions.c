@@ -107,10 +107,10 @@ encode(const cadre_definitions_page_t *page, uint64_t skipped, const cadre_messa
     return entry;
 }
 
-/* Returns the message with the page's records after its first `skipped`: one of the few that are
- * kept, as other workers lacked the same a moment ago, or a new one in place of the oldest. A kept
- * message is recognised by its first record and count, so that of a page that has grown since is
- * not used. */
+/* Returns the message with the page's records after its first `skipped`: one of the few messages
+ * that are kept, since several workers often lack the same records, or a new one in place of the
+ * oldest. A kept message is recognised by its first record and its count of records, so one that
+ * was made before the page grew is not used. */
 static cadre_outbox_entry_t *
 message_of_part(cadre_definitions_t *self, const cadre_definitions_page_t *page, uint64_t skipped,
                 const cadre_message_t *sender)

@@ -27,7 +27,7 @@ enum {
 };
 
 typedef struct {
-    uint64_t first; /* how many records the log has before these */
+    uint64_t first; /* how many records the log has before those of this page */
     uint64_t count;
     char *bytes; /* for each record its size (u32, little-endian) and its bytes */
     size_t size_bytes;
@@ -58,8 +58,8 @@ void cadre_definitions_fini(cadre_definitions_t *self);
 /* Appends a record, the header of `variable`: a message VARIABLE, which stays the caller's. */
 void cadre_definitions_add(cadre_definitions_t *self, const cadre_message_t *variable);
 
-/* Sends all records but the first `known` to a worker that has these. `sender` is an empty message
- * with the sender's incarnation and epoch. Returns the number of messages. */
+/* Sends all records but the first `known`, which the worker has already. `sender` is an empty
+ * message with the sender's incarnation and epoch. Returns the number of messages. */
 size_t cadre_definitions_send(cadre_definitions_t *self, const cadre_message_t *sender,
                               const cadre_task_t *to, uint64_t known, cadre_outbox_t *outbox);
 

@@ -364,8 +364,8 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
     }
 }
 
-/* Notes what the cut holds: the closures that have ended so far, and those that were begun, which
- * end before the shards close the cut (I5). */
+/* Notes what the cut holds: the closures that have ended so far, and those that were begun and have
+ * not ended: they end before the shards close the cut (I5). */
 static void
 note_what_is_below(cadre_checkpoint_t *self)
 {

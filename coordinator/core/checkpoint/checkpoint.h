@@ -97,7 +97,7 @@ typedef struct {
     uint64_t saved;
     uint64_t retry_ms; /* a checkpoint that is to empty the full replay log begins no earlier */
     cadre_checkpoint_state_t state;
-    uint64_t id;    /* of the checkpoint under way; 0 before the store has opened its directory */
+    uint64_t id;    /* id of the checkpoint under way; 0 before the store has made its directory */
     uint64_t ended; /* highest id of a checkpoint that was committed or given up */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
     uint64_t cut;
@@ -117,7 +117,8 @@ typedef struct {
     uint64_t assigns;        /* how many assignments noted for a replay are below the cut */
     uint64_t steps;          /* begun->steps at the cut */
     uint64_t steps_saved;    /* begun->steps at the cut of the newest commit */
-    uint64_t done;           /* how much the cut holds, as function `done` in checkpoint.c counts */
+    uint64_t done;           /* how much work the cut holds, as the function `done` in checkpoint.c
+                              * counts it */
     uint64_t unsaved;        /* the replay's `unsaved`, but without closures above the cut */
     uint32_t variable_count; /* so many of the catalogue's first variables are in the checkpoint,
                               * but for dropped ones (`drops`) */
@@ -139,7 +140,8 @@ typedef struct {
     uint32_t committed_count; /* checkpoints committed since the last cadre_checkpoint_count */
     uint32_t failed_count;    /* checkpoints given up or failed since the last
                                * cadre_checkpoint_count */
-    /* how many checkpoints have ended, well or not; a caller of save waits for this to grow */
+    /* how many checkpoints have ended, well or not; a call that saves a checkpoint waits for this
+     * to grow */
     uint64_t attempts;
     int last_status; /* how the last checkpoint ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];

@@ -16,8 +16,9 @@
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 
-/* Compares the replay log with its bounds, and acts as above; called every turn. `next_id`: id of
- * the next closure to be begun. */
+/* Compares the replay log with its bounds, and begins a checkpoint, pauses dispatch or gives the
+ * log up as the head of this file says; called every turn. `next_id`: id of the next closure to be
+ * begun. */
 void cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
                               const cadre_shard_recovery_t *recovery,
                               cadre_checkpoint_t *checkpoint, cadre_effects_t *effects);

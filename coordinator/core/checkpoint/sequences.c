@@ -32,7 +32,7 @@ find(const cadre_sequences_t *self, uint64_t number)
     return low;
 }
 
-/* Inserts a range at this index; those behind it move up. */
+/* Inserts a range at this index; the ranges behind it move up. */
 static void
 insert(cadre_sequences_t *self, size_t at, cadre_sequence_range_t range)
 {

@@ -39,7 +39,8 @@ typedef struct {
     size_t batch_items;
 } cadre_needs_t;
 
-/* Returns whether both need the same; which rows of a dataset they need does not matter. */
+/* Returns whether two closures with these needs need the same; which rows of a dataset they read
+ * does not matter. */
 bool cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right);
 
 /* What a worker has. Zeroed memory: every function, no resources and no data. */

@@ -23,11 +23,12 @@ typedef enum {
     CADRE_CLOSURE_NEW, /* not in the queue */
     /* An argument of it is a result of another closure, which has not ended. */
     CADRE_CLOSURE_BLOCKED,
-    CADRE_CLOSURE_LATER, /* its turn has not come (coordinator/core/closures/pace.h) */
+    CADRE_CLOSURE_LATER, /* the closure's turn has not come (pace.h) */
     CADRE_CLOSURE_QUEUED,
-    CADRE_CLOSURE_ASIDE,     /* it needs a shard that is away */
+    CADRE_CLOSURE_ASIDE,     /* the closure needs a shard that is away */
     CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
-    /* Its synchronous step has not ended: its updates are on the shards, not yet applied. */
+    /* The closure's synchronous step has not ended: its updates are on the shards, not yet
+     * applied. */
     CADRE_CLOSURE_HELD,
     CADRE_CLOSURE_ENDED, /* has ended, and may be kept for a replay */
 } cadre_closure_state_t;
@@ -52,11 +53,11 @@ typedef struct cadre_closure {
     uint32_t function;
     uint32_t steps;
     uint32_t variables; /* how many variables existed when the closure was scheduled */
-    uint64_t drops;     /* how many variables had been dropped when it was queued */
+    uint64_t drops;     /* how many variables had been dropped when the closure was queued */
     uint64_t turn;      /* number of its group (pace.h); 0: it need not wait for its turn */
     uint64_t place;     /* the closure's number among all that were put into the queue, from 1 on */
     bool may_push;      /* its function may push updates */
-    bool in_step;       /* it is part of the synchronous step with number `turn` */
+    bool in_step;       /* the closure is part of the synchronous step with number `turn` */
     cadre_priority_t priority;
     uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool wants_results;
@@ -72,7 +73,8 @@ typedef struct cadre_closure {
         *results;        /* where its results go; NULL: nobody asked, or it is kept for a replay */
     uint64_t *resources; /* ids of the resources that it uses */
     size_t resource_count;
-    /* QUEUED: the lane of closures that need the same (closure_lanes.h). */
+    /* QUEUED: the closure's lane: queued closures that need the same of a worker
+     * (closure_lanes.h). */
     struct cadre_closure_lane *lane;
     /* QUEUED: the lower, the sooner it comes out among queued closures of its kind. */
     int64_t order;
@@ -85,7 +87,7 @@ typedef struct cadre_closure {
     uint64_t sent_ms;
     uint64_t begun_ms; /* when the last attempt was handed out */
     bool is_running;   /* whether it is among the closures that its worker may be running */
-    /* Since when `is_running`, on a clock that leaves out the coordinator's own stalls. */
+    /* When `is_running` became true, on a clock that leaves out the coordinator's own stalls. */
     uint64_t running_ms;
     uint64_t named_ms; /* how long the closure had run when the log last named it, in ms */
     /* The attempt is past its deadline, but goes on, as there is no other worker for the
@@ -93,11 +95,11 @@ typedef struct cadre_closure {
     bool stays;
     uint64_t deadline_ms; /* deadline of each attempt, from when it runs; 0: none */
     uint32_t overruns;    /* how many attempts ran past the deadline */
-    /* Incarnations of the workers on which it ran past the deadline and which do not get it again;
-     * an entry is 0 where the worker may try again. */
+    /* Incarnations of the workers on which the closure ran past its deadline and which do not get
+     * it again; an entry is 0 where the worker may try again. */
     uint64_t overran_on[CADRE_OVERRUNS_MAX];
     uint32_t device_failures;    /* how many attempts failed because of the worker's device */
-    cadre_suspicion_t suspicion; /* whether it kills the workers that run it */
+    cadre_suspicion_t suspicion; /* whether the closure kills the workers that run it */
     /* Incarnation of the worker that is to run the closure alone, as it is suspect; 0: none. */
     uint64_t trial;
     uint64_t sequence; /* the sequence number that the program gave the closure; 0: none */
@@ -112,7 +114,7 @@ typedef struct cadre_closure {
     uint64_t raced;
     /* Number of the last attempt that began before a shard was restored; 0: none. */
     uint64_t stale;
-    bool kept;                    /* it has ended well and is kept for a replay */
+    bool kept;                    /* the closure has ended well and is kept for a replay */
     cadre_outbox_entry_t *report; /* HELD: its worker's report */
     int end_status;               /* ENDED: 0, or the status with which it failed */
     bool has_updates;             /* ENDED: shards have applied updates of it */
@@ -121,9 +123,9 @@ typedef struct cadre_closure {
 /* Returns an empty closure of `function` with one step and no tag. */
 cadre_closure_t *cadre_closure_new(uint32_t function);
 
-/* Returns another closure of the same call, not yet put into the queue: function, batches,
- * resources and tensors, which share their memory. What comes from futures, and its results, are
- * left out. */
+/* Returns a new closure that makes the same call, not yet put into the queue: function, batches,
+ * resources and tensors, which share their memory. Arguments that are results of other closures,
+ * and its own results, are left out. */
 cadre_closure_t *cadre_closure_copy(const cadre_closure_t *self);
 
 /* Keep a worker's report of the closure's end, with references to its chunks (keep_report); take
@@ -196,7 +198,8 @@ size_t cadre_closure_list_move(cadre_closure_list_t *self, const cadre_closure_g
  * them. */
 void cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure);
 
-/* Insert a closure into a list that ascends by turn, or by place: behind all that have the same. */
+/* Insert a closure into a list that ascends by turn, or by place: behind all closures of the same
+ * turn, or place. */
 void cadre_closure_list_insert_by_turn(cadre_closure_list_t *self, cadre_closure_t *closure);
 void cadre_closure_list_insert_by_place(cadre_closure_list_t *self, cadre_closure_t *closure);
 

@@ -27,11 +27,11 @@ typedef struct {
  * for `limit_ms` without a break. */
 bool cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms);
 
-/* Notes that no such closure waits. */
+/* Notes that no closure waits which no worker can run. */
 void cadre_unserved_end(cadre_unserved_t *self);
 
 typedef struct cadre_closure_lane {
-    cadre_priority_t priority; /* of the closures of this lane */
+    cadre_priority_t priority; /* priority of the closures of this lane */
     cadre_needs_t needs; /* what closures of this lane need; points into the next two fields */
     uint64_t *resources;
     uint64_t *batches;
@@ -73,11 +73,11 @@ void cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_g
 enum { CADRE_QUEUE_NEW_TOO = 0 };
 
 /* Returns the closure that comes first for the worker with index `worker`, which has these
- * abilities; NULL when there is none. First come those that are tagged for this worker, then those
- * that were begun before, then the others: by priority, `ready` ones before new ones. Only closures
- * with an id below `below` count, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried
- * apart (dispatch/trials.h); and none that `filter` (may be NULL) keeps from this worker, which it
- * decides by their function. */
+ * abilities; NULL when there is none. First come closures that are tagged for this worker, then
+ * those that were begun before, then the others: by priority, `ready` ones before new ones. Only
+ * closures with an id below `below` count, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are
+ * tried apart (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the
+ * function, keeps from this worker. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);
@@ -92,8 +92,8 @@ cadre_closure_t *cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, u
 typedef bool cadre_is_unserved_t(const void *context, const cadre_needs_t *needs, uint32_t tag);
 
 /* Returns a closure that no worker has been able to run for `limit_ms` or more; NULL when there is
- * none. The time of a lane starts with the first call that finds such a closure in it, and ends
- * with a call that finds none. */
+ * none. The time is counted for each lane: it starts with the first call that finds a closure there
+ * which no worker can run, and ends with a call that finds none. */
 cadre_closure_t *cadre_closure_lanes_unserved(cadre_closure_lanes_t *self,
                                               cadre_is_unserved_t *is_unserved, const void *context,
                                               uint64_t now_ms, uint64_t limit_ms);

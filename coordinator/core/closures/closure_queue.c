@@ -227,7 +227,8 @@ cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
     }
     cadre_closure_lanes_move(&self->lanes, name, &cancelled);
     for (cadre_closure_t *closure = cancelled.first; closure; closure = closure->next) {
-        /* all leave the waiting lists first: ending one ends those that wait for its results */
+        /* every closure leaves its waiting lists before the first one ends: an end ends those that
+         * wait for its results */
         leave_counts(self, closure);
     }
 
@@ -383,15 +384,17 @@ cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
     return self->lanes.common + self->lanes.tagged > 0;
 }
 
-/* Returns whether the closure takes results of others and these already take too much memory. */
+/* Returns whether the closure takes results of others, while all results that closures take as
+ * arguments use too much memory already. */
 static bool
 lacks_values_room(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
     return closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
 }
 
-/* Returns whether the closure must wait outside: too many of its kind wait, or it takes results of
- * others and these already take too much memory. */
+/* Returns whether the caller must wait before it may put the closure: too many of its kind, with or
+ * without a tag, are queued, or the closure takes results of others and such results take too much
+ * memory already. */
 static bool
 is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
@@ -402,9 +405,8 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return count >= self->capacity + beyond || lacks_values_room(self, closure);
 }
 
-/* Does what cadre_closure_queue_put does once it has found room. A closure for one worker counts
- * for no join, and so enters no interval of the barriers; a drop of a variable waits for it all the
- * same. */
+/* Appends a new closure, whether there is room or not. A closure for one worker counts for no join,
+ * and so enters no interval of the barriers; a drop of a variable waits for it all the same. */
 void
 cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
@@ -415,7 +417,7 @@ cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *clo
     closure->drops = self->drops;
     enter_group(self, closure);
     take_turn(self, closure);
-    let_in(self); /* its turn may be the one that starts */
+    let_in(self); /* a group may be over by that, so that the next turn has come */
     if (closure->missing > 0) {
         closure->state = CADRE_CLOSURE_BLOCKED;
         cadre_closure_list_push(&self->blocked, closure);

@@ -59,8 +59,8 @@ typedef struct {
     size_t common_blocked;
     /* Bytes of all results that closures of this queue, in flight or not, take as arguments. */
     size_t values_size_bytes;
-    /* While such values take this many bytes or more, no further closure that takes results is put;
-     * CADRE_VALUES_SIZE_MAX. */
+    /* While values that closures take as arguments have this many bytes or more, no further closure
+     * that takes results is put; CADRE_VALUES_SIZE_MAX. */
     size_t values_size_max;
     size_t in_flight; /* how many common closures are in flight or held */
     size_t tagged_in_flight;

@@ -30,9 +30,10 @@
 
 typedef struct {
     uint64_t number;    /* from 1 on */
-    uint32_t size;      /* how many closures it has so far */
-    uint32_t remaining; /* how many of these have neither ended nor are held for their step */
-    uint32_t held;      /* how many are held until the step ends */
+    uint32_t size;      /* how many closures the group has so far */
+    uint32_t remaining; /* how many closures of the group have neither ended nor are held for their
+                         * step */
+    uint32_t held;      /* how many closures of the group are held until the step ends */
     bool is_step;
     bool is_closed; /* no further closure belongs to it */
     bool is_begun;  /* one of its closures was handed out */

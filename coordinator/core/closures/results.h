@@ -43,8 +43,9 @@ typedef struct {
     struct cadre_closure_argument *waiting_last;
     uint64_t turn;               /* turn of the closure (coordinator/core/closures/pace.h) */
     struct cadre_future *future; /* the API's future that is notified of the end; NULL: none */
-    size_t takers;               /* how many arguments of closures that wait or run take from it */
-    /* How many arguments of closures that are kept for a replay take from it. */
+    size_t takers;               /* how many arguments of closures that wait or run take these
+                                  * results */
+    /* How many arguments of closures that are kept for a replay take these results. */
     size_t kept;
     bool counted; /* cadre_results_count_once has counted its bytes */
 } cadre_results_t;
@@ -67,7 +68,7 @@ typedef struct cadre_closure_argument {
     cadre_results_t *from;
     bool waits;
     bool is_there;             /* `position` and `value` are filled in */
-    size_t position;           /* index of the result among those of its closure */
+    size_t position;           /* index of the result among the results of the other closure */
     cadre_tensor_list_t value; /* one tensor, whose chunks are shared with `from` */
 } cadre_closure_argument_t;
 
@@ -97,8 +98,8 @@ void cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worke
 
 /* Count an argument that takes these results: of a closure that waits or runs (take), or of one
  * that is kept for a replay (keep); or count one less (let_go, keep_no_more). Return by how many
- * bytes that changes the memory which such closures hold: the size of the values with the first
- * argument and with the last, else 0. */
+ * bytes the memory held for waiting and running closures (take, let_go), or for kept ones (keep,
+ * keep_no_more), changes: the size of the values at the first argument and at the last, else 0. */
 size_t cadre_results_take(cadre_results_t *self);
 size_t cadre_results_let_go(cadre_results_t *self);
 size_t cadre_results_keep(cadre_results_t *self);

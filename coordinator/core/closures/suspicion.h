@@ -40,7 +40,7 @@ typedef struct {
 /* Zeroed memory is no suspicion. */
 typedef struct {
     uint32_t deaths;
-    double expected; /* how many deaths were to be expected if it were innocent */
+    double expected; /* how many deaths were to be expected if the suspect were innocent */
     /* Incarnation of the process that died last; 0: none, or it turned out to be alive. */
     uint64_t last;
     uint32_t last_index;  /* index of that process's place */
@@ -56,7 +56,7 @@ typedef struct {
     uint32_t process;
     uint64_t incarnation;
     const char *host;
-    uint64_t had_ms; /* how long it had the suspect */
+    uint64_t had_ms; /* how long the worker had the suspect */
     cadre_record_t
         place;          /* how long processes in its place have lived, and how many died, before */
     cadre_record_t all; /* how long processes in all places have lived, and how many died, before */

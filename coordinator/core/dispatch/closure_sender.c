@@ -6,8 +6,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-/* Lists for the CLOSURE message of a closure some of whose arguments are results of others: its
- * own, then those. Allocated; freed after the message is sent. */
+/* Lists of a CLOSURE message: the closure's own names and tensors, then those of arguments that are
+ * results of other closures. Allocated; freed after the message is sent. */
 typedef struct {
     const char **names;
     size_t name_count;

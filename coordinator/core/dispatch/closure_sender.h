@@ -20,7 +20,8 @@
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/recovery.h"
 
-/* The objects that it takes the rest of a CLOSURE message from; borrowed for its life. */
+/* The objects from which it takes the fields of a CLOSURE message that the closure does not hold;
+ * borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
     const cadre_membership_t *members;

@@ -121,8 +121,8 @@ cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *w
            cadre_abilities_meet(&worker->abilities, &needs);
 }
 
-/* Returns whether a closure that is apart may be handed out now. During a replay only those that
- * run again and those below its limit may. */
+/* Returns whether a closure that is apart may be handed out now. During a replay only closures
+ * below the replay's limit may; otherwise any that is not being cancelled. */
 bool
 cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure)
 {

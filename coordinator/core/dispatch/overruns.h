@@ -31,7 +31,7 @@
 /* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_membership_t *members;
-    const cadre_leases_t *leases; /* how long the coordinator itself stood still */
+    const cadre_leases_t *leases; /* says how long the coordinator itself stood still */
     const cadre_catalogue_t *catalogue;
     const cadre_closure_queue_t *queue;
     const cadre_dispatcher_t *dispatcher;
@@ -57,7 +57,7 @@ typedef struct {
 typedef struct {
     cadre_overruns_links_t links;
     uint64_t due_ms;         /* when to look again at the closures that run */
-    cadre_longest_t longest; /* the closure that had run for longest when that was done last */
+    cadre_longest_t longest; /* the closure that had run for longest at the last look */
 } cadre_overruns_t;
 
 void cadre_overruns_init(cadre_overruns_t *self, const cadre_overruns_links_t *links);

@@ -166,7 +166,8 @@ note_returned(cadre_member_t *worker, cadre_closure_t *closure, uint64_t status)
         cadre_closure_sender_note_lacked(closure, worker->task.incarnation);
     }
     if (status == (uint64_t)-CADRE_ECLOSED) {
-        cadre_membership_drain(worker); /* it would hand back every closure that it is given */
+        cadre_membership_drain(worker); /* the worker would hand back every closure that it is
+                                         * given */
     }
 }
 
@@ -276,7 +277,7 @@ send_missing(cadre_reports_t *self, cadre_member_t *worker, cadre_u64s_t ids, bo
             continue;
         }
         if (closure->attempt <= closure->stale) {
-            /* Its report would be found stale. */
+            /* The attempt began before a shard was restored: its report would not count. */
             cadre_attempts_put_back(self->links.attempts, closure);
         } else {
             cadre_closure_sender_send(self->links.sender, worker, closure);

@@ -39,8 +39,9 @@ typedef struct {
 } cadre_effect_t;
 
 typedef struct {
-    uint64_t incarnation; /* of the coordinator; every message that it sends carries it */
-    uint64_t epoch;       /* of its session; every message that it sends carries it */
+    uint64_t incarnation; /* incarnation of the coordinator; every message that it sends carries
+                           * this */
+    uint64_t epoch;       /* epoch of the session; every message of the coordinator carries this */
     uint64_t now_ms;      /* time of the turn under way */
     bool progress;        /* something ended or changed that a caller may wait for */
     cadre_outbox_t outbox;

@@ -18,12 +18,12 @@
 enum {
     CADRE_LOG_BURST = 4096,
     CADRE_LOG_INTERVAL_MS = 1000,
-    CADRE_LOG_EVENTS_MAX = 128, /* more than the core has; an event beyond them has no limit */
+    CADRE_LOG_EVENTS_MAX = 128, /* more events than the core has; one more would have no limit */
 };
 
 typedef struct {
     const char *event;    /* name of the event, a literal */
-    uint64_t spent_ms;    /* when its lines so far would end if there were one per interval */
+    uint64_t spent_ms;    /* up to when the lines so far would last at one line per interval */
     uint64_t held;        /* lines left out since the last count was logged */
     uint64_t tell_due_ms; /* when to log that count */
 } cadre_log_spent_t;

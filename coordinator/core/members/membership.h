@@ -65,8 +65,9 @@ typedef struct cadre_member {
     uint64_t *acks; /* pairs of (closure id, attempt); `ack_items` numbers */
     size_t ack_items;
     size_t ack_capacity;
-    bool ack_due;         /* it sent a message that is answered by an ACK, be it an empty one */
-    uint64_t ack_request; /* the request id of that message */
+    bool ack_due;         /* the worker sent a message that is answered by an ACK, be it an empty
+                           * one */
+    uint64_t ack_request; /* request id of the message that the next ACK answers; 0: none */
 
     /* Workers: closures that they were told to stop past their deadline, and hold; kept by
      * dispatch/overruns. */
@@ -87,9 +88,10 @@ typedef struct cadre_member {
      * existed when they joined. */
     bool briefed;
     uint64_t round;        /* number of the last HELLO that was answered */
-    uint64_t hello_ms;     /* when that HELLO was answered; 0: never */
-    uint64_t definitions;  /* how far the definitions log was sent to it */
-    uint64_t wanted;       /* from where in the log it last asked for records (WANT) */
+    uint64_t hello_ms;     /* when HELLO number `round` was answered; 0: never */
+    uint64_t definitions;  /* how many records of the definitions log were sent to the worker */
+    uint64_t wanted;       /* how many records of that log the worker had when it last asked for
+                            * more (WANT) */
     uint64_t want_ms;      /* when the same WANT will be answered again */
     uint64_t want_rest_ms; /* how long the same WANT is left unanswered, longer each time */
 
@@ -97,12 +99,14 @@ typedef struct cadre_member {
 
     /* Workers: kept by resources. */
     cadre_resource_set_t resources_told; /* resources that it was told to build */
-    uint64_t resources_ms;               /* when it was last told of one */
-    uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
+    uint64_t resources_ms;               /* when the worker was last told to build a resource */
+    uint32_t trial; /* the worker builds the suspect resource with this id, or is about to; 0:
+                     * none */
 
     /* Workers: kept by dispatch/apart, and for how long by dispatch/trials and resources. */
-    uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
-    uint64_t alone_until_ms; /* until then it gets nothing beside its trial */
+    uint64_t trial_closure;  /* the worker runs the suspect closure with this id, or is about to; 0:
+                              * none */
+    uint64_t alone_until_ms; /* until then the worker gets nothing beside its trial */
 } cadre_member_t;
 
 /* How many incarnations that were replaced are remembered, the newest ones. */

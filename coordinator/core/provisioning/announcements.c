@@ -11,7 +11,8 @@
 enum {
     /* First pause between answers to the same WANT, which a worker repeats each second. */
     WANT_REST_MS = 900,
-    /* Longest such pause: the answer may still wait in a slow connection. */
+    /* Longest pause between answers to the same WANT: the answer may still wait in a slow
+     * connection. */
     WANT_REST_MS_MAX = 8000,
 };
 

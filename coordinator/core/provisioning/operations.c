@@ -160,7 +160,7 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
                                               .average = operation->average};
 
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_values, operation, i);
-        /* how many bytes the answer has */
+        /* time limits allow for the bytes that the answer will have */
         cadre_shard_requests_expect(self->links.requests, shard,
                                     part_offset(variable, (uint64_t)i + 1) -
                                         part_offset(variable, i));

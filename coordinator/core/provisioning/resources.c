@@ -337,11 +337,12 @@ void
 cadre_resources_try(cadre_resources_t *self, cadre_resource_t *resource, cadre_member_t *worker)
 {
     if (cadre_resource_set_has(&worker->resources_told, resource->id)) {
-        tell_rest(self, worker); /* it may have been alone for long enough */
+        tell_rest(self, worker); /* the worker may have been alone for long enough to build others,
+                                  * too */
         return;
     }
     if (worker->in_flight.count > 0) {
-        return; /* its closures could be to blame for a death as well */
+        return; /* while the worker runs closures, those could be to blame for its death as well */
     }
 
     tell(self, worker, resource);

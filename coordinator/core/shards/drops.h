@@ -39,16 +39,16 @@ typedef struct {
     cadre_closure_queue_t *queue; /* borrowed: says which closures have ended */
     const cadre_replay_t *replay; /* borrowed: says which closures may run again */
     uint64_t called;              /* how many drops were called */
-    uint64_t retired;             /* how many of these, the first ones, have retired */
-    uint64_t done;                /* how many of these, the first ones, are done */
+    uint64_t retired;             /* how many drops, the first ones, have retired */
+    uint64_t done;                /* how many drops, the first ones, are done */
     /* The [called - done] drops that are not done stand from `first` on, the oldest first. */
     cadre_drop_t *drops;
     size_t first;
-    /* Cached: the lowest `drops` of all closures that the replay keeps, as it was when `retired`
-     * and the replay's `forgotten` were as the next two say. */
+    /* Cached: the lowest `drops` of all closures that the replay keeps, computed when `retired` was
+     * `seen_retired` and the replay's `forgotten` was `seen_forgotten`. */
     uint64_t fewest;
-    uint64_t seen_retired;   /* `retired` at that time */
-    uint64_t seen_forgotten; /* the replay's `forgotten` at that time */
+    uint64_t seen_retired;   /* `retired` when `fewest` was computed */
+    uint64_t seen_forgotten; /* the replay's `forgotten` when `fewest` was computed */
 } cadre_drops_t;
 
 void cadre_drops_init(cadre_drops_t *self, cadre_closure_queue_t *queue,

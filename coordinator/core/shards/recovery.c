@@ -190,7 +190,7 @@ static void
 begin_replay(cadre_shard_recovery_t *self, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
-    /* These attempts may have pushed to the shard before it was lost (I3). */
+    /* Attempts under way may have pushed to the shard before it was lost (I3). */
     cadre_begun_mark_stale(self->links.begun);
     if (!self->links.replay->keeping) {
         tell_loss(self, shard);
@@ -229,7 +229,7 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
     place->holder = ps->task.incarnation;
     /* CLOSURE carries this sum: a worker whose own sum is lower has missed a SHARD message, and
      * waits for it (I3). */
-    /* only the new part: the sum has the old generation of this shard already */
+    /* the sum over all shards has this shard's old generation: the difference is added */
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;

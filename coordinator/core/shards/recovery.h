@@ -62,7 +62,8 @@ typedef struct {
     uint64_t assigned; /* number of the last assignment that the shard was asked to make */
     /* Index of the restore point that the shard begins with, or began with last. */
     int point;
-    /* How many drops its last restore point lacks: the shard does not have those variables. */
+    /* How many drops had retired at the cut of the shard's last restore point: the shard does not
+     * have the variables of those drops. */
     uint64_t drops;
     /* The checkpoint of `point` could not be read: in the next turn the restore starts again with
      * the other restore point. */
@@ -106,7 +107,7 @@ typedef struct {
 
 typedef struct {
     cadre_recovery_links_t links;
-    cadre_recovery_turn_t turn; /* as given to the last cadre_recovery_tick */
+    cadre_recovery_turn_t turn; /* what the last cadre_recovery_tick was given */
     cadre_place_t *places;      /* [ps_count] */
     cadre_restore_points_t points;
     cadre_repairs_t repairs;

@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
     bool keeping;
-    /* All kept closures by id: those of the three logs, and those in flight. */
+    /* All kept closures by id: those in `log`, `redo` and `aside`, and those in flight. */
     cadre_u64_map_t kept;
     cadre_closure_log_t log;
     cadre_closure_log_t redo;

@@ -35,16 +35,17 @@ typedef struct {
     /* How many connections in a row were given up with nothing heard on them. */
     uint32_t mutes;
     uint64_t progress;      /* the progress number in the ps's last HEARTBEAT */
-    uint64_t progress_ms;   /* since when that number has not changed */
-    uint32_t progress_same; /* how many HEARTBEATs in a row have carried it */
-    /* Since when it has said that it serves another shard or generation; 0: it does not. */
+    uint64_t progress_ms;   /* since when `progress` has not changed */
+    uint32_t progress_same; /* how many HEARTBEATs in a row have carried this `progress` */
+    /* Since when the ps has said that it serves another shard or generation than it should; 0: it
+     * does not. */
     uint64_t differs_ms;
-    uint32_t differs_same; /* how many HEARTBEATs in a row have said so */
+    uint32_t differs_same; /* how many HEARTBEATs in a row have said that */
 } cadre_shard_health_t;
 
 /* What a ps serves, as the coordinator believes. */
 typedef struct {
-    bool is_served; /* the shard is READY: its ps must report the next two */
+    bool is_served; /* the shard is READY: its ps must report the following shard and generation */
     uint32_t shard;
     uint64_t generation;
 } cadre_shard_belief_t;

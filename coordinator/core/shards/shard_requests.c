@@ -15,10 +15,11 @@ struct cadre_shard_request {
     bool fenced; /* the message carries the generation that it is for */
     uint64_t generation;
     bool sent;
-    uint64_t first_ms; /* when it was first sent to the ps that serves the shard now */
+    uint64_t first_ms; /* when the request was first sent to the ps that serves the shard now */
     bool again;        /* the request was lost, or refused for its generation: it is to be sent
                         * again */
-    uint64_t sent_ms;  /* when it was sent last; 0: it was lost, and is sent again at once */
+    uint64_t sent_ms;  /* when the request was sent last; 0: it was lost, and is sent again at
+                        * once */
     uint64_t after;    /* number of the last PROBE that was sent before it */
     uint64_t sequence; /* sequence of an ASSIGN; else 0 */
     size_t size_bytes; /* bytes of values in the request, or expected in the answer */

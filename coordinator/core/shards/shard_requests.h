@@ -45,7 +45,7 @@ typedef struct {
     uint64_t heard_ms;
     uint64_t probe;         /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next PROBE goes out, if a request is unanswered then */
-    uint64_t probe_wait_ms; /* time from that PROBE to the one after it */
+    uint64_t probe_wait_ms; /* time from the next PROBE to the one after it */
 } cadre_shard_watch_t;
 
 typedef struct {
