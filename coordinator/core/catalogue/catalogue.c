@@ -135,8 +135,8 @@ cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
     return cadre_name_map_get(&self->variable_names, name);
 }
 
-/* Sets and checks a new variable's initializer and optimizer. The seed is its own, or made of the
- * job's seed and the name. */
+/* Sets and checks a new variable's initializer and optimizer. The seed of the initializer is that
+ * of the options, or else made of the job's seed and the variable's name. */
 static int
 set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
           const cadre_variable_options_t *options)

@@ -183,7 +183,7 @@ int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const
 int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
                                  cadre_closure_t **call_p, cadre_resource_t **resource);
 
-/* Room for lists of a CREATE that the variable has in another form. */
+/* Room for the lists of a CREATE message that a variable holds as other types than the wire has. */
 typedef struct {
     uint64_t shape[CADRE_RANK_MAX];
     double schedule[CADRE_SCHEDULE_NUMBERS_MAX];

@@ -12,6 +12,7 @@ _Static_assert(CADRE_DEFINITIONS_PAGE_SIZE + CADRE_LARGE_HEADER_SIZE_MAX + sizeo
                    CADRE_CHUNK_SIZE_MAX,
                "a page is one chunk, whatever its last record is");
 
+/* Frees the log, with its cached messages. */
 void
 cadre_definitions_fini(cadre_definitions_t *self)
 {

@@ -372,7 +372,8 @@ note_what_is_below(cadre_checkpoint_t *self)
     self->cut = self->links.begun->next_id;
     self->below = self->links.begun->closures.count;
     self->totals = *self->links.totals;
-    /* A closure that was not begun is not below the cut. */
+    /* Closures that were not begun are not below the cut: neither those that wait, nor those that
+     * failed before they had an id (`refused`). */
     self->totals.scheduled = self->links.begun->total;
     self->totals.failed -= self->links.begun->refused;
     self->assigns = cadre_replay_assigns(self->links.replay);

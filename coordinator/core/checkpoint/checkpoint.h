@@ -68,7 +68,8 @@ typedef struct {
     size_t counter_count;
 } cadre_written_shard_t;
 
-/* Gives the caller's progress record for a cut: JSON text that is freed, or NULL. */
+/* Returns the program's progress record for a cut: JSON text, which the checkpoint frees; NULL:
+ * none. */
 typedef char *(*cadre_progress_t)(void *context, uint64_t cut);
 
 /* The objects that a checkpoint reads and calls; borrowed for its life. */

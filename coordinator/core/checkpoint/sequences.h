@@ -48,8 +48,8 @@ uint64_t cadre_sequences_next(const cadre_sequences_t *self, uint64_t from);
 /* Returns the set as [first, last, first, last, ...]. */
 json_t *cadre_sequences_json(const cadre_sequences_t *self);
 
-/* Reads a list as cadre_sequences_json returns into an empty set. CADRE_EMALFORMED unless its
- * numbers ascend. */
+/* Reads a list, in the form that cadre_sequences_json returns, into an empty set. CADRE_EMALFORMED
+ * unless its numbers ascend. */
 int cadre_sequences_read(cadre_sequences_t *self, const json_t *list);
 
 #endif

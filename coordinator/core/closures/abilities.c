@@ -63,6 +63,8 @@ cadre_abilities_fini(cadre_abilities_t *self)
     id_set_fini(&self->refused);
 }
 
+/* Returns whether a worker with these abilities has all that a closure needs: function, datasets
+ * with the job's rows, and resources that it has built. */
 bool
 cadre_abilities_meet(const cadre_abilities_t *self, const cadre_needs_t *needs)
 {

@@ -53,6 +53,7 @@ typedef struct {
 
 void cadre_abilities_fini(cadre_abilities_t *self);
 
+/* Returns whether a worker with these abilities can run a closure with these needs now. */
 bool cadre_abilities_meet(const cadre_abilities_t *self, const cadre_needs_t *needs);
 
 #endif

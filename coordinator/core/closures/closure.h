@@ -54,7 +54,8 @@ typedef struct cadre_closure {
     uint32_t steps;
     uint32_t variables; /* how many variables existed when the closure was scheduled */
     uint64_t drops;     /* how many variables had been dropped when the closure was queued */
-    uint64_t turn;      /* number of its group (pace.h); 0: it need not wait for its turn */
+    uint64_t turn;      /* number of its group of closures (pace.h); 0: it need not wait for its
+                         * turn */
     uint64_t place;     /* the closure's number among all that were put into the queue, from 1 on */
     bool may_push;      /* its function may push updates */
     bool in_step;       /* the closure is part of the synchronous step with number `turn` */

@@ -41,8 +41,8 @@ cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
     return true;
 }
 
-/* Begins an attempt at a closure in flight on `worker`, and sends it. The first attempt gives it
- * its id. */
+/* Begins an attempt on `worker` at a closure that was put in flight, and sends it. A closure gets
+ * its id at its first attempt. */
 void
 cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
@@ -196,6 +196,7 @@ count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
     }
 
     self->links.totals->failed++;
+    /* it failed before it was begun */
     if (closure->id == 0) {
         cadre_begun_note_refused(self->links.begun);
     }

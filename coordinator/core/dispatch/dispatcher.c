@@ -10,7 +10,6 @@ enum {
     TURN_MAX = 4096,
 };
 
-/* Initialises a dispatcher that serves worker 0 first. */
 void
 cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links)
 {

@@ -9,7 +9,8 @@
 
 enum {
     WATCH_MS = 200, /* between two looks at the closures that run */
-    /* A closure that has run so long is logged, and again each time that time has doubled. */
+    /* A closure that has run for this time is logged, and again each time that its running time has
+     * doubled. */
     NAMED_MS = 60000,
 };
 

@@ -180,6 +180,8 @@ begin_again(cadre_steps_t *self)
 {
     cadre_replay_t *replay = self->links.replay;
     cadre_closure_t *first = cadre_closure_log_first(&replay->redo);
+    /* The closures of the step before must have run again: then all of the next step are in
+     * `redo`. */
     if (!first || replay->in_flight > 0 || replay->aside.count > 0) {
         return;
     }

@@ -64,7 +64,7 @@ cadre_effects_emit(cadre_effects_t *self, const cadre_effect_t *effect)
 }
 
 /* Queues the results of a closure that has ended, with a reference, for the future that waits for
- * them. */
+ * them. An empty queue begins at index 0 again. */
 void
 cadre_effects_emit_ended(cadre_effects_t *self, cadre_results_t *results)
 {

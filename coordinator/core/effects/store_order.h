@@ -1,7 +1,7 @@
 /*
  * store_order - orders of the core to the store, which writes checkpoints to disk, and its answers.
  *
- * Owner:   plain data: an order is the event's that carries it, an answer its caller's.
+ * Owner:   plain data: an order belongs to the effect that carries it, an answer to the caller.
  * Thread:  any; both are handed over whole.
  */
 #ifndef CADRE_COORDINATOR_CORE_EFFECTS_STORE_ORDER_H

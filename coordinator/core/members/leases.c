@@ -5,7 +5,8 @@
 #include "common/base/limits.h"
 
 enum {
-    STALL_PERCENT = 10, /* share of a lease; a shorter delay is no stall but a busy machine */
+    STALL_PERCENT = 10, /* share of a lease; a shorter delay counts as a busy machine, not as a
+                         * stall */
 };
 
 void

@@ -210,6 +210,7 @@ contest_holder(cadre_members_t *self, const cadre_task_t *from, const cadre_hell
         return CADRE_EAGAIN;
     }
 
+    /* a kept holder may still be reconnecting */
     if (!has_waited(self, from, verdict) || holder->kept) {
         return CADRE_EAGAIN;
     }

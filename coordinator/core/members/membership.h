@@ -79,7 +79,7 @@ typedef struct cadre_member {
     bool lags;
 
     /* Workers: what they say of shards, kept by dispatch/reach. */
-    cadre_shard_set_t unreachable; /* shards of which it hears nothing */
+    cadre_shard_set_t unreachable; /* shards of which the worker hears nothing */
     uint64_t *waits;               /* triples (closure, shard, ms): which closure has waited for
                                     * which shard, and for how long */
     size_t wait_items;

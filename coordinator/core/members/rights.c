@@ -32,8 +32,8 @@ check_name(const cadre_member_t *member, const cadre_task_t *from)
                       cadre_task_text(&member->task, joined), cadre_task_text(from, said));
 }
 
-/* Returns 0 when the sender may send this message, else CADRE_EREFUSED. The sender of a task that
- * is no member is checked by its role only. */
+/* Returns 0 when the sender may send this message, else CADRE_EREFUSED. A task that is no member is
+ * checked by its role and incarnation alone. */
 int
 cadre_rights_check(const cadre_rights_t *self, const cadre_task_t *from,
                    const cadre_message_t *message)

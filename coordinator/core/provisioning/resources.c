@@ -164,7 +164,7 @@ fail_deadly(cadre_resources_t *self, cadre_resource_t *resource)
 }
 
 /* Counts the death of a worker that had the resource to build. Of a suspect only deaths of the
- * worker that tries it count. */
+ * worker that tries it count: what kills many workers at once must not be blamed on it. */
 static void
 blame(cadre_resources_t *self, cadre_resource_t *resource, const cadre_member_t *worker)
 {

@@ -110,7 +110,7 @@ cadre_recovery_tell(const cadre_shard_recovery_t *self, const cadre_member_t *wo
         message.shard =
             (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
     } else {
-        return; /* no ps has served it yet: workers hear of the first one */
+        return; /* no ps has served the shard yet: workers are told of the first one that does */
     }
 
     cadre_effects_send(self->links.effects, &worker->task, &message);

@@ -44,6 +44,7 @@ is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_
         return false;
     }
 
+    /* gone: the program has given the creation up */
     bool is_gone = cadre_catalogue_is_vacant(self->links.catalogue, (uint32_t)id);
     bool is_refused = status == CADRE_EFULL || status == CADRE_EDTYPE || status == CADRE_ESHAPE;
     if (is_refused && !is_gone && self->creation_status == 0) {
@@ -54,7 +55,8 @@ is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_
     return is_refused || is_gone;
 }
 
-/* Takes the answer to a request of a repair; `detail` as in MAY_REFUSE. */
+/* Takes the answer to a request of a repair. `detail` is MAY_REFUSE * id + shard; id: that of a
+ * variable whose creation is under way, or 0. A refusal of the repair is left in self->refusal. */
 static void
 on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
@@ -214,7 +216,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
                           answered ? reply->reply.text : "it answered out of turn");
     }
 
-    /* The count is 0 if the pass was restarted meanwhile: that gave up its requests. */
+    /* `assign_pending` is 0 if the pass was restarted meanwhile, which gave up its requests. */
     if (self->links.replay->assign_pending > 0) {
         cadre_replay_assigned(self->links.replay);
     }

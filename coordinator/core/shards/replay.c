@@ -13,8 +13,8 @@ cadre_replay_init(cadre_replay_t *self, bool keeping, bool is_stepwise)
     *self = (cadre_replay_t){.keeping = keeping, .is_stepwise = is_stepwise};
 }
 
-/* Counts the closure as a keeper of the results that it takes as arguments. Returns its bytes, with
- * those of results that no other kept closure takes. */
+/* Counts a closure that is kept among the takers of its arguments' results. Returns how many bytes
+ * keeping it takes: its own, and those of results that no other kept closure takes. */
 static size_t
 begin_keeping(const cadre_closure_t *closure)
 {
@@ -198,7 +198,7 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
 
     closure = oldest;
     for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
-        /* each result was counted once, for whichever closure came first */
+        /* the marks by which each result was counted once are taken off */
         uncount_values(closure);
     }
 }
@@ -332,6 +332,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     self->assigns_from =
         self->active && self->assigns_from < assigns ? self->assigns_from : assigns;
     self->active = true;
+    /* 0: of synchronous steps, none may run before cadre_replay_pause_at */
     self->pause = 0;
     self->assign_next = first_assign(self);
     cadre_closure_t *closure = NULL;
@@ -474,7 +475,7 @@ has_below(const cadre_closure_log_t *log, uint64_t id)
 }
 
 /* Returns the next assignment if everything before its place has run again; NULL: not yet, or none
- * is left. Assignments of one place may be under way at a time. */
+ * is left. Only assignments with the same place (`position`) are under way at the same time. */
 const cadre_replay_assign_t *
 cadre_replay_next_assign(cadre_replay_t *self)
 {

@@ -89,7 +89,8 @@ cadre_windows_words(const cadre_windows_t *self, char text[CADRE_WAITING_TEXT_SI
     return text;
 }
 
-/* Logs that the windows are full, and what they wait for. */
+/* Logs that the applied windows of the shards are full, so that nothing new begins, and what they
+ * wait for. */
 static void
 report(cadre_windows_t *self)
 {
