@@ -3,9 +3,8 @@
  *
  * Owner:   the coordinator.
  * Thread:  any caller's. The thread of the checkpoint store may read the mark at the same time,
- * when
- *          it removes old checkpoints: the mark is replaced by a rename, so the store reads the old
- *          or the new one.
+ *          when it removes old checkpoints: the mark is replaced by a rename, so the store reads
+ *          the old or the new one.
  */
 #ifndef CADRE_COORDINATOR_BEST_CHECKPOINT_H
 #define CADRE_COORDINATOR_BEST_CHECKPOINT_H

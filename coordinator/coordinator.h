@@ -75,7 +75,7 @@ struct cadre_future {
     cadre_results_t *results;
     /* Descriptor that becomes readable at the end; -1 before the caller asks for it. */
     int fd;
-    cadre_completion_entry_t entry; /* its place in a completion queue */
+    cadre_completion_entry_t entry; /* the future's place in a completion queue */
 };
 
 /* The actor's loop (coordinator_actor.c). */

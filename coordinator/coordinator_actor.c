@@ -405,8 +405,8 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
     cadre_effects_send(&core->effects, &received->from, &answer);
 }
 
-/* Gives one message to the core. A task that has joined by it may from now on send messages as
- * large as results. */
+/* Gives one message to the core. A task that this message has made a member may from now on send
+ * messages as large as results. */
 static void
 receive_one(actor_t *self, received_t *received, uint64_t now_ms)
 {
@@ -549,13 +549,14 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     }
 }
 
-/* Waits in poll until there is input or `due_ms` is near. `busy`: messages were received in this
- * turn, so more may be there: does not wait. */
+/* Waits in poll until there is input, or until `due_ms`. Does not wait where messages were
+ * received in this turn (`busy`), as more may be there, or the core has yet to hear of peers
+ * that are gone. */
 static void
 wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
 {
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
-    long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
+    long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* at most CADRE_TICK_MS_MAX */
 
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
     /* a guarded socket is looked at this often, for connections that hold too much input */
@@ -589,6 +590,7 @@ cadre_coordinator_run(void *pipe, void *argument)
 
     self->coordinator = coordinator;
     self->is_guarded = strcmp(coordinator->transport, "curve") == 0;
+    /* without keys there is no test connection of the authenticator that must not be counted */
     self->refusals.checked = !self->is_guarded;
     self->pipe = pipe;
     self->link_count = coordinator->core.options.ps_count;

@@ -31,7 +31,7 @@ make_in_home(const char *home, uid_t user, char **out)
     cadre_auto(cadre_free) char *cache = cadre_asprintf("%s/.cache", home);
     cadre_auto(cadre_free) char *own = cadre_asprintf("%s/cadre", cache);
 
-    /* both may exist already: the check below is what counts */
+    /* both directories may exist already: only the check below counts */
     mkdir(cache, 0700);
     mkdir(own, 0700);
     if (!is_private(own, user)) {

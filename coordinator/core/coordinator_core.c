@@ -557,7 +557,7 @@ greet_worker(cadre_core_t *self, cadre_member_t *worker, const cadre_message_t *
     }
     cadre_membership_note_hello(worker, hello->round, self->effects.now_ms);
     cadre_overruns_on_held(worker, hello->held);
-    /* All: the worker may have lost even what was sent a moment ago. */
+    /* true: the worker may have lost even what was sent a moment ago. */
     cadre_reports_on_held(&self->reports, worker, hello->held, true);
 }
 
@@ -636,7 +636,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         cadre_resources_on_heartbeat(&self->resources, member, heartbeat);
         cadre_reach_on_heartbeat(&self->reach, member, heartbeat);
         cadre_overruns_on_held(member, heartbeat->held);
-        /* Not all: what was sent a moment ago may still be on its way. */
+        /* false: what was sent a moment ago may still be on its way. */
         cadre_reports_on_held(&self->reports, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_effects_message(&self->effects, CADRE_MESSAGE_ACK);

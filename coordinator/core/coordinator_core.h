@@ -180,7 +180,7 @@ uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable
 void cadre_core_advance_drops(cadre_core_t *self);
 
 /* Frees a variable that no closure can name any more, or whose creation has failed or was given up.
- * The shards are asked to drop the parts that they may have, ahead of all later requests, and
+ * The shards are asked to drop the partitions that they may have, ahead of all later requests, and
  * workers learn that its id is vacant. */
 void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 

@@ -222,7 +222,7 @@ static int
 stop_ps(cadre_local_tasks_t *self)
 {
     if (!self->ps) {
-        return cadre_control_loop_close(&self->loop); /* its thread was not started */
+        return cadre_control_loop_close(&self->loop); /* the thread of the ps was not started */
     }
 
     int status = cadre_actor_stop(&self->ps, CADRE_LOCAL_STOP_MS);

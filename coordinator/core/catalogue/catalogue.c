@@ -49,6 +49,7 @@ destroy_function(cadre_function_t *function)
     free(function);
 }
 
+/* Frees a dataset, with the answers of workers about it. */
 static void
 destroy_dataset(cadre_dataset_t *dataset)
 {
@@ -176,7 +177,8 @@ part_size_bytes(const cadre_variable_t *variable, uint32_t part)
            (uint64_t)cadre_split_rows(variable->rows, variable->partitions, part);
 }
 
-/* Checks where a variable is to be placed whole, and gives that shard. */
+/* Checks the options that place a variable whole on one shard, and gives that shard; 0 if they are
+ * not set. */
 static int
 pinned_shard(const cadre_catalogue_t *self, const cadre_variable_options_t *options,
              uint16_t *shard)

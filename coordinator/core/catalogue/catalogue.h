@@ -1,6 +1,6 @@
 /*
- * catalogue - what exists in the job: variables and the shards of their parts, functions, datasets,
- * resources.
+ * catalogue - what exists in the job: variables and the shards of their partitions, functions,
+ * datasets, resources.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock; the public handles are
  * pointers to its entries, whose defining fields never change once they are there.
@@ -41,7 +41,7 @@ struct cadre_variable {
     cadre_optimizer_spec_t optimizer;
     uint32_t partitions;
     uint16_t *shards; /* [partitions] */
-    bool created;     /* all its shards have created it */
+    bool created;     /* all shards of the variable have created it */
     bool again;       /* a variable of the same name was dropped before */
     uint64_t dropped; /* number of its drop (drops.h); 0: it was not dropped */
 };
@@ -52,7 +52,7 @@ struct cadre_function {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
-    bool may_push;          /* its closures may push updates */
+    bool may_push;          /* closures of this function may push updates */
     cadre_chunk_t *program; /* encoded; NULL for a native function */
     /* The encoded FUNCTION message, empty before it is first sent; written by announcements. */
     cadre_outbox_entry_t told;
@@ -118,7 +118,7 @@ typedef struct {
     uint32_t creating;
     cadre_name_map_t variable_names; /* name to variable, of variables that are not dropped */
     cadre_name_map_t dropped_names;  /* names of variables that were dropped; each maps to itself */
-    /* Stands for every vacant id: has no name, no parts and no id, and is not created. */
+    /* Stands for every vacant id: has no name, no partitions and no id, and is not created. */
     cadre_variable_t vacant;
     cadre_function_t **functions;
     uint32_t function_count;
@@ -144,15 +144,15 @@ void cadre_catalogue_end_creation(cadre_catalogue_t *self);
 /* Returns how many variables, counted from the oldest, are not being created any more. */
 uint32_t cadre_catalogue_whole_count(const cadre_catalogue_t *self);
 
-/* Adds a variable and chooses the shards of its parts; the shards are not asked to create it yet.
- * CADRE_EEXISTS for a name in use, CADRE_EINVALID and CADRE_EDTYPE for options that do not fit,
- * CADRE_ENOTFOUND for an unknown initializer or optimizer. */
+/* Adds a variable and chooses the shards of its partitions; the shards are not asked to create it
+ * yet. CADRE_EEXISTS for a name in use, CADRE_EINVALID and CADRE_EDTYPE for options that do not
+ * fit, CADRE_ENOTFOUND for an unknown initializer or optimizer. */
 int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
                                  const cadre_tensor_t *like,
                                  const cadre_variable_options_t *options,
                                  cadre_variable_t **variable);
 
-/* Frees a variable: its name and its share of the shards' load are free, its id is vacant. */
+/* Frees a variable: its name is free, its bytes count for no shard any more, its id is vacant. */
 void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);
 
 /* Makes the name of a variable that is being dropped free for another variable. */
@@ -161,7 +161,7 @@ void cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *
 /* Returns whether a variable of this name was ever dropped, so that the name was free. */
 bool cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name);
 
-/* Returns whether a part of the variable lives on `shard`. */
+/* Returns whether a partition of the variable is on `shard`. */
 bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);
 
 /* Returns whether this id is vacant: its variable could not be created, or is gone. */
@@ -189,7 +189,7 @@ typedef struct {
     double schedule[CADRE_SCHEDULE_NUMBERS_MAX];
 } cadre_create_lists_t;
 
-/* Returns the message CREATE for one part. Its lists are borrowed from the variable and from
+/* Returns the message CREATE for one partition. Its lists are borrowed from the variable and from
  * `lists`, which the caller provides. */
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
                                                cadre_create_lists_t *lists);

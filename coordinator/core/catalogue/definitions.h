@@ -22,7 +22,8 @@
 
 enum {
     CADRE_DEFINITIONS_PAGE_SIZE = 256 << 10, /* bytes of records from which on a page is full */
-    /* How many messages of parts are kept: that for newcomers, and that for others. */
+    /* How many messages with a part of a page are kept: one for workers that join, one for the
+     * others. */
     CADRE_DEFINITIONS_RECENT = 2,
 };
 
@@ -38,7 +39,7 @@ typedef struct {
 
 /* The last records of a page, as a message. */
 typedef struct {
-    uint64_t first; /* how many records the log has before this part */
+    uint64_t first; /* how many records the log has before those of this message */
     uint64_t count;
     cadre_outbox_entry_t message;
 } cadre_definitions_part_t;

@@ -14,8 +14,8 @@ at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-/* Checks the number of parts for each axis as the caller of the API gives them
- * (CADRE_PARTITION_GIVEN). */
+/* Checks the numbers of partitions along each axis, as the caller of the API gives them
+ * (CADRE_PARTITION_GIVEN): only axis 0 can be cut. */
 static int
 check_given(const int64_t *parts, int count, const int64_t *shape, int rank)
 {

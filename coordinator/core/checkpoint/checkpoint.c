@@ -300,6 +300,8 @@ ask_shards_to_drop(cadre_checkpoint_t *self)
 static void
 give_up(cadre_checkpoint_t *self, int status, const char *text)
 {
+    /* A commit that has failed has ended the draft already; before the cut no shard holds
+     * anything. */
     if (self->state != CADRE_CHECKPOINT_COMMITTING) {
         order(self, CADRE_STORE_ABORT, self->id, NULL);
     }
@@ -595,7 +597,7 @@ retain(cadre_checkpoint_t *self)
 static void
 take_commit(cadre_checkpoint_t *self, const char *path)
 {
-    /* All of this happens in one turn: nobody sees half of a commit. */
+    /* This whole function runs in one turn: nobody sees half of a commit. */
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         tell_end(self, i, self->id, COMMITTED);
     }
@@ -612,6 +614,7 @@ take_commit(cadre_checkpoint_t *self, const char *path)
 
     self->saved = self->done;
     self->steps_saved = self->steps;
+    /* what is below the cut needs no place in the applied windows any more */
     cadre_windows_raise(self->links.windows, self->cut);
     give_restore_point(self, path);
     retain(self);

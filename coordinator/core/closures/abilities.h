@@ -47,8 +47,8 @@ bool cadre_needs_equal(const cadre_needs_t *left, const cadre_needs_t *right);
 typedef struct {
     cadre_id_set_t lacked;      /* native functions that the worker does not have */
     cadre_id_set_t admitted;    /* datasets that the worker has, with the job's rows */
-    cadre_id_set_t refused;     /* datasets that it cannot open, or has with other rows */
-    cadre_resource_set_t built; /* resources that it has built, or failed to build */
+    cadre_id_set_t refused;     /* datasets that the worker cannot open, or has with other rows */
+    cadre_resource_set_t built; /* resources that the worker has built, or failed to build */
 } cadre_abilities_t;
 
 void cadre_abilities_fini(cadre_abilities_t *self);

@@ -57,7 +57,7 @@ typedef struct cadre_closure {
     uint64_t turn;      /* number of its group of closures (pace.h); 0: it need not wait for its
                          * turn */
     uint64_t place;     /* the closure's number among all that were put into the queue, from 1 on */
-    bool may_push;      /* its function may push updates */
+    bool may_push;      /* the closure's function may push updates */
     bool in_step;       /* the closure is part of the synchronous step with number `turn` */
     cadre_priority_t priority;
     uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
@@ -80,7 +80,7 @@ typedef struct cadre_closure {
     /* QUEUED: the lower, the sooner it comes out among queued closures of its kind. */
     int64_t order;
 
-    struct cadre_member *worker; /* IN_FLIGHT: the worker that has it */
+    struct cadre_member *worker; /* IN_FLIGHT: the worker that has the closure */
     uint64_t handed_to;          /* incarnation of the worker of the last attempt */
     /* [CADRE_HANDED_MAX]: incarnations of the workers of earlier attempts, that of attempt n at n %
      * CADRE_HANDED_MAX; NULL before the second attempt. */

@@ -26,13 +26,13 @@ typedef struct cadre_closure_group {
     bool goes_on;              /* a failure cancels nothing; a join raises it */
     bool is_heard;             /* the program has its handle and may join it */
     bool cancelling;           /* from a failure or cancel until no closure of it is in flight */
-    size_t in_flight;          /* its closures in flight, those with a tag included */
+    size_t in_flight;          /* closures of the group in flight, those with a tag included */
     cadre_barriers_t barriers; /* points that joins wait for, over closures with a tag or without */
     cadre_group_totals_t totals;
     int error;          /* status of the first failure since the last was raised; 0: none */
     size_t error_count; /* failures since the last was raised */
     char error_text[CADRE_CLOSURE_ERROR_SIZE];
-    bool is_failing; /* it is in a list of groups that are to be cancelled for a failure */
+    bool is_failing; /* the group is in a list of groups that are to be cancelled for a failure */
     struct cadre_closure_group *next_failing; /* next in that list; NULL: last */
 } cadre_closure_group_t;
 

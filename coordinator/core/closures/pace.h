@@ -36,7 +36,7 @@ typedef struct {
     uint32_t held;      /* how many closures of the group are held until the step ends */
     bool is_step;
     bool is_closed; /* no further closure belongs to it */
-    bool is_begun;  /* one of its closures was handed out */
+    bool is_begun;  /* a closure of the group was handed out */
 } cadre_pace_group_t;
 
 typedef struct {

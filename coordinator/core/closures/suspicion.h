@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     uint32_t index;   /* index of the place */
     uint32_t process; /* number of the last process that died there */
-    char host[64];    /* name of that process's host, truncated to fit */
+    char host[64];    /* name of the host of process `process`, truncated to fit */
     uint64_t had_ms;  /* how long all processes that died in this place had the suspect, summed */
     uint64_t deaths;
 } cadre_victim_t;
@@ -43,9 +43,9 @@ typedef struct {
     double expected; /* how many deaths were to be expected if the suspect were innocent */
     /* Incarnation of the process that died last; 0: none, or it turned out to be alive. */
     uint64_t last;
-    uint32_t last_index;  /* index of that process's place */
-    uint64_t last_ms;     /* how long that process had the suspect */
-    double last_expected; /* what that death added to `expected` */
+    uint32_t last_index;  /* index of the place of the process that died last */
+    uint64_t last_ms;     /* how long the process that died last had the suspect */
+    double last_expected; /* what the last death added to `expected` */
     cadre_victim_t *victims;
     size_t victim_count;
 } cadre_suspicion_t;

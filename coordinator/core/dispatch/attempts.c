@@ -26,7 +26,7 @@ function_name(const cadre_attempts_t *self, const cadre_closure_t *closure)
 bool
 cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
 {
-    /* it has ended before and runs again: its arguments are filled in already */
+    /* the closure has ended before and runs again: its arguments are filled in already */
     if (closure->kept) {
         cadre_replay_take_out(self->links.replay, closure);
         return true;
@@ -158,9 +158,9 @@ cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
     cadre_closure_queue_hold(self->links.queue, closure);
 }
 
-/* The closure is in flight on `other` from now on. Of the first attempt only its worker's
- * incarnation is kept (`raced`), to cancel it with; its report counts as that of any earlier
- * attempt does. */
+/* Begins a second attempt, on `other`: the closure is in flight there from now on. Of the first
+ * attempt only its worker's incarnation is kept (`raced`), to cancel it with; its report counts as
+ * that of any earlier attempt does. */
 void
 cadre_attempts_race(cadre_attempts_t *self, cadre_closure_t *closure, cadre_member_t *other)
 {
@@ -196,7 +196,7 @@ count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
     }
 
     self->links.totals->failed++;
-    /* it failed before it was begun */
+    /* the closure failed before it was begun */
     if (closure->id == 0) {
         cadre_begun_note_refused(self->links.begun);
     }
@@ -223,8 +223,8 @@ cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
     cadre_closure_queue_finish(self->links.queue, closure, end);
 }
 
-/* Any attempt at a closure that runs again for a replay may end it: the one under way, or an
- * earlier one whose worker was slow. The attempts that are left are cancelled. */
+/* Ends a closure that has run again for a replay, on the report of any attempt at it: the one under
+ * way, or an earlier one whose worker was slow. Attempts that are left are cancelled. */
 void
 cadre_attempts_finish_again(cadre_attempts_t *self, cadre_closure_t *closure,
                             const cadre_member_t *reporter)

@@ -143,7 +143,7 @@ back_up(cadre_backups_t *self, cadre_closure_t *closure, bool runs)
         cadre_attempts_move(self->links.attempts, closure, other);
         return;
     }
-    /* its slot counts as taken until the first attempt has stopped */
+    /* the first attempt's slot counts as taken until that attempt has stopped */
     cadre_overruns_add_overdue(worker, closure->id);
     cadre_attempts_race(self->links.attempts, closure, other);
 }

@@ -111,7 +111,7 @@ bool
 cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
                          const cadre_closure_t *closure)
 {
-    /* one that runs again need not wait for the worker of its tag, if that has gone */
+    /* a closure that runs again need not wait for the worker of its tag, if that has gone */
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker->index ||
                   (closure->kept && !is_present(self->links.members, closure->tag));
     const cadre_needs_t needs = cadre_closure_needs(closure);
@@ -237,8 +237,8 @@ waiting(const cadre_dispatcher_t *self)
 
 /* Returns how many closures a worker is to get now. Its share is an equal part of all that wait,
  * limited by its credit; up to twice its slots (`least`) it is filled in any case, one closure at a
- * time. A worker that still holds more than half of its share gets none, so that closures travel in
- * batches. */
+ * time. A worker that holds more than half of its share gets none, unless it has room for a whole
+ * batch, so that closures travel in batches. */
 static size_t
 batch_of(const cadre_dispatcher_t *self, cadre_member_t *worker)
 {

@@ -61,8 +61,8 @@ bool cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member
 /* Returns whether the worker, which may be NULL, has room for another closure now. */
 bool cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker);
 
-/* Returns whether a closure that is queued again may be handed out now: it is its part of a replay,
- * or nothing is being cancelled. */
+/* Returns whether a closure that is queued again may be handed out now: during a replay, if it is
+ * below the replay's limit; else unless it is being cancelled. */
 bool cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *closure);
 
 #endif

@@ -91,6 +91,7 @@ may_build(const cadre_trials_t *self, const cadre_member_t *worker, const void *
 cadre_member_t *
 cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource, bool wanted)
 {
+    /* a trial under way goes on, whether it is still wanted or not */
     if (resource->trial || !wanted) {
         return cadre_membership_find(self->links.members, resource->trial);
     }
@@ -99,7 +100,7 @@ cadre_trials_resource(const cadre_trials_t *self, cadre_resource_t *resource, bo
     if (worker) {
         resource->trial = worker->task.incarnation;
         worker->trial = resource->id;
-        /* it gets nothing else until the trial has begun */
+        /* the worker gets nothing else until the trial has begun */
         worker->alone_until_ms = UINT64_MAX;
     }
     return worker;
@@ -155,7 +156,7 @@ try_alone(const cadre_trials_t *self, cadre_closure_t *closure)
     }
 
     cadre_apart_begin_trial(closure, worker);
-    /* it gets nothing else until the suspect has begun */
+    /* the worker gets nothing else until the suspect has begun */
     worker->alone_until_ms = UINT64_MAX;
     if (worker->in_flight.count == 0) {
         worker->alone_until_ms = self->links.effects->now_ms + CADRE_ALONE_MS;

@@ -32,8 +32,8 @@ typedef struct cadre_member {
     uint64_t heard_ms;
     uint64_t heartbeat; /* number of the last HEARTBEAT */
     bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
-    bool kept;          /* its connection closed after an own stall or a withdrawal of keys; not
-                         * heard since */
+    bool kept;          /* its connection closed after an own stall or a withdrawal of keys, and it
+                         * was not heard since */
     bool draining;      /* a worker that finishes what it has */
     bool drain_asked;   /* the API has asked it to drain: told again until it leaves */
     uint32_t protocol;  /* version of the protocol that it was told to speak */
@@ -55,11 +55,11 @@ typedef struct cadre_member {
     uint64_t rest_until_ms; /* the worker could not run a closure: it gets no other one before this
                              * time */
 
-    /* Workers: how much they may have, kept by dispatch/dispatcher. */
+    /* Workers: how many closures they may have, kept by dispatch/dispatcher. */
     uint32_t credit;         /* how many closures the worker may hold */
     uint64_t credit_ms;      /* when `credit` was computed */
-    uint64_t credit_ended;   /* value of `ended` at that time */
-    uint64_t credit_took_us; /* value of `took_us` at that time */
+    uint64_t credit_ended;   /* `ended` when `credit` was computed */
+    uint64_t credit_took_us; /* `took_us` when `credit` was computed */
 
     /* Workers: reports to acknowledge, kept by dispatch/acks. */
     uint64_t *acks; /* pairs of (closure id, attempt); `ack_items` numbers */

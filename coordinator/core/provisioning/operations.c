@@ -93,8 +93,8 @@ cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variab
 
 /* --- read --- */
 
-/* Returns the offset in bytes at which a part begins in the whole value; for `part` = number of
- * parts, the size of the value. */
+/* Returns the offset in bytes at which a partition begins in the whole value; for `part` = number
+ * of partitions, the size of the value. */
 static size_t
 part_offset(const cadre_variable_t *variable, uint64_t part)
 {
@@ -169,7 +169,7 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
 
 /* --- assign --- */
 
-/* Adds the rows of one part, cut into chunks as its shard holds them. */
+/* Adds the rows of one partition to the message, cut into chunks as its shard holds them. */
 static int
 add_part(const cadre_variable_t *variable, uint32_t part, const void *bytes,
          cadre_message_t *message)

@@ -4,8 +4,8 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Each operation is one request per part of a variable, or per shard. A call of the API waits for a
- * `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
+ * Each operation is one request per partition of a variable, or per shard. A call of the API waits
+ * for a `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
  * retire or drop a variable.
  */
 #ifndef CADRE_COORDINATOR_CORE_PROVISIONING_OPERATIONS_H
@@ -56,8 +56,8 @@ void cadre_operations_init(cadre_operations_t *self, const cadre_operations_link
 
 /* --- operations that a call waits for --- */
 
-/* Asks the shards to create every part of `variable`. One operation may serve several variables:
- * the caller zeroes it before the first, and it ends when all are created. */
+/* Asks the shards to create every partition of `variable`. One operation may serve several
+ * variables: the caller zeroes it before the first, and it ends when all are created. */
 void cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
                              cadre_operation_t *operation);
 

@@ -3,10 +3,12 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     AWAY no ps serves the shard; workers are notified, requests to it wait -> RESTORING another
- *      process said HELLO: it is sent RESTORE to the last cut, then a CREATE of every part -> READY
- *      the process has answered all of these: workers are notified that it serves the shard ->
- *      READY the process that was lost is back with its state
+ *     AWAY             no ps serves the shard; workers are told so, requests to the shard wait
+ *      -> RESTORING    another process said HELLO: it is sent RESTORE to the last cut, then a
+ *                      CREATE of every partition
+ *          -> READY    the process has answered all of these: workers are told that it serves the
+ *                      shard
+ *      -> READY        the process that was lost is back with its state
  *
  * A checkpoint that cannot be read is skipped for the checkpoint before: what is kept for a
  * replay reaches back to the cut of that checkpoint.

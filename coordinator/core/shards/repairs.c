@@ -46,6 +46,7 @@ is_creation_refused(cadre_repairs_t *self, uint64_t id, int status, const cadre_
 
     /* gone: the program has given the creation up */
     bool is_gone = cadre_catalogue_is_vacant(self->links.catalogue, (uint32_t)id);
+    /* by these a shard refuses a variable; other statuses are failures of the repair */
     bool is_refused = status == CADRE_EFULL || status == CADRE_EDTYPE || status == CADRE_ESHAPE;
     if (is_refused && !is_gone && self->creation_status == 0) {
         self->creation_status = status;
@@ -165,6 +166,7 @@ ask_retires(cadre_repairs_t *self, uint32_t shard, const cadre_repair_order_t *o
     for (size_t i = 0; (variable = cadre_drops_kept(self->links.drops, i)); i++) {
         if (cadre_variable_is_on(variable, shard) &&
             !cadre_restore_point_is_past(order->point, variable)) {
+            /* 0: which checkpoint is the last that holds the variable does not matter here */
             cadre_message_t message =
                 cadre_repairs_retire_message(self, variable->id, shard, order->generation, 0);
             ask(self, shard, &message, shard);
@@ -236,7 +238,7 @@ cadre_repairs_repeat(cadre_repairs_t *self, const cadre_replay_assign_t *assign)
     int status =
         cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
                              chunks, entry->chunk_count, &message);
-    cadre_assert(status == 0); /* it was encoded by cadre_replay_note_assign */
+    cadre_assert(status == 0); /* the message was encoded by cadre_replay_note_assign */
 
     message.assign.checkpoint = 0; /* while closures run again no cut is open */
     message.assign.cut = 0;

@@ -3,8 +3,8 @@
  *
  * Owner:   the recovery. Thread: under the coordinator's lock.
  *
- * A repair is RESTORE to a restore point, then a CREATE of every part that the shard is to hold,
- * then a RETIRE of each variable that was dropped. The shard is repaired when it has answered all
+ * A repair is RESTORE to a restore point, then a CREATE of every partition that the shard is to
+ * hold, then a RETIRE of each variable that was dropped. The shard is repaired when it has answered all
  * of these with success. The recovery decides what a refusal means: another restore point, or the
  * end of the job.
  *

@@ -371,7 +371,7 @@ cadre_replay_limit(const cadre_replay_t *self)
 }
 
 /* Returns the next closure that this worker may run again, looking at a limited number only; NULL:
- * none. */
+ * none. A closure that is tagged for a worker which is gone (`present`) is for any worker. */
 cadre_closure_t *
 cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abilities_t *abilities,
                   const cadre_closure_filter_t *filter,
@@ -486,7 +486,8 @@ cadre_replay_next_assign(cadre_replay_t *self)
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
     bool older_left =
         has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position) ||
-        (self->pause > 0 && self->pause <= assign->position); /* the step before it is not over */
+        (self->pause > 0 && self->pause <= assign->position); /* the synchronous step before the
+                                                               * assignment is not over */
     if (self->in_flight > 0 || older_left ||
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;

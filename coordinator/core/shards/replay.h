@@ -9,14 +9,14 @@
  * work; shards that have an update already answer that it is a duplicate. An assignment is repeated
  * at its place: after the kept closures that were begun before it, before those begun after it. A
  * shard that is restored during a pass restarts it. A commit drops the closures and assignments
- * that its checkpoint holds.
+ * that the checkpoint before it holds: a shard may yet have to begin with that one.
  *
  *     LOG  kept, nothing to do   -- pass begins -->  REDO  to be run again  -- taken -->  in flight
  *      ^                                              ^  |                                  |
  *      |                                              |  '-- its shard is away --> ASIDE    |
  *      '------------------------- done ---------------'---------- lost, refused, stale -----'
  *
- * Bounds: is bounded by CADRE_REPLAY_CLOSURES_MAX closures, CADRE_REPLAY_SIZE_MAX bytes, and two
+ * Bounds: the log is bounded by CADRE_REPLAY_CLOSURES_MAX closures, CADRE_REPLAY_SIZE_MAX bytes, and two
  * fifths of the window of ids. When it reaches a bound the coordinator takes a checkpoint, at twice
  * a bound it begins no new closure. Without checkpoints it stops keeping closures at a bound
  * (cadre_replay_stop), and a lost ps costs updates.

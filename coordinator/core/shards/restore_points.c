@@ -48,8 +48,9 @@ cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_po
     self->at[0].risked = risked;
 }
 
-/* Each closure counts once, however many shards lost its updates: closures since the newest point
- * are also closures since the one before, so both counters move. */
+/* Counts the closures whose updates are lost now that a shard begins with point `at`; each counts
+ * once, however many shards lost its updates. Closures since the newest point are also closures
+ * since the one before, so the counters of both points move. */
 uint64_t
 cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved)
 {

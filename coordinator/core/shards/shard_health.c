@@ -28,7 +28,7 @@ cadre_shard_health_mute_at_ms(cadre_shard_health_t *self, uint64_t silent_since_
                               size_t size_bytes)
 {
     if (silent_since_ms > self->connected_ms) {
-        self->mutes = 0; /* this connection has carried something: it does not count as given up */
+        self->mutes = 0; /* the connection has carried something: it does not count as given up */
     }
 
     uint64_t limit_ms = CADRE_MUTE_MS + 1000 * size_bytes / CADRE_LINK_RATE_MIN;

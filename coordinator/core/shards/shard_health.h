@@ -23,9 +23,9 @@
 /* The condition of a ps, by its HEARTBEATs. */
 typedef enum {
     CADRE_PS_GOES_ON,
-    /* Its process lives, but its shard has made no progress for the time of a lease. */
+    /* The process of the ps lives, but its shard has made no progress for the time of a lease. */
     CADRE_PS_STANDS_STILL,
-    /* For the time of a lease it has served another shard or generation than the coordinator
+    /* For the time of a lease the ps has served another shard or generation than the coordinator
      * believes. */
     CADRE_PS_SERVES_ANOTHER,
 } cadre_ps_condition_t;

@@ -200,7 +200,7 @@ is_ordered(cadre_message_type_t type)
            type == CADRE_MESSAGE_DROP;
 }
 
-/* Puts the next PROBE off, as after an answer to the oldest request. */
+/* Puts the next PROBE off by the shortest interval, as after an answer to the oldest request. */
 static void
 rest(cadre_shard_watch_t *watch, uint64_t now_ms)
 {

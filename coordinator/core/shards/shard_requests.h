@@ -115,9 +115,9 @@ uint32_t cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const v
 /* Gives up every request to this shard: `answered` of each is called with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 
-/* Drops the requests of this context, whose `answered` is not called any more; but ASSIGNs still go
- * out without it: some parts of an assignment may have been made, and a replay would repeat them
- * all, so the rest must follow. */
+/* Drops the requests of this context, whose `answered` is not called any more. ASSIGNs still go out
+ * without their context: some partitions may have taken their part of an assignment, and a replay
+ * would repeat it for all, so the others must follow. */
 void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);
 
 #endif

@@ -30,7 +30,7 @@ on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int stat
     (void)shard;
     cadre_windows_t *self = context;
     if (status < 0 || !reply || reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
-        self->settling = 0; /* all are asked again, with the base of that time */
+        self->settling = 0; /* later all shards are asked again, with the base of that time */
     }
     if (--self->pending == 0 && self->settling > self->settled) {
         self->settled = self->settling;
@@ -102,8 +102,8 @@ report(cadre_windows_t *self)
                       cadre_closure_queue_waiting(self->links.queue));
 }
 
-/* Settles when that is due, and logs while full windows hold up dispatch. Returns when to call
- * again. */
+/* Asks the shards to settle when that is due, and logs while full windows hold up dispatch. Returns
+ * when to call again. */
 uint64_t
 cadre_windows_tick(cadre_windows_t *self)
 {
