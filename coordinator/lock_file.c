@@ -103,6 +103,7 @@ lock(int fd, const char *path, const char *what)
     }
 
     if (!is_there(fd, path)) {
+        /* told only when the last of several tries ends like this */
         return cadre_fail(CADRE_EAGAIN, "%s is removed and made again and again", path);
     }
 

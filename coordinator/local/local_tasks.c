@@ -95,7 +95,8 @@ open_device(cadre_local_tasks_t *self)
     return status;
 }
 
-/* Opens the device and starts the worker's threads. */
+/* Opens the device and starts the worker's threads. Told to leave, the worker has half of
+ * CADRE_LOCAL_STOP_MS to end what it runs, so that it is gone when stop_worker gives up. */
 static int
 start_worker(cadre_local_tasks_t *self, cadre_context_t *context,
              const cadre_endpoint_t *coordinator)

@@ -48,6 +48,7 @@ void
 cadre_sequences_add(cadre_sequences_t *self, uint64_t first, uint64_t last)
 {
     cadre_assert(first > 0 && first <= last && last <= CADRE_SEQUENCE_MAX);
+    /* a range that ends at first - 1 touches the new one */
     size_t at = find(self, first - 1);
     size_t end = at; /* behind the ranges that it overlaps or touches */
     while (end < self->count && self->ranges[end].first <= last + 1) {

@@ -75,6 +75,7 @@ void
 cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variable,
                         cadre_operation_t *operation)
 {
+    /* added up: one operation may serve several variables */
     operation->pending += variable->partitions;
 
     for (uint32_t i = 0; i < variable->partitions; i++) {
@@ -84,6 +85,7 @@ cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *variab
         message.incarnation = self->links.options->incarnation;
         message.epoch = self->links.options->epoch;
         message.create.generation = generation_of(self, shard);
+        /* fresh: the checkpoint that the shard began with lacks the variable */
         message.create.fresh = cadre_recovery_is_fresh(self->links.recovery, shard, variable);
 
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_created, operation,

@@ -5,8 +5,8 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * Each operation is one request per partition of a variable, or per shard. A call of the API waits
- * for a `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards to
- * retire or drop a variable.
+ * for a `cadre_operation_t`, which ends when all its requests are answered; nobody waits for shards
+ * to retire or drop a variable.
  */
 #ifndef CADRE_COORDINATOR_CORE_PROVISIONING_OPERATIONS_H
 #define CADRE_COORDINATOR_CORE_PROVISIONING_OPERATIONS_H

@@ -188,8 +188,8 @@ blame(cadre_resources_t *self, cadre_resource_t *resource, const cadre_member_t 
     }
 }
 
-/* Ends what a lost worker built. If it died, its death counts against every resource that it had to
- * build. */
+/* Ends the trial on a worker that goes. If it died, its death counts against every resource that it
+ * had to build. */
 void
 cadre_resources_on_lost(cadre_resources_t *self, cadre_member_t *worker, bool died)
 {
@@ -260,7 +260,8 @@ cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
             on_built(self, worker, resource);
         }
     }
-    tell_rest(self, worker); /* resources that were announced while it was alone with a suspect */
+    tell_rest(self, worker); /* resources that were announced while the worker was alone with a
+                              * suspect */
 }
 
 /* --- trials --- */

@@ -390,7 +390,7 @@ take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
     place->lost_once = true;
     place->point = point;
     begin_restore(self, shard);
-    announce(self, shard); /* workers see it as away until it is restored */
+    announce(self, shard); /* workers are told that the shard is away until it is restored */
 }
 
 /* Coordinated rollback: restores every other shard from the restore point of `shard`. A shard whose

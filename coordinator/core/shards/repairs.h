@@ -4,9 +4,9 @@
  * Owner:   the recovery. Thread: under the coordinator's lock.
  *
  * A repair is RESTORE to a restore point, then a CREATE of every partition that the shard is to
- * hold, then a RETIRE of each variable that was dropped. The shard is repaired when it has answered all
- * of these with success. The recovery decides what a refusal means: another restore point, or the
- * end of the job.
+ * hold, then a RETIRE of each variable that was dropped. The shard is repaired when it has answered
+ * all of these with success. The recovery decides what a refusal means: another restore point, or
+ * the end of the job.
  *
  * The requests of repairs, and the assignments that a replay repeats, are kept apart from all
  * others (docs/protocol.md#recovery): the others wait until the shard is READY and a replay has

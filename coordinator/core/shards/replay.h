@@ -16,10 +16,10 @@
  *      |                                              |  '-- its shard is away --> ASIDE    |
  *      '------------------------- done ---------------'---------- lost, refused, stale -----'
  *
- * Bounds: the log is bounded by CADRE_REPLAY_CLOSURES_MAX closures, CADRE_REPLAY_SIZE_MAX bytes, and two
- * fifths of the window of ids. When it reaches a bound the coordinator takes a checkpoint, at twice
- * a bound it begins no new closure. Without checkpoints it stops keeping closures at a bound
- * (cadre_replay_stop), and a lost ps costs updates.
+ * Bounds: the log is bounded by CADRE_REPLAY_CLOSURES_MAX closures, CADRE_REPLAY_SIZE_MAX bytes,
+ * and two fifths of the window of ids. When it reaches a bound the coordinator takes a checkpoint,
+ * at twice a bound it begins no new closure. Without checkpoints it stops keeping closures at a
+ * bound (cadre_replay_stop), and a lost ps costs updates.
  */
 #ifndef CADRE_COORDINATOR_CORE_SHARDS_REPLAY_H
 #define CADRE_COORDINATOR_CORE_SHARDS_REPLAY_H
