@@ -114,6 +114,7 @@ lock(int fd, const char *path, const char *what)
 static int
 take(const char *path, const char *what, int *out)
 {
+    /* a link at the path is not followed, and a FIFO does not block: check_own refuses it */
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, MODE);
     if (fd < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));

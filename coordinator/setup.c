@@ -33,8 +33,9 @@ enum {
     /* Descriptors that a coordinator opens itself: sockets, threads, files of a checkpoint. */
     DESCRIPTORS_OWN = 32,
     DESCRIPTORS_PER_PS = 4, /* descriptors for each ps: of its connection, and of ours to it */
+    /* Most bytes of the checkpoint directory's path, which messages carry with a file name. */
     CHECKPOINT_PATH_MAX = 200
-}; /* most bytes of the checkpoint directory's path, which messages carry with a file name */
+};
 
 /* --- the address --- */
 

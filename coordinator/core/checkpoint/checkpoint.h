@@ -227,7 +227,7 @@ void cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
                                  const cadre_snapshot_written_message_t *written);
 void cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer);
 
-/* Notes that a closure with a sequence number (one that restarts count by: cadre/coordinator.h) has
+/* Notes that a closure with a sequence number, by which a resumed program learns what is done, has
  * succeeded. The checkpoint that is open holds it if its id is below the cut. */
 void cadre_checkpoint_note_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure);
 

@@ -70,7 +70,7 @@ cadre_barriers_set(cadre_barriers_t *self)
 {
     uint64_t open = self->oldest + self->count - 1;
     if (self->alive[self->first + self->count - 1] == 0) {
-        return open - 1; /* nothing was put since the last barrier: it serves again */
+        return open - 1; /* nothing was put since the last barrier: that barrier serves again */
     }
     make_room(self);
     self->alive[self->first + self->count++] = 0;

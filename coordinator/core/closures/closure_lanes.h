@@ -17,7 +17,7 @@
 #include "coordinator/core/closures/abilities.h"
 #include "coordinator/core/closures/closure.h"
 
-/* Since when closures wait that no worker can run. */
+/* Whether closures wait that no worker can run (`waits`), and since when. */
 typedef struct {
     bool waits;
     uint64_t since_ms;
@@ -57,7 +57,7 @@ typedef struct {
 /* Frees the lanes, in which no closure may be left. */
 void cadre_closure_lanes_fini(cadre_closure_lanes_t *self);
 
-/* Queue a closure (state QUEUED) behind all others; before all others. */
+/* Queue a closure (state QUEUED) behind all others (push), or before all others (push_front). */
 void cadre_closure_lanes_push(cadre_closure_lanes_t *self, cadre_closure_t *closure);
 void cadre_closure_lanes_push_front(cadre_closure_lanes_t *self, cadre_closure_t *closure);
 

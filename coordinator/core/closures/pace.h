@@ -88,7 +88,7 @@ void cadre_pace_end_step(cadre_pace_t *self);
 /* Returns the highest turn whose closures may start; UINT64_MAX for any. */
 uint64_t cadre_pace_limit(const cadre_pace_t *self);
 
-/* Returns whether no step has begun and is not over: a cut that is made now lies between two
+/* Returns whether no step is under way, begun and not over: a cut that is made now lies between two
  * steps. */
 bool cadre_pace_is_between_steps(const cadre_pace_t *self);
 

@@ -53,7 +53,7 @@ typedef struct {
 /* A worker that has results because it was sent them or computed them; bit k stands for result
  * k. */
 typedef struct cadre_value_holder {
-    uint64_t worker; /* its incarnation */
+    uint64_t worker; /* incarnation of the worker */
     uint64_t results;
 } cadre_value_holder_t;
 

@@ -114,7 +114,8 @@ ask(cadre_steps_t *self, uint64_t step)
     }
 }
 
-/* Returns, once, whether every shard has applied the step that END_STEP named. */
+/* Returns whether every shard has applied the step that END_STEP named; true only once for each
+ * step. */
 static bool
 is_applied(cadre_steps_t *self)
 {

@@ -30,7 +30,7 @@ typedef struct {
     cadre_store_order_kind_t kind;
     uint64_t checkpoint;
     int status;
-    /* Why it failed; else the path of the draft (OPEN) or of the checkpoint (COMMIT). */
+    /* Why the order failed; else the path of the draft (OPEN) or of the checkpoint (COMMIT). */
     const char *text;
 } cadre_store_answer_t;
 

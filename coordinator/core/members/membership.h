@@ -34,9 +34,10 @@ typedef struct cadre_member {
     bool suspect;       /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
     bool kept;          /* its connection closed after an own stall or a withdrawal of keys, and it
                          * was not heard since */
-    bool draining;      /* a worker that finishes what it has */
-    bool drain_asked;   /* the API has asked it to drain: told again until it leaves */
-    uint32_t protocol;  /* version of the protocol that it was told to speak */
+    bool draining;      /* the worker finishes what it has and takes nothing new */
+    bool drain_asked;   /* the API has asked the worker to drain: DRAIN is sent again until it
+                         * leaves */
+    uint32_t protocol;  /* version of the protocol that the task was told to speak */
     char *host;
     uint32_t process;
     char *address; /* ps: its data endpoint */
@@ -95,7 +96,8 @@ typedef struct cadre_member {
     uint64_t want_ms;      /* when the same WANT will be answered again */
     uint64_t want_rest_ms; /* how long the same WANT is left unanswered, longer each time */
 
-    cadre_abilities_t abilities; /* workers: kept by worker_admission, of resources by resources */
+    cadre_abilities_t abilities; /* workers: kept by worker_admission; what they have built, by
+                                  * resources */
 
     /* Workers: kept by resources. */
     cadre_resource_set_t resources_told; /* resources that it was told to build */

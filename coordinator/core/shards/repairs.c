@@ -8,8 +8,8 @@
 #include "common/base/status.h"
 #include "common/wire/codec.h"
 
-/* Request ids of repairs begin above this, those of all other requests below: an answer names only
- * the id. */
+/* Request ids of repairs begin above this, those of all other requests below: an answer names its
+ * request by the id alone. */
 #define REPAIR_REQUESTS (UINT64_C(1) << 62)
 
 /* `detail` of a request is MAY_REFUSE * id + shard, where id is that of a variable whose creation

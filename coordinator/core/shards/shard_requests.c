@@ -20,7 +20,7 @@ struct cadre_shard_request {
                         * again */
     uint64_t sent_ms;  /* when the request was sent last; 0: it was lost, and is sent again at
                         * once */
-    uint64_t after;    /* number of the last PROBE that was sent before it */
+    uint64_t after;    /* number of the last PROBE that was sent before the request */
     uint64_t sequence; /* sequence of an ASSIGN; else 0 */
     size_t size_bytes; /* bytes of values in the request, or expected in the answer */
     cadre_answered_t answered;
