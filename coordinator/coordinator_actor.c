@@ -436,6 +436,7 @@ publish(const actor_t *self, uint64_t now_ms)
         return;
     }
 
+    /* 0: the only actor that publishes, this thread */
     cadre_http_server_turned(http, 0, (int64_t)now_ms);
     cadre_core_unready(core, unready);
     if (cadre_http_server_is_due(http, unready, (int64_t)now_ms)) {

@@ -73,12 +73,14 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     }
 
     int status = cadre_cluster_config_read(&sources, &config);
+    /* CADRE_ENOTFOUND: nothing describes the cluster */
     bool described = status == 0;
 
     if (status < 0 && status != CADRE_ENOTFOUND) {
         return status;
     }
 
+    /* other tasks may know the address, and come */
     self->invited = described || options->address;
 
     if (options->ps_count < 0 || options->ps_count > CADRE_SHARDS_MAX) {

@@ -55,7 +55,7 @@ start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoi
         .size_bytes_max = cadre_memory_size(),
         .lanes = (unsigned)cadre_min_int((cadre_cpu_count() + 1) / 2, LANES_MAX),
         .folders = &self->folders,
-        .signals = -1,
+        .signals = -1, /* none: signals are for the program */
         .context = context};
     cadre_inproc_endpoint("ps", &options.address);
     while (options.incarnation == 0) { /* 0 means no process */

@@ -242,6 +242,7 @@ end(cadre_checkpoint_t *self, int status, const char *text)
     cadre_shard_requests_forget(self->links.requests, self);
     cadre_free(&self->committed);
     self->ended = self->id > self->ended ? self->id : self->ended;
+    /* a call that saves a checkpoint waits for this count to grow */
     self->attempts++;
     self->last_status = status;
     self->ps_lost = false;
@@ -333,7 +334,7 @@ cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
 {
     if (cadre_checkpoint_has_open_cut(self)) {
         give_up(self, CADRE_EUNAVAILABLE, "a ps is lost");
-        /* a call of save begins another checkpoint in this case */
+        /* the API call that saves a checkpoint begins another one in this case */
         self->ps_lost = true;
         if (self->retry_ms < self->due_ms) {
             /* Try again soon: nothing is wrong once the shard is back. */

@@ -187,7 +187,8 @@ overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure
 
 /* --- closures that run --- */
 
-/* Logs a closure that has run for very long. */
+/* Logs a closure that has run for NAMED_MS, and again each time that its running time has
+ * doubled. */
 static void
 name_long(const cadre_overruns_t *self, const cadre_member_t *worker, cadre_closure_t *closure,
           uint64_t ran_ms)

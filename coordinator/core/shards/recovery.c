@@ -172,6 +172,7 @@ tell_loss(cadre_shard_recovery_t *self, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
     uint64_t closures = self->links.replay->unsaved - point->unsaved;
+    /* NULL: the restore point holds no assignment */
     uint64_t assigns =
         self->places[shard].assigned - (point->assigned ? point->assigned[shard] : 0);
 
@@ -227,9 +228,9 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
-    /* CLOSURE carries this sum: a worker whose own sum is lower has missed a SHARD message, and
-     * waits for it (I3). */
-    /* the sum over all shards has this shard's old generation: the difference is added */
+    /* CLOSURE carries this sum of the generations of all shards: a worker whose own sum is lower
+     * has missed a SHARD message, and waits for it (I3). The difference is added, as the sum has
+     * the shard's old generation already. */
     self->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;

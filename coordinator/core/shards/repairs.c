@@ -212,6 +212,7 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     }
 
     bool is_made = answered && status == 0;
+    /* values that are not finite were refused the first time as well */
     bool is_refused_again = answered && status == CADRE_ENOTFINITE;
     if (!is_made && !is_refused_again && status != CADRE_ECANCELLED) {
         cadre_effects_log(self->links.effects, 'E', "assignment_replay_failed", "why=\"%.200s\"",
