@@ -582,7 +582,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
     cadre_poll(items, count, timeout_ms);
 }
 
-/* Runs the actor's thread: turn after turn until it is told to stop, then closes the sockets. */
+/* Runs the actor's thread: turn after turn until CADRE_PIPE_STOP comes, then closes the sockets. */
 void
 cadre_coordinator_run(void *pipe, void *argument)
 {

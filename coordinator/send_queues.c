@@ -135,6 +135,7 @@ drain(cadre_send_queues_t *self, queue_t *queue, uint64_t now_ms)
         int status = self->send(self->context, &entry);
         if (status == CADRE_EAGAIN) {
             cadre_outbox_push_front(&queue->waiting, &entry);
+            /* the pause doubles each time that nothing at all could be sent */
             uint64_t longer_ms = 2 * queue->pause_ms;
             longer_ms = longer_ms < CADRE_SEND_RETRY_MAX_MS ? longer_ms : CADRE_SEND_RETRY_MAX_MS;
             queue->pause_ms = some ? CADRE_SEND_RETRY_MS : longer_ms;

@@ -151,8 +151,8 @@ carry_out(store_t *self, cadre_store_order_t *order)
     free(order);
 }
 
-/* Runs the store's thread: carries out orders until it is told to stop. A draft that is open then
- * is removed. */
+/* Runs the store's thread: carries out orders until another message tells it to stop. A draft that
+ * is open then is removed. */
 void
 cadre_store_run(void *pipe, void *argument)
 {

@@ -913,7 +913,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_core_advance_drops(self);
-        /* Workers are told of variables before closures that need them are sent. */
+        /* Workers learn of variables before closures that need them are sent. */
         cadre_announcements_tell_variables(&self->announcements);
         cadre_attempts_cancel(&self->attempts);
         give_up_hopeless(self);

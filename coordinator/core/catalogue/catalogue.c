@@ -74,7 +74,7 @@ destroy_resource(cadre_resource_t *resource)
     free(resource);
 }
 
-/* Frees all entries. Vacant ids share one placeholder, `vacant`, which is freed once. */
+/* Frees all entries. Vacant ids share one entry, `vacant`, which is freed once. */
 void
 cadre_catalogue_fini(cadre_catalogue_t *self)
 {
@@ -521,6 +521,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .schedule = variable->optimizer.schedule.kind,
         .schedule_numbers = {lists->schedule, cadre_schedule_spec_encode(
                                                   &variable->optimizer.schedule, lists->schedule)},
+        /* options that are off are empty lists */
         .clip_value = {&variable->optimizer.clip_value, variable->optimizer.clip_value > 0},
         .average_momentum = {&variable->optimizer.average_momentum,
                              variable->optimizer.average_momentum > 0},

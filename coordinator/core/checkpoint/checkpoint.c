@@ -393,6 +393,7 @@ static void
 cut(cadre_checkpoint_t *self)
 {
     const char *lost = missing(self);
+    /* a checkpoint that the program asks for does not wait for resumed variables */
     if (lost) {
         cadre_effects_log(self->links.effects, 'W', "variables_omitted",
                           "checkpoint=%" PRIu64

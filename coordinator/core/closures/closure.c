@@ -99,7 +99,7 @@ cadre_closure_keep_report(cadre_closure_t *self, const cadre_message_t *message)
         copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
     }
     self->report = cadre_calloc(1, sizeof(*self->report));
-    /* the entry is not sent: its destination is a placeholder */
+    /* the entry is not sent: its destination means nothing */
     cadre_outbox_entry_init(self->report, &(cadre_task_t){.role = CADRE_ROLE_COORDINATOR}, &copy);
 }
 

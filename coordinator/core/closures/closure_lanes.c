@@ -350,7 +350,7 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
         const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
 
         common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;
-        /* the time starts anew once a worker can run them */
+        /* the time starts again once a worker can run them */
         lane->common_unserved.waits = lane->common_unserved.waits && common;
         lane->tagged_unserved.waits = lane->tagged_unserved.waits && tagged;
         if (common && cadre_unserved_for_long(&lane->common_unserved, now_ms, limit_ms)) {

@@ -140,7 +140,7 @@ cadre_attempts_put_aside(cadre_attempts_t *self, cadre_closure_t *closure)
 }
 
 /* Takes a closure of a synchronous step off its worker and holds it until the step ends. `reporter`
- * has reported it; a worker that still runs it is told to stop. */
+ * has reported it; a worker that still runs it is asked to stop. */
 void
 cadre_attempts_hold(cadre_attempts_t *self, cadre_closure_t *closure,
                     const cadre_member_t *reporter)
@@ -203,7 +203,7 @@ count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
 }
 
 /* Ends a closure, whatever its state. `reporter` (NULL: none) has reported its end; a worker that
- * still runs it is told to stop. */
+ * still runs it is asked to stop. */
 void
 cadre_attempts_finish(cadre_attempts_t *self, cadre_closure_t *closure,
                       const cadre_member_t *reporter, const cadre_closure_end_t *end)

@@ -55,7 +55,8 @@ typedef struct {
     uint64_t backups_won; /* second attempts that ended their closure */
     /* When workers were last told to cancel closures; 0 while nothing is being cancelled. */
     uint64_t cancel_ms;
-    uint64_t cancels; /* the queue's `cancels` at cancel_ms: a later cancel is told at once */
+    uint64_t cancels; /* the queue's `cancels` at cancel_ms: workers hear of a later cancel at
+                       * once */
 } cadre_attempts_t;
 
 void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *links);

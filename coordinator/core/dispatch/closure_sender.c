@@ -109,7 +109,7 @@ seed_of(const cadre_closure_sender_t *self, const cadre_closure_t *closure)
 }
 
 /* Sends a CLOSURE to its worker. Besides the call it says what the worker has to know first:
- * variables, generations of shards, drops, an open cut. */
+ * variables, the sum of the generations of all shards, drops, an open cut. */
 void
 cadre_closure_sender_send(const cadre_closure_sender_t *self, const cadre_member_t *worker,
                           cadre_closure_t *closure)

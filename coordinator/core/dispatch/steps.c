@@ -29,7 +29,7 @@ cadre_steps_hold(cadre_steps_t *self, cadre_closure_t *closure, const cadre_memb
     cadre_closure_list_insert_by_place(&self->held, closure);
 }
 
-/* Lets the step under way begin anew after shards were restored: none of its updates is on a shard
+/* Restarts the step under way after shards were restored: none of its updates is on a shard
  * any more. */
 void
 cadre_steps_restart(cadre_steps_t *self)

@@ -64,7 +64,7 @@ cadre_members_repeat_drain(cadre_members_t *self, const cadre_member_t *worker)
     }
 }
 
-/* Tells a worker to finish what it runs and to leave, and logs the first time that it is told. */
+/* Tells a worker to finish what it runs and to leave; logs that the first time. */
 void
 cadre_members_drain(cadre_members_t *self, cadre_member_t *worker)
 {

@@ -217,8 +217,8 @@ cadre_announcements_tell_dataset(cadre_announcements_t *self, cadre_dataset_t *d
     }
 }
 
-/* Returns whether datasets are to be sent again, to workers that have not answered, and starts the
- * time anew. */
+/* Returns whether datasets are to be sent again, to workers that have not answered, and restarts
+ * the time. */
 bool
 cadre_announcements_take_datasets_due(cadre_announcements_t *self)
 {

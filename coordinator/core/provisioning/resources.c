@@ -18,7 +18,8 @@ is_suspect(const cadre_resource_t *resource)
 
 /* --- announcements --- */
 
-/* Sends a worker the RESOURCE that tells it to build. */
+/* Sends a worker the RESOURCE that tells it to build: function and arguments, and what the worker
+ * has to know first (variables, the sum of the generations of all shards). */
 static void
 send_resource(cadre_resources_t *self, const cadre_member_t *worker,
               const cadre_resource_t *resource)
@@ -100,7 +101,7 @@ cadre_resources_brief(cadre_resources_t *self, cadre_member_t *worker)
 
 /* --- crash attribution --- */
 
-/* Ends the trial of a resource: its worker is told again of the resources that it was not told of
+/* Ends the trial of a resource: its worker learns of the resources that were held back from it
  * during the trial. */
 static void
 end_trial(cadre_resources_t *self, cadre_resource_t *resource)

@@ -110,7 +110,7 @@ cadre_recovery_tell(const cadre_shard_recovery_t *self, const cadre_member_t *wo
         message.shard =
             (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
     } else {
-        return; /* no ps has served the shard yet: workers are told of the first one that does */
+        return; /* no ps has served the shard yet: workers learn of the first one that does */
     }
 
     cadre_effects_send(self->links.effects, &worker->task, &message);
@@ -391,7 +391,7 @@ take_back(cadre_shard_recovery_t *self, uint32_t shard, int point)
     place->lost_once = true;
     place->point = point;
     begin_restore(self, shard);
-    announce(self, shard); /* workers are told that the shard is away until it is restored */
+    announce(self, shard); /* for workers the shard is away until it is restored */
 }
 
 /* Coordinated rollback: restores every other shard from the restore point of `shard`. A shard whose

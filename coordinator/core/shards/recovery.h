@@ -3,10 +3,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     AWAY             no ps serves the shard; workers are told so, requests to the shard wait
+ *     AWAY             no ps serves the shard; workers are notified, requests to the shard wait
  *      -> RESTORING    another process said HELLO: it is sent RESTORE to the last cut, then a
  *                      CREATE of every partition
- *          -> READY    the process has answered all of these: workers are told that it serves the
+ *          -> READY    the process has answered all of these: workers learn that it serves the
  *                      shard
  *      -> READY        the process that was lost is back with its state
  *

@@ -164,7 +164,7 @@ cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position
     cadre_replay_assign_t *assign = &self->assigns[self->assign_count++];
     *assign = (cadre_replay_assign_t){
         .position = position, .shard = shard, .variable = (uint32_t)message->assign.variable};
-    /* a placeholder: the entry is only kept, not sent */
+    /* a stand-in: the entry is only kept, not sent */
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
     cadre_outbox_entry_init(&assign->entry, &nobody, &copy);
     self->size_bytes += assign_size_bytes(assign);

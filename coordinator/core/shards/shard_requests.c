@@ -146,7 +146,7 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     request->fenced = generation != NULL;
     request->sequence = message->type == CADRE_MESSAGE_ASSIGN ? message->assign.sequence : 0;
     request->generation = generation ? *generation : 0;
-    /* a placeholder: the ps is filled in each time that the request is sent */
+    /* a stand-in: the ps is filled in each time that the request is sent */
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
     for (size_t i = 0; i < message->chunk_count; i++) {
         request->size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
