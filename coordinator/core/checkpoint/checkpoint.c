@@ -358,6 +358,7 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
         cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED,
                                "a shard answered out of turn");
     } else if (reply->snapshot_taken.checkpoint != self->id) {
+        /* The answer is to an earlier checkpoint. */
         return;
     } else if (reply->snapshot_taken.status != 0) {
         cadre_checkpoint_abort(self, -(int)reply->snapshot_taken.status,
@@ -492,6 +493,7 @@ cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
     entry->size_bytes = written->size_bytes;
     entry->hash = written->hash;
     entry->counter_count = written->counters.count;
+    /* The entry has room for 64 counters. */
     for (size_t i = 0; i < written->counters.count && i < 64; i++) {
         entry->counters[i] = written->counters.items[i];
     }

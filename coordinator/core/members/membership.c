@@ -16,6 +16,7 @@ cadre_membership_init(cadre_membership_t *self, uint32_t ps_count)
     self->ps_last = cadre_calloc(ps_count, sizeof(*self->ps_last));
 }
 
+/* Frees a member with its texts and lists. */
 static void
 destroy(cadre_member_t *member)
 {
