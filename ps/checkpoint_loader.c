@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 
+/* Closes the checkpoint that is open, if any; `context` is the loader. */
 static void
 close_reader(void *context)
 {
@@ -11,6 +12,8 @@ close_reader(void *context)
     cadre_checkpoint_reader_destroy(&self->reader);
 }
 
+/* Opens the checkpoint at `path`, in place of one that is open, and gives in `state` what it says
+ * of shard `index`: zeroes when it has no such shard, because it was written with fewer ps. */
 static int
 open_reader(void *context, const char *path, uint32_t index, cadre_shard_state_t *state)
 {
@@ -31,6 +34,8 @@ open_reader(void *context, const char *path, uint32_t index, cadre_shard_state_t
     return 0;
 }
 
+/* Finds a variable in the open checkpoint, and gives its dtype and shape. Fails with
+ * CADRE_ENOTFOUND. */
 static int
 find(void *context, const char *variable, cadre_stored_variable_t *out)
 {
@@ -60,6 +65,7 @@ read_elements(void *context, const cadre_checkpoint_range_t *range, void *out,
     return cadre_checkpoint_reader_read(self->reader, range, out, counts);
 }
 
+/* Returns the interface of the loader, with `self` as its context. */
 cadre_loader_t
 cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
 {

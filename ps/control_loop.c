@@ -36,19 +36,20 @@ struct cadre_control_loop {
     cadre_actor_t *shard;
     cadre_actor_t *store;
     cadre_ps_core_t *core;
-    uint64_t epoch;        /* of the shard's session; what the shard says of others is dropped */
-    const char *transport; /* for the log: of the two sockets', the less protected one */
+    /* Epoch of the shard's session; what the shard says of an earlier one is dropped. */
+    uint64_t epoch;
+    const char *transport; /* the less protected transport of the two sockets, for metrics */
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     bool ended;           /* the session is over, and no other is waited for */
     int refused;          /* why the coordinator has refused this ps; 0: it has not */
     bool load_stands;     /* reading a checkpoint that the shard waits for makes no progress */
     bool is_probed;       /* the shard was asked for its counters and has not answered */
-    int64_t probed_ms;    /* when it was asked */
+    int64_t probed_ms;    /* when the shard was last asked for its counters */
     int signal;           /* the signal that ends this ps; 0: none came */
     void *owner;          /* pipe of who hosts this ps; NULL: nobody */
     uint64_t withdrawals; /* how many withdrawn keys were looked at so far */
-    cadre_ps_figures_t figures; /* for /metrics; some are filled in only when they are published */
+    cadre_ps_figures_t figures; /* for /metrics; some are filled in just before publishing */
     int64_t write_ms;           /* when a snapshot was given to the store */
 };
 
@@ -71,6 +72,8 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
     cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
+/* Takes the ZeroMQ context of the host, if there is one; else opens one, applies keys and security
+ * to it, and with keys starts the thread that authenticates peers. */
 static int
 open_context(cadre_control_loop_t *self)
 {
@@ -93,8 +96,8 @@ open_context(cadre_control_loop_t *self)
 }
 
 /* Checks how the data socket and the connection to the coordinator are protected: warns of each
- * that other machines can reach without keys. With keys, fails if the data socket lets a stranger
- * in. */
+ * that other machines can reach without keys, and notes the less protected transport for metrics.
+ * With keys, fails if the data socket lets a stranger in. */
 static int
 check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
 {
@@ -158,6 +161,8 @@ start_shard(cadre_control_loop_t *self, cadre_socket_t *data, cadre_monitor_t *m
     return cadre_shard_actor_open(self->context, &options, data, monitor, &self->shard);
 }
 
+/* Opens the data socket, on which workers and the coordinator reach the shard, with a monitor of
+ * its connections, and starts the shard's actor with both. */
 static int
 open_shard(cadre_control_loop_t *self)
 {
@@ -168,7 +173,7 @@ open_shard(cadre_control_loop_t *self)
         return status;
     }
 
-    /* Before the socket is bound, so that it misses no connection. */
+    /* The monitor is opened before the socket is bound, so that it misses no connection. */
     status = cadre_monitor_open_for(
         self->context, data, 1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_HANDSHAKE_FAILED,
         &monitor);
@@ -190,6 +195,8 @@ own_task(const cadre_control_loop_t *self)
     return (cadre_task_t){CADRE_ROLE_PS, self->options.index, self->options.incarnation};
 }
 
+/* Opens the connection to the coordinator, and makes the core of this ps, which says HELLO once the
+ * connection is up. */
 static int
 open_control(cadre_control_loop_t *self)
 {
@@ -213,6 +220,9 @@ open_control(cadre_control_loop_t *self)
     return 0;
 }
 
+/* Opens context, shard actor, store actor (it writes snapshots) and connection, in this order; on
+ * failure the caller closes what is open. The shard comes before the connection because HELLO names
+ * the shard's address. */
 static int
 open_parts(cadre_control_loop_t *self)
 {
@@ -234,6 +244,7 @@ open_parts(cadre_control_loop_t *self)
     return open_control(self);
 }
 
+/* Opens everything that a ps needs; nothing is sent before cadre_control_loop_run. */
 int
 cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out)
 {
@@ -269,6 +280,7 @@ cadre_control_loop_address(const cadre_control_loop_t *self)
 
 /* --- messages to the actors --- */
 
+/* Sends a message to the shard's actor; frees its object when the pipe is closed. */
 static void
 tell_shard(cadre_control_loop_t *self, uint32_t kind, void *pointer)
 {
@@ -293,6 +305,7 @@ begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
     self->figures.sessions += epoch != 0;
 }
 
+/* Hands a message of the coordinator to the shard, which answers by itself. */
 static void
 ask_shard(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
@@ -302,6 +315,7 @@ ask_shard(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     tell_shard(self, CADRE_SHARD_QUESTION, note);
 }
 
+/* Tells the store actor to stop writing the snapshot of a checkpoint that is no longer wanted. */
 static void
 abandon(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
@@ -333,6 +347,8 @@ is_stuck(const cadre_control_loop_t *self)
            (self->is_probed && cadre_clock_now_ms() - self->probed_ms >= CADRE_MUTE_MS);
 }
 
+/* Acts on the end of the session: empties the shard and waits for another session where the options
+ * say so, and no signal has come and no thread is stuck; else ends the loop. */
 static void
 leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
@@ -348,6 +364,8 @@ leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
+/* Replaces the connection to the coordinator, because nothing comes on the present one; the core
+ * then counts as disconnected until the new one is up. */
 static void
 redial(cadre_control_loop_t *self)
 {
@@ -356,7 +374,8 @@ redial(cadre_control_loop_t *self)
     }
 }
 
-/* The log of a hosted ps is its host's. */
+/* Puts the index of this ps into its log lines; not where it is hosted in another process, whose
+ * log it shares. */
 static void
 name_log(const cadre_control_loop_t *self, uint32_t index)
 {
@@ -407,6 +426,8 @@ take_events(cadre_control_loop_t *self)
 
 /* --- messages from the actors --- */
 
+/* Hands a snapshot that the shard has taken to the store actor to be written; drops one of an
+ * earlier session. */
 static void
 write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
 {
@@ -418,7 +439,8 @@ write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
     }
 }
 
-/* Takes the shard's counters, which also show that its thread makes progress. */
+/* Takes the shard's counters, which also show that its thread makes progress. Those of an earlier
+ * session count as a sign of life, but are not reported. */
 static void
 take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
 {
@@ -454,6 +476,7 @@ hear_shard(cadre_control_loop_t *self)
         if (message.kind == CADRE_SHARD_ANSWER) {
             cadre_control_link_send(self->link, message.pointer);
         } else if (message.kind == CADRE_SHARD_SNAPSHOT) {
+            /* the snapshot is the store actor's now */
             write_snapshot(self, message.pointer);
             continue;
         } else if (message.kind == CADRE_SHARD_COUNTED) {
@@ -464,6 +487,8 @@ hear_shard(cadre_control_loop_t *self)
     }
 }
 
+/* Takes what the store actor says of snapshots: the core tells the coordinator, if its session
+ * still lasts, and the metrics count it. */
 static void
 hear_store(cadre_control_loop_t *self)
 {
@@ -485,6 +510,8 @@ hear_store(cadre_control_loop_t *self)
 
 /* --- the control connection --- */
 
+/* Takes messages of the coordinator, at most TURN_MESSAGES, so that one turn of the loop stays
+ * short. */
 static void
 hear_coordinator(cadre_control_loop_t *self)
 {
@@ -503,12 +530,12 @@ hear_coordinator(cadre_control_loop_t *self)
             cadre_ps_core_malformed(self->core);
         }
 
-        take_events(self); /* in the order of the messages */
+        take_events(self); /* before the next message, so that all is done in their order */
     }
 }
 
-/* Sends what the core says. The shard's answers went out as they came: a GOODBYE is the last thing
- * a ps says. */
+/* Sends the messages of the core. Answers of the shard were sent as they came, so that GOODBYE,
+ * which is the core's, is the last message of a ps. */
 static void
 send_all(cadre_control_loop_t *self)
 {
@@ -519,6 +546,7 @@ send_all(cadre_control_loop_t *self)
     }
 }
 
+/* Tells the core when the connection to the coordinator came up or broke. */
 static void
 watch_connection(cadre_control_loop_t *self)
 {
@@ -526,7 +554,7 @@ watch_connection(cadre_control_loop_t *self)
     while ((event = cadre_control_link_watch(self->link, now())) != CADRE_LINK_SAME) {
         if (event == CADRE_LINK_UP) {
             cadre_ps_core_connected(self->core, now());
-            send_all(self); /* HELLO, before the shard's answers */
+            send_all(self); /* the HELLO of the core leaves before any answer of the shard */
         } else {
             cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"reconnects\"",
                       cadre_control_link_address(self->link));
@@ -584,6 +612,7 @@ publish(cadre_control_loop_t *self)
 
 /* --- the loop --- */
 
+/* Reads the signal that has come, and leaves the session because of it. */
 static void
 hear_signal(cadre_control_loop_t *self)
 {
@@ -598,7 +627,7 @@ hear_signal(cadre_control_loop_t *self)
     self->ended = true;
 }
 
-/* Leaves when the host says anything. */
+/* Leaves the session when the host of this ps sends anything: it wants the ps to end. */
 static void
 hear_owner(cadre_control_loop_t *self)
 {
@@ -614,13 +643,16 @@ static void
 wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
 {
     uint64_t now_ms = now();
+    /* With HTTP, publishes in time: a thread that does not counts as stuck. */
     if (self->options.http && due_ms > now_ms + CADRE_HTTP_PUBLISH_MS) {
         due_ms = now_ms + CADRE_HTTP_PUBLISH_MS;
     }
 
     uint64_t rest_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+    /* -1: without end */
     long timeout_ms = rest_ms < INT_MAX ? (long)rest_ms : -1;
 
+    /* While messages wait to be sent, wakes up too when the connection takes some again. */
     short wanted = cadre_control_link_is_full(self->link) ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN;
     zmq_pollitem_t items[] = {
         {.socket = cadre_control_link_handle(self->link), .events = wanted},
@@ -630,11 +662,15 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
         {.socket = self->owner, .fd = self->options.signals, .events = ZMQ_POLLIN},
     };
     cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
+    /* The last item is the pipe of the host, which hear_owner reads, or without a host the
+     * descriptor of signals. */
     if (!self->owner && items[CADRE_COUNT_OF(items) - 1].revents) {
         hear_signal(self);
     }
 }
 
+/* Serves in turns: runs timers, sends what is due, waits for the next thing to happen, and takes
+ * what has come from the host, the connection, the shard, the store and the coordinator. */
 int
 cadre_control_loop_run(cadre_control_loop_t *self, void *owner)
 {
@@ -689,6 +725,8 @@ close_actors(cadre_control_loop_t *self)
     return 0;
 }
 
+/* Ends the actors, and frees the rest once they have ended; a context that was the host's stays
+ * open. */
 int
 cadre_control_loop_close(cadre_control_loop_t **self_p)
 {

@@ -19,12 +19,12 @@
 
 typedef struct {
     cadre_endpoint_t coordinator;
-    cadre_endpoint_t address; /* to bind the data socket to; port 0: any free one */
-    uint32_t index;           /* of this ps; CADRE_INDEX_ANY: the coordinator chooses */
+    cadre_endpoint_t address; /* where the data socket is bound; port 0: any free one */
+    uint32_t index;           /* index of this ps; CADRE_INDEX_ANY: the coordinator chooses */
     uint64_t incarnation;
-    uint64_t size_bytes_max;   /* of the shard's values and slots */
+    uint64_t size_bytes_max;   /* most bytes of the shard's values and slots */
     unsigned lanes;            /* threads that apply updates, the shard's own among them */
-    cadre_security_t security; /* of the connections beyond this machine */
+    cadre_security_t security; /* how connections beyond this machine are protected */
     bool wait;                 /* whether to wait for another session when one has ended */
     uint64_t away_ms; /* leave when a coordinator that was there is away for so long; 0: never */
     const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */

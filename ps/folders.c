@@ -10,6 +10,7 @@
 #include "common/checkpoint/disk.h"
 #include "common/system/beneath.h"
 
+/* Allows checkpoints in `path` and below it. */
 int
 cadre_folders_add(cadre_folders_t *self, const char *path)
 {
@@ -66,8 +67,8 @@ below(const char *path, const char *folder)
     return path + length + strspn(path + length, "/");
 }
 
-/* Opens `rest` below the folder, through no link; `path`, as it was asked for, is for error
- * texts. */
+/* Opens `rest` below the folder without following any link; `path`, as it was asked for, is for
+ * error texts. */
 static int
 open_below(const char *folder, const char *rest, const char *path, int *out)
 {
@@ -86,7 +87,7 @@ open_below(const char *folder, const char *rest, const char *path, int *out)
     return 0;
 }
 
-/* Opens any path: for a coordinator on an ipc socket, which is the same user. */
+/* Opens any path. Used where the coordinator is on an ipc socket, and so runs as the same user. */
 static int
 open_anywhere(const char *path, int *out)
 {
@@ -98,6 +99,8 @@ open_anywhere(const char *path, int *out)
     return 0;
 }
 
+/* Opens `path` below the first allowed folder that it is in; folders are compared by what their
+ * links lead to, and as they are written. */
 int
 cadre_folders_open(const cadre_folders_t *self, const char *path, int *out)
 {
@@ -110,6 +113,7 @@ cadre_folders_open(const cadre_folders_t *self, const char *path, int *out)
         cadre_auto(cadre_free) char *real = realpath(self->paths[i], NULL);
         const char *rest = real ? below(resolved, real) : NULL;
         rest = rest ? rest : below(resolved, self->paths[i]);
+        /* A path with ".." could lead out of the folder again. */
         if (rest && !cadre_beneath_goes_up(rest)) {
             return open_below(self->paths[i], rest, path, out);
         }

@@ -19,7 +19,7 @@ struct cadre_lane_pool {
     bool ends;            /* the threads are to end */
     unsigned inside;      /* threads in the present run, without its caller */
 
-    size_t count; /* of the present run: its indexes are below it */
+    size_t count; /* the indexes of the present run are those below this */
     void (*each)(void *argument, size_t index);
     void *argument;
     atomic_size_t next;
@@ -28,6 +28,8 @@ struct cadre_lane_pool {
     pthread_t threads[CADRE_LANES_MAX];
 };
 
+/* Computes indexes of the present run, each the next that no other thread has taken, until none is
+ * left. */
 static void
 work(cadre_lane_pool_t *self)
 {
@@ -37,6 +39,8 @@ work(cadre_lane_pool_t *self)
     }
 }
 
+/* Runs one thread of the pool: sleeps until a run begins, works along once, and tells the caller of
+ * the run when the last thread has left. */
 static void *
 run_thread(void *argument)
 {
@@ -61,6 +65,9 @@ run_thread(void *argument)
     return NULL;
 }
 
+/* Calls `each` for every index below `count`, on the threads of the pool and on the caller's;
+ * returns when all calls have returned. Without other threads, or with a single index, the caller
+ * does it alone. */
 static void
 run(void *context, size_t count, void (*each)(void *argument, size_t index), void *argument)
 {
@@ -83,12 +90,15 @@ run(void *context, size_t count, void (*each)(void *argument, size_t index), voi
     work(self);
     pthread_mutex_lock(&self->lock);
     self->open = false; /* a thread that wakes only now has nothing to do */
+    /* `each` and its argument must stay until the last thread has left. */
     while (self->inside > 0) {
         pthread_cond_wait(&self->left, &self->lock);
     }
     pthread_mutex_unlock(&self->lock);
 }
 
+/* Starts `lanes` - 1 threads: the caller of a run is the other lane. If one cannot be started,
+ * those before it are ended. */
 int
 cadre_lane_pool_open(unsigned lanes, cadre_lane_pool_t **out)
 {
@@ -114,6 +124,7 @@ cadre_lane_pool_open(unsigned lanes, cadre_lane_pool_t **out)
     return 0;
 }
 
+/* Wakes the sleeping threads so that they end, waits for each, and frees the pool. */
 void
 cadre_lane_pool_destroy(cadre_lane_pool_t **self_p)
 {

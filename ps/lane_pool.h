@@ -3,7 +3,7 @@
  *
  * Owner:   the ps's shard actor.
  * Thread:  opened and destroyed by its owner; one thread at a time has the lanes run, and computes
- * too.
+ *          too.
  *
  * The lock and the condition are an exception to the rule of one thread to a state: an update takes
  * milliseconds, a message to each thread and back would take as long. What is shared under the lock

@@ -32,6 +32,7 @@ typedef struct {
     uint64_t size_bytes;
 } load_actor_t;
 
+/* Frees the object that a pipe message carries: a number (CADRE_LOAD_FROM), else a load. */
 void
 cadre_load_actor_drop(cadre_pipe_message_t *message)
 {
@@ -44,6 +45,8 @@ cadre_load_actor_drop(cadre_pipe_message_t *message)
     message->pointer = NULL;
 }
 
+/* Appends a load to the queue; when all loads in it were taken, the queue begins at its front
+ * again. */
 static void
 put(load_actor_t *self, cadre_checkpoint_load_t *load)
 {
@@ -73,16 +76,19 @@ take_orders(load_actor_t *self)
     }
 }
 
-/* Returns whether the load being carried out is to be given up; called now and then meanwhile. */
+/* Returns whether the load being carried out is to be given up; called between pieces of it. */
 static bool
 give_up(void *context)
 {
     load_actor_t *self = context;
+    /* a sign of life: the shard's actor looks whether the count changes */
     atomic_fetch_add(self->steps, 1);
     take_orders(self);
     return self->stopped || self->at_hand->number < self->from;
 }
 
+/* Calls `each` for every index below `count`: on as many threads as there are CPUs, a single call
+ * on this one. */
 static void
 run_lanes(void *context, size_t count, void (*each)(void *argument, size_t index), void *argument)
 {
@@ -94,6 +100,8 @@ run_lanes(void *context, size_t count, void (*each)(void *argument, size_t index
     }
 }
 
+/* Logs a load that failed, and counts a partition that was filled from the checkpoint for the log
+ * line of `tell`. */
 static void
 note(load_actor_t *self, const cadre_checkpoint_load_t *load)
 {
@@ -108,6 +116,8 @@ note(load_actor_t *self, const cadre_checkpoint_load_t *load)
     }
 }
 
+/* Carries out the oldest load of the queue, unless it is not wanted any more, and sends it back
+ * either way: whoever ordered it waits for every one. */
 static void
 carry_out(load_actor_t *self)
 {
@@ -142,6 +152,8 @@ tell(load_actor_t *self)
     self->size_bytes = 0;
 }
 
+/* Runs the thread: carries out loads one after the other, and sleeps while there are none. When it
+ * is stopped, drops those that are left. */
 static void
 run(void *pipe, void *argument)
 {
@@ -149,7 +161,7 @@ run(void *pipe, void *argument)
     self->pipe = pipe;
     while (!self->stopped) {
         zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
-        if (self->first == self->count) {
+        if (self->first == self->count) { /* nothing is left to do */
             tell(self);
             cadre_poll(&item, 1, -1);
             self->begin_ms = cadre_clock_now_ms();
@@ -167,6 +179,7 @@ run(void *pipe, void *argument)
     free(self);
 }
 
+/* Starts the thread that reads checkpoints. */
 int
 cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
                       atomic_uint_fast64_t *steps, cadre_actor_t **out)

@@ -57,7 +57,7 @@ typedef struct {
     cadre_cluster_sources_t sources;
     const char *address;
     const char *log_level;
-    const char *http;        /* where it answers about itself; NULL: nowhere */
+    const char *http;        /* address of metrics and probes; NULL: none */
     int64_t away_s;          /* seconds that a coordinator may be away */
     int64_t lanes;           /* threads that apply updates; 0: half of the CPUs */
     cadre_folders_t folders; /* folders that checkpoints may be in */
@@ -126,6 +126,8 @@ check(struct argp_state *state, const char *flag, int status)
     }
 }
 
+/* Takes one flag of the command line into flags_t, as argp calls it; a bad value ends the process
+ * with the usage. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -196,6 +198,7 @@ parse(int key, char *argument, struct argp_state *state)
     }
 }
 
+/* Prints the error text; returns the exit status that is given. */
 static int
 fail(int exit_status)
 {
@@ -273,6 +276,8 @@ choose_folders(flags_t *flags, const cadre_endpoint_t *coordinator)
     }
 }
 
+/* Fills in the options from flags, environment and the description of the cluster: security, where
+ * the coordinator is, where this ps listens, and where checkpoints may be. */
 static int
 read_configuration(flags_t *flags, cadre_control_options_t *options)
 {
@@ -285,7 +290,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
 
     options->security = flags->security;
     if (flags->security.keys) {
-        cadre_startup_hold_secrets();
+        cadre_startup_hold_secrets(); /* no core dump may hold the keys */
     }
 
     status = cadre_cluster_config_read(&flags->sources, &config);
@@ -295,6 +300,8 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
     }
 
     if (status == 0) {
+        /* Neither flag nor description names an address: choose_address makes one, and if it is an
+         * ipc socket, its file is removed at the end. */
         flags->own_socket = !flags->address && config.ps.count == 0;
         status = choose_address(flags, &config, options->incarnation, &options->address);
     }
@@ -328,6 +335,8 @@ open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Fills in the options that come from the process itself: its signals, the memory it may take, and
+ * its incarnation, a random number that is not 0. Returns false, with errno, on failure. */
 static bool
 fill_process(cadre_control_options_t *options)
 {
@@ -356,6 +365,7 @@ exit_status(int number, int refused)
     return 0;
 }
 
+/* Opens the HTTP server of metrics and probes where flags or environment ask for one. */
 static int
 open_http(const flags_t *flags, cadre_http_server_t **out)
 {
@@ -373,6 +383,9 @@ open_http(const flags_t *flags, cadre_http_server_t **out)
     return 0;
 }
 
+/* Opens the ps and serves until it has ended (with --check: only says that it could); returns the
+ * exit status. If a thread hangs, the process ends at once, without freeing what the thread
+ * uses. */
 static int
 serve(const flags_t *flags, cadre_control_options_t *options)
 {
@@ -403,7 +416,7 @@ serve(const flags_t *flags, cadre_control_options_t *options)
     if (cadre_control_loop_close(&loop) < 0) {
         cadre_log(CADRE_LOG_WARN, "stop_failed", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
-        _exit(status ? status : EXIT_BUG); /* whoever keeps it running starts another */
+        _exit(status ? status : EXIT_BUG); /* whoever keeps this ps running starts another */
     }
 
     if (flags->own_socket && options->address.kind == CADRE_ENDPOINT_IPC) {
@@ -414,6 +427,7 @@ serve(const flags_t *flags, cadre_control_options_t *options)
     return status;
 }
 
+/* Reads flags and configuration, then serves as a ps until its job ends or a signal comes. */
 int
 main(int argc, char **argv)
 {
@@ -425,6 +439,7 @@ main(int argc, char **argv)
         return fail(EXIT_CONFIGURATION);
     }
 
+    /* For speed: freed memory is used again, and subnormal numbers count as 0. */
     cadre_memory_keep_freed();
     cadre_flush_subnormals();
     cadre_cluster_sources_from_environment(&flags.sources);
@@ -432,6 +447,8 @@ main(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     argp_parse(&(struct argp){.options = OPTIONS, .parser = parse, .doc = DOC}, argc, argv, 0, NULL,
                &flags);
+    /* No signal comes if the parent has ended before PR_SET_PDEATHSIG is set; its id has changed
+     * then. */
     pid_t parent = getppid();
     if (flags.die_with_parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)) {
         return 128 + SIGTERM;

@@ -23,12 +23,12 @@
 typedef struct {
     void *pipe;
     cadre_socket_t *data;
-    cadre_monitor_t *monitor; /* its */
+    cadre_monitor_t *monitor; /* of the data socket */
     int64_t full_ms;          /* when the log may say again that file descriptors have run out */
     cadre_refusals_t refusals;
     bool is_guarded; /* the data socket lets in only peers with keys */
     cadre_actor_t *load;
-    uint64_t loads_from; /* lower numbers of loads were given up, as the load actor was told */
+    uint64_t loads_from; /* loads with a lower number were given up, as the load actor was told */
     size_t loads_out;    /* loads that the load actor has */
     atomic_uint_fast64_t load_steps; /* incremented by the load actor while a load makes progress */
     uint64_t steps_seen;             /* `load_steps` at the last look */
@@ -40,12 +40,13 @@ typedef struct {
     cadre_frames_t frames;
     bool stopped;
     bool changed;  /* a message came since the counters were sent to the control loop */
-    uint64_t told; /* the generation that was sent with them */
+    uint64_t told; /* the generation that the control loop was last told */
     uint64_t epoch;
     int64_t count_due_ms; /* when counters that have changed are sent again */
     int64_t looked_ms;    /* when the pipes to the control loop and the load actor were last read */
 } shard_actor_t;
 
+/* Frees the object that a pipe message carries, as its kind says. */
 void
 cadre_shard_actor_free_message(cadre_pipe_message_t *message)
 {
@@ -72,7 +73,8 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* Returns whether the shard waits for no load, or that load makes progress. */
+/* Returns whether the shard waits for no load, or that load has made progress within
+ * CADRE_LOAD_STALL_MS. */
 static bool
 moves(shard_actor_t *self, int64_t now_ms)
 {
@@ -101,6 +103,7 @@ post_counts(shard_actor_t *self)
     counts->moves = moves(self, now_ms);
     counts->figures = cadre_shard_figures(self->shard);
     self->told = generation;
+    /* Now and then, so here: forgets peers that were silent for long. */
     cadre_admission_tidy(self->admission, (uint64_t)now_ms);
     post(self, CADRE_SHARD_COUNTED, counts);
     self->changed = false;
@@ -118,6 +121,9 @@ on_step(void *context)
 
 /* --- answers --- */
 
+/* Sends an answer on the data socket and frees it. Answers with values count as held by their
+ * receiver until they have left (admission.h). An answer that cannot be sent is dropped: its
+ * receiver asks again; if it is not connected any more, its reservations are dropped too. */
 static void
 send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
 {
@@ -142,6 +148,8 @@ send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
     cadre_outbox_entry_fini(entry);
 }
 
+/* Sends the answers of the shard: those of the data plane here, those of the control plane through
+ * the control loop. */
 static void
 send_all(shard_actor_t *self)
 {
@@ -159,6 +167,7 @@ send_all(shard_actor_t *self)
 
 /* --- loads --- */
 
+/* Sends an object to the load actor; frees it when the pipe is closed. */
 static void
 post_load(shard_actor_t *self, uint32_t kind, void *pointer)
 {
@@ -168,7 +177,8 @@ post_load(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* Hands the loads that the shard asks for to the load actor, and tells it which ones to give up. */
+/* Hands the loads that the shard asks for to the load actor. Tells it before that loads with a
+ * lower number than `loads_from` are given up, when that number has changed. */
 static void
 order_loads(shard_actor_t *self)
 {
@@ -199,11 +209,14 @@ carry_out(shard_actor_t *self)
     order_loads(self);
     self->changed = true;
     if (cadre_shard_generation(self->shard) != self->told) {
-        post_counts(self); /* before the answer, after which the coordinator may ask for a HELLO */
+        /* Before the answer, after which the coordinator may ask for a HELLO: the control loop
+         * sends it, with the generation that it was told last. */
+        post_counts(self);
     }
     send_all(self);
 }
 
+/* Has the shard act on a message of this plane, and carries out the effects. */
 static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
@@ -213,6 +226,8 @@ receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
     carry_out(self);
 }
 
+/* Takes the loads that the load actor has done: the shard answers the requests that waited for
+ * them. */
 static void
 take_loads(shard_actor_t *self)
 {
@@ -238,20 +253,22 @@ admit(shard_actor_t *self)
         switch (cadre_admission_ask(self->admission, &from, size_bytes, now_ms)) {
         case CADRE_ADMISSION_NOW: {
             cadre_message_t message;
-            cadre_admission_take(self->admission, i, &message);
+            cadre_admission_take(self->admission, i, &message); /* the next pull is at `i` then */
             receive(self, CADRE_PLANE_DATA, &from, &message);
             break;
         }
+        /* only this peer has to wait: the next pull may be of another */
         case CADRE_ADMISSION_PEER:
             i++;
             break;
+        /* all have to wait: the pulls behind must not overtake */
         case CADRE_ADMISSION_SHARED:
             return;
         }
     }
 }
 
-/* Returns whether a pull may be answered at once: no other waits, and there is room for its
+/* Returns whether a pull may be answered at once: no other pull waits, and there is room for its
  * answer. */
 static bool
 goes_first(shard_actor_t *self, const cadre_task_t *from, const cadre_message_t *message)
@@ -263,7 +280,8 @@ goes_first(shard_actor_t *self, const cadre_task_t *from, const cadre_message_t 
                                (uint64_t)cadre_clock_now_ms()) == CADRE_ADMISSION_NOW;
 }
 
-/* A message on the data plane: pulls wait their turn. */
+/* Has the shard act on a message of the data plane. A PULL that may not be answered yet waits for
+ * admission; a PULL of a sender that may not pull goes to the shard at once, which drops it. */
 static void
 receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *message)
 {
@@ -276,6 +294,8 @@ receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *mes
     admit(self);
 }
 
+/* Takes messages of the control loop: another session, questions of the coordinator, malformed
+ * messages to be counted, probes; anything else means to stop. */
 static void
 take_orders(shard_actor_t *self)
 {
@@ -288,6 +308,7 @@ take_orders(shard_actor_t *self)
             const cadre_shard_session_t *session = message.pointer;
             cadre_shard_begin_session(self->shard, session->index, session->epoch,
                                       session->coordinator, &self->effects);
+            /* The coordinator may send a whole partition in one message; strangers may not. */
             cadre_receiving_admit(session->coordinator, CADRE_RECEIVING_DATA_MAX);
             self->epoch = session->epoch;
             self->changed = true;
@@ -300,7 +321,7 @@ take_orders(shard_actor_t *self)
             self->changed = true;
         } else if (message.kind == CADRE_SHARD_PROBE) {
             self->changed = true;
-            self->count_due_ms = 0; /* at the end of this turn */
+            self->count_due_ms = 0; /* the counters are sent at the end of this turn */
         } else {
             self->stopped = true;
         }
@@ -308,6 +329,8 @@ take_orders(shard_actor_t *self)
     }
 }
 
+/* Decodes the message that was received: its sender, which must be the task that the connection's
+ * key is for, and the message itself. */
 static int
 decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
 {
@@ -324,7 +347,8 @@ decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* Takes questions of the coordinator (from the control loop) and loads that are done. */
+/* Takes what has come on the two pipes: questions of the coordinator (from the control loop), and
+ * loads that are done. */
 static void
 look_aside(shard_actor_t *self)
 {
@@ -368,6 +392,7 @@ serve(shard_actor_t *self)
     }
 }
 
+/* Logs how many connections were refused, when that is due. */
 static void
 tell_refused(shard_actor_t *self)
 {
@@ -377,7 +402,8 @@ tell_refused(shard_actor_t *self)
     }
 }
 
-/* Tells when a connection was closed for want of descriptors (common/net/accept.c). */
+/* Reads the events of the data socket's connections: counts failed handshakes, and logs when a
+ * connection was closed for want of file descriptors, at most once in CADRE_DROPPED_LOG_MS. */
 static void
 watch(shard_actor_t *self)
 {
@@ -398,8 +424,9 @@ watch(shard_actor_t *self)
     }
 }
 
-/* Stops the load actor. Waits longer for it than the control loop waits for this actor: that ends
- * the process first. */
+/* Stops the load actor, which may be reading a slow disk. Waits for it twice as long as the control
+ * loop waits for this actor: so it is the control loop that gives up first, and ends the
+ * process. */
 static int
 stop_loads(shard_actor_t *self)
 {
@@ -414,7 +441,9 @@ stop_loads(shard_actor_t *self)
     return cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
 }
 
-/* Returns how long the next turn of the loop may wait for a message, -1 for without end. */
+/* Returns how long the next turn of the loop may wait for a message, -1 for without end: until the
+ * counters are due, until waiting pulls are looked at again, until the shard looks at its
+ * reservations, or until encrypted connections are looked at; whichever is first. */
 static long
 wait_ms(const shard_actor_t *self)
 {
@@ -440,6 +469,9 @@ wait_ms(const shard_actor_t *self)
     return timeout_ms;
 }
 
+/* Runs the thread: waits for messages of the control loop, of workers and of the load actor, has
+ * the shard act on them, and sends its answers and counters. At the end frees everything that it
+ * was handed. */
 static void
 run(void *pipe, void *argument)
 {
@@ -475,6 +507,8 @@ run(void *pipe, void *argument)
     free(self);
 }
 
+/* Makes the shard and what it needs, lanes and load actor among them, and starts the thread last;
+ * on failure undoes all of it, and `data` and `monitor` stay the caller's. */
 int
 cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
                        cadre_socket_t *data, cadre_monitor_t *monitor, cadre_actor_t **out)
@@ -498,6 +532,8 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         self->monitor = monitor;
         const char *transport = cadre_security_transport(context, cadre_socket_endpoint(data));
         self->is_guarded = strcmp(transport, "curve") == 0;
+        /* A guarded socket is checked by a stranger without keys (authenticator.h), which does not
+         * count as refused. */
         self->refusals.checked = !self->is_guarded;
         self->shard = cadre_shard_new(&shard);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);

@@ -53,7 +53,7 @@ typedef struct {
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
     uint64_t epoch; /* of the session that the counters belong to */
-    bool moves;     /* the shard waits for no load, or that makes progress */
+    bool moves;     /* the shard waits for no load, or that load makes progress */
     cadre_shard_figures_t figures;
 } cadre_shard_counts_t;
 

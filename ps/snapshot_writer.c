@@ -14,7 +14,8 @@ typedef struct {
     cadre_give_up_t give_up;
 } job_t;
 
-/* Writes the chunks of the values (slot < 0) or of one slot to the file. */
+/* Writes the chunks of a part's values (slot < 0) or of one optimizer slot to the file, and drops
+ * each reference once its bytes are copied. */
 static int
 put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
 {
@@ -22,7 +23,9 @@ put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
     cadre_partition_snapshot_t *references = &part->references;
     size_t element_size = cadre_dtype_size(spec->dtype);
     size_t row_size_bytes = spec->rows > 0 ? part->layout.size_bytes / (size_t)spec->rows : 0;
+    /* The first element of this partition within the whole variable. */
     int64_t first = (int64_t)(row_size_bytes / element_size) * spec->first_row;
+    /* A slot is stored with the steps of the optimizer as its version. */
     cadre_shard_chunk_t chunk = {
         .variable = part->name,
         .kind = slot < 0 ? CADRE_CHECKPOINT_KIND_VALUE
@@ -51,6 +54,7 @@ put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
     return 0;
 }
 
+/* Returns the bytes of values and slots in the snapshot, by which the file is sized. */
 static uint64_t
 size_of(const cadre_shard_snapshot_t *snapshot)
 {
@@ -62,6 +66,7 @@ size_of(const cadre_shard_snapshot_t *snapshot)
     return size_bytes;
 }
 
+/* Writes the state of the shard, then of each part the values (slot -1) and the slots. */
 static int
 put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
 {
@@ -93,6 +98,7 @@ write_file(job_t *job, cadre_shard_snapshot_t *snapshot, int folder, cadre_ps_wr
                                     &written->hash);
 }
 
+/* Writes the snapshot to its file; `written` says whether that succeeded. */
 void
 cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *folders,
                      bool (*give_up)(void *context), void *context, cadre_ps_written_t *written)
@@ -107,7 +113,8 @@ cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *fo
     if (status == 0) {
         status = write_file(&job, snapshot, folder, written);
     }
-    cadre_shard_writer_destroy(&job.writer); /* while the folder is open: it removes the file */
+    /* Removes the file of a failed writing, which takes the open folder. */
+    cadre_shard_writer_destroy(&job.writer);
 
     written->status = status;
     if (status < 0) {

@@ -23,6 +23,7 @@ typedef struct {
                                      replaces one that still waits */
 } store_t;
 
+/* Puts a snapshot next in line, in place of one that still waits. */
 static void
 take_next(store_t *self, cadre_shard_snapshot_t *snapshot)
 {
@@ -53,11 +54,13 @@ give_up(void *context)
 {
     store_t *self = context;
     take_orders(self);
+    /* A newer snapshot means that the coordinator has given this one up. */
     return self->stopped || self->next ||
            (self->writing->epoch == self->abandoned.epoch &&
             self->writing->checkpoint == self->abandoned.checkpoint);
 }
 
+/* Writes the snapshot that waits, logs what became of it, and tells the control loop. */
 static void
 write_next(store_t *self)
 {
@@ -81,6 +84,7 @@ write_next(store_t *self)
     }
 }
 
+/* Runs the thread: writes snapshots as they come, and sleeps while none waits. */
 static void
 run(void *pipe, void *argument)
 {
@@ -100,6 +104,7 @@ run(void *pipe, void *argument)
     free(self);
 }
 
+/* Starts the thread that writes snapshots. */
 int
 cadre_store_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
                        cadre_actor_t **out)

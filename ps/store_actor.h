@@ -2,9 +2,8 @@
  * store_actor - the thread that writes snapshots to disk, one after the other.
  *
  * Owner:   the control loop.
- * Thread:  its own. Writing takes as long as the disk does, and nobody waits for it: the actor
- * holds
- *          references to the snapshot's chunks meanwhile.
+ * Thread:  its own. Writing takes as long as the disk does, and nobody waits for it: meanwhile the
+ *          actor holds references to the snapshot's chunks.
  *
  * Pipe, to it: WRITE with a cadre_shard_snapshot_t, ABANDON with a cadre_store_abandon_t, each the
  * actor's from then on. From it: WRITTEN with a cadre_ps_written_t, one for each WRITE.
@@ -21,7 +20,7 @@ enum {
     CADRE_STORE_WRITTEN = 3,
 };
 
-/* Which snapshot to stop writing. It takes the epoch too, since numbers of checkpoints are unique
+/* Which snapshot to stop writing. The epoch is named too, since numbers of checkpoints are unique
  * within a session only: a coordinator that starts again uses the last number again. */
 typedef struct {
     uint64_t epoch;
