@@ -20,15 +20,15 @@ typedef struct {
 
 struct cadre_admission {
     uint64_t budget_bytes;
-    cadre_u64_map_t peers; /* by incarnation and index: each connection has its own */
+    cadre_u64_map_t peers; /* peer_t by incarnation and index of the task (key_of) */
     waiting_t *waiting;    /* in order of arrival */
     size_t count;
     size_t capacity;
     bool has_looked; /* the sums below are of `looked_ms`, and no answer was sent since */
     uint64_t looked_ms;
     size_t total_bytes;   /* bytes of answers that peers have not taken */
-    size_t sending_bytes; /* those of peers that read now */
-    size_t unread_bytes;  /* those of peers that never read, or have stopped reading */
+    size_t sending_bytes; /* bytes of them that are held by peers which read now */
+    size_t unread_bytes;  /* bytes of them held by peers that never read, or have stopped */
 };
 
 cadre_admission_t *
@@ -39,6 +39,8 @@ cadre_admission_new(uint64_t budget_bytes)
     return self;
 }
 
+/* Frees the waiting pulls and what is known of peers; answers under way keep their counters by a
+ * reference of their own. */
 void
 cadre_admission_destroy(cadre_admission_t **self_p)
 {
@@ -66,6 +68,8 @@ key_of(const cadre_task_t *task)
     return task->incarnation ^ (uint64_t)task->index << 32;
 }
 
+/* Returns what is known of a peer; makes it when the peer is new. The coordinator counts as one
+ * that reads. */
 static peer_t *
 peer_of(cadre_admission_t *self, const cadre_task_t *task)
 {
@@ -125,8 +129,9 @@ look(cadre_admission_t *self, uint64_t now_ms)
     }
 }
 
-/* The four conditions are the rules of admission.h: of the peer, of peers that never read, of all
- * peers together, of the link. */
+/* Returns whether an answer of `size_bytes` may be sent to the peer now, by the four rules of
+ * admission.h: of what this peer holds, of what peers that never read hold, of what all peers hold,
+ * and of what is under way on the link. An answer without values may always. */
 cadre_admission_answer_t
 cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t size_bytes,
                     uint64_t now_ms)
@@ -150,6 +155,8 @@ cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t si
     return all_may && link_may ? CADRE_ADMISSION_NOW : CADRE_ADMISSION_SHARED;
 }
 
+/* Returns the waiting PULL with this request id of the process `incarnation`; NULL when none
+ * waits. */
 static waiting_t *
 find(const cadre_admission_t *self, uint64_t incarnation, uint64_t request)
 {
@@ -174,8 +181,8 @@ cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation, 
     return find(self, incarnation, request) != NULL;
 }
 
-/* A PULL that is asked again, over a new connection, keeps its place, and is answered over that.
- * One too many is dropped: its worker asks again. */
+/* Lets a PULL wait. One that is asked again, over a new connection, keeps its place, and is
+ * answered over that connection. One too many is dropped: its worker asks again. */
 void
 cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from, cadre_message_t *message)
 {
@@ -192,6 +199,7 @@ cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from, cadre_me
     *message = (cadre_message_t){.type = message->type};
 }
 
+/* Gives the waiting pull at `position`, without removing it. */
 bool
 cadre_admission_at(const cadre_admission_t *self, size_t position, cadre_task_t *from,
                    const cadre_message_t **message)
@@ -214,6 +222,8 @@ cadre_admission_take(cadre_admission_t *self, size_t position, cadre_message_t *
     }
 }
 
+/* Forgets peers that hold no answer and have not asked for CADRE_PEER_KEPT_MS, by moving all others
+ * to a new map. */
 void
 cadre_admission_tidy(cadre_admission_t *self, uint64_t now_ms)
 {

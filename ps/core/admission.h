@@ -35,7 +35,7 @@ enum {
     CADRE_ADMISSION_MS = 1,              /* how often waiting pulls are looked at again */
     CADRE_PEER_KEPT_MS = 600000,         /* how long it is remembered that a silent peer has read */
     CADRE_WAITING_MAX = 65536, /* waiting pulls; a further one is dropped, its worker asks again */
-    CADRE_HELD_PERCENT = 25,   /* the budget of all answers, of the memory a shard may take */
+    CADRE_HELD_PERCENT = 25,   /* percent of a shard's memory: the budget of all answers */
 };
 
 typedef struct cadre_admission cadre_admission_t;
@@ -73,7 +73,7 @@ size_t cadre_admission_count(const cadre_admission_t *self);
 /* Removes the waiting PULL at `position` and gives its message to the caller. */
 void cadre_admission_take(cadre_admission_t *self, size_t position, cadre_message_t *message);
 
-/* Returns whether this PULL of the process `incarnation` waits. */
+/* Returns whether the PULL with this request id of the process `incarnation` waits. */
 bool cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation,
                                 uint64_t request);
 

@@ -63,6 +63,7 @@ is_applied(const cadre_applied_window_t *self, uint64_t update_id)
     return update_id - self->base < self->capacity && *word_of(self, update_id) & bit_of(update_id);
 }
 
+/* Returns whether an update may be applied: 0, or why not. */
 int
 cadre_applied_window_check(const cadre_applied_window_t *self, uint64_t update_id)
 {
@@ -106,6 +107,7 @@ grow(cadre_applied_window_t *self, uint64_t update_id)
     self->capacity = capacity;
 }
 
+/* Marks an update as applied, unless it was before or lies beyond the limit. */
 int
 cadre_applied_window_mark(cadre_applied_window_t *self, uint64_t update_id)
 {
@@ -121,6 +123,7 @@ cadre_applied_window_mark(cadre_applied_window_t *self, uint64_t update_id)
     return 0;
 }
 
+/* Clears all bits of the ring. */
 static void
 forget(cadre_applied_window_t *self)
 {
@@ -128,21 +131,21 @@ forget(cadre_applied_window_t *self)
     self->count = 0;
 }
 
-/* Clears the bits of the ids that the base passes, a word at a time; stops early when no bit is
- * left, so a large jump is cheap. */
+/* Settles every id below `base`: clears the bits of the ids that the base passes, a word at a time,
+ * and stops early when no bit is left, so that a large jump is cheap. */
 void
 cadre_applied_window_set_base(cadre_applied_window_t *self, uint64_t base)
 {
     if (base <= self->base) {
         return;
     }
-    if (base - self->base >= self->capacity) {
+    if (base - self->base >= self->capacity) { /* it passes the whole ring */
         forget(self);
     }
     for (uint64_t id = self->base; id < base && self->count > 0;) {
         uint64_t step = 64 - id % 64;
         uint64_t bits = ~UINT64_C(0) << id % 64;
-        if (base - id < step) {
+        if (base - id < step) { /* the last word: only its bits below the base */
             step = base - id;
             bits &= bit_of(base) - 1;
         }

@@ -18,7 +18,7 @@ enum {
 typedef struct {
     int status;
     cadre_change_counts_t counts;
-    char *text; /* of a failure: a copy, since error texts belong to the thread that failed */
+    char *text; /* text of a failure: a copy, since error texts belong to the thread that failed */
 } piece_t;
 
 /* A partition that is being read. Piece i is chunk i % chunks of the values (i / chunks = 0) or of
@@ -27,8 +27,8 @@ typedef struct {
     cadre_checkpoint_load_t *load;
     const cadre_loader_t *loader;
     size_t chunks;
-    size_t own;   /* of pieces of the values and of the optimizer's own slots */
-    size_t count; /* of all pieces: the pieces of the average come last */
+    size_t own;   /* how many pieces the values and the optimizer's own slots have */
+    size_t count; /* how many pieces there are; those of the average come last */
     size_t first; /* the first piece of the run of pieces being read now */
     piece_t *pieces;
 } work_t;
@@ -41,6 +41,7 @@ cadre_checkpoint_load_new(uint64_t number)
     return self;
 }
 
+/* Frees the load, and the partition where it was not taken out. */
 void
 cadre_checkpoint_load_destroy(cadre_checkpoint_load_t **self_p)
 {
@@ -54,6 +55,7 @@ cadre_checkpoint_load_destroy(cadre_checkpoint_load_t **self_p)
     free(self);
 }
 
+/* Returns which slot the piece with this index belongs to; -1 for the values. */
 static int
 slot_of(const work_t *self, size_t index)
 {
@@ -78,6 +80,8 @@ range_of(const cadre_checkpoint_load_t *load, int slot, size_t k)
         .count = (int64_t)(cadre_chunk_layout_size(layout, k) / element_size)};
 }
 
+/* Reads one chunk of the checkpoint into its place in the partition; called on the lanes' threads.
+ * `index` counts from the first piece of the present run. */
 static void
 read_piece(void *context, size_t index)
 {
@@ -112,6 +116,7 @@ for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_
     const cadre_partition_spec_t *spec = cadre_partition_spec(self->load->partition);
     size_t size_bytes = cadre_partition_layout(self->load->partition)->size_bytes *
                         (1 + cadre_optimizer_slot_count(&spec->optimizer));
+    /* Starting other threads takes longer than reading so little. */
     lanes = size_bytes < SMALL_SIZE ? &here : lanes;
     for (self->first = from; self->first < self->count; self->first += PIECES_AT_ONCE) {
         if (cadre_give_up(give_up)) {
@@ -180,7 +185,8 @@ judge(const work_t *self, bool *lacks_slots, bool *lacks_average)
     return 0;
 }
 
-/* Begins a running average, where one is kept, with the values of a checkpoint that lacks it. */
+/* Begins the running average with the loaded values where the variable keeps one and the checkpoint
+ * lacks it (`is_lacking`). */
 static void
 begin_average(const work_t *self, bool is_lacking)
 {
@@ -190,8 +196,8 @@ begin_average(const work_t *self, bool is_lacking)
     }
 }
 
-/* Steps are those of the slots, and begin at 0 with them; an optimizer without slots goes on with
- * the steps of the values. */
+/* Sets version and steps of the partition that was loaded. Steps are those of the slots, and begin
+ * at 0 with them; an optimizer without slots goes on with the steps of the values. */
 static void
 restore_counts(const work_t *self, bool lacks_slots)
 {
@@ -215,6 +221,7 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
         return for_all(self, 0, lanes, give_up, initialise_piece);
     }
     load->found = status == 0;
+    /* Verifies the files that hold the values, before other threads read them. */
     for (size_t k = 0; status == 0 && k < self->chunks; k++) {
         cadre_checkpoint_range_t range = range_of(load, -1, k);
         status = self->loader->prepare(self->loader->context, &range, give_up);
@@ -227,6 +234,7 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
     if (status == 0) {
         status = judge(self, &lacks_slots, &lacks_average);
     }
+    /* The slots get initial values, since the checkpoint has those of another optimizer. */
     if (status == 0 && lacks_slots) {
         status = for_all(self, self->chunks, lanes, give_up, initialise_piece);
     }
@@ -237,6 +245,8 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
     return status;
 }
 
+/* Fills the partition of a load, of which every chunk of values and slots is one piece of work, and
+ * frees what the pieces needed. */
 static int
 fill_partition(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
                const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
@@ -255,6 +265,8 @@ fill_partition(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
     return status;
 }
 
+/* Carries a load out: fills its partition where it has no path, opens the checkpoint at its path,
+ * or closes the one that is open where the path is "". */
 void
 cadre_checkpoint_load_run(cadre_checkpoint_load_t *self, const cadre_loader_t *loader,
                           const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)

@@ -30,7 +30,7 @@ typedef struct {
 
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* where it failed */
-    cadre_shard_state_t state;          /* of the shard in the checkpoint that was opened */
+    cadre_shard_state_t state;          /* state of the shard in the checkpoint that was opened */
     bool found; /* the partition's values came from the checkpoint; else they are initial values */
 } cadre_checkpoint_load_t;
 

@@ -7,7 +7,7 @@
 
 enum {
     CLASS_CHUNKS = 128, /* of one size */
-    LOOKS = 8,          /* oldest chunks that a take looks at */
+    LOOKS = 8,          /* how many of the oldest chunks a take looks at */
 };
 
 /* Chunks of one size, oldest first: the longer ago a chunk was replaced, the likelier it has been
@@ -33,6 +33,7 @@ cadre_chunk_pool_new(size_t size_bytes_max)
     return self;
 }
 
+/* Takes the oldest chunk of a size out of the pool. */
 static cadre_chunk_t *
 pop(cadre_chunk_pool_t *self, pool_class_t *class)
 {
@@ -50,6 +51,7 @@ drop_oldest(cadre_chunk_pool_t *self, pool_class_t *class)
     cadre_chunk_unref(&chunk);
 }
 
+/* Drops the references to all chunks, and frees the pool. */
 void
 cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p)
 {
@@ -66,8 +68,8 @@ cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p)
     free(self);
 }
 
-/* Returns the class of chunks of this size. If there is none, returns an empty class, which becomes
- * that of this size, when `claim`, and else NULL. */
+/* Returns the class of chunks of this size. If there is none: with `claim` returns an empty class,
+ * which becomes that of this size (NULL when all are in use), without it NULL. */
 static pool_class_t *
 class_of(cadre_chunk_pool_t *self, size_t size_bytes, bool claim)
 {
@@ -88,8 +90,8 @@ class_of(cadre_chunk_pool_t *self, size_t size_bytes, bool claim)
     return NULL;
 }
 
-/* Takes one of the oldest chunks that nobody else holds any more; the chunk that stood first takes
- * its position in the ring. */
+/* Takes one of the oldest chunks of this size that nobody else holds any more, or makes a chunk.
+ * Where the chunk was not the first in the ring, the first takes its position. */
 cadre_chunk_t *
 cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes)
 {
@@ -106,6 +108,9 @@ cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes)
     return cadre_chunk_new(size_bytes);
 }
 
+/* Takes the reference to a chunk that was replaced. Where the pool is full, the oldest chunks of
+ * this size make room; if that is not enough, or there are too many sizes, the reference is
+ * dropped. */
 void
 cadre_chunk_pool_put(cadre_chunk_pool_t *self, cadre_chunk_t **chunk_p)
 {

@@ -21,7 +21,7 @@
 
 enum {
     CADRE_CHUNK_POOL_CLASSES = 32,         /* sizes kept at a time */
-    CADRE_CHUNK_POOL_SIZE_MAX = 128 << 20, /* what a shard gives its pool */
+    CADRE_CHUNK_POOL_SIZE_MAX = 128 << 20, /* bytes that the pool of a shard may hold */
 };
 
 typedef struct cadre_chunk_pool cadre_chunk_pool_t;

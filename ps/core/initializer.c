@@ -96,6 +96,8 @@ resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, doub
     }
 }
 
+/* Makes a spec ready for one variable: turns the kinds whose width depends on the shape into plain
+ * distributions. */
 int
 cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec,
                        cadre_dtype_t dtype, const int64_t *shape, int rank)
@@ -116,6 +118,7 @@ cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spe
     return 0;
 }
 
+/* Writes the constant to `count` elements, in the dtype of the variable. */
 static void
 fill_constant(const cadre_ps_initializer_t *self, size_t count, void *out)
 {
@@ -155,9 +158,11 @@ truncated_normal(uint64_t seed, uint64_t index)
         cadre_philox4x32(block, key, block);
     }
 
-    return 0;
+    return 0; /* with a probability of 1e-86 */
 }
 
+/* Writes the initial values of elements from `first` on: constants in any dtype, random numbers as
+ * f32, the only dtype that they have. */
 void
 cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_t count, void *out)
 {
@@ -166,6 +171,7 @@ cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_
         return;
     }
 
+    /* The distributions draw standard numbers, which the last loop scales and shifts. */
     float *values = out;
     if (self->kind == CADRE_INITIALIZER_UNIFORM) {
         cadre_random_fill_uniform(self->seed, STREAM, first, count, values);

@@ -19,19 +19,18 @@ typedef struct {
     uint64_t said_ms;  /* when GRANT was last sent */
 
     /* The parts of the update that have come: */
-    cadre_message_t whole; /* one PUSH with the chunks of all of them */
+    cadre_message_t whole; /* one PUSH with the chunks of all parts that have come */
     uint64_t next_part;    /* number of the part that must come next */
     uint64_t got_bytes;
     uint64_t *triples;   /* the partitions that the parts name, three numbers each (cadre_part_t) */
-    size_t triple_count; /* how many numbers that is */
+    size_t triple_count; /* how many numbers `triples` has */
 } reservation_t;
 
 struct cadre_intake {
     uint64_t budget_bytes;
     size_t window_min;
-    cadre_u64_map_t
-        peers;          /* incarnation of each peer that was heard -> uint64_t, when it was last */
-    reservation_t *all; /* [count], in order of arrival */
+    cadre_u64_map_t peers; /* when each peer was last heard (uint64_t), by its incarnation */
+    reservation_t *all;    /* [count], in order of arrival */
     size_t count;
     size_t capacity;
     uint64_t granted_bytes; /* sum of the sizes of granted reservations */
@@ -57,6 +56,7 @@ drop_parts(reservation_t *reservation)
     reservation->got_bytes = 0;
 }
 
+/* Removes the reservation at this position, and with it the parts of the update that have come. */
 static void
 remove_at(cadre_intake_t *self, size_t at)
 {
@@ -69,6 +69,7 @@ remove_at(cadre_intake_t *self, size_t at)
     }
 }
 
+/* Forgets all reservations, and when peers were heard. */
 void
 cadre_intake_clear(cadre_intake_t *self)
 {
@@ -96,6 +97,8 @@ cadre_intake_destroy(cadre_intake_t **self_p)
     free(self);
 }
 
+/* Notes when a peer was heard last. Beyond CADRE_TASKS_MAX peers a new one is not noted, so that
+ * the map is bounded. */
 void
 cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms)
 {
@@ -110,12 +113,15 @@ cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms)
     *heard_ms = now_ms;
 }
 
+/* Moves a time later by `late_ms`, but not beyond now. */
 static uint64_t
 later(uint64_t since_ms, uint64_t late_ms, uint64_t now_ms)
 {
     return since_ms + late_ms < now_ms ? since_ms + late_ms : now_ms;
 }
 
+/* Excuses peers for the time in which the shard itself read nothing: moves all times since which
+ * something of them is awaited later by `late_ms`. */
 void
 cadre_intake_excuse(cadre_intake_t *self, uint64_t late_ms, uint64_t now_ms)
 {
@@ -128,6 +134,9 @@ cadre_intake_excuse(cadre_intake_t *self, uint64_t late_ms, uint64_t now_ms)
     }
 }
 
+/* Returns how many bytes a peer may push unasked: its share of an eighth of the budget, within the
+ * limits of a window. Twice the peers heard share it, so that there is room for peers yet to
+ * come. */
 size_t
 cadre_intake_window(const cadre_intake_t *self)
 {
@@ -151,13 +160,14 @@ find(const cadre_intake_t *self, uint64_t incarnation, uint64_t request)
     return at;
 }
 
-/* A repeated RESERVE keeps its place in the queue. Its GRANT is sent again, over the connection by
- * which it came now, and its PUSH is expected from the first part. */
+/* Queues a reservation. A repeated RESERVE keeps its place in the queue; its GRANT is sent again,
+ * over the connection by which it came now, and its PUSH is expected from the first part. */
 void
 cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t request,
                      uint64_t size_bytes, uint64_t now_ms)
 {
     size_t at = find(self, from->incarnation, request);
+    /* The queue is full, and the request is not in it: its worker asks again. */
     if (at == CADRE_RESERVATIONS_MAX) {
         return;
     }
@@ -173,7 +183,8 @@ cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t re
         .from = *from, .request = request, .size_bytes = size_bytes, .moved_ms = now_ms};
 }
 
-/* Returns the bytes of granted updates that have not arrived yet and still do. */
+/* Returns the bytes of granted updates that are still to arrive, without updates of which nothing
+ * came for CADRE_GRANT_STALL_MS: they must not hold up the others. */
 static uint64_t
 coming_bytes(const cadre_intake_t *self, uint64_t now_ms)
 {
@@ -186,6 +197,8 @@ coming_bytes(const cadre_intake_t *self, uint64_t now_ms)
     return bytes;
 }
 
+/* Returns whether a reservation may be granted now: there is room for it in half of the budget, and
+ * not too much else is arriving. A reservation larger than these limits is granted alone. */
 static bool
 may_come(const cadre_intake_t *self, const reservation_t *reservation, uint64_t now_ms)
 {
@@ -196,6 +209,7 @@ may_come(const cadre_intake_t *self, const reservation_t *reservation, uint64_t 
            (coming == 0 || coming + reservation->size_bytes <= CADRE_RECEIVING_SIZE_MAX);
 }
 
+/* Returns whether a peer that was heard before has sent nothing for CADRE_GRANT_MS_MAX. */
 static bool
 is_silent(const cadre_intake_t *self, const cadre_task_t *peer, uint64_t now_ms)
 {
@@ -204,8 +218,8 @@ is_silent(const cadre_intake_t *self, const cadre_task_t *peer, uint64_t now_ms)
 }
 
 /* Withdraws grants, because the first reservation that waits has no room: all reservations of peers
- * that have been silent for CADRE_GRANT_MS_MAX, or one grant to which nothing came for that
- * long. */
+ * that have been silent for CADRE_GRANT_MS_MAX; if there are none, one grant to which nothing came
+ * for that long. */
 static void
 withdraw(cadre_intake_t *self, uint64_t now_ms)
 {
@@ -222,8 +236,9 @@ withdraw(cadre_intake_t *self, uint64_t now_ms)
     }
 }
 
-/* Grants in order of arrival and stops at the first that has no room. A GRANT is due when it was
- * not sent over the present connection yet, or when nothing came for it in CADRE_GRANT_STALL_MS. */
+/* Gives the next GRANT that is due, in order of arrival; none behind the first reservation that has
+ * no room. A GRANT is due when it was not sent over the present connection yet, or when nothing
+ * came for it in CADRE_GRANT_STALL_MS. */
 bool
 cadre_intake_grant(cadre_intake_t *self, uint64_t now_ms, cadre_task_t *to, uint64_t *request)
 {
@@ -268,7 +283,7 @@ size_bytes_of(const cadre_message_t *message)
     return size_bytes;
 }
 
-/* Appends the chunks and partitions of a part to those that came before it. */
+/* Appends the chunks and partitions of a part (takes the chunks) to those that came before it. */
 static void
 append(reservation_t *reservation, cadre_message_t *message)
 {
@@ -296,8 +311,9 @@ append(reservation_t *reservation, cadre_message_t *message)
     reservation->next_part++;
 }
 
-/* Drops a part that is not the next one, that exceeds what was granted, or that has no grant: its
- * worker finds that out by a PROBE. */
+/* Collects a part of an update; with the last part gives the whole update to the caller. Drops a
+ * part that is not the next one, that exceeds what was granted, or that has no grant: its worker
+ * finds that out by a PROBE. */
 bool
 cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
                   uint64_t **triples, uint64_t now_ms)

@@ -8,8 +8,7 @@
  * the rest with RESERVE. GRANTs are given out of one budget, first come, first served:
  *   - all granted updates together are at most half of the budget, unless a single larger one is;
  *   - granted updates whose bytes are still arriving are at most CADRE_RECEIVING_SIZE_MAX: so a
- * slow
- *     link brings one update after the other, instead of all at the same late time.
+ *     slow link brings one update after the other, instead of all at the same late time.
  * The windows are an eighth of the budget, shared by twice as many peers as have spoken and at
  * least 16. Later peers get a smaller window, so all windows ever given add up to less than
  *   budget / 8 * (1/2 + (1/9 + 1/10 + ... + 1/4096) / 2) < budget / 2,
@@ -32,7 +31,7 @@
 
 enum {
     CADRE_RECEIVING_SIZE_MAX = 48 << 20, /* bytes of granted updates that may be arriving at once */
-    CADRE_INTAKE_PERCENT = 25,           /* of the memory a shard may take: the budget */
+    CADRE_INTAKE_PERCENT = 25,           /* percent of a shard's memory: the budget */
     CADRE_GRANT_STALL_MS = 1000,         /* nothing arrived for so long: GRANT is sent again */
     CADRE_GRANT_MS_MAX = 60000,          /* a grant that is not used for so long may be withdrawn */
     CADRE_RESERVATIONS_MAX = 65536,      /* a further RESERVE is dropped; its worker asks again */

@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "ps/core/optimizer_kernel.h"
 
+/* Checks a spec against the dtype and makes it ready. */
 int
 cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *spec,
                      cadre_dtype_t dtype)
@@ -19,6 +20,7 @@ cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *s
     return 0;
 }
 
+/* Applies delayed_nesterov: only every `delay` updates the momentum moves. */
 static void
 apply_delayed_nesterov(const double *parameters, uint64_t step,
                        const cadre_kernel_stretch_t *stretch)
@@ -29,6 +31,7 @@ apply_delayed_nesterov(const double *parameters, uint64_t step,
                                   (float)(1 / (double)delay), step % delay == 0);
 }
 
+/* Applies rmsprop, with its parameters as f32. */
 static void
 apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
 {
@@ -74,6 +77,7 @@ apply_adam(const double *parameters, uint64_t step, const cadre_kernel_stretch_t
     cadre_kernel_adam(stretch, &adam);
 }
 
+/* Applies ftrl (follow the regularised leader), with its parameters as f32. */
 static void
 apply_ftrl(const double *parameters, const cadre_kernel_stretch_t *stretch)
 {
@@ -89,6 +93,7 @@ apply_ftrl(const double *parameters, const cadre_kernel_stretch_t *stretch)
     cadre_kernel_ftrl(stretch, &ftrl);
 }
 
+/* Returns the stretch with its pointers as f32, which the kernels take. */
 static cadre_kernel_stretch_t
 kernel_stretch(const cadre_optimizer_stretch_t *stretch)
 {
@@ -105,6 +110,8 @@ kernel_stretch(const cadre_optimizer_stretch_t *stretch)
     return result;
 }
 
+/* Applies update number `step` by the formula of the optimizer; the learning rate is that of its
+ * schedule, where it has one. */
 void
 cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                       const cadre_optimizer_stretch_t *stretch)
@@ -150,6 +157,8 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
     }
 }
 
+/* Moves the running average, which is the last slot, toward the new values; in the first step it
+ * becomes the values. */
 void
 cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
                         const cadre_optimizer_stretch_t *stretch)
@@ -168,6 +177,8 @@ cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
     }
 }
 
+/* Adds the gradient to the values, or subtracts it. Integers are added as unsigned ones, so that
+ * overflow wraps around. */
 void
 cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_stretch_t *stretch)
 {

@@ -13,6 +13,7 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Applies SGD: value -= learning_rate gradient. */
 CADRE_CLONES void
 cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
 {
@@ -26,6 +27,7 @@ cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
     }
 }
 
+/* Applies SGD with momentum: m = momentum m - learning_rate gradient; value += m. */
 CADRE_CLONES void
 cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
 {
@@ -43,6 +45,7 @@ cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate
     }
 }
 
+/* Applies SGD with Nesterov momentum: looks one step of the momentum ahead. */
 CADRE_CLONES void
 cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
 {
@@ -61,7 +64,8 @@ cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate
     }
 }
 
-/* Built into its caller twice: for the update that moves the momentum, and for those before it. */
+/* The loop of delayed_nesterov. It is inlined twice, with a constant for `is_last`: once for the
+ * update that moves the momentum, once for those before it. */
 static inline __attribute__((always_inline)) void
 delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum,
                  float share, const bool is_last)
@@ -91,6 +95,8 @@ delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, flo
     }
 }
 
+/* Applies one update of delayed_nesterov, with a loop of its own for the update that moves the
+ * momentum. */
 CADRE_CLONES void
 cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
                               float momentum, float share, bool is_last)
@@ -102,6 +108,7 @@ cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learn
     }
 }
 
+/* Applies adagrad: divides the step by the root of the sum of all squared gradients. */
 CADRE_CLONES void
 cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate, float epsilon)
 {
@@ -157,6 +164,7 @@ rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *par
     }
 }
 
+/* Applies rmsprop, by the loop for its two flags. */
 CADRE_CLONES void
 cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
                      const cadre_kernel_rmsprop_t *parameters, bool centered)
@@ -174,6 +182,7 @@ cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
     }
 }
 
+/* Applies adam, whose bias correction is in `alpha`; with a `decay` above 0 it is adamw. */
 CADRE_CLONES void
 cadre_kernel_adam(const cadre_kernel_stretch_t *stretch, const cadre_kernel_adam_t *parameters)
 {
@@ -242,6 +251,7 @@ ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *para
     }
 }
 
+/* Applies ftrl with any power; powers and their difference are computed in double. */
 static void
 ftrl_power(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *p)
 {
@@ -297,6 +307,7 @@ ADD(f64, double)
 ADD(u32, uint32_t)
 ADD(u64, uint64_t)
 
+/* Limits each number of the gradient to -limit and limit. */
 CADRE_CLONES void
 cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *out)
 {
@@ -308,6 +319,7 @@ cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *ou
     }
 }
 
+/* Moves a running average toward the values. */
 CADRE_CLONES void
 cadre_kernel_average_f32(size_t count, double momentum, const float *value, const float *average_in,
                          float *average_out)

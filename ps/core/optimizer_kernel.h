@@ -40,8 +40,8 @@ void cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning
 void cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
                            float momentum);
 
-/* Slots: momentum, gradient sum. `share` is 1 / delay; `is_last`: of the updates of which the
- * momentum is made at once. */
+/* Applies delayed_nesterov. Slots: momentum, gradient sum. `share` is 1 / delay; `is_last`: this
+ * update is the last of `delay` ones, whose mean gradient moves the momentum. */
 void cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
                                    float momentum, float share, bool is_last);
 

@@ -43,6 +43,8 @@ is_converted(const cadre_partition_t *self)
     return self->spec.wire != self->spec.dtype;
 }
 
+/* Fails with CADRE_EINVALID unless the rows of the partition lie in its variable; a variable of
+ * rank 0 has one row. */
 static int
 check_rows(const cadre_partition_spec_t *spec)
 {
@@ -66,6 +68,7 @@ new_chunks(const cadre_chunk_layout_t *layout)
     return chunks;
 }
 
+/* Drops the references in an array of chunks, and frees the array; NULL is fine. */
 static void
 drop_chunks(cadre_chunk_t ***chunks_p, size_t count)
 {
@@ -77,6 +80,7 @@ drop_chunks(cadre_chunk_t ***chunks_p, size_t count)
     *chunks_p = NULL;
 }
 
+/* Makes a partition whose chunks are allocated and not written yet. */
 int
 cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                            cadre_chunk_pool_t *pool)
@@ -137,6 +141,9 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     return 0;
 }
 
+/* Writes the initial numbers of one chunk: of the values, and of the running average, which begins
+ * equal to them, by the initializer; of any other slot the number that the optimizer begins
+ * with. */
 void
 cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k)
 {
@@ -170,6 +177,7 @@ cadre_partition_begin_average(cadre_partition_t *self, size_t k)
            cadre_chunk_layout_size(&self->layout, k));
 }
 
+/* Makes a partition with its initial values (slot -1) and slots. */
 int
 cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                      cadre_chunk_pool_t *pool)
@@ -189,6 +197,7 @@ cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *s
     return 0;
 }
 
+/* Drops all references to chunks, and frees the partition. */
 void
 cadre_partition_close(cadre_partition_t **self_p)
 {
@@ -243,6 +252,7 @@ cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
     }
 }
 
+/* Fails with CADRE_ESHAPE unless the chunks are as many, and as large, as the layout says. */
 static int
 check_sizes(const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks, size_t count)
 {
@@ -267,6 +277,7 @@ is_finite(cadre_dtype_t dtype, const cadre_chunk_t *chunk)
                                  cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype));
 }
 
+/* Checks that the chunks fit the layout and hold neither infinity nor NaN. */
 static int
 check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
       size_t count)
@@ -343,6 +354,7 @@ convert_values(cadre_dtype_t wire, const float *values, void *to, size_t count)
     if (cadre_dtype_traits(wire)->from_f32(values, to, count)) {
         return 0;
     }
+    /* Not all results are finite: is one of a finite value? */
     size_t beyond = cadre_dtype_find_beyond(wire, values, count);
     if (beyond == count) {
         return 0;
@@ -368,6 +380,8 @@ cadre_partition_pull_average(const cadre_partition_t *self, cadre_chunk_t **chun
     }
 }
 
+/* Makes the copy of the values in the wire dtype, unless values travel in their own dtype or the
+ * copy is of this version. */
 int
 cadre_partition_make_wire(cadre_partition_t *self)
 {
@@ -381,7 +395,7 @@ cadre_partition_make_wire(cadre_partition_t *self)
         cadre_chunk_t *target = target_for(self, self->wire_values[k]);
         int status = convert_values(self->spec.wire, cadre_chunk_data(self->values[k]),
                                     cadre_chunk_data(target), elements_of(self, k));
-        publish(self, &self->wire_values[k], target);
+        publish(self, &self->wire_values[k], target); /* on failure too, or `target` leaks */
         if (status < 0) {
             return status;
         }
@@ -390,6 +404,7 @@ cadre_partition_make_wire(cadre_partition_t *self)
     return 0;
 }
 
+/* Gives references to the values as they travel. */
 void
 cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
 {
@@ -464,6 +479,8 @@ apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
         const void *gradient = term_gradient(piece, term, at, count, numbers);
         gradient = clip(self, gradient, count, numbers);
         cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
+        /* The first changes the values as they were, each further one what those before have
+         * made. */
         block.value_in = term == 0 ? block.value_in : block.value_out;
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
     }
@@ -522,6 +539,7 @@ cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
     cadre_optimizer_average(&self->optimizer, self->steps + 1, &piece->stretch);
 }
 
+/* Returns into how many pieces a chunk of so many elements is cut for an update. */
 static size_t
 pieces_of(size_t elements)
 {
@@ -559,6 +577,8 @@ begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
     return stretch;
 }
 
+/* Begins an update: finds for each chunk where its next contents go, and cuts the work into pieces,
+ * which may then be applied on any threads. */
 void
 cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t *gradient,
                             cadre_partition_piece_t *pieces)
@@ -587,6 +607,8 @@ cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t 
     }
 }
 
+/* Ends an update whose pieces were all applied: puts the new chunks in the place of the old ones,
+ * and counts one step and one version. */
 void
 cadre_partition_end_apply(cadre_partition_t *self)
 {
@@ -603,6 +625,7 @@ cadre_partition_end_apply(cadre_partition_t *self)
     self->wire_is_current = false;
 }
 
+/* Applies one gradient on the calling thread: begins, applies every piece, ends. */
 void
 cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
 {
@@ -616,6 +639,8 @@ cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
     cadre_partition_end_apply(self);
 }
 
+/* Assigns values by mode: set, add or subtract. The optimizer and its slots are not involved, so
+ * this counts as a version and not as a step. */
 void
 cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
                        cadre_chunk_t *const *chunks)
@@ -651,6 +676,8 @@ new_references(cadre_chunk_t *const *chunks, size_t count)
     return references;
 }
 
+/* Returns a copy of the partition that shares its chunks; whichever of both changes first writes
+ * its own. */
 cadre_partition_t *
 cadre_partition_fork(const cadre_partition_t *self)
 {
@@ -666,6 +693,7 @@ cadre_partition_fork(const cadre_partition_t *self)
     return fork;
 }
 
+/* Takes references to values and slots as they are now. */
 void
 cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out)
 {

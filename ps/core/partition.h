@@ -55,10 +55,10 @@ typedef struct {
  * applied at once, on any threads. */
 typedef struct {
     const cadre_partition_t *partition;
-    cadre_gradient_sum_t gradient;     /* of the whole partition */
+    cadre_gradient_sum_t gradient;     /* gradient of the whole partition */
     size_t chunk;                      /* number of the chunk that this is a stretch of */
     size_t first;                      /* the stretch's first element in that chunk */
-    cadre_optimizer_stretch_t stretch; /* with the gradient of the first term */
+    cadre_optimizer_stretch_t stretch; /* its gradient is that of the first term */
 } cadre_partition_piece_t;
 
 /* References to the values and slots that a partition had at one moment. */

@@ -9,6 +9,7 @@
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/dtype.h"
 
+/* Checks the shape that a CREATE names, and fills in rank and shape. */
 static int
 decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
 {
@@ -27,6 +28,7 @@ decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
     return 0;
 }
 
+/* Checks a CREATE field by field and fills in the spec. */
 int
 cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_message_t *create)
 {
@@ -82,6 +84,7 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
                                       create->schedule_numbers.count);
 }
 
+/* Returns whether two lists hold the same numbers. */
 static bool
 numbers_equal(const double *left, const double *right, size_t count)
 {
@@ -93,6 +96,7 @@ numbers_equal(const double *left, const double *right, size_t count)
     return true;
 }
 
+/* Returns whether two specs describe the same partition in every respect but its ids. */
 bool
 cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_partition_spec_t *right)
 {
@@ -106,6 +110,8 @@ cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_parti
            cadre_optimizer_spec_equal(&left->optimizer, &right->optimizer);
 }
 
+/* Computes how many bytes of memory the partition takes, from its rows, its slots and its wire
+ * dtype. */
 int
 cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes)
 {

@@ -19,10 +19,10 @@ typedef struct {
     uint64_t variable;  /* id */
     uint64_t partition; /* index within the variable */
     cadre_dtype_t dtype;
-    cadre_dtype_t wire; /* in which values and gradients travel; 0: `dtype` */
+    cadre_dtype_t wire; /* dtype in which values and gradients travel; 0: `dtype` */
     int rank;
-    int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
-    int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
+    int64_t shape[CADRE_RANK_MAX]; /* shape of the whole variable */
+    int64_t first_row; /* of this partition, along axis 0; a variable of rank 0 has one row */
     int64_t rows;
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;

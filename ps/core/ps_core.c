@@ -20,13 +20,14 @@ struct cadre_ps_core {
     uint64_t generation;
 
     uint64_t resend_ms;  /* from WELCOME */
-    uint64_t checkpoint; /* of the last CLOSE_CUT that has not ended; 0 for none */
+    uint64_t checkpoint; /* checkpoint of the last CLOSE_CUT, until it ends; 0: none */
     uint64_t ended;      /* the last checkpoint that ended: its CLOSE_CUT may still come, late */
     bool is_written;     /* `written` is sent again and again until CHECKPOINT_END */
     cadre_ps_written_t written;
     uint64_t written_due_ms; /* when SNAPSHOT_WRITTEN is sent next */
 };
 
+/* Returns a core without a connection. */
 cadre_ps_core_t *
 cadre_ps_core_new(const cadre_ps_options_t *options)
 {
@@ -38,6 +39,7 @@ cadre_ps_core_new(const cadre_ps_options_t *options)
     return self;
 }
 
+/* Frees the core, with messages of events that the shell has not taken. */
 void
 cadre_ps_core_destroy(cadre_ps_core_t **self_p)
 {
@@ -96,6 +98,8 @@ index_of(const cadre_ps_core_t *self)
 
 /* --- messages to the coordinator --- */
 
+/* Sends HELLO: where workers reach this ps, and which generation its shard has, so that the
+ * coordinator can tell whether the shard must be restored. */
 static void
 say_hello(cadre_ps_core_t *self, uint64_t now_ms)
 {
@@ -106,6 +110,7 @@ say_hello(cadre_ps_core_t *self, uint64_t now_ms)
     cadre_session_say(self->session, &message);
 }
 
+/* Sends a HEARTBEAT with the counters that are known, and has the shard asked for newer ones. */
 static void
 say_heartbeat(cadre_ps_core_t *self, uint64_t now_ms)
 {
@@ -118,6 +123,8 @@ say_heartbeat(cadre_ps_core_t *self, uint64_t now_ms)
     emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_PROBE});
 }
 
+/* Tells the coordinator what became of the snapshot; it is sent again after `resend_ms`, unless the
+ * checkpoint has ended by then. */
 static void
 say_written(cadre_ps_core_t *self, uint64_t now_ms)
 {
@@ -136,6 +143,7 @@ say_written(cadre_ps_core_t *self, uint64_t now_ms)
     self->written_due_ms = now_ms + self->resend_ms;
 }
 
+/* Tells the shell that this ps is refused or out of the session, and why. */
 static void
 end(cadre_ps_core_t *self, cadre_ps_event_kind_t kind, const cadre_session_effect_t *effect)
 {
@@ -161,7 +169,7 @@ obey(cadre_ps_core_t *self, uint64_t now_ms)
             emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_REDIAL});
             break;
         case CADRE_EFFECT_DISOWNED:
-            break; /* a ps does not drain */
+            break; /* only tasks that drain are disowned, and a ps does not */
         case CADRE_EFFECT_REFUSED:
             end(self, CADRE_PS_REFUSED, &effect);
             break;
@@ -187,6 +195,8 @@ abandon(cadre_ps_core_t *self)
     self->is_written = false;
 }
 
+/* Acts on WELCOME: begins a session of the shard when the coordinator is another one, or gives this
+ * ps another shard; else the session goes on. */
 static void
 on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
@@ -202,6 +212,7 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
                                        .index = (uint32_t)welcome->index,
                                        .epoch = message->epoch});
     }
+    /* 0 would repeat without a pause. */
     self->resend_ms = welcome->resend_ms ? welcome->resend_ms : 1;
     cadre_session_begin(self->session, message, now_ms);
 }
@@ -269,12 +280,14 @@ is_astray(const cadre_ps_core_t *self, const cadre_message_t *message)
     return shard && *shard != index_of(self);
 }
 
+/* Acts on a message that the session does not take itself: hands on what is for the shard, and
+ * leaves on DRAIN. A message that does not belong on the control plane is malformed. */
 static void
 on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     if (is_astray(self, message)) {
         cadre_ps_core_malformed(self);
-        cadre_session_doubt(self->session, now_ms);
+        cadre_session_doubt(self->session, now_ms); /* sends HELLO: its answer names the shard */
         return;
     }
     switch ((cadre_for_ps_t)message->type) {
@@ -292,7 +305,7 @@ on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
         pass_on(self, message, now_ms);
         return;
     case CADRE_FOR_PS_ACK:
-        return;
+        return; /* the session has noted it */
     case CADRE_FOR_PS_DRAIN:
         cadre_session_leave(self->session, "drained by the coordinator");
         return;
@@ -310,6 +323,8 @@ on_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
     cadre_ps_core_malformed(self);
 }
 
+/* Gives a message to the session first, which takes what concerns membership, and acts on what is
+ * left of it. */
 void
 cadre_ps_core_receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -347,6 +362,7 @@ cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_CO
     self->progress += moves;
 }
 
+/* Notes what became of the snapshot, which the next tick sends. */
 void
 cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written, uint64_t now_ms)
 {
@@ -374,6 +390,8 @@ tick_written(cadre_ps_core_t *self, uint64_t now_ms)
     return self->written_due_ms;
 }
 
+/* Runs the timers of the session and of SNAPSHOT_WRITTEN, and tells the session until when this
+ * process means to wait, so that it notices an own stall. */
 uint64_t
 cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms)
 {

@@ -23,14 +23,14 @@
 typedef struct cadre_ps_core cadre_ps_core_t;
 
 typedef struct {
-    cadre_session_options_t session; /* of role ps; what it borrows outlives the core */
-    const char *address;             /* of the data plane, for HELLO; outlives the core */
+    cadre_session_options_t session; /* for role ps; what these options borrow outlives the core */
+    const char *address;             /* address of the data socket, for HELLO; outlives the core */
     bool folderless;                 /* this ps was given no folder for checkpoints */
 } cadre_ps_options_t;
 
 typedef enum {
-    CADRE_PS_SESSION, /* another session began: cadre_shard_begin_session(`index`, `epoch`, and the
-                         incarnation of cadre_ps_core_coordinator) */
+    CADRE_PS_SESSION, /* another session began: call cadre_shard_begin_session with `index`, `epoch`
+                         and the incarnation of cadre_ps_core_coordinator */
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* a malformed control message was dropped: call cadre_shard_malformed */
@@ -38,10 +38,11 @@ typedef enum {
                            cadre_ps_core_counted */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
                            under way: another session may use the same number */
-    CADRE_PS_REDIAL,    /* CADRE_EFFECT_REDIAL; then cadre_ps_core_disconnected */
-    CADRE_PS_REFUSED,   /* CADRE_EFFECT_REFUSED, with `status` and `text`: end */
-    CADRE_PS_LEFT,      /* CADRE_EFFECT_LEFT, with `status` and `text`: send the outbox, then end,
-                           or cadre_ps_core_return */
+    CADRE_PS_REDIAL,    /* replace the connection to the coordinator, since nothing comes on the
+                           present one; then call cadre_ps_core_disconnected */
+    CADRE_PS_REFUSED,   /* the coordinator refuses this ps; `status` and `text` say why: end */
+    CADRE_PS_LEFT,      /* this ps is out of the session; `status` and `text` say why: send the
+                           outbox, then end, or wait for another session (cadre_ps_core_return) */
 } cadre_ps_event_kind_t;
 
 typedef struct {

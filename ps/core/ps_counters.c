@@ -14,6 +14,7 @@ cadre_ps_counters_note(cadre_ps_counters_t *self, int counter)
     self->items[counter]++;
 }
 
+/* Counts an update that was applied: its bytes, and its staleness. */
 void
 cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t staleness)
 {

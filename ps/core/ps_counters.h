@@ -30,8 +30,10 @@ void cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_byte
 /* Counts the bytes of an answer to a PULL. */
 void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes);
 
-/* Set the counters to those of a checkpoint; write them into `state` for a checkpoint. */
+/* Sets the counters to those that a checkpoint holds in `state`. */
 void cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state);
+
+/* Writes the counters into `state`, for a checkpoint. */
 void cadre_ps_counters_store(const cadre_ps_counters_t *self, cadre_shard_state_t *state);
 
 #endif

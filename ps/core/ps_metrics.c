@@ -1,5 +1,6 @@
 #include "ps/core/ps_metrics.h"
 
+/* Returns why this ps is not ready, the first reason that holds; "" when it is. */
 const char *
 cadre_ps_unready(const cadre_ps_figures_t *self)
 {
@@ -15,6 +16,7 @@ cadre_ps_unready(const cadre_ps_figures_t *self)
     return self->generation ? "" : "its shard has not been told where to begin, or is being loaded";
 }
 
+/* Adds the metrics of updates that workers pushed. */
 static void
 add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
@@ -39,6 +41,7 @@ add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
                              "The largest staleness of an applied update.");
 }
 
+/* Adds the metrics of pulls, of assignments and of malformed messages. */
 static void
 add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
@@ -59,6 +62,7 @@ add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
                                "Malformed messages, dropped without an answer.");
 }
 
+/* Adds the metrics of what the shard holds: its generation, its memory, what waits there. */
 static void
 add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
@@ -82,6 +86,8 @@ add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
                              "Bytes received of large updates that are not complete yet.");
 }
 
+/* Adds the metrics of the session with the coordinator; its silence counts only while this ps is a
+ * member and has heard of it. */
 static void
 add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
@@ -100,6 +106,7 @@ add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_
         "Seconds since the newest request that the coordinator has answered was sent.");
 }
 
+/* Adds the metrics of snapshots that were written for checkpoints. */
 static void
 add_snapshots(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 {
@@ -115,6 +122,7 @@ add_snapshots(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
                              "How long it took to write that file.");
 }
 
+/* Writes all metrics of a ps. */
 void
 cadre_ps_metrics(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {

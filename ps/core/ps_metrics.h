@@ -16,10 +16,10 @@
 
 typedef struct {
     const char *build;
-    uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* the shard's, */
-    uint64_t generation;                       /* of the shard; 0: it serves nobody */
+    uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* what was done to the shard */
+    uint64_t generation;                       /* generation of the shard; 0: it serves nobody */
     cadre_shard_figures_t shard;               /* what the shard holds */
-    uint64_t size_bytes_max;                   /* of values and slots that the shard may hold */
+    uint64_t size_bytes_max;                   /* most bytes of values and slots that it may hold */
     cadre_session_contact_t contact;
     bool leaving;           /* a signal came, or the session has ended */
     uint64_t sessions;      /* sessions that were begun */
@@ -27,7 +27,7 @@ typedef struct {
     uint64_t written;       /* snapshots that were written */
     uint64_t failed;        /* snapshots that could not be written */
     uint64_t written_bytes; /* size of the last file that was written */
-    uint64_t written_ms;    /* how long writing that file took */
+    uint64_t written_ms;    /* how long the last file took to write */
 } cadre_ps_figures_t;
 
 /* Returns why the ps cannot do its work, a literal; "" when it can: it has joined, and its shard

@@ -38,6 +38,7 @@ typedef struct {
     cadre_shard_effects_t *effects;
 } question_t;
 
+/* Makes a shard with its objects: parts, updates, cut, loads and intake. It serves nobody yet. */
 cadre_shard_t *
 cadre_shard_new(const cadre_shard_options_t *options)
 {
@@ -69,6 +70,7 @@ begin_anew(cadre_shard_t *self, uint64_t base, cadre_shard_effects_t *effects)
     self->generation = 0;
 }
 
+/* Frees the shard; loads that are under way are given up first. */
 void
 cadre_shard_destroy(cadre_shard_t **self_p)
 {
@@ -87,6 +89,7 @@ cadre_shard_destroy(cadre_shard_t **self_p)
     free(self);
 }
 
+/* Begins a session from nothing, under the index, epoch and coordinator that WELCOME named. */
 void
 cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, uint64_t coordinator,
                           cadre_shard_effects_t *effects)
@@ -136,6 +139,7 @@ cadre_shard_window_base(const cadre_shard_t *self)
     return cadre_shard_updates_base(self->updates);
 }
 
+/* Returns what the shard holds now, for metrics. */
 cadre_shard_figures_t
 cadre_shard_figures(const cadre_shard_t *self)
 {
@@ -223,6 +227,7 @@ reply_of(const cadre_shard_t *self, int status)
                                    .counters = {self->counters.items, CADRE_PS_COUNTER_COUNT}};
 }
 
+/* Answers a question with a REPLY. */
 static void
 reply(const cadre_shard_t *self, const question_t *question, int status)
 {
@@ -246,6 +251,7 @@ reply_later(const cadre_shard_t *self, const cadre_asker_t *asker, int status,
 
 /* --- RESTORE, and loads that come back --- */
 
+/* Returns whom to answer, and under which request id, once a load is done. */
 static cadre_asker_t
 asker_of(const question_t *question)
 {
@@ -260,6 +266,7 @@ restore(cadre_shard_t *self, const question_t *question)
 {
     const cadre_restore_message_t *restore = &question->message->restore;
     const cadre_asker_t asker = asker_of(question);
+    /* A repeated RESTORE whose checkpoint is being opened: the answer goes to who asked last. */
     if (cadre_shard_loads_is_opening(self->loads) && restore->generation == self->restored) {
         cadre_shard_loads_open_again(self->loads, &asker);
         return;
@@ -281,6 +288,7 @@ restore(cadre_shard_t *self, const question_t *question)
     }
 
     begin_anew(self, restore->cut, question->effects);
+    /* A SNAPSHOT that comes late, of a checkpoint that has ended, must open no cut. */
     cadre_shard_cut_end(self->cut, restore->ended);
     self->restored = restore->generation;
     if (restore->path[0]) {
@@ -291,6 +299,9 @@ restore(cadre_shard_t *self, const question_t *question)
     reply(self, question, 0);
 }
 
+/* Acts on a load that came back. A checkpoint was opened: the shard has its generation from now on.
+ * A part was filled: it is served from now on, or freed if that failed. Either way the RESTORE or
+ * CREATE that waited is answered. */
 void
 cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_outbox_t *outbox)
 {
@@ -300,6 +311,7 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
         break;
     case CADRE_LOAD_CHECKPOINT:
         if (end.status == 0) {
+            /* Counters go on from those in the checkpoint. */
             cadre_ps_counters_restore(&self->counters, &(*load_p)->state);
             self->generation = self->restored;
         }
@@ -343,6 +355,8 @@ make_part(cadre_shard_t *self, const question_t *question, const cadre_partition
     return 0;
 }
 
+/* Carries out a CREATE: makes the part, or finds that it is there or on its way. `pending` becomes
+ * true when the answer has to wait for a load. */
 static int
 create_part(cadre_shard_t *self, const question_t *question, bool *pending)
 {
@@ -379,6 +393,7 @@ create_part(cadre_shard_t *self, const question_t *question, bool *pending)
     return 0;
 }
 
+/* Carries out a CREATE and answers it, unless the answer waits for a load (cadre_shard_loaded). */
 static void
 create(cadre_shard_t *self, const question_t *question)
 {
@@ -389,6 +404,8 @@ create(cadre_shard_t *self, const question_t *question)
     }
 }
 
+/* Notes that a variable was dropped, and which checkpoint is the last that holds it; its values
+ * stay while closures may still name it. */
 static int
 retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
 {
@@ -425,6 +442,8 @@ drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outb
 
 /* --- checkpoints --- */
 
+/* Settles the updates below the base that the coordinator names: their closures have all ended, so
+ * such an update can only be a repetition. */
 static int
 settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
 {
@@ -437,6 +456,7 @@ settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
     return 0;
 }
 
+/* Opens the cut that SNAPSHOT names, unless a PUSH has opened it before, and answers. */
 static void
 snapshot(cadre_shard_t *self, const question_t *question)
 {
@@ -454,6 +474,8 @@ snapshot(cadre_shard_t *self, const question_t *question)
     send(question, &answer);
 }
 
+/* Closes the cut: hands its snapshot out to be written, and settles the updates below it, whose
+ * closures have all ended. A repeated CLOSE_CUT makes no snapshot. */
 static int
 close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message,
           cadre_shard_effects_t *effects)
@@ -475,12 +497,14 @@ close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message,
 
 /* --- steps --- */
 
+/* Returns what updates and assignments are applied to and counted in. */
 static cadre_shard_target_t
 target_of(cadre_shard_t *self)
 {
     return (cadre_shard_target_t){self->parts, self->cut, &self->counters};
 }
 
+/* Ends a synchronous step: the updates that were held for it are applied as one. */
 static int
 end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
 {
@@ -513,6 +537,7 @@ window_of(const cadre_shard_t *self, const question_t *question)
     return question->from->role == CADRE_ROLE_WORKER ? cadre_intake_window(self->intake) : 0;
 }
 
+/* Answers a PULL: with the values that the asker does not have yet, or with why there are none. */
 static void
 pull(cadre_shard_t *self, const question_t *question)
 {
@@ -564,7 +589,8 @@ versions_of(cadre_shard_t *self, const cadre_u64s_t *list,
     return (cadre_u64s_t){versions, named.count};
 }
 
-/* Answers an update with its status, and counts the update. */
+/* Answers an update with its status, and counts it if it was a duplicate or refused; an update that
+ * is applied was counted then. */
 static void
 answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, int status,
               uint64_t staleness)
@@ -629,6 +655,7 @@ push(cadre_shard_t *self, const question_t *question)
     cadre_auto(cadre_free) uint64_t *partitions = NULL;
     const cadre_message_t *message = question->message;
     const cadre_push_message_t *push = &message->push;
+    /* Not whole yet, or dropped: `collect` has answered what is to be answered. */
     if (push->parts > 1 && !collect(self, question, &partitions)) {
         return;
     }
@@ -670,6 +697,7 @@ reserve(cadre_shard_t *self, const question_t *question)
 
 /* --- assign --- */
 
+/* Carries out an assignment, which must be of this session and generation. */
 static int
 assign(cadre_shard_t *self, const cadre_message_t *message)
 {
@@ -725,6 +753,8 @@ probe(cadre_shard_t *self, const question_t *question)
 
 /* --- the router --- */
 
+/* Acts on a message of the control plane, and answers it. A message that names another shard than
+ * this one, or does not belong here, is dropped and counted as malformed. */
 static void
 on_control(cadre_shard_t *self, const question_t *question)
 {
@@ -760,6 +790,8 @@ on_control(cadre_shard_t *self, const question_t *question)
     }
 }
 
+/* Acts on a message of the data plane, and answers it; any message shows that its worker is
+ * alive. */
 static void
 on_data(cadre_shard_t *self, const question_t *question)
 {
@@ -784,6 +816,8 @@ on_data(cadre_shard_t *self, const question_t *question)
 
 /* --- grants of large updates --- */
 
+/* Sends the GRANTs that are due, each under the request id of its RESERVE, with the window of its
+ * peer. */
 static void
 say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
 {
@@ -807,6 +841,7 @@ excuse_stall(cadre_shard_t *self, uint64_t now_ms)
     }
 }
 
+/* Takes the time, excuses peers for an own stall, and sends the GRANTs that are due. */
 void
 cadre_shard_tick(cadre_shard_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {
@@ -827,6 +862,9 @@ cadre_shard_unreachable(cadre_shard_t *self, const cadre_task_t *peer)
     cadre_intake_gone(self->intake, peer);
 }
 
+/* Acts on a message, if its sender may send it on this plane; a coordinator must be the one of the
+ * session. Messages of the data plane may ask for room for an update, or free it, so GRANTs are
+ * sent after each. */
 void
 cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
                     cadre_message_t *message, cadre_shard_effects_t *effects)

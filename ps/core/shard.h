@@ -107,9 +107,9 @@ uint64_t cadre_shard_window_base(const cadre_shard_t *self);
 /* What a shard holds now. */
 typedef struct {
     uint64_t partitions;
-    uint64_t size_bytes;      /* of values and slots */
-    uint64_t granted_bytes;   /* of updates that were granted and are not applied yet */
-    uint64_t collected_bytes; /* of parts that came of updates that are not whole yet */
+    uint64_t size_bytes;      /* bytes of values and slots */
+    uint64_t granted_bytes;   /* bytes of updates that were granted and are not applied yet */
+    uint64_t collected_bytes; /* bytes that came of updates that are not whole yet */
     uint64_t pulls_waiting;   /* PULLs that wait for room */
 } cadre_shard_figures_t;
 

@@ -9,12 +9,12 @@
 #include "common/base/u64_map.h"
 
 struct cadre_shard_cut {
-    uint64_t checkpoint; /* of the last cut that was opened, or had ended */
+    uint64_t checkpoint; /* checkpoint of the last cut that was opened, or had ended */
     uint64_t confirmed;  /* the last checkpoint that the coordinator named: a worker's PUSH may have
                             named a later one */
     uint64_t closed;     /* the last checkpoint whose cut was closed */
     uint64_t cut;        /* the open cut: updates below it go to images too; 0: none is open */
-    cadre_u64_map_t images;       /* of the open cut, cadre_partition_t by cadre_partition_key */
+    cadre_u64_map_t images; /* images of the open cut: cadre_partition_t by cadre_partition_key */
     cadre_ps_counters_t counters; /* what the shard had counted at the cut, and stragglers since */
 };
 
@@ -52,6 +52,7 @@ cadre_shard_cut_destroy(cadre_shard_cut_t **self_p)
     }
 }
 
+/* Opens a cut: forks every part, so that the images hold what the parts hold now. */
 void
 cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
                      const cadre_shard_parts_t *parts, const cadre_ps_counters_t *counters)
@@ -59,7 +60,7 @@ cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
     if (checkpoint <= self->checkpoint) {
         return;
     }
-    drop_images(self); /* of an earlier checkpoint, if its CHECKPOINT_END was lost */
+    drop_images(self); /* those of an earlier checkpoint, if its CHECKPOINT_END was lost */
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_shard_parts_next(parts, &cursor));) {
         cadre_u64_map_put(&self->images, cadre_shard_part_key(part),
@@ -70,16 +71,19 @@ cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
     self->counters = *counters;
 }
 
+/* Notes that the coordinator has ended a checkpoint, and drops its images. */
 void
 cadre_shard_cut_end(cadre_shard_cut_t *self, uint64_t checkpoint)
 {
     self->confirmed = checkpoint > self->confirmed ? checkpoint : self->confirmed;
     if (checkpoint >= self->checkpoint) {
         drop_images(self);
-        self->checkpoint = checkpoint; /* a SNAPSHOT of it that comes late opens nothing */
+        self->checkpoint = checkpoint; /* so that its SNAPSHOT, if it comes late, opens nothing */
     }
 }
 
+/* Opens the cut that the coordinator's SNAPSHOT names, or finds it open already, by a PUSH that
+ * came before. */
 int
 cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_message_t *message,
                         const cadre_shard_parts_t *parts, const cadre_ps_counters_t *counters)
@@ -166,6 +170,7 @@ take(const cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
     return snapshot;
 }
 
+/* Closes the cut that CLOSE_CUT names: makes a snapshot of its images and drops them. */
 int
 cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
                       const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out)

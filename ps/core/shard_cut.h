@@ -51,10 +51,11 @@ void cadre_shard_cut_end(cadre_shard_cut_t *self, uint64_t checkpoint);
 /* Frees the image that an open cut holds of a partition, because its variable is dropped. */
 void cadre_shard_cut_drop(cadre_shard_cut_t *self, const cadre_shard_part_t *part);
 
-/* Return whether a cut is open and the update is a straggler, below the cut; and whether one is
- * open and an assignment is, which was made after the cut of `checkpoint` and before the open
- * one. */
+/* Returns whether a cut is open and the update is a straggler: its id is below that cut. */
 bool cadre_shard_cut_is_below(const cadre_shard_cut_t *self, uint64_t update);
+
+/* Returns whether a cut is open and an assignment is a straggler: it was made before that cut.
+ * `checkpoint`: the last one whose cut the assignment comes after. */
 bool cadre_shard_cut_is_before(const cadre_shard_cut_t *self, uint64_t checkpoint);
 
 /* Returns the image of a part, for a straggler to be applied to; NULL for a part that was created

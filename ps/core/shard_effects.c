@@ -2,6 +2,7 @@
 
 #include "common/base/memory.h"
 
+/* Frees the loads that the shell has not taken. */
 static void
 drop_loads(cadre_shard_effects_t *self)
 {
@@ -55,6 +56,7 @@ cadre_shard_effects_take_snapshot(cadre_shard_effects_t *self)
     return snapshot;
 }
 
+/* Gives the next load to the caller; the list is used again once all were taken. */
 cadre_checkpoint_load_t *
 cadre_shard_effects_take_load(cadre_shard_effects_t *self)
 {

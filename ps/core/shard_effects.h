@@ -15,7 +15,7 @@
 /* Zeroed: nothing. */
 typedef struct {
     cadre_outbox_t outbox;            /* to be sent */
-    cadre_shard_snapshot_t *snapshot; /* to be written; NULL: none */
+    cadre_shard_snapshot_t *snapshot; /* snapshot to be written; NULL: none */
     cadre_checkpoint_load_t **loads;  /* [load_count], in the order in which they are carried out */
     size_t load_count;
     size_t load_taken;   /* how many of `loads`, the first ones, the shell has taken */

@@ -12,7 +12,7 @@
 typedef struct {
     uint64_t load; /* number of the load */
     cadre_asker_t asker;
-    cadre_shard_part_t *part; /* without its partition, which is lent to the load */
+    cadre_shard_part_t *part; /* the part, without its partition, which is lent to the load */
 } loading_t;
 
 struct cadre_shard_loads {
@@ -40,6 +40,7 @@ cadre_shard_loads_destroy(cadre_shard_loads_t **self_p)
 
 /* --- a checkpoint is opened --- */
 
+/* Asks for the checkpoint at `path` to be opened. */
 void
 cadre_shard_loads_open(cadre_shard_loads_t *self, const char *path, uint32_t index,
                        const cadre_asker_t *asker, cadre_shard_effects_t *effects)
@@ -72,6 +73,8 @@ cadre_shard_loads_is_open(const cadre_shard_loads_t *self)
 
 /* --- a partition is loaded --- */
 
+/* Asks for a part to be filled from the checkpoint; the load borrows the partition, and the part
+ * waits here until it comes back. */
 void
 cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
                        const cadre_asker_t *asker, cadre_shard_effects_t *effects)
@@ -108,6 +111,7 @@ cadre_shard_loads_fill_again(cadre_shard_loads_t *self, uint64_t variable, uint6
 
 /* --- a load comes back --- */
 
+/* Ends the load that opened a checkpoint; returns who waits for it, and a failure with its text. */
 static cadre_load_end_t
 end_opening(cadre_shard_loads_t *self, const cadre_checkpoint_load_t *load)
 {
@@ -131,6 +135,8 @@ end_part(cadre_shard_loads_t *self, uint64_t key)
     return end;
 }
 
+/* Takes a load that has come back: returns which request waits for it, and gives the part its
+ * partition again. A load that nobody waits for is stale. */
 cadre_load_end_t
 cadre_shard_loads_end(cadre_shard_loads_t *self, cadre_checkpoint_load_t *load)
 {
@@ -161,6 +167,7 @@ is_same(const cadre_asker_t *left, const cadre_asker_t *right)
     return left->request == right->request && cadre_task_equal(&left->from, &right->from);
 }
 
+/* Returns whether this request, a RESTORE or a CREATE, waits for a load. */
 bool
 cadre_shard_loads_is_awaited(const cadre_shard_loads_t *self, const cadre_asker_t *asker)
 {
@@ -178,11 +185,13 @@ cadre_shard_loads_is_awaited(const cadre_shard_loads_t *self, const cadre_asker_
 
 /* --- giving loads up --- */
 
+/* Gives up the load of one part of a variable that is dropped, and gives that part to the caller;
+ * false when no part of it is being loaded. To be called again until it is false. */
 bool
 cadre_shard_loads_drop(cadre_shard_loads_t *self, uint64_t variable, cadre_load_end_t *out)
 {
     if (self->parts.count == 0) {
-        return false; /* saves a walk: an emptied map keeps its capacity */
+        return false; /* saves a walk over an empty map, which keeps its capacity */
     }
     const loading_t *loading = NULL;
     for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->parts, &cursor));) {
@@ -197,6 +206,8 @@ cadre_shard_loads_drop(cadre_shard_loads_t *self, uint64_t variable, cadre_load_
     return false;
 }
 
+/* Gives up all loads: frees the parts that wait for them, and asks for the open checkpoint to be
+ * closed. */
 void
 cadre_shard_loads_forget(cadre_shard_loads_t *self, cadre_shard_parts_t *parts,
                          cadre_shard_effects_t *effects)
@@ -208,6 +219,7 @@ cadre_shard_loads_forget(cadre_shard_loads_t *self, cadre_shard_parts_t *parts,
     }
     cadre_u64_map_fini(&self->parts);
     self->opening = 0;
+    /* Every load made so far has a lower number. */
     cadre_shard_effects_give_up(effects, self->last + 1);
     if (self->is_open) {
         cadre_checkpoint_load_t *load = cadre_checkpoint_load_new(++self->last);

@@ -28,8 +28,9 @@ typedef struct {
         CADRE_LOAD_PART,
     } kind;
     cadre_asker_t asker;
-    int status;               /* 0, or a failure, whose text is this thread's error text */
-    cadre_shard_part_t *part; /* now the caller's, with its partition unless the load failed */
+    int status; /* 0, or a failure, whose text is this thread's error text */
+    /* The part, which is the caller's now, with its partition unless the load failed. */
+    cadre_shard_part_t *part;
 } cadre_load_end_t;
 
 typedef struct cadre_shard_loads cadre_shard_loads_t;
@@ -43,8 +44,11 @@ void cadre_shard_loads_destroy(cadre_shard_loads_t **self_p);
 void cadre_shard_loads_open(cadre_shard_loads_t *self, const char *path, uint32_t index,
                             const cadre_asker_t *asker, cadre_shard_effects_t *effects);
 
-/* Return whether a checkpoint is being opened; note the request that repeats this one. */
+/* Returns whether a checkpoint is being opened. */
 bool cadre_shard_loads_is_opening(const cadre_shard_loads_t *self);
+
+/* Notes that the RESTORE whose checkpoint is being opened was repeated: `asker` is answered, no
+ * longer who asked before. */
 void cadre_shard_loads_open_again(cadre_shard_loads_t *self, const cadre_asker_t *asker);
 
 /* Returns whether a checkpoint is open, so that parts are loaded from it. */
@@ -54,9 +58,12 @@ bool cadre_shard_loads_is_open(const cadre_shard_loads_t *self);
 void cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
                             const cadre_asker_t *asker, cadre_shard_effects_t *effects);
 
-/* Return the part if it is being loaded, else NULL; note the request that repeats its CREATE. */
+/* Returns the part if it is being loaded, else NULL. */
 const cadre_shard_part_t *cadre_shard_loads_find(const cadre_shard_loads_t *self, uint64_t variable,
                                                  uint64_t partition);
+
+/* Notes that the CREATE of a part that is being loaded was repeated: `asker` is answered, no longer
+ * who asked before. */
 void cadre_shard_loads_fill_again(cadre_shard_loads_t *self, uint64_t variable, uint64_t partition,
                                   const cadre_asker_t *asker);
 

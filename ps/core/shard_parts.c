@@ -46,6 +46,7 @@ destroy_part(cadre_shard_part_t *part)
     free(part);
 }
 
+/* Drops all parts, and forgets which variables were dropped. */
 void
 cadre_shard_parts_clear(cadre_shard_parts_t *self)
 {
@@ -111,10 +112,14 @@ measure(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, uin
     return 0;
 }
 
+/* Makes a part, which counts in the memory of the shard from now on and is served once it is
+ * added. */
 int
 cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
                        const cadre_partition_spec_t *spec, bool is_blank, cadre_shard_part_t **out)
 {
+    /* Ids ascend in the order of creation: a CREATE up to the highest id that was dropped comes
+     * late. */
     if (spec->variable <= self->dropped) {
         return cadre_fail(CADRE_EFENCED, "%s, partition %" PRIu64 ": was dropped", name,
                           spec->partition);
@@ -143,6 +148,7 @@ cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
     return 0;
 }
 
+/* Adds a part that was made, in front of the other parts of its variable. */
 void
 cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p)
 {
@@ -184,6 +190,7 @@ cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_
     *partition_p = NULL;
 }
 
+/* Fails with CADRE_EEXISTS unless the part has this name and spec. */
 int
 cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
                             const cadre_partition_spec_t *spec)
@@ -209,6 +216,8 @@ cadre_shard_part_fail(const cadre_shard_part_t *self, int status)
 
 /* --- finding --- */
 
+/* Returns a part that is served, NULL when there is none. Numbers beyond the limits would make the
+ * key of another part. */
 static cadre_shard_part_t *
 get(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition)
 {
@@ -226,6 +235,7 @@ fail_unknown(uint64_t variable, uint64_t partition)
                       variable);
 }
 
+/* Finds a part that is served. */
 int
 cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition,
                        const cadre_shard_part_t **out)
@@ -238,13 +248,14 @@ cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint6
     return 0;
 }
 
-/* A part that stands in the list twice is found by `named`, the number of the list that named the
- * part last. */
+/* Finds the parts that a PULL or PUSH names, in its order. A part that stands in the list twice is
+ * found by its field `named`, the number of the list that named it last. */
 int
 cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                              cadre_named_parts_t *out)
 {
     const cadre_part_list_t parts = cadre_part_list_view(list);
+    /* The second is true of a list that is no whole number of records. */
     if (parts.count == 0 || cadre_part_list(parts.items, parts.count).count != list->count) {
         return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", list->count);
     }
@@ -304,6 +315,7 @@ cadre_shard_parts_retire(cadre_shard_parts_t *self, uint64_t variable, uint64_t 
     }
 }
 
+/* Drops all parts of a variable; a CREATE of it that comes late is refused from now on. */
 void
 cadre_shard_parts_drop(cadre_shard_parts_t *self, uint64_t variable)
 {

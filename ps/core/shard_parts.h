@@ -14,7 +14,7 @@
 typedef struct cadre_shard_part {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* name of the variable */
     cadre_partition_spec_t spec;
-    cadre_partition_t *partition;  /* NULL while a load has it */
+    cadre_partition_t *partition;  /* NULL while a load has the partition */
     uint64_t size_bytes;           /* bytes that it takes of the shard's memory */
     uint64_t named;                /* number of the last list (of a PULL or PUSH) that named it */
     bool retired;                  /* its variable was dropped; closures may still name it */

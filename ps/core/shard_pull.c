@@ -27,6 +27,7 @@ make_wire(const cadre_named_parts_t *named)
     return 0;
 }
 
+/* Fails with CADRE_EINVALID unless every part keeps a running average. */
 static int
 check_averages(const cadre_named_parts_t *named)
 {
@@ -56,6 +57,8 @@ take(const cadre_partition_t *partition, cadre_pulled_t what, cadre_chunk_t **ch
     }
 }
 
+/* Finds the parts that a PULL names, and checks that they can be answered, before anything is put
+ * into the answer. */
 int
 cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, cadre_pulled_t what,
                          cadre_named_parts_t *out)
@@ -86,6 +89,8 @@ cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, c
     return 0;
 }
 
+/* Puts into the answer references to the values of each part, but for parts of which the asker has
+ * the present version. */
 void
 cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
                         cadre_ps_counters_t *counters, cadre_message_t *answer,
@@ -115,6 +120,7 @@ cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
     }
 }
 
+/* Returns how many bytes of values would answer a PULL of this list. */
 size_t
 cadre_shard_pull_size_bytes(const cadre_shard_parts_t *parts, const cadre_u64s_t *list)
 {

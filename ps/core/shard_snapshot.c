@@ -15,6 +15,7 @@ cadre_shard_snapshot_new(uint64_t checkpoint, const char *directory, size_t part
     return self;
 }
 
+/* Frees the snapshot and drops its references. */
 void
 cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p)
 {
@@ -31,6 +32,7 @@ cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p)
     free(self);
 }
 
+/* Adds a partition as it is now; the snapshot was made with room for it. */
 void
 cadre_shard_snapshot_add(cadre_shard_snapshot_t *self, const char *name,
                          const cadre_partition_t *partition)

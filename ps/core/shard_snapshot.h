@@ -20,7 +20,7 @@ typedef struct {
 } cadre_shard_snapshot_part_t;
 
 typedef struct {
-    uint64_t epoch; /* of the session that asked for it */
+    uint64_t epoch; /* epoch of the session that asked for it */
     uint64_t checkpoint;
     uint32_t index; /* of the shard */
     char *directory;

@@ -19,6 +19,7 @@ cadre_shard_steps_new(void)
     return cadre_calloc(1, sizeof(cadre_shard_steps_t));
 }
 
+/* Frees a held update and its references; the map is left to the caller. */
 static void
 drop(cadre_shard_steps_t *self, cadre_held_update_t *held)
 {
@@ -31,6 +32,7 @@ drop(cadre_shard_steps_t *self, cadre_held_update_t *held)
     free(held);
 }
 
+/* Drops all held updates, and forgets which step ended last. */
 void
 cadre_shard_steps_clear(cadre_shard_steps_t *self)
 {
@@ -59,6 +61,8 @@ cadre_shard_steps_last(const cadre_shard_steps_t *self)
     return self->last;
 }
 
+/* Keeps the update of a PUSH until its step ends: copies `parts`, and takes references to the
+ * chunks. The step must not have ended. */
 void
 cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
                        const cadre_held_part_t *parts, size_t part_count)
@@ -88,6 +92,8 @@ cadre_shard_steps_find(const cadre_shard_steps_t *self, uint64_t update)
     return cadre_u64_map_get(&self->held, update);
 }
 
+/* Ends a step: drops its updates, and what is left of earlier steps, by moving all others to a new
+ * map. Returns how many were dropped. */
 size_t
 cadre_shard_steps_end(cadre_shard_steps_t *self, uint64_t step)
 {

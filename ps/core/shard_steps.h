@@ -13,7 +13,7 @@
 
 #include "common/wire/message.h"
 
-/* A part of a held update: its chunks begin at `chunks` of the update. */
+/* A part of a held update: its chunks are those of the update from number `first_chunk` on. */
 typedef struct {
     uint64_t variable;
     uint64_t partition;

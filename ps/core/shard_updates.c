@@ -70,6 +70,8 @@ cadre_shard_updates_check(const cadre_shard_updates_t *self, uint64_t update)
     return cadre_applied_window_check(self->window, update);
 }
 
+/* Returns whether an update or an assignment is known to be applied; 0 for the one that is not
+ * asked. */
 bool
 cadre_shard_updates_has(const cadre_shard_updates_t *self, uint64_t update, uint64_t sequence)
 {
@@ -209,12 +211,15 @@ check_step(const cadre_shard_updates_t *self, const cadre_push_message_t *push)
     return 0;
 }
 
+/* Checks an update as a whole, then applies it, or holds it if it is of a synchronous step; nothing
+ * changes when a check fails. */
 int
 cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                          const cadre_message_t *message, uint64_t *staleness)
 {
     const cadre_push_message_t *push = &message->push;
     cadre_named_parts_t named = {.count = 0};
+    /* First of all: a duplicate is answered as such, whatever else is wrong with it. */
     int status = cadre_applied_window_check(self->window, push->update);
     if (status < 0) {
         return status;
@@ -248,10 +253,11 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
 /* What one update of a step contributes to one part: its term of the sum. */
 typedef struct {
     const cadre_shard_part_t *part;
-    size_t order; /* of the update in the sum */
+    size_t order; /* place of the update in the sum */
     cadre_gradient_term_t term;
 } share_t;
 
+/* Orders shares by part, and within a part by the place of their update in the sum. */
 static int
 compare_shares(const void *left, const void *right)
 {
@@ -279,6 +285,7 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
             out[count++] = (share_t){part, order, {held->chunks + from->first_chunk, weight}};
         }
     }
+    /* Staleness 0: all closures of a step pull the values that the step before made. */
     cadre_ps_counters_note_update(target->counters, held->size_bytes, 0);
     return count;
 }
@@ -302,6 +309,9 @@ apply_shares(cadre_shard_updates_t *self, const share_t *shares, size_t count)
     cadre_update_apply(&self->update, &self->lanes);
 }
 
+/* Ends a step: gathers the shares of the updates that END_STEP names, each weighted by its rows,
+ * applies their sum part by part, and drops the updates that END_STEP does not name. A repeated
+ * END_STEP changes nothing. */
 void
 cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                              const cadre_end_step_message_t *message)
@@ -352,9 +362,9 @@ cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self)
 
 /* --- assign --- */
 
-/* Checks an ASSIGN even if its sequence is known: one that was refused is refused again, also after
- * a later one was applied. A replay may repeat both before the caller of the first has its
- * answer. */
+/* Carries out an ASSIGN. Checks it even if its sequence is known: one that was refused is refused
+ * again, also after a later one was applied. A replay may repeat both before the caller of the
+ * first has its answer. */
 int
 cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                            const cadre_message_t *message)
@@ -368,6 +378,7 @@ cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target
     }
     status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
     if (status < 0) {
+        /* So that the answer to a PROBE does not call this assignment applied. */
         self->refused = assign->sequence > self->refused ? assign->sequence : self->refused;
         return cadre_shard_part_fail(part, status);
     }
@@ -375,6 +386,8 @@ cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target
         return 0;
     }
 
+    /* An assignment that was made after a cut opens it first, in case SNAPSHOT has not come yet.
+     * One that was made before the open cut changes the image too. */
     cadre_shard_cut_open(target->cut, assign->checkpoint, assign->cut, target->parts,
                          target->counters);
     cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;

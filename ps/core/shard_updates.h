@@ -31,7 +31,7 @@ uint64_t cadre_shard_updates_base(const cadre_shard_updates_t *self);
 /* Returns whether an update may be applied, as cadre_applied_window_check. */
 int cadre_shard_updates_check(const cadre_shard_updates_t *self, uint64_t update);
 
-/* What changes are made to, and counted in; borrowed. */
+/* The objects that updates and assignments change, and are counted in; borrowed. */
 typedef struct {
     cadre_shard_parts_t *parts;
     cadre_shard_cut_t *cut;

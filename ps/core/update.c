@@ -71,6 +71,7 @@ check_one(void *argument, size_t index)
     check->finite = cadre_partition_is_finite(check->partition, check->chunk);
 }
 
+/* Checks on the lanes that all numbers of the update are finite, a chunk at a time. */
 int
 cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *part)
 {
@@ -109,6 +110,8 @@ apply_one(void *argument, size_t index)
     cadre_partition_apply_piece((const cadre_partition_piece_t *)argument + index);
 }
 
+/* Applies the update on the lanes: cuts it into pieces of all its partitions, has every piece
+ * applied, and then puts the results in place. */
 void
 cadre_update_apply(cadre_update_t *self, const cadre_lanes_t *lanes)
 {

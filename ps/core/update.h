@@ -15,8 +15,8 @@ enum { CADRE_UPDATE_ALONE_COUNT = 131072 }; /* elements below which no lane is w
 
 typedef struct {
     cadre_partition_t *partition;
-    cadre_gradient_term_t one;     /* the gradient, where it is not a sum */
-    cadre_gradient_sum_t gradient; /* the sum of several gradients; without terms `one` counts */
+    cadre_gradient_term_t one;     /* the gradient, where there is a single one */
+    cadre_gradient_sum_t gradient; /* a sum of several gradients; without terms `one` is applied */
 } cadre_update_part_t;
 
 typedef struct {
