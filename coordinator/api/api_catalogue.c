@@ -15,6 +15,8 @@ is_usable(const cadre_variable_t *variable)
     return variable->created && variable->dropped == 0;
 }
 
+/* Lists the variables that can be used. A caller that wants the count alone passes NULL for the
+ * list. */
 int
 cadre_variable_list(cadre_coordinator_t *self, cadre_variable_t ***variables, size_t *count)
 {
@@ -41,6 +43,7 @@ cadre_variable_list(cadre_coordinator_t *self, cadre_variable_t ***variables, si
     return 0;
 }
 
+/* Finds a variable that can be used by its name. */
 int
 cadre_variable_find(cadre_coordinator_t *self, const char *name, cadre_variable_t **variable)
 {
@@ -62,6 +65,7 @@ cadre_variable_find(cadre_coordinator_t *self, const char *name, cadre_variable_
     return 0;
 }
 
+/* Lists all functions, programs and native ones; a list or count that is NULL is not given. */
 int
 cadre_function_list(cadre_coordinator_t *self, cadre_function_t ***functions, size_t *count)
 {
@@ -81,6 +85,7 @@ cadre_function_list(cadre_coordinator_t *self, cadre_function_t ***functions, si
     return 0;
 }
 
+/* Lists the datasets that workers could open; a list or count that is NULL is not given. */
 int
 cadre_dataset_list(cadre_coordinator_t *self, cadre_dataset_t ***datasets, size_t *count)
 {
@@ -107,6 +112,7 @@ cadre_dataset_list(cadre_coordinator_t *self, cadre_dataset_t ***datasets, size_
     return 0;
 }
 
+/* Lists all resources, built or not; a list or count that is NULL is not given. */
 int
 cadre_resource_list(cadre_coordinator_t *self, cadre_resource_t ***resources, size_t *count)
 {
@@ -144,6 +150,7 @@ cadre_checkpoint_list(cadre_coordinator_t *self, cadre_checkpoint_info_t **infos
     return cadre_checkpoint_files_list(self, infos, count);
 }
 
+/* Frees a list of cadre_checkpoint_list with its texts. */
 void
 cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, size_t count)
 {
@@ -159,6 +166,8 @@ cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, size_t count)
     }
 }
 
+/* Reads values, or a slot of the optimizer, of a variable from a checkpoint; `value` keeps what it
+ * has on failure. */
 int
 cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoint, const char *variable,
                       const char *slot, cadre_tensor_t *value)

@@ -11,6 +11,7 @@
 
 enum { COMMIT_WAIT_MS = 10000 }; /* how long cadre_checkpoint_last waits for a commit under way */
 
+/* Fails with CADRE_EINVALID unless `progress` is NULL or the text of a JSON object. */
 static int
 check_progress(const char *progress)
 {
@@ -46,11 +47,14 @@ await_idle(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
     return 0;
 }
 
-/* Under the lock: takes a checkpoint, and waits for its end. */
+/* Under the lock: takes a checkpoint, and waits for its end. It is begun once no other is under
+ * way, and has ended when the count of attempts, finished or failed, has gone up by one. */
 static int
 take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64_t *since_ms)
 {
     const cadre_checkpoint_t *state = &self->core.checkpoint;
+    /* The cut of a checkpoint lies between two synchronous steps, so the step that is being filled
+     * has to end: with the closures that it has. */
     cadre_coordinator_cut_step_short(self);
     int status = await_idle(self, deadline_ms, since_ms);
     if (status < 0) {
@@ -82,6 +86,8 @@ take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64
     return 0;
 }
 
+/* Takes a checkpoint, and gives its id. One that failed because a ps was lost is taken again, until
+ * the deadline. */
 int
 cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t timeout_ms,
                       uint64_t *checkpoint)
@@ -107,6 +113,7 @@ cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t t
     return status;
 }
 
+/* Sets the callback that gives the progress record of automatic checkpoints. */
 void
 cadre_checkpoint_on_progress(cadre_coordinator_t *self, cadre_progress_callback_t callback,
                              void *context)
@@ -116,6 +123,7 @@ cadre_checkpoint_on_progress(cadre_coordinator_t *self, cadre_progress_callback_
     cadre_gate_unlock(self->gate);
 }
 
+/* Tells what the job was resumed from; false when it was not resumed. */
 bool
 cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uint64_t *cut,
                          const char **progress)
@@ -154,6 +162,7 @@ cadre_checkpoint_best(cadre_coordinator_t *self)
     return cadre_best_checkpoint_path(self);
 }
 
+/* Returns the path of the newest checkpoint that is committed, or was resumed. */
 char *
 cadre_checkpoint_last(cadre_coordinator_t *self)
 {

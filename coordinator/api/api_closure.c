@@ -14,6 +14,8 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 
+/* Under the lock: returns whether the pointer is a function of this coordinator; nothing is read
+ * through it before that is known. */
 static bool
 is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
 {
@@ -25,7 +27,8 @@ is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
     return false;
 }
 
-/* Checks the batches of a call and copies them into the closure, four items each as in CLOSURE. */
+/* Checks the batches of a call and copies them into the closure: four numbers for each, as the
+ * CLOSURE message has them (dataset, order of rows, first row, count). */
 static int
 copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -53,6 +56,8 @@ copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const ca
     return 0;
 }
 
+/* Copies the call's tensors and their names into the closure; fails with CADRE_ETOOLARGE beyond
+ * CADRE_ARGUMENTS_SIZE_MAX bytes. */
 static int
 copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -112,6 +117,7 @@ check_result_names(const cadre_call_t *call, const cadre_resource_t *resource)
     return 0;
 }
 
+/* Checks the resources that a call names and notes their ids in the closure. */
 static int
 copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -162,7 +168,8 @@ check_futures(const cadre_closure_t *closure)
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: refuses a sequence number when the numbers of closures that have ended are too
+ * many ranges (CADRE_EFULL): every checkpoint holds these ranges, so they are bounded. */
 static int
 check_sequence(const cadre_coordinator_t *self, const cadre_closure_t *closure)
 {
@@ -178,6 +185,7 @@ check_sequence(const cadre_coordinator_t *self, const cadre_closure_t *closure)
                       closure->sequence, CADRE_SEQUENCE_RANGES_MAX);
 }
 
+/* Fails unless the array is there, or has no items; `what` names the items in the error. */
 static int
 check_array(const void *array, size_t count, const char *what)
 {
@@ -290,6 +298,7 @@ check_name(const cadre_call_t *call, size_t index)
     return 0;
 }
 
+/* Checks the names of all arguments of a call, and that each tensor is there. */
 static int
 check_arguments(const cadre_call_t *call)
 {
@@ -306,6 +315,7 @@ check_arguments(const cadre_call_t *call)
     return 0;
 }
 
+/* Checks a call for everything that can be checked without the lock. */
 static int
 check_call(const cadre_call_t *call)
 {
@@ -366,7 +376,8 @@ deadline_of(const cadre_coordinator_t *self, const cadre_call_t *call)
     return call->deadline_ms > 0 ? (uint64_t)call->deadline_ms : 0;
 }
 
-/* Makes a closure of `function` with everything of `call` copied. */
+/* Makes a closure of `function` with everything of `call` copied. Refuses what a synchronous or
+ * bounded job cannot do: several steps in one closure that pushes, or a priority. */
 static int
 make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
              const cadre_call_t *call, cadre_closure_t **out)
@@ -402,8 +413,8 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
     return 0;
 }
 
-/* Under the lock: raises the pending error of closures without a group, once everything of them in
- * flight has ended. */
+/* Under the lock: raises the pending error of closures without a group (`queue.own` stands for
+ * their group). CADRE_EAGAIN while closures that the error cancelled are still in flight. */
 static int
 raise(cadre_coordinator_t *self)
 {
@@ -411,7 +422,8 @@ raise(cadre_coordinator_t *self)
 }
 
 /* Under the lock: raises the pending error of the closure's group, or of closures without a group,
- * which must be raised before the closure is put. */
+ * before the closure is put into the queue. A group that goes on after errors raises them at its
+ * join alone. */
 static int
 raise_before(cadre_coordinator_t *self, cadre_closure_t *closure)
 {
@@ -462,6 +474,7 @@ put(cadre_coordinator_t *self, cadre_closure_t *closure, int64_t deadline_ms)
     return status;
 }
 
+/* Fails with CADRE_EINVALID unless the function is registered with this coordinator. */
 static int
 check_function(cadre_coordinator_t *self, const cadre_function_t *function)
 {
@@ -480,6 +493,7 @@ variables_now(const cadre_coordinator_t *self)
     return cadre_catalogue_whole_count(&self->core.catalogue);
 }
 
+/* Returns whether a call names anything that the call of a resource may not have. */
 static bool
 has_more_than_tensors(const cadre_call_t *call)
 {
@@ -511,7 +525,8 @@ make_builder(cadre_coordinator_t *self, const char *name, const cadre_function_t
     return make_closure(self, function, &call, out);
 }
 
-/* Under the lock. */
+/* Under the lock: adds a resource that the closure builds (takes it on success), and has workers
+ * told of it. The closure may use the variables that exist now. */
 static int
 add_resource(cadre_coordinator_t *self, const char *name, cadre_closure_t **closure_p,
              cadre_resource_t **out)
@@ -532,6 +547,7 @@ add_resource(cadre_coordinator_t *self, const char *name, cadre_closure_t **clos
     return 0;
 }
 
+/* Makes a resource, which each worker builds for itself; returns before any has. */
 int
 cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
                       const cadre_call_t *given, cadre_resource_t **out)
@@ -545,7 +561,7 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     cadre_gate_lock(self->gate);
     status = add_resource(self, name, &closure, out);
     cadre_gate_unlock_and_wake(self->gate);
-    cadre_closure_destroy(&closure); /* NULL if the resource has taken it */
+    cadre_closure_destroy(&closure); /* closure is NULL if the resource has taken it */
     return status;
 }
 
@@ -555,8 +571,8 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-/* Under the lock: puts a new closure into the queue, in the call's group; it may name the variables
- * that exist now. Adds the futures that are its arguments. */
+/* Under the lock: puts a new closure into the queue, in the group of the call. The closure may use
+ * the variables that exist now, and takes its futures as arguments. */
 static int
 put_new(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
         int64_t deadline_ms)
@@ -615,6 +631,7 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     }
 
     closure->tag = tag;
+    /* Results that nobody takes are not sent back by the worker. */
     closure->wants_results = future != NULL;
     cadre_gate_lock(self->gate);
     status = put_new(self, closure, &call, cadre_gate_deadline_ms(timeout_ms));
@@ -658,8 +675,8 @@ await_workers(cadre_coordinator_t *self, int64_t deadline_ms, cadre_each_t *each
 }
 
 /* Under the lock: puts a closure for each of these workers into the queue. Waits for room for the
- * first alone and then puts all, so that the call has all its closures or none. Takes the closure,
- * which becomes that of the first worker. */
+ * first alone and then puts all, so that the call has all its closures or none. Takes `closure`,
+ * which becomes that of the first worker; the others are copies. */
 static int
 put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
             int64_t deadline_ms, const cadre_each_t *each)
@@ -687,7 +704,8 @@ put_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
     return 0;
 }
 
-/* Under the lock: schedules copies of the closure on all workers that there are now. */
+/* Under the lock: schedules copies of the closure (takes it) on all workers that there are now.
+ * Gives workers and futures where the caller wants them (`out`). */
 static int
 schedule_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call,
                  int64_t deadline_ms, cadre_each_t *out)
@@ -712,6 +730,8 @@ schedule_on_each(cadre_coordinator_t *self, cadre_closure_t *closure, const cadr
     return 0;
 }
 
+/* Schedules a call on each worker that is there. A sequence number is refused: it stands for one
+ * closure. */
 int
 cadre_coordinator_schedule_on_each(cadre_coordinator_t *self, const cadre_function_t *function,
                                    const cadre_call_t *given, int64_t timeout_ms, cadre_each_t *out)
@@ -735,6 +755,7 @@ cadre_coordinator_schedule_on_each(cadre_coordinator_t *self, const cadre_functi
     return status;
 }
 
+/* Frees what cadre_coordinator_schedule_on_each gave; the closures go on. */
 void
 cadre_each_fini(cadre_each_t *self)
 {
@@ -758,6 +779,7 @@ cadre_coordinator_schedule(cadre_coordinator_t *self, const cadre_function_t *fu
     return schedule(self, CADRE_TAG_NONE, function, call, timeout_ms, future);
 }
 
+/* Schedules a call on the worker with this index alone. */
 int
 cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
                               const cadre_function_t *function, const cadre_call_t *call,
@@ -770,7 +792,8 @@ cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
     return schedule(self, worker, function, call, timeout_ms, future);
 }
 
-/* Under the lock: returns whether every closure has ended and the shards have all their updates. */
+/* Under the lock: returns whether every closure has ended and the shards have all updates of those
+ * that ended well. */
 static bool
 is_done(const cadre_coordinator_t *self)
 {
@@ -779,8 +802,9 @@ is_done(const cadre_coordinator_t *self)
 }
 
 /* Under the lock: waits until all closures that were scheduled before have ended and the shards
- * have their updates (I2). Then raises the pending error, once the closures that it cancelled have
- * ended too. */
+ * have their updates (docs/protocol.md, I2). Then raises the pending error, once the closures that
+ * it cancelled have ended too. The barrier stands between closures put into the queue before and
+ * after it. */
 static int
 join(cadre_coordinator_t *self, int64_t deadline_ms)
 {
@@ -807,6 +831,8 @@ join(cadre_coordinator_t *self, int64_t deadline_ms)
     return status;
 }
 
+/* Waits for all closures scheduled so far, and raises their first error. The synchronous step that
+ * is being filled ends with the closures it has: the caller schedules no more while it waits. */
 int
 cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
 {
@@ -818,7 +844,9 @@ cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
     return status;
 }
 
-/* Under the lock: raises the pending error, or says whether everything is done. */
+/* Under the lock: raises the pending error, or says in `done` whether everything is done. An error
+ * that cannot be raised yet, since closures that it cancelled are in flight (CADRE_EAGAIN), means:
+ * not done. */
 static int
 look_whether_done(cadre_coordinator_t *self, bool *done)
 {
@@ -838,6 +866,7 @@ look_whether_done(cadre_coordinator_t *self, bool *done)
     return 0;
 }
 
+/* Says whether every closure has ended, without waiting. */
 int
 cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done)
 {
@@ -847,7 +876,8 @@ cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done)
     return status;
 }
 
-/* Under the lock: cancels all queued closures, and waits until those in flight have ended. */
+/* Under the lock: cancels all closures, tells futures of those that were queued, and waits until
+ * those in flight have ended. */
 static int
 cancel(cadre_coordinator_t *self, int64_t deadline_ms)
 {
@@ -867,6 +897,7 @@ cancel(cadre_coordinator_t *self, int64_t deadline_ms)
     return 0;
 }
 
+/* Cancels all closures, and waits until none runs any more. */
 int
 cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
 {

@@ -15,6 +15,7 @@ cadre_completion_create(cadre_coordinator_t *coordinator, cadre_completion_t **c
     return 0;
 }
 
+/* Destroys a completion queue; the futures in it stay the caller's. */
 void
 cadre_completion_destroy(cadre_completion_t **self_p)
 {
@@ -37,6 +38,7 @@ check(const cadre_completion_t *self)
     return self ? 0 : cadre_fail(CADRE_EINVALID, "this is no completion queue: NULL");
 }
 
+/* Adds a future to the queue. */
 int
 cadre_completion_add(cadre_completion_t *self, cadre_future_t *future)
 {
@@ -52,7 +54,8 @@ cadre_completion_add(cadre_completion_t *self, cadre_future_t *future)
 }
 
 /* Waits, under the gate's lock, until the closure of a future in the queue has ended, and takes
- * that future out. */
+ * that future out. A queue may outlive its coordinator: once the gate is closed only the gate is
+ * touched. */
 static int
 next(cadre_completion_t *self, int64_t deadline_ms, cadre_future_t **future)
 {
@@ -76,6 +79,9 @@ next(cadre_completion_t *self, int64_t deadline_ms, cadre_future_t **future)
     return 0;
 }
 
+/* Takes the future whose closure ended first, waiting for one. Only if it has to wait does the
+ * synchronous step that is being filled end with the closures it has: the caller schedules no more
+ * while it waits. */
 int
 cadre_completion_next(cadre_completion_t *self, cadre_future_t **future, int64_t timeout_ms)
 {
@@ -97,6 +103,7 @@ cadre_completion_next(cadre_completion_t *self, cadre_future_t **future, int64_t
     return status;
 }
 
+/* Gives the descriptor that is readable while a future can be taken without waiting. */
 int
 cadre_completion_fd(cadre_completion_t *self, int *fd)
 {
@@ -114,6 +121,7 @@ cadre_completion_fd(cadre_completion_t *self, int *fd)
     return status;
 }
 
+/* Returns how many futures are in the queue. */
 size_t
 cadre_completion_count(cadre_completion_t *self)
 {

@@ -12,6 +12,8 @@
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"
 
+/* Frees the coordinator, whose threads do not run (any more); what was never opened is NULL,
+ * which each of these calls takes. */
 static void
 destroy(cadre_coordinator_t *self)
 {
@@ -88,6 +90,8 @@ open_local(cadre_coordinator_t *self, int (*natives)(struct cadre_registry *regi
     return status < 0 ? status : cadre_coordinator_wait_ready(self, 1, CADRE_LOCAL_JOIN_MS);
 }
 
+/* Opens a coordinator: first what can fail, then its threads, then with `local` a ps and a worker
+ * in this process. */
 int
 cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinator_t **out)
 {
@@ -110,7 +114,8 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
     }
 
     status = start_actors(self);
-    /* These two may run already, and the authenticator writes to the core's log. */
+    /* Store and authenticator may run already, and the authenticator writes to the log of the
+     * core. */
     if (status < 0) {
         cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
         cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
@@ -121,6 +126,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
 
     status = options.local ? open_local(self, options.natives) : 0;
     if (status < 0) {
+        /* Closing may set other error texts. */
         cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
         cadre_coordinator_close(&self);
         return cadre_fail(status, "%s", reason);
@@ -130,6 +136,9 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
     return 0;
 }
 
+/* Closes a coordinator: tells all tasks that the job is over, waits up to CADRE_STOP_WAIT_MS for
+ * them to leave, ends the threads, and ends what is left of closures, so that their futures say
+ * CADRE_ECLOSED. */
 void
 cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
 {
@@ -142,6 +151,7 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     cadre_gate_lock(self->gate);
     cadre_core_stop(&self->core, "the job is over");
     int64_t deadline_ms = cadre_gate_deadline_ms(CADRE_STOP_WAIT_MS);
+    /* An interrupt would end this wait at once. */
     atomic_store(&self->gate->interrupted, false);
     while (self->core.membership.members.count > 0 &&
            cadre_gate_wait(self->gate, deadline_ms) == 0) {
@@ -166,6 +176,8 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     destroy(self);
 }
 
+/* Fails with CADRE_ETIMEOUT and a text that says how many tasks have joined; where no other task
+ * can know the address, the text says how to get a cluster. */
 int
 cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers)
 {
@@ -196,6 +208,7 @@ await_tasks(cadre_coordinator_t *self, int workers, int64_t deadline_ms)
     return 0;
 }
 
+/* Waits until every ps and this many workers have joined. */
 int
 cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t timeout_ms)
 {
@@ -209,7 +222,7 @@ cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t tim
     return status;
 }
 
-/* Under the lock. */
+/* Under the lock: asks a worker to leave, and waits until it has left. */
 static int
 drain_worker(cadre_coordinator_t *self, uint32_t index, int64_t deadline_ms)
 {
@@ -220,7 +233,8 @@ drain_worker(cadre_coordinator_t *self, uint32_t index, int64_t deadline_ms)
         return cadre_fail(CADRE_ENOTFOUND, "there is no worker %" PRIu32, index);
     }
 
-    /* By the end of the wait another worker may have its index. */
+    /* Another worker may have the index by the end of the wait, so this one is known by its
+     * incarnation. */
     uint64_t incarnation = worker->task.incarnation;
     int64_t since_ms = 0;
 
@@ -236,6 +250,7 @@ drain_worker(cadre_coordinator_t *self, uint32_t index, int64_t deadline_ms)
     return 0;
 }
 
+/* Has a worker leave, and waits for that. */
 int
 cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms)
 {
@@ -264,6 +279,7 @@ cadre_coordinator_interrupt(cadre_coordinator_t *self, bool interrupted)
     atomic_store(&self->gate->interrupted, interrupted);
 }
 
+/* Gives the state of the job as JSON text, which the caller frees. */
 int
 cadre_coordinator_status_json(cadre_coordinator_t *self, char **text)
 {
@@ -275,6 +291,7 @@ cadre_coordinator_status_json(cadre_coordinator_t *self, char **text)
     return 0;
 }
 
+/* Returns the counters of the job, and how many tasks and closures there are now. */
 cadre_totals_t
 cadre_coordinator_totals(cadre_coordinator_t *self)
 {
@@ -288,6 +305,7 @@ cadre_coordinator_totals(cadre_coordinator_t *self)
     return totals;
 }
 
+/* Asks a shard for its counters, and waits for the answer. */
 int
 cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *totals,
                    int64_t timeout_ms)

@@ -18,9 +18,9 @@
 #include "coordinator/options.h"
 
 enum {
-    /* Parts that are requested together; more if a single variable has more. */
+    /* How many parts are requested together; more if a single variable has more. */
     PARTS_AT_ONCE = 4096,
-    /* Variables that are announced to workers before the lock is released for a moment. */
+    /* How many variables are announced to workers before the lock is released for a moment. */
     VARIABLES_AT_ONCE = 4096,
 };
 
@@ -30,7 +30,7 @@ typedef struct {
     size_t count;
     cadre_variable_t **variables; /* [added] */
     size_t added;
-    size_t asked;     /* how many of these the shards were asked to create */
+    size_t asked;     /* how many of `variables`, the first ones, the shards were asked to create */
     uint64_t ps_lost; /* the job's count of lost ps when the call began */
     bool has_deadline;
     int64_t deadline_ms; /* deadline of the whole call, if has_deadline */
@@ -57,10 +57,14 @@ static void
 warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *variable)
 {
     char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
+    /* Both lists have the same order. */
     const char *before =
         resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
     cadre_optimizer_spec_t spec;
+    /* Nothing to say of a variable that the checkpoint does not hold, that begins with initial
+     * values since one of its name was dropped (`again`), or that has the optimizer of the
+     * checkpoint. */
     if (!before || variable->again || strcmp(before, now) == 0 ||
         cadre_optimizer_spec_parse(&spec, before) < 0) {
         return;
@@ -79,6 +83,7 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
                       "variable=%s was=%s is=%s next=\"%s\"", variable->name, before, now, next);
 }
 
+/* Under the lock: waits until every ps has joined. A timeout says which tasks are missing. */
 static int
 await_ps(cadre_coordinator_t *self, int64_t deadline_ms)
 {
@@ -103,9 +108,10 @@ is_resumed(const cadre_coordinator_t *self, const char *name)
            !cadre_catalogue_was_dropped(&self->core.catalogue, name);
 }
 
-/* Refuses to create a variable of the resumed checkpoint after the job's next checkpoint, which
- * does not hold it: a shard that is restored later would begin with initial values while the others
- * have the resumed ones. */
+/* Refuses to create a variable of the resumed checkpoint after the next checkpoint of the job,
+ * which does not hold it: a shard that is restored later would begin with initial values while the
+ * others have the resumed ones. `points.at[0]` is the newest checkpoint that shards are restored
+ * to. */
 static int
 check_late(const cadre_coordinator_t *self, const char *name)
 {
@@ -167,9 +173,10 @@ first_deadline(const cadre_coordinator_t *self, const batch_t *batch)
                                : cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
 }
 
-/* Moves the deadline on while every ps is heard, unless the caller set it: a shard that loads a
- * checkpoint takes as long as it takes, and one whose load stands still is lost (recovery.c).
- * Closures that run again for a shard move it on, too, if there is a worker to run them. */
+/* Returns the deadline of a wait for the shards: moved on while every ps is heard, unless the
+ * caller set it. A shard that loads a checkpoint takes as long as it takes, and one whose load
+ * stands still is lost (recovery.c). Closures that run again for a shard move it on too, if there
+ * is a worker to run them. */
 static int64_t
 extend(const cadre_coordinator_t *self, const batch_t *batch, int64_t deadline_ms)
 {
@@ -178,7 +185,8 @@ extend(const cadre_coordinator_t *self, const batch_t *batch, int64_t deadline_m
     return are_heard(membership) && !is_idle ? first_deadline(self, batch) : deadline_ms;
 }
 
-/* Under the lock: waits until the batch may be created (must_wait). */
+/* Under the lock: waits until the batch may be created (must_wait). While another call creates
+ * variables, the deadline moves on as it does for that call. */
 static int
 await_turn(cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -188,7 +196,7 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
         int status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
         bool is_over = status == CADRE_ETIMEOUT;
-        /* That other call waits for ps, too, which move the deadline on. */
+        /* The other call waits for ps, and its deadline moves on while they are heard. */
         if (self->core.catalogue.creating > 0) {
             deadline_ms = extend(self, batch, deadline_ms);
             is_over = is_over && cadre_clock_now_ms() >= deadline_ms;
@@ -201,6 +209,7 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
     return 0;
 }
 
+/* Gives the options of a variable: the defaults where its definition has none. */
 static int
 take_options(const cadre_variable_definition_t *definition, cadre_variable_options_t *options)
 {
@@ -268,7 +277,7 @@ ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation
     return 0;
 }
 
-/* Writes how many parts are not created yet, and which ps answers next, for the log. */
+/* Writes for the log how many parts are not created yet, and which ps answers next. */
 static void
 describe(const cadre_coordinator_t *self, const cadre_operation_t *operation, char text[128])
 {
@@ -353,7 +362,7 @@ abandon(cadre_coordinator_t *self, const batch_t *batch)
         bool may_be_there = i < batch->asked || self->core.totals.ps_lost != batch->ps_lost;
         if (may_be_there) { /* requested, or created by a shard that was restored meanwhile */
             cadre_core_forget_variable(&self->core, batch->variables[i]);
-        } else {
+        } else { /* no shard has to be asked to drop it */
             cadre_core_unlist_variable(&self->core, batch->variables[i]);
         }
     }
@@ -384,6 +393,8 @@ create_all(cadre_coordinator_t *self, batch_t *batch)
         }
     }
 
+    /* A shard that was restored meanwhile may have refused a variable that it had created
+     * before. */
     const cadre_repairs_t *repairs = &self->core.recovery.repairs;
     return repairs->creation_status < 0
                ? cadre_fail(repairs->creation_status, "%s", repairs->creation_text)
@@ -412,6 +423,8 @@ create(cadre_coordinator_t *self, batch_t *batch)
     return status;
 }
 
+/* Creates several variables by one call, all or none; the time that it may take is in the options
+ * of the first. */
 int
 cadre_variable_create_many(cadre_coordinator_t *self,
                            const cadre_variable_definition_t *definitions, size_t count,

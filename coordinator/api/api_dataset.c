@@ -10,7 +10,8 @@
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 
-/* Under the lock: waits until a worker has opened the data, or none can. */
+/* Under the lock: waits until it is decided which rows the dataset has, or that no worker can open
+ * it. In the latter case its name becomes free for another try. */
 static int
 await_opened(cadre_dataset_t *self, int64_t deadline_ms)
 {
@@ -25,14 +26,15 @@ await_opened(cadre_dataset_t *self, int64_t deadline_ms)
 
     if (self->status < 0) {
         int status = cadre_fail(self->status, "dataset %s: %s", self->name, self->text);
-        self->name[0] = '\0'; /* frees the name for another try */
+        self->name[0] = '\0';
         return status;
     }
 
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: adds the dataset, tells all workers to open it, and waits for what they
+ * answer. */
 static int
 open_dataset(cadre_coordinator_t *self, const char *name, const char *description,
              int64_t deadline_ms, cadre_dataset_t **out)
@@ -57,6 +59,7 @@ open_dataset(cadre_coordinator_t *self, const char *name, const char *descriptio
     return 0;
 }
 
+/* Opens a dataset on the workers. */
 int
 cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *description,
                    int64_t timeout_ms, cadre_dataset_t **out)
@@ -74,6 +77,9 @@ cadre_dataset_info(const cadre_dataset_t *self)
     return self->info;
 }
 
+/* Begins an epoch: its batches are given by cadre_dataset_next from position `first` on. A shuffled
+ * order follows from the job's seed, the name and the epoch alone, so that a resumed job has it
+ * again. */
 int
 cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_t batch_size,
                     cadre_order_t order, cadre_last_batch_t last)
@@ -101,6 +107,8 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
     return 0;
 }
 
+/* Gives the next batch of the epoch; false at its end. The last batch may be smaller, or is left
+ * out. */
 bool
 cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
 {
@@ -154,6 +162,8 @@ schedule_epoch(cadre_dataset_t *self, const cadre_function_t *function, uint64_t
     return 0;
 }
 
+/* Trains `epochs` epochs, from number `epoch` on, and joins at the end alone: batches of an epoch
+ * go out while the last of the epoch before run. */
 int
 cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t *function, uint64_t epoch,
                     uint64_t epochs, int64_t batch_size, int64_t timeout_ms)

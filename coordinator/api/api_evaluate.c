@@ -61,6 +61,7 @@ inputs_fini(inputs_t *self)
 
 /* --- arguments and variables --- */
 
+/* Returns the tensor of this name that the caller gave; NULL when there is none. */
 static const cadre_tensor_t *
 find_tensor(const cadre_argument_t *tensors, size_t count, const char *name)
 {
@@ -72,6 +73,8 @@ find_tensor(const cadre_argument_t *tensors, size_t count, const char *name)
     return NULL;
 }
 
+/* Finds the tensor of each argument of the program among those that the caller gave, and makes a
+ * view of it: nothing is copied. */
 static int
 take_arguments(inputs_t *self)
 {
@@ -114,6 +117,7 @@ read_variable(const inputs_t *self, const char *name, cadre_tensor_t *value)
     return cadre_variable_read(variable, value, timeout_ms);
 }
 
+/* Fails unless the value is f32 and has the shape that the program says. */
 static int
 check_variable(const cadre_program_t *program, const cadre_program_variable_t *wanted,
                const cadre_tensor_t *value)
@@ -137,6 +141,8 @@ check_variable(const cadre_program_t *program, const cadre_program_variable_t *w
     return 0;
 }
 
+/* Finds the value of each variable of the program: as the caller gave it, else read from the
+ * coordinator. */
 static int
 take_variables(inputs_t *self)
 {
@@ -178,6 +184,8 @@ add_node(cadre_inspection_t *self, int32_t node)
     return self->node_count++;
 }
 
+/* Lists the nodes whose values are wanted: those of the program's results, and those that the
+ * caller asks for. A handle of a node counts from 1, the program's own numbers from 0. */
 static int
 list_nodes(cadre_inspection_t *self, const cadre_program_t *program,
            const cadre_inspection_options_t *options)
@@ -254,6 +262,8 @@ run_some(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot, s
     return cadre_slot_run(slot, &run);
 }
 
+/* Runs the program until all wanted nodes have their values: once for each CADRE_RESULTS_MAX of
+ * them, with the same seed each time. */
 static int
 run_all(cadre_inspection_t *self, const inputs_t *inputs, cadre_slot_t *slot)
 {
@@ -331,6 +341,7 @@ evaluate(cadre_inspection_t *self, const cadre_program_t *program,
     return status;
 }
 
+/* Evaluates a program once, without ps and workers, and gives its values as an inspection. */
 int
 cadre_program_evaluate(cadre_program_t *program, const cadre_inspection_options_t *given,
                        cadre_inspection_t **out)
@@ -367,6 +378,7 @@ cadre_program_evaluate(cadre_program_t *program, const cadre_inspection_options_
 
 /* --- reading an inspection --- */
 
+/* Returns the value of a node that was asked for or is a result; NULL for any other. */
 const cadre_tensor_t *
 cadre_inspection_node(const cadre_inspection_t *self, cadre_node_t node)
 {
@@ -378,6 +390,7 @@ cadre_inspection_node(const cadre_inspection_t *self, cadre_node_t node)
     return NULL;
 }
 
+/* Returns the entry of this name, the first one for NULL; NULL when there is none. */
 static const entry_t *
 find_entry(const entry_t *entries, size_t count, const char *name)
 {
@@ -404,6 +417,7 @@ cadre_inspection_gradient(const cadre_inspection_t *self, const char *variable)
     return entry ? &self->gradient_values[entry->place] : NULL;
 }
 
+/* Frees an inspection and the values in it. */
 void
 cadre_inspection_destroy(cadre_inspection_t **self_p)
 {

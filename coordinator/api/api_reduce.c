@@ -32,6 +32,7 @@ typedef struct {
     size_t under_way;
 } pass_t;
 
+/* Makes a pass over a dataset, with nothing under way. */
 static pass_t *
 pass_new(cadre_dataset_t *dataset, const cadre_function_t *function,
          const cadre_reduction_t *reductions, size_t count, int64_t timeout_ms)
@@ -45,6 +46,7 @@ pass_new(cadre_dataset_t *dataset, const cadre_function_t *function,
     return self;
 }
 
+/* Frees a pass; closures that are still under way go on, and their results are dropped. */
 static void
 pass_destroy(pass_t **self_p)
 {
@@ -162,6 +164,9 @@ schedule_batch(pass_t *self, int64_t first, int64_t count)
     return 0;
 }
 
+/* Runs the function on all rows, batch by batch: at most BATCHES_AHEAD closures are under way, and
+ * results are added in the order of the rows, so that the rounding of a sum does not depend on
+ * which closure ends first. */
 static int
 run_pass(pass_t *self, int64_t batch_size)
 {
@@ -208,6 +213,7 @@ give_values(pass_t *self)
     }
 }
 
+/* Checks the batch size and the reductions of a pass. */
 static int
 check_arguments(const cadre_dataset_t *dataset, const cadre_reduction_t *reductions, size_t count,
                 int64_t batch_size)
@@ -232,6 +238,7 @@ check_arguments(const cadre_dataset_t *dataset, const cadre_reduction_t *reducti
     return 0;
 }
 
+/* Reduces results of the function over all batches of a dataset. */
 int
 cadre_dataset_reduce(cadre_dataset_t *self, const cadre_function_t *function,
                      const cadre_reduction_t *reductions, size_t count, int64_t batch_size,

@@ -24,7 +24,7 @@ typedef struct {
     int64_t begin_ms;
     int64_t deadline_ms;
     bool in_pass;       /* whether a pass over the rows is under way */
-    uint64_t passes;    /* over the rows that were begun */
+    uint64_t passes;    /* how many passes through the rows were begun */
     uint64_t scheduled; /* batches that were scheduled; report.steps counts those that ended */
     double patient;     /* the value that patience compares with: of the last improvement; or NaN */
     uint64_t without;   /* evaluations since `patient` that were no improvement */
@@ -37,6 +37,7 @@ typedef struct {
     size_t under_way;
 } run_t;
 
+/* Frees a run; batches that are still under way go on. */
 static void
 run_destroy(run_t **self_p)
 {
@@ -62,6 +63,7 @@ seconds_so_far(const run_t *self)
     return (double)(cadre_clock_now_ms() - self->begin_ms) / 1000;
 }
 
+/* Ends the run for this reason; the first reason counts. */
 static void
 stop(run_t *self, cadre_training_reason_t reason)
 {
@@ -72,6 +74,7 @@ stop(run_t *self, cadre_training_reason_t reason)
 
 /* --- hooks --- */
 
+/* Returns an event of this kind with how far the run is. */
 static cadre_training_event_t
 make_event(const run_t *self, cadre_training_event_kind_t kind)
 {
@@ -82,6 +85,7 @@ make_event(const run_t *self, cadre_training_event_kind_t kind)
                                     .value = NAN};
 }
 
+/* Calls the hook of the program, where there is one; it may end the run. */
 static void
 call_hook(run_t *self, const cadre_training_event_t *event)
 {
@@ -90,6 +94,7 @@ call_hook(run_t *self, const cadre_training_event_t *event)
     }
 }
 
+/* Calls the hook for an event that has no fields of its own. */
 static void
 tell(run_t *self, cadre_training_event_kind_t kind)
 {
@@ -249,6 +254,7 @@ await_batches(run_t *self)
     }
 
     int status = cadre_coordinator_join(self->coordinator, time_left(self));
+    /* Where ends are not watched the join tells that all have ended. */
     self->report.steps = status < 0 ? self->report.steps : self->scheduled;
     return status;
 }
@@ -308,8 +314,8 @@ save(run_t *self, uint64_t *checkpoint)
     return 0;
 }
 
-/* Whether `value` is better than `best` by more than `min_delta`. A value that is no number is
- * never better; a number is better than a `best` that is none. */
+/* Returns whether `value` is better than `best` by more than `min_delta`. A value that is not
+ * finite is never better; any other is better than a `best` that is NaN. */
 static bool
 is_better(const run_t *self, double value, double best, double min_delta)
 {
@@ -411,6 +417,8 @@ end_epoch(run_t *self, bool is_whole)
 
 /* --- one run, from options to report --- */
 
+/* Checks the options of a run: sizes, and that what depends on evaluations or checkpoints has
+ * them. */
 static int
 check(const run_t *self)
 {
@@ -444,6 +452,7 @@ check(const run_t *self)
     return 0;
 }
 
+/* Puts the defaults in place of fields that are 0. */
 static void
 set_defaults(cadre_training_options_t *options)
 {
@@ -454,6 +463,7 @@ set_defaults(cadre_training_options_t *options)
         options->evaluation_batch_size ? options->evaluation_batch_size : EVALUATION_BATCH_SIZE;
 }
 
+/* Trains epoch after epoch until the run is stopped, by its limits, its evaluations or the hook. */
 static int
 train(run_t *self)
 {
@@ -503,6 +513,7 @@ take_raised(run_t *self, int status)
     return is_cause ? raised : cadre_fail(status, "%s", text);
 }
 
+/* Runs a training loop by its options, from the first batch to the report. */
 int
 cadre_training_run(cadre_dataset_t *rows, const cadre_function_t *step,
                    const cadre_training_options_t *options, int64_t timeout_ms,
@@ -519,6 +530,7 @@ cadre_training_run(cadre_dataset_t *rows, const cadre_function_t *step,
     self->rows = rows;
     self->step = step;
     self->stop = NOT_STOPPED;
+    /* No evaluation yet: any number is better than NaN. */
     self->patient = NAN;
     self->report.value = NAN;
     self->report.best = NAN;

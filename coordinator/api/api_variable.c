@@ -11,7 +11,9 @@
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 
-/* Under the lock: waits until no closure can name the variable of drop `number` any more. */
+/* Under the lock: waits until no closure can name the variable that was dropped by drop `number`
+ * any more. The synchronous step that is being filled ends with the closures it has, or they would
+ * be waited for without end. */
 static int
 await_retired(cadre_coordinator_t *self, uint64_t number, int64_t deadline_ms)
 {
@@ -27,6 +29,8 @@ await_retired(cadre_coordinator_t *self, uint64_t number, int64_t deadline_ms)
     return 0;
 }
 
+/* Drops a variable, and waits until closures that may use it have ended. The drop stands even if
+ * the wait fails. */
 int
 cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
 {
@@ -84,6 +88,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     return read_either(self, false, value, timeout_ms);
 }
 
+/* Reads the running average of a variable that was created with one. */
 int
 cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
 {
@@ -98,6 +103,7 @@ cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value, int64
     return read_either(self, true, value, timeout_ms);
 }
 
+/* Reads a variable of one element as a number. */
 int
 cadre_variable_read_number(cadre_variable_t *self, double *number, int64_t timeout_ms)
 {
@@ -109,8 +115,9 @@ cadre_variable_read_number(cadre_variable_t *self, double *number, int64_t timeo
     return cadre_tensor_number(&value, number);
 }
 
-/* Under the lock: waits until an assignment may be made. It is kept for a replay (I3), so it waits
- * for room like a new closure. */
+/* Under the lock: waits until an assignment may be made. It is kept, to be repeated when a shard is
+ * restored (docs/protocol.md, I3). While so much is kept that new closures wait for a checkpoint
+ * (`replay.holds`), it waits too. */
 static int
 await_room(cadre_coordinator_t *self, int64_t deadline_ms)
 {
@@ -159,7 +166,8 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: has the value assigned on every part, and waits until the shards have
+ * answered. */
 static int
 assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
        int64_t deadline_ms)
@@ -174,6 +182,7 @@ assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
     return cadre_coordinator_await(self->coordinator, &operation, deadline_ms, self->name);
 }
 
+/* Sets a variable to a value, or adds or subtracts the value. */
 int
 cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
                       int64_t timeout_ms)
@@ -225,6 +234,7 @@ cadre_variable_partition_count(const cadre_variable_t *self)
     return (int)self->partitions;
 }
 
+/* Gives the rows of a part, and the shard that has it; each output may be NULL. */
 void
 cadre_variable_partition(const cadre_variable_t *self, int partition, int64_t *first_row,
                          int64_t *rows, int *shard)
@@ -272,7 +282,8 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: adds a function like `like` and tells workers of it, or gives the function that
+ * was registered with the same content before. */
 static int
 add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_function_t **out)
 {
@@ -292,7 +303,7 @@ add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_func
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock: checks the variables that the program names, and adds it as a function. */
 static int
 add_program(cadre_coordinator_t *self, const cadre_program_t *program, const cadre_function_t *like,
             cadre_function_t **out)
@@ -304,6 +315,7 @@ add_program(cadre_coordinator_t *self, const cadre_program_t *program, const cad
     return add_function(self, like, out);
 }
 
+/* Registers a program as a function, and destroys the program: workers get its encoded bytes. */
 int
 cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                         cadre_function_t **out)
@@ -336,6 +348,8 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
     return 0;
 }
 
+/* Gives the native function of this name, which workers may or may not have. What it does is not
+ * known here, so it counts as one that may push. */
 int
 cadre_function_native(cadre_coordinator_t *self, const char *name, cadre_function_t **out)
 {

@@ -17,12 +17,14 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/event_fd.h"
 
+/* Makes the future of a closure, whose results both share from now on. */
 cadre_future_t *
 cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
 {
     cadre_future_t *self = cadre_calloc(1, sizeof(*self));
     self->gate = cadre_gate_ref(coordinator->gate);
     self->coordinator = coordinator;
+    /* The closure is borrowed, until the results say that it has ended. */
     self->closure = closure;
     self->fd = -1;
     self->results = cadre_results_new();
@@ -32,6 +34,7 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
     return self;
 }
 
+/* Frees the memory of a future, which no results point to any more. */
 static void
 destroy(cadre_future_t *self)
 {
@@ -46,6 +49,8 @@ cadre_future_results(const cadre_future_t *self, const cadre_coordinator_t *coor
     return self && self->gate == coordinator->gate ? self->results : NULL;
 }
 
+/* Destroys a future: takes it out of its completion queue, and tells a closure that still runs that
+ * its results are not wanted, unless they are arguments of other closures. */
 void
 cadre_future_destroy(cadre_future_t **self_p)
 {
@@ -79,8 +84,8 @@ expect_end(cadre_future_t *self, int64_t timeout_ms)
     }
 }
 
-/* Under the lock: waits until the closure has ended; returns 0 or the status with which it
- * failed. */
+/* Under the lock: waits until the closure has ended; returns 0 or the status with which it failed.
+ * A future outlives its coordinator: once the gate is closed only the gate is touched. */
 static int
 wait_locked(cadre_future_t *self, int64_t deadline_ms)
 {
@@ -107,6 +112,7 @@ check(const cadre_future_t *self)
     return self ? 0 : cadre_fail(CADRE_EINVALID, "this is no future: NULL");
 }
 
+/* Waits for the end of the closure; returns how it ended. */
 int
 cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
 {
@@ -121,6 +127,7 @@ cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
     return status;
 }
 
+/* Waits for the end of the closure, and copies one of its results into `value`. */
 int
 cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
                    int64_t timeout_ms)
@@ -151,6 +158,7 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
         return status;
     }
 
+    /* A tensor is decoded from the chunks of a message; the list is that of one tensor. */
     cadre_message_t message = {.chunks = list.chunks, .chunk_count = list.chunk_count};
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
@@ -166,6 +174,7 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
     return status;
 }
 
+/* Fetches a result of one element as a number. */
 int
 cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number,
                           int64_t timeout_ms)
@@ -178,6 +187,7 @@ cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number
     return cadre_tensor_number(&value, number);
 }
 
+/* Waits for all futures, within one deadline; returns the first failure in their order. */
 int
 cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms)
 {
@@ -221,6 +231,7 @@ ensure_fd(cadre_future_t *self)
     return 0;
 }
 
+/* Gives the descriptor that becomes readable when the closure ends. */
 int
 cadre_future_fd(cadre_future_t *self, int *fd)
 {
@@ -239,6 +250,8 @@ cadre_future_fd(cadre_future_t *self, int *fd)
     return status;
 }
 
+/* Under the lock: puts the future into a completion queue, among those whose closures have ended if
+ * its own has. */
 int
 cadre_future_add_to(cadre_future_t *self, cadre_completion_t *completion)
 {
@@ -252,6 +265,7 @@ cadre_future_add_to(cadre_future_t *self, cadre_completion_t *completion)
     return 0;
 }
 
+/* Returns the id of the closure, which is freed once it has ended: then its results know the id. */
 uint64_t
 cadre_future_closure_id(const cadre_future_t *self)
 {

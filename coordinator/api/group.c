@@ -14,6 +14,7 @@ struct cadre_group {
     cadre_closure_group_t *closures;  /* shared with the closures of the group */
 };
 
+/* Makes an empty group; without `out` only checks the options. */
 int
 cadre_group_create(cadre_coordinator_t *coordinator, const cadre_group_options_t *given,
                    cadre_group_t **out)
@@ -40,6 +41,8 @@ cadre_group_create(cadre_coordinator_t *coordinator, const cadre_group_options_t
     return 0;
 }
 
+/* Destroys the handle of a group. Its closures go on, and keep the state of the group until the
+ * last has ended; only their futures tell how they end. */
 void
 cadre_group_destroy(cadre_group_t **self_p)
 {
@@ -57,6 +60,8 @@ cadre_group_destroy(cadre_group_t **self_p)
     free(self);
 }
 
+/* Gives a reference to the state of the group that a call names: NULL for no group, an error for a
+ * group of another coordinator. */
 int
 cadre_group_closures(const cadre_group_t *self, const cadre_coordinator_t *coordinator,
                      cadre_closure_group_t **out)
@@ -73,6 +78,8 @@ cadre_group_closures(const cadre_group_t *self, const cadre_coordinator_t *coord
     return 0;
 }
 
+/* Raises the group's pending error, and wakes calls that wait: after it the group takes closures
+ * again. */
 int
 cadre_group_raise(cadre_coordinator_t *coordinator, cadre_closure_group_t *closures)
 {
@@ -91,8 +98,9 @@ check(const cadre_group_t *self)
     return self ? 0 : cadre_fail(CADRE_EINVALID, "this is no group: NULL");
 }
 
-/* Waits under the gate's lock for the next change. A group may outlive its coordinator, which is
- * not touched once the gate is closed. A timeout names closures that have not ended. */
+/* Waits, under the gate's lock, for the next change. A group may outlive its coordinator, which is
+ * not touched once the gate is closed: cadre_gate_wait then says CADRE_ECLOSED. The text of a
+ * timeout names closures of the group that have not ended. */
 static int
 wait(cadre_group_t *self, int64_t deadline_ms, const char *what, int64_t *since_ms)
 {
@@ -122,7 +130,8 @@ wait_for(cadre_group_t *self, uint64_t barrier, int64_t deadline_ms, const char 
 }
 
 /* Waits, under the gate's lock, until the updates of closures that have ended are on their shards:
- * closures that run again for a lost ps have ended too (docs/protocol.md, I2). */
+ * closures that run again for a lost ps must have ended too (docs/protocol.md, I2). With a closed
+ * gate, `wait` returns why. */
 static int
 wait_for_shards(cadre_group_t *self, int64_t deadline_ms)
 {
@@ -164,6 +173,9 @@ join(cadre_group_t *self, int64_t deadline_ms)
     return status;
 }
 
+/* Waits for the closures of the group scheduled so far, and raises their first error. The
+ * synchronous step that is being filled ends with the closures it has: the caller schedules no more
+ * while it waits. */
 int
 cadre_group_join(cadre_group_t *self, int64_t timeout_ms)
 {
@@ -182,8 +194,8 @@ cadre_group_join(cadre_group_t *self, int64_t timeout_ms)
     return status;
 }
 
-/* Cancels, under the gate's lock, the closures of the group that are queued, and waits until those
- * that were handed out have ended. */
+/* Cancels, under the gate's lock, the closures of the group, tells the futures of those that were
+ * queued, and waits until those that were handed out have ended. */
 static int
 cancel(cadre_group_t *self, int64_t deadline_ms)
 {
@@ -198,6 +210,7 @@ cancel(cadre_group_t *self, int64_t deadline_ms)
     return wait_for(self, barrier, deadline_ms, "cancelled closures to end");
 }
 
+/* Cancels the closures of the group, and waits until none runs any more. */
 int
 cadre_group_cancel(cadre_group_t *self, int64_t timeout_ms)
 {
@@ -213,6 +226,7 @@ cadre_group_cancel(cadre_group_t *self, int64_t timeout_ms)
     return status;
 }
 
+/* Returns the group's counters; zeros for NULL. */
 cadre_group_totals_t
 cadre_group_totals(cadre_group_t *self)
 {
