@@ -59,15 +59,15 @@ CADRE_API const char *cadre_dataset_name(const cadre_dataset_t *self);
 
 /* A checkpoint in the job's directory. The struct gets no more fields in later versions. */
 typedef struct {
-    uint64_t id;   /* as cadre_checkpoint_save gives it */
-    char *path;    /* of the directory of this checkpoint */
+    uint64_t id;   /* the number that cadre_checkpoint_save gives */
+    char *path;    /* path of the directory of this checkpoint */
     bool is_valid; /* its manifest is sound and its files have the right sizes; contents are not
                         checked */
     bool is_best;  /* cadre_checkpoint_mark_best has marked it */
     char *reason;  /* why it is not valid; NULL for a valid one */
 
     /* Only of a valid checkpoint; else 0 and NULL. */
-    uint64_t cut;  /* closures with a smaller id are in it (docs/glossary.md) */
+    uint64_t cut;  /* the checkpoint holds closures with a smaller id (docs/glossary.md) */
     char *created; /* wall clock time, such as "2026-01-31T12:00:00Z" */
     size_t shard_count;
     uint64_t size_bytes; /* of all files */

@@ -85,7 +85,7 @@ typedef struct cadre_group cadre_group_t;       /* the caller's: cadre_group_des
  * CADRE_EEXISTS: another coordinator holds the address or `checkpoint_dir`; the text names it.
  * CADRE_EUNAVAILABLE: the port of `http` is in use.
  * CADRE_ENOTFOUND: there is no checkpoint at `resume_path`.
- * CADRE_ECORRUPT: it is damaged, or of those in `checkpoint_dir` none can be loaded.
+ * CADRE_ECORRUPT: that checkpoint is damaged, or no checkpoint in `checkpoint_dir` can be loaded.
  * CADRE_EIO: a socket, file or thread could not be opened. */
 CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
                                      cadre_coordinator_t **coordinator);
@@ -100,7 +100,8 @@ CADRE_API int cadre_coordinator_wait_ready(cadre_coordinator_t *self, int worker
                                            int64_t timeout_ms);
 
 /* Asks worker `index` to finish what it runs, hand the rest back and leave, as SIGTERM does, and
- * waits until it has left; its process ends. It leaves too when the call gives up waiting.
+ * waits until it has left; its process ends. The worker leaves also when this call gives up
+ * waiting.
  *
  * CADRE_ENOTFOUND: there is no such worker. */
 CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms);
@@ -109,8 +110,8 @@ CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int6
  */
 CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
 
-/* Returns where `options.http` is bound, such as "127.0.0.1:9090"; NULL without that. Valid as long
- * as the coordinator. */
+/* Returns where `options.http` is bound, such as "127.0.0.1:9090"; NULL if that option was not set.
+ * The text lives as long as the coordinator. */
 CADRE_API const char *cadre_coordinator_http(const cadre_coordinator_t *self);
 
 /* Makes every blocking call, now and later, end with CADRE_EINTERRUPTED until it is called with
@@ -120,10 +121,10 @@ CADRE_API void cadre_coordinator_interrupt(cadre_coordinator_t *self, bool inter
 /* Gives the state of the job as one JSON object (schema cadre.status/v1), which the caller frees:
  * tasks, closures, shards with their counters, checkpoints; how many variables there are, are being
  * dropped, or were dropped and are kept for closures that may run again; resources, how many
- * workers are ready for their closures, and why a resource has failed; how stale the closures that
- * ended were, as a histogram; of each worker also what
- * `waits` there (closure, function, shard, ms), as it said last, and the shards that it cannot
- * reach. New counters come here; the totals below cannot grow. */
+ * workers are ready for their closures, and why a resource has failed; a histogram of how stale the
+ * closures that ended were; of each worker also what `waits` there (closure, function, shard, ms),
+ * as the worker said last, and the shards that it cannot reach. New counters are added to this
+ * text, since cadre_totals_t cannot grow. */
 CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **text);
 
 /* --- Variables --- */
@@ -143,7 +144,7 @@ typedef enum {
     CADRE_PARTITION_MIN_BYTES = 0, /* parts of at least `bytes`, at most `max_partitions` */
     CADRE_PARTITION_FIXED = 1,     /* `count` parts */
     CADRE_PARTITION_MAX_BYTES = 2, /* parts of at most `bytes`, at most `max_partitions` */
-    CADRE_PARTITION_GIVEN = 3,     /* `parts`: one entry per axis, all but the first 1 */
+    CADRE_PARTITION_GIVEN = 3,     /* `parts`: one number per axis, which is 1 for all but axis 0 */
 } cadre_partitioner_t;
 
 enum { CADRE_PARTITION_BYTES = 262144 };
@@ -153,16 +154,16 @@ typedef struct {
     /* sizeof(cadre_variable_options_t), as cadre_variable_options sets it. */
     size_t size;
 
-    /* What it begins with. Default: zeros. */
+    /* The initial values of the variable. Default: zeros. */
     cadre_initializer_t initializer;
 
     /* Seed of random initial values. 0: from the job's seed and the variable's name. */
     uint64_t seed;
 
-    /* How gradients change it. Default: sgd with learning rate 0.01. */
+    /* How gradients change the variable. Default: sgd with learning rate 0.01. */
     cadre_optimizer_t optimizer;
 
-    /* How it is cut. Default, as in job files: CADRE_PARTITION_MIN_BYTES. */
+    /* How the variable is cut. Default, as in job files: CADRE_PARTITION_MIN_BYTES. */
     cadre_partitioner_t partitioner;
 
     /* How many parts of CADRE_PARTITION_FIXED. 0: as many as there are ps. */
@@ -178,8 +179,8 @@ typedef struct {
     const int64_t *parts;
     int part_count;
 
-    /* Another variable, on the shard of whose first part this one is placed, without being cut.
-     * NULL: placed by itself. */
+    /* Places this variable, without cutting it, on the shard that has the first part of another
+     * one. NULL: it is placed by itself. */
     const cadre_variable_t *colocate_with;
 
     /* Type of its values and gradients between workers and ps: CADRE_BF16 halves the bytes of an
@@ -201,20 +202,21 @@ typedef struct {
      * resumed uses the schedule it now has, from the number of updates that the checkpoint has. */
     cadre_schedule_t schedule;
 
-    /* Each element of a gradient, with CADRE_SYNC of a step's mean, is limited to -clip_value and
-     * clip_value before the optimizer sees it (Keras' clipvalue). Not for the optimizer add. 0: it
-     * is not. Norms are limited before gradients are pushed: cadre_op_clip_by_norm and
-     * cadre_op_clip_by_global_norm. */
+    /* Limits each element of a gradient to -clip_value and clip_value before the optimizer sees it
+     * (Keras' clipvalue); with CADRE_SYNC each element of the mean of a step's gradients. Not for
+     * the optimizer add. 0: no limit. Norms are limited before gradients are pushed:
+     * cadre_op_clip_by_norm and cadre_op_clip_by_global_norm. */
     double clip_value;
 
-    /* Above 0 and below 1: the ps keeps a running average of the f32 values, as Keras' use_ema and
-     * ema_momentum, which takes as much memory as they do. After the first update it is the values,
-     * after each further one average_momentum times itself plus the rest of them;
-     * cadre_variable_read_average reads it. 0: there is none. */
+    /* Above 0 and below 1: the ps keeps a running average of the values, which must be f32, as
+     * Keras' use_ema and ema_momentum; it takes as much memory as the values. After the first
+     * update the average is the values; each further update makes it average_momentum times itself
+     * plus 1 - average_momentum times the values. cadre_variable_read_average reads it. 0: there is
+     * none. */
     double average_momentum;
 
-    /* After each so many updates the values become the average (Keras' ema_overwrite_frequency).
-     * 0: never. */
+    /* Updates after which the values become their average (Keras' ema_overwrite_frequency). 0:
+     * never. */
     uint32_t average_overwrite;
 } cadre_variable_options_t;
 
@@ -235,21 +237,23 @@ cadre_variable_options(void)
  * optimizer add only.
  *
  * A closure whose gradient of a variable is infinite or NaN in its wire type fails with
- * CADRE_ENOTFINITE, naming it, and pushes nothing; so does one that pulls a finite value which
- * would be infinite in the wire type: bf16 ends at 3.39e38, f32 at 3.40e38.
+ * CADRE_ENOTFINITE, naming the variable, and pushes nothing; so does a closure that pulls a finite
+ * value which would be infinite in the wire type: bf16 ends at 3.39e38, f32 at 3.40e38.
  *
  * CADRE_EEXISTS: the name is in use.
- * CADRE_EDTYPE: the optimizer, initializer or wire type does not go with the dtype; or the
- *   checkpoint that is being resumed has it with another one.
- * CADRE_ESHAPE: the checkpoint that is being resumed has it with another shape.
- * CADRE_ESTATE: that checkpoint has it, and the job has taken another one since.
+ * CADRE_EDTYPE: the optimizer, initializer or wire type does not go with the dtype; or the resumed
+ *   checkpoint holds the variable with another dtype.
+ * CADRE_ESHAPE: the resumed checkpoint holds the variable with another shape.
+ * CADRE_ESTATE: the resumed checkpoint holds the variable, but the job has taken another checkpoint
+ *   since, which does not.
  * CADRE_ETIMEOUT: `timeout_ms` of the options is over, or a ps was away for `ps_timeout_ms`. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
                                     cadre_variable_t **variable);
 
-/* What cadre_variable_create takes. It cannot grow; its options can. */
+/* One variable of cadre_variable_create_many: the arguments of cadre_variable_create. The struct
+ * gets no more fields in later versions; its options may. */
 typedef struct {
     const char *name;
     cadre_dtype_t dtype;
@@ -259,23 +263,24 @@ typedef struct {
 } cadre_variable_definition_t;
 
 /* Creates `count` variables, in their order, as cadre_variable_create does each, and returns when
- * they exist on all shards: all of them, or none, and then the error names the first that could
- * not be. The shards are asked for many at a time, so that a thousand take little longer than a few
- * (docs/scale.md). `variables` has room for `count`, or is NULL. `timeout_ms` is that of the first
- * one's options. A variable that others are to be colocated with is created by a call before. */
+ * all exist on all shards. On failure none exists, and the error names the first that could not be
+ * created. The shards are asked for many at a time, so that a thousand take little longer than a
+ * few (docs/scale.md). `variables` has room for `count`, or is NULL. `timeout_ms` of the first
+ * one's options is that of the whole call. A variable that others are to be colocated with is
+ * created by a call before. */
 CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
                                          const cadre_variable_definition_t *definitions,
                                          size_t count, cadre_variable_t **variables);
 
 /* Reads the whole value, the parts joined in order, into `value`, which the caller ends with
- * cadre_tensor_fini. It is an empty tensor, {0}, or one that was used before: what it owns is freed
- * then. Each part is of one version; while closures run, parts may be of different ones. */
+ * cadre_tensor_fini. `value` is an empty tensor, {0}, or a used one, whose memory is freed. Each
+ * part is of one version; while closures run, parts may be of different ones. */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
 
-/* Reads the running average of the values, as cadre_variable_read does them. Before the first
- * update it is what the values began with. It is kept in checkpoints; with one that lacks it, it
- * begins with the values there.
+/* Reads the running average of the values, as cadre_variable_read reads the values. Before the
+ * first update the average is the initial values. Checkpoints hold it; after a resume from one that
+ * does not, it begins with the values of that checkpoint.
  *
  * CADRE_EINVALID: the variable was created without average_momentum. */
 CADRE_API int cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value,
@@ -283,7 +288,7 @@ CADRE_API int cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t
 
 /* Reads a variable that has one element, as a number, whatever its type.
  *
- * CADRE_ESHAPE: it has several. */
+ * CADRE_ESHAPE: the variable has several elements. */
 CADRE_API int cadre_variable_read_number(cadre_variable_t *self, double *number,
                                          int64_t timeout_ms);
 
@@ -297,47 +302,48 @@ typedef enum {
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
  * once. Waits where the memory for a replay is full, until a checkpoint has made room.
  *
- * CADRE_ESHAPE, CADRE_EDTYPE: the value's are others.
- * CADRE_ENOTFINITE: the value holds infinity or NaN; parts that do stay as they were, the others
- *   are assigned.
+ * CADRE_ESHAPE, CADRE_EDTYPE: the value has another shape or dtype than the variable.
+ * CADRE_ENOTFINITE: the value holds infinity or NaN; the parts in which it does stay as they were,
+ *   the others are assigned.
  * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the assignment is made as soon as its
  *   shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
 
 /* Drops the variable and nulls the pointer: the ps forget it, which frees its memory there.
- * Closures that were scheduled before this call use it still; one that is scheduled later and names
- * it fails with CADRE_ENOTFOUND and a text that says that it was dropped. Returns when the earlier
- * closures have ended, those of cadre_coordinator_schedule_on too: its name is free then for
- * another variable, which begins with its own initial values, and checkpoints that are taken from
- * then on leave it out. A job that is resumed from an older one, which holds it, is as it was then:
- * it creates the variable again.
+ * Closures that were scheduled before this call still use the variable; one that is scheduled later
+ * and names it fails with CADRE_ENOTFOUND and a text that says that it was dropped. Returns when
+ * the earlier closures have ended, those of cadre_coordinator_schedule_on too. From then on its
+ * name is free for another variable, which begins with initial values of its own, and new
+ * checkpoints leave the variable out. A job that is resumed from an older checkpoint, which holds
+ * the variable, creates it again.
  *
- * Closures that may run again for a lost ps may need its values, which stay until none does: with
- * recovery `relaxed` until this call returns, else until two more checkpoints are committed, where
- * closures ran since the ones before; automatic checkpoints are taken for that, too. Without a
- * checkpoint directory the job keeps its closures, and so the values, until they are more than
- * there is room for. The function of a resource that is built later, on a worker that comes then,
- * does not find it.
+ * Closures that may run again for a lost ps may need the values, so the ps keep them until no such
+ * closure is left: with recovery `relaxed` until this call returns, else until two more checkpoints
+ * are committed with closures run before each; automatic checkpoints are taken for that, too.
+ * Without a checkpoint directory the job keeps its closures, and so the values, until the closures
+ * are more than there is room for. The function of a resource does not find the variable when it is
+ * built later, on a worker that comes then.
  *
  * A failure of an earlier closure is not raised here.
  *
- * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: it is dropped as soon as the earlier
- *   closures have ended. */
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the variable is dropped as soon as the
+ *   earlier closures have ended. */
 CADRE_API int cadre_variable_drop(cadre_variable_t **variable_p, int64_t timeout_ms);
 
-/* Returns what it was created with; the name lives as long as the variable. */
+/* Return the name and the dtype that the variable was created with; the name lives as long as the
+ * variable. */
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
 
-/* Returns the type of its values and gradients between workers and ps: the dtype where nothing else
- * was asked for. */
+/* Returns the type in which values and gradients of the variable travel between workers and ps: its
+ * dtype unless another was asked for. */
 CADRE_API cadre_dtype_t cadre_variable_wire(const cadre_variable_t *self);
 
 /* Returns the rank, and gives the dimensions in `shape`. */
 CADRE_API int cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX]);
 
-/* Returns how many parts it has. */
+/* Returns into how many parts the variable is cut. */
 CADRE_API int cadre_variable_partition_count(const cadre_variable_t *self);
 
 /* Gives the rows and the shard of part `partition`, which must be below the count. */
@@ -352,18 +358,18 @@ CADRE_API void cadre_variable_partition(const cadre_variable_t *self, int partit
  *     s = cadre_function_native(job, "add_one", &add_one);
  */
 
-/* Makes a program something that can be scheduled: finishes it, takes it and nulls the pointer on
- * success. The same content registered twice is one function.
+/* Registers a program as a function, which can be scheduled. Finishes the program; on success takes
+ * it and nulls the pointer. The same content registered twice is one function.
  *
- * CADRE_ENOTFOUND: there is no variable that it names.
- * CADRE_ESHAPE: one has another shape or type than it says.
+ * CADRE_ENOTFOUND: a variable that the program names does not exist.
+ * CADRE_ESHAPE: a variable has another shape or type than the program says.
  * Else as cadre_program_finish. */
 CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                                       cadre_function_t **function);
 
 /* Gives the function that the workers' operator loaded from a shared object under this name
- * (<cadre/worker.h>). Its closures run on the workers that have it; they fail with CADRE_ENOTFOUND
- * when for 5 s none that is there has. */
+ * (<cadre/worker.h>). Its closures run on the workers that have the function; they fail with
+ * CADRE_ENOTFOUND when for 5 s no worker that is there has it. */
 CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
                                     cadre_function_t **function);
 
@@ -375,45 +381,46 @@ CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
  *     s = s ? s : cadre_dataset_train(rows, step, 0, 20, 32, -1);
  */
 
-/* What is in a dataset, which lives in files that the workers can read. It cannot grow. */
+/* What is in a dataset, whose files the workers can read. The struct gets no more fields in later
+ * versions. */
 typedef struct {
     int64_t rows;
-    int64_t features;    /* columns of "x" */
-    cadre_dtype_t label; /* of "y": CADRE_I32 for classes, else CADRE_F32 */
-    int64_t classes;     /* 0 when labels are no classes */
+    int64_t features;    /* how many columns "x" has */
+    cadre_dtype_t label; /* dtype of "y": CADRE_I32 for classes, else CADRE_F32 */
+    int64_t classes;     /* how many classes; 0 when labels are no classes */
     int64_t skipped;     /* bad lines that were skipped */
 } cadre_dataset_info_t;
 
 /* Opens a dataset. `description` is a JSON object (docs/data.md): format, path and so on. Every
- * worker opens it; the rows that most have are the job's, and a worker that has none or others is
- * given no closures that read it. The call returns when more than half of the workers agree or all
- * have answered, 5 s after the first answer at the latest. Closures that read it fail as this call
- * does when no worker that has the rows is left, with CADRE_EDATA where those that are there have
- * others.
+ * worker opens the dataset; the rows that most of them have are the job's, and a worker that has
+ * none or others is given no closures that read the dataset. The call returns when more than half
+ * of the workers agree or all have answered, 5 s after the first answer at the latest. When later
+ * no worker that has the rows is left, closures that read the dataset fail as this call does, with
+ * CADRE_EDATA where the workers that are there have other rows.
  *
  * CADRE_EINVALID: a bad name or description.
  * CADRE_EEXISTS: the name is in use.
- * CADRE_EDATA, CADRE_ENOTFOUND: for 5 s no worker that is there could open it; the text names file
- *   and line. */
+ * CADRE_EDATA, CADRE_ENOTFOUND: for 5 s no worker that is there could open the dataset; the text
+ *   names file and line. */
 CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
                                  const char *description, int64_t timeout_ms,
                                  cadre_dataset_t **dataset);
 
-/* Returns what is in it. */
+/* Returns how many rows, features and classes the dataset has. */
 CADRE_API cadre_dataset_info_t cadre_dataset_info(const cadre_dataset_t *self);
 
-/* A lease of rows for one closure. It cannot grow. */
+/* Rows of a dataset for one closure. The struct gets no more fields in later versions. */
 typedef struct {
     const cadre_dataset_t *dataset;
     uint64_t order; /* seed of the order of this epoch; 0: file order */
-    int64_t first;  /* position in that order */
+    int64_t first;  /* position of the first row in that order */
     int64_t count;
 } cadre_batch_t;
 
 /* The order of the rows in an epoch. */
 typedef enum {
     CADRE_ORDER_OF_FILE = 0,
-    /* By the job's seed, the dataset's name and the epoch. */
+    /* Shuffled: the order follows from the job's seed, the dataset's name and the epoch. */
     CADRE_ORDER_SHUFFLED = 1,
 } cadre_order_t;
 
@@ -442,32 +449,33 @@ CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
  *     cadre_future_destroy(&future);
  */
 
-/* A tensor as an argument. It cannot grow. */
+/* A tensor as an argument. The struct gets no more fields in later versions. */
 typedef struct {
     const char *name;
     const cadre_tensor_t *tensor;
 } cadre_argument_t;
 
-/* An argument that is a result of another closure, which may not have ended. It cannot grow. */
+/* An argument that is a result of another closure, which need not have ended yet. The struct gets
+ * no more fields in later versions. */
 typedef struct {
     const char *name; /* of the argument */
     const cadre_future_t *future;
-    const char *result; /* its name; NULL: the only one, or the first */
+    const char *result; /* name of the result; NULL: the only one, or the first */
 } cadre_future_argument_t;
 
 /* Which of the closures that wait is handed out first. */
 typedef enum {
     CADRE_PRIORITY_NORMAL = 0,
     CADRE_PRIORITY_HIGH = 1, /* before all others */
-    CADRE_PRIORITY_LOW = 2,  /* when no other can be */
+    CADRE_PRIORITY_LOW = 2,  /* handed out when no other closure can be */
 } cadre_priority_t;
 
 /* What a closure is called with; everything is copied. The columns of a batch of B rows are the
  * arguments "x", f32 [B, features], and "y", [B] of the dataset's label type; with several batches
  * those of the second are "x1", "y1" and so on. The results of a resource are the arguments
- * "NAME.RESULT". An argument means one thing: no tensor or future may be called like a column or a
- * result of what the call names, where every name that begins with "NAME." counts as a result, so
- * that resources "a" and "a.b" do not go into one call. */
+ * "NAME.RESULT". No two arguments may have one name: no tensor or future may be called like a
+ * column, or like a result of a resource that the call names. Every name that begins with "NAME."
+ * counts as a result of resource NAME, so resources "a" and "a.b" do not go into one call. */
 typedef struct {
     /* sizeof(cadre_call_t), as cadre_call sets it. */
     size_t size;
@@ -497,12 +505,12 @@ typedef struct {
      * as it takes. */
     int64_t deadline_ms;
 
-    /* The group that hears how the closure ends, and that may cancel it. NULL: it has none, and
+    /* The group that learns how the closure ends, and that may cancel it. NULL: none; then
      * cadre_coordinator_join raises its failure. */
     cadre_group_t *group;
 
-    /* Its place among closures that wait (docs/programs.md). A high one finds room in a queue that
-     * is full with others. */
+    /* When the closure is handed out, among those that wait (docs/programs.md). One of high
+     * priority finds room in a queue that is full with others. */
     cadre_priority_t priority;
 } cadre_call_t;
 
@@ -516,7 +524,8 @@ cadre_call(void)
     return call;
 }
 
-/* Returns a call with the rows of `batch`, which stays the caller's and must live as long. */
+/* Returns a call with the rows of `batch`, which stays the caller's and must live as long as the
+ * call. */
 static inline cadre_call_t
 cadre_call_batch(const cadre_batch_t *batch)
 {
@@ -526,7 +535,8 @@ cadre_call_batch(const cadre_batch_t *batch)
     return call;
 }
 
-/* Returns a call with `count` tensors, which likewise stay the caller's. */
+/* Returns a call with `count` tensors, which stay the caller's and must live as long as the
+ * call. */
 static inline cadre_call_t
 cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
 {
@@ -537,18 +547,18 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
 }
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
- * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
- * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards. That is so for closures without a group among themselves; of a call with
- * a group, and the closures of that group, likewise (group.h).
+ * for its results. Blocks while the queue is full. When an earlier closure has failed, the call
+ * raises that error instead, once, after everything queued and in flight was cancelled; the
+ * coordinator is usable again afterwards. This holds among closures without a group; a closure with
+ * a group is refused for, and cancelled by, failures of its own group alone (group.h).
  *
  * A call that names futures waits in the queue until their closures have ended, and gets their
  * results, also those of futures that were destroyed meanwhile and also when it runs again. When
- * one of these closures fails it fails with the same error; when they give no such result it fails
- * with CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB. What is
- * known to fail is refused here, with that error. While the results that waiting closures have
- * coming are more than 1 GiB, calls that name futures wait as for a full queue; at twice as much
- * those whose results have no room fail with CADRE_EFULL.
+ * one of these closures fails, the call fails with the same error; when they give no such result it
+ * fails with CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB.
+ * What is known to fail is refused here, with that error. While the results that waiting closures
+ * are to get are more than 1 GiB, calls that name futures wait as for a full queue; at twice as
+ * much those whose results have no room fail with CADRE_EFULL.
  *
  * A closure that runs past its deadline is given to another worker, and the first one is asked to
  * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
@@ -560,17 +570,16 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  *   priority where CADRE_BOUNDED or CADRE_SYNC says in which order closures run.
  * CADRE_ETOOLARGE: more than 8 batches, 64 tensors and futures, 64 MiB of tensors, 16 resources or
  *   65,536 steps.
- * CADRE_EFULL: a sequence number, when those of closures that have ended are more than 65,536
- *   ranges. */
+ * CADRE_EFULL: the call has a sequence number, and the numbers of closures that have ended are more
+ *   than 65,536 ranges. */
 CADRE_API int cadre_coordinator_schedule(cadre_coordinator_t *self,
                                          const cadre_function_t *function, const cadre_call_t *call,
                                          int64_t timeout_ms, cadre_future_t **future);
 
-/* Queues a call for the worker with index `worker` alone: its next free slot takes the call before
- * those that any worker may run. While there is no such worker the call waits; one that takes the
- * index later runs it. cadre_coordinator_join and cadre_coordinator_is_done do not wait for it, its
- * future does. What it pushed may be applied again for a restored shard by another worker, where
- * this one is away.
+/* Queues a call for the worker with index `worker` alone: its next free slot takes this call before
+ * those that any worker may run. While there is no such worker the call waits, until a worker takes
+ * the index. cadre_coordinator_join and cadre_coordinator_is_done do not wait for the call, its
+ * future does. Where the worker is away, another one may run the call again for a restored shard.
  *
  * CADRE_EINVALID: no worker can have the index.
  * Else as cadre_coordinator_schedule. */
@@ -579,50 +588,51 @@ CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t 
                                             const cadre_call_t *call, int64_t timeout_ms,
                                             cadre_future_t **future);
 
-/* Closures of cadre_coordinator_schedule_on_each. The caller ends it with cadre_each_fini. It
- * cannot grow. */
+/* The closures of one call of cadre_coordinator_schedule_on_each. The caller ends the struct with
+ * cadre_each_fini. It gets no more fields in later versions. */
 typedef struct {
     size_t count;
-    uint32_t *workers;        /* [count]: their indexes, ascending */
-    cadre_future_t **futures; /* [count]: of the closure of each */
+    uint32_t *workers;        /* [count]: indexes of the workers, ascending */
+    cadre_future_t **futures; /* [count]: future of each worker's closure */
 } cadre_each_t;
 
 /* Queues a call for each worker that is there, as cadre_coordinator_schedule_on does: all of these
  * closures, or none. Waits until at least one worker is there. Workers that come later get none.
  * The closure of a worker that is lost runs on the one that takes its index; where none ever does,
- * its future tells nothing until it is cancelled, which a group does for these alone. `each` may be
- * NULL. For loops that are the workers' own:
+ * its future does not end until the closure is cancelled (give the call a group to cancel these
+ * closures alone). `each` may be NULL. For loops that are the workers' own:
  *
  *     s = cadre_coordinator_schedule_on_each(job, train_loop, &call, -1, &each);
  *     s = s ? s : cadre_future_wait_all(each.futures, each.count, -1);
  *     cadre_each_fini(&each);
  *
- * CADRE_EINVALID: a sequence number in the call.
+ * CADRE_EINVALID: the call has a sequence number, which can be of one closure only.
  * Else as cadre_coordinator_schedule. */
 CADRE_API int cadre_coordinator_schedule_on_each(cadre_coordinator_t *self,
                                                  const cadre_function_t *function,
                                                  const cadre_call_t *call, int64_t timeout_ms,
                                                  cadre_each_t *each);
 
-/* Destroys the futures and frees what the call has given. */
+/* Destroys the futures and frees both lists of the struct. */
 CADRE_API void cadre_each_fini(cadre_each_t *self);
 
 /* Waits until every closure scheduled before this call has ended and what it pushed is on its
  * shards, closures of groups too; closures that are scheduled meanwhile, on other threads, are not
- * waited for. Raises the first error of those without a group, once, as cadre_coordinator_schedule
- * does, whichever thread's closure failed. The text names function, closure, attempt and worker,
- * and counts further failures. That of CADRE_ETIMEOUT
- * says how many closures are on workers and how many wait for one, and names the oldest, with
- * function and worker, since when, and the ps that each waits for. */
+ * waited for. Raises the first error of closures without a group, once, as
+ * cadre_coordinator_schedule does, whichever thread's closure failed. The text names function,
+ * closure, attempt and worker, and counts further failures. The text of CADRE_ETIMEOUT says how
+ * many closures are on workers and how many wait for one, and names the oldest, with function and
+ * worker, since when, and the ps that each waits for. */
 CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
-/* Tells whether nothing is queued or in flight, of any thread. Raises as cadre_coordinator_join
- * does, but does not wait: while an error waits for what is still in flight it says false. */
+/* Tells in `done` whether no closure is queued or in flight, of any thread; never waits. Raises the
+ * error of a failed closure as cadre_coordinator_join does, but not before the closures that it
+ * cancelled have ended: until then `done` is false. */
 CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
 
-/* Cancels everything queued and in flight, of all threads and groups. The futures of what was
- * queued say CADRE_ECANCELLED at once; what runs is asked to stop, and one that ends well all the
- * same says so. Returns when none of them runs any more. */
+/* Cancels all closures that are queued or in flight, of all threads and groups. The futures of
+ * queued ones say CADRE_ECANCELLED at once. Running ones are asked to stop; one that ends well all
+ * the same counts as ended well. Returns when none of them runs any more. */
 CADRE_API int cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Schedules `function` for each batch of `epochs` epochs of a dataset, from epoch `epoch` on, each
@@ -639,19 +649,19 @@ CADRE_API int cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t 
 /* What becomes of a result over all batches of a dataset. */
 typedef enum {
     CADRE_REDUCTION_SUM = 0,
-    CADRE_REDUCTION_MEAN = 1, /* of the rows: a batch counts as often as it has rows */
+    CADRE_REDUCTION_MEAN = 1, /* mean over rows: a batch counts as often as it has rows */
 } cadre_reduction_kind_t;
 
-/* A result that is reduced over batches. It cannot grow. */
+/* A result that is reduced over batches. The struct gets no more fields in later versions. */
 typedef struct {
-    const char *name; /* of the result; NULL: the only one, or the first */
+    const char *name; /* name of the result; NULL: the only one, or the first */
     cadre_reduction_kind_t kind;
-    cadre_tensor_t *value; /* gets it, f64 in the result's shape, as cadre_variable_read gives it */
+    cadre_tensor_t *value; /* receives sum or mean, f64, in the shape of the result */
 } cadre_reduction_t;
 
 /* Calls `function` for each batch of one epoch in file order, and sums or averages `count` of its
- * results, 1 to 64, element by element, in f64. At most 256 batches are under way at a time. The
- * place of cadre_dataset_begin stays where it is.
+ * results, 1 to 64, element by element, in f64. At most 256 batches are under way at a time. An
+ * epoch that cadre_dataset_begin has begun stays where it is.
  *
  *     cadre_tensor_t loss = {0};
  *     cadre_tensor_t confusion = {0};
@@ -665,8 +675,8 @@ CADRE_API int cadre_dataset_reduce(cadre_dataset_t *self, const cadre_function_t
                                    const cadre_reduction_t *reductions, size_t count,
                                    int64_t batch_size, int64_t timeout_ms);
 
-/* Reduces one result, which has one element, to a number: the sum over all batches, or the mean
- * over all rows. The rows are cadre_dataset_info's: what is right by the number of rows is the
+/* Reduce one result, which has one element, to a number: the sum over all batches, or the mean over
+ * all rows. The sum of what is predicted right, divided by the rows (cadre_dataset_info), is the
  * accuracy.
  *
  *     s = cadre_dataset_sum(rows, evaluate, "correct", 256, -1, &right);
@@ -691,40 +701,42 @@ CADRE_API int cadre_dataset_mean(cadre_dataset_t *self, const cadre_function_t *
  *     call.resource_count = 1;
  */
 
-/* Makes something that every worker has for itself: `function` runs once on each worker, those that
- * come later and those that take the place of another included, before any closure that names the
- * resource in its call. What it puts (cadre_invocation_set_resource of <cadre/worker.h>) is what
- * native functions find under the resource's name there; its results stay on the worker too, and
- * are the arguments "NAME.RESULT" of closures that name the resource, of programs as well. It pulls
- * variables and pushes nothing; its random numbers are the same on every worker.
+/* Makes a resource, something that every worker has for itself: `function` runs once on each
+ * worker, also on those that come later or take the place of another, before any closure that names
+ * the resource in its call. What the function puts (cadre_invocation_set_resource of
+ * <cadre/worker.h>) is what native functions find under the resource's name there; its results stay
+ * on the worker too, and are the arguments "NAME.RESULT" of closures that name the resource, of
+ * programs as well. It pulls variables and pushes nothing; its random numbers are the same on every
+ * worker.
  *
- * `call` (may be NULL) has tensors only. The call does not wait: closures that name the resource
- * wait for a worker that has it, and others, also those of other resources, go on before them. A
- * build takes a slot of its worker like a closure, in the order in which resources were made: one
- * that never ends costs that slot and the closures that name it, and nothing else where the worker
- * has another slot.
+ * `call` (may be NULL) has tensors only. This function does not wait: closures that name the
+ * resource wait for a worker that has it, and others, also those of other resources, go on before
+ * them. A build takes a slot of its worker like a closure, in the order in which resources were
+ * made: one that never ends costs that slot and the closures that name it, and nothing else where
+ * the worker has another slot.
  *
- * Where the function fails, those closures fail with CADRE_EINVALID and a text that names resource,
- * worker and function; so they do where the device fails at it (it does not fit its memory) ten
- * times, a second apart. A function that kills its worker is tried again on the worker that comes
- * in its place: when three in a row were lost while they had a resource to build, it is built on
- * one worker at a time, for as long as a closure waits for it, and that worker does nothing else
- * meanwhile, for five minutes at most; when twenty were, the resource has failed everywhere, and
- * closures that name it fail with CADRE_EPOISON and a text that names resource, function and the
- * last worker. A worker that builds it ends the row. A resource that nobody uses is not heard of
- * but in the log. Cancelling closures leaves resources as they are; they end with the session, and
- * a coordinator that resumes makes them again.
+ * Where the build fails, the closures that name the resource fail with CADRE_EINVALID and a text
+ * that names resource, worker and function; so they do when the build has failed ten times, a
+ * second apart, because of the device (its memory is too small). A build that kills its worker is
+ * tried again on the worker that comes in its place. When three workers in a row were lost while
+ * they had the resource to build, it is built on one worker at a time, as long as a closure waits
+ * for it, and that worker does nothing else meanwhile, for five minutes at most. When twenty were
+ * lost, the resource has failed everywhere: closures that name it fail with CADRE_EPOISON and a
+ * text that names resource, function and the last worker. A worker that succeeds sets the count
+ * back to none. Failures of a resource that no closure names are only logged. Cancelling closures
+ * leaves resources as they are; they end with the session, and a coordinator that resumes makes
+ * them again.
  *
  * CADRE_EINVALID: a bad name, no function of this coordinator, or batches, resources or steps in
  *   the call.
  * CADRE_EEXISTS: the name is in use.
- * CADRE_EFULL: there are 4,096.
+ * CADRE_EFULL: there are 4,096 resources.
  * CADRE_ETOOLARGE: as cadre_coordinator_schedule. */
 CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_function_t *function, const cadre_call_t *call,
                                     cadre_resource_t **resource);
 
-/* Returns its name; it lives as long as the coordinator. */
+/* Returns the name of the resource, which lives as long as the coordinator. */
 CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
 
 /* --- Futures --- */
@@ -736,12 +748,12 @@ CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
  *     poll(&item, 1, 1000);
  */
 
-/* Waits for the closure's end, and answers 0, or how it failed: the same status and text every
+/* Waits for the end of the closure, and returns 0 or how it failed: the same status and text every
  * time. */
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 
-/* Waits, then copies the result called `name` (NULL: the only one, or the first) into `value`, an
- * empty tensor or a used one, as cadre_variable_read does.
+/* Waits for the end of the closure, then copies its result `name` (NULL: the only one, or the
+ * first) into `value`, an empty tensor or a used one, as cadre_variable_read does.
  *
  * CADRE_ENOTFOUND: there is no such result.
  * Else how the closure failed. */
@@ -750,17 +762,18 @@ CADRE_API int cadre_future_fetch(cadre_future_t *self, const char *name, cadre_t
 
 /* Fetches a result that has one element, as a number, whatever its type.
  *
- * CADRE_ESHAPE: it has several. */
+ * CADRE_ESHAPE: the result has several elements. */
 CADRE_API int cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number,
                                         int64_t timeout_ms);
 
-/* Waits for all of `count` futures, and answers with the first failure in order, or 0. */
+/* Waits for all of `count` futures, and returns the first failure in their order, or 0. */
 CADRE_API int cadre_future_wait_all(cadre_future_t *const *futures, size_t count,
                                     int64_t timeout_ms);
 
 /* Gives a descriptor that polls readable when the closure has ended. It belongs to the future.
  *
- * CADRE_EIO: there is none to be had; the last ones are kept for connections. */
+ * CADRE_EIO: too few descriptors are left; the last ones of the process are kept for
+ *   connections. */
 CADRE_API int cadre_future_fd(cadre_future_t *self, int *fd);
 
 /* Returns the closure's id, 0 while it waits in the queue, and for NULL. */
@@ -826,12 +839,12 @@ CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const c
 CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from);
 
 /* Marks a checkpoint as the best of the job: it stays, beside the newest `checkpoint_keep`, until
- * another is marked, in later sessions too. `checkpoint` is as cadre_checkpoint_save gives it; 0 is
- * the one that was resumed.
+ * another is marked, in later sessions too. `checkpoint` is the id that cadre_checkpoint_save
+ * gives; 0: the checkpoint that was resumed.
  *
- * CADRE_ESTATE: there is no checkpoint directory; or the one that was resumed is not in it, or none
- *   was.
- * CADRE_ENOTFOUND: it is not there any more.
+ * CADRE_ESTATE: there is no checkpoint directory; or `checkpoint` is 0 and the job was not resumed,
+ *   or not from that directory.
+ * CADRE_ENOTFOUND: the checkpoint is not there any more.
  * CADRE_EIO: the mark could not be written. */
 CADRE_API int cadre_checkpoint_mark_best(cadre_coordinator_t *self, uint64_t checkpoint);
 
@@ -851,16 +864,17 @@ CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
  *            cadre_coordinator_totals(job).ps);
  */
 
-/* Of updates at one shard. It cannot grow. */
+/* Counters of updates at one shard. The struct gets no more fields in later versions. */
 typedef struct {
     uint64_t applied;
     uint64_t duplicate; /* seen before, and not applied again */
     uint64_t refused;
-    uint64_t staleness_max; /* updates between a pull and its push, at most */
+    uint64_t staleness_max; /* the most updates between a pull and its push */
 } cadre_shard_totals_t;
 
-/* Since the job began, resumed parts included: a resumed job goes on from what its checkpoint had
- * counted, itself included. It cannot grow: cadre_coordinator_status_json does. */
+/* Counters since the job began: a resumed job goes on from the counters in its checkpoint, which
+ * count that checkpoint too. The struct gets no more fields in later versions;
+ * cadre_coordinator_status_json does. */
 typedef struct {
     uint64_t scheduled;
     uint64_t finished;
@@ -869,15 +883,15 @@ typedef struct {
     uint64_t workers_lost;
     uint64_t ps_lost;
     uint64_t ps_restored;      /* shards that another process took over */
-    uint64_t replayed;         /* closures run again for them, after they had ended */
-    uint64_t closures_at_risk; /* that had ended since the cut, where a shard was restored without a
-                                  replay: what they pushed to it is lost */
+    uint64_t replayed;         /* closures that had ended and ran again for such shards */
+    uint64_t closures_at_risk; /* closures that had ended since the cut when a shard was restored to
+                                  it without a replay: what they pushed to that shard is lost */
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
     uint64_t deadlines_missed;  /* attempts that ran past the deadline of their closure */
-    uint64_t reports_refused;   /* of closures that the worker which told was not given */
-    int workers;                /* these four: now */
+    uint64_t reports_refused;   /* reports on closures that their sender was not given */
+    int workers;                /* now, like the three counters below */
     int ps;
     uint64_t queued;
     uint64_t in_flight;
@@ -886,7 +900,7 @@ typedef struct {
 /* Returns the totals as of now. */
 CADRE_API cadre_totals_t cadre_coordinator_totals(cadre_coordinator_t *self);
 
-/* Asks shard `shard` for its counters as of now; they cover what every closure that has ended
+/* Asks shard `shard` for its counters as of now, which include what every closure that has ended
  * pushed.
  *
  * CADRE_EINVALID: there is no such shard. */

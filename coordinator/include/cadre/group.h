@@ -63,7 +63,7 @@ cadre_group_options(void)
 typedef struct {
     uint64_t scheduled; /* all: `scheduled` less the next three have not ended */
     uint64_t finished;  /* ended well */
-    uint64_t failed;    /* also because a closure failed whose result they take */
+    uint64_t failed;    /* failed, also because a closure failed whose result they take */
     uint64_t cancelled;
 } cadre_group_totals_t;
 

@@ -31,10 +31,13 @@ typedef void (*cadre_log_callback_t)(void *context, char level, const char *even
 /* What happens to the updates that a lost ps had applied since the last checkpoint, or since the
  * initial values when there is none. */
 typedef enum {
-    CADRE_RECOVERY_REPLAY = 0,   /* its shard is restored and the closures since run again for it:
-                                    nothing is lost, nothing counts twice */
-    CADRE_RECOVERY_ROLLBACK = 1, /* every shard is restored, and the closures since run again */
-    CADRE_RECOVERY_RELAXED = 2,  /* its shard is restored, the updates since are lost and counted */
+    /* The shard of that ps is restored, and the closures since run again for it: nothing is lost,
+     * and nothing counts twice. */
+    CADRE_RECOVERY_REPLAY = 0,
+    /* Every shard is restored, and the closures since run again. */
+    CADRE_RECOVERY_ROLLBACK = 1,
+    /* The shard of that ps is restored; the updates since are lost, and counted. */
+    CADRE_RECOVERY_RELAXED = 2,
 } cadre_recovery_t;
 
 /* When a closure may start, and when its update counts (docs/strategies.md). */

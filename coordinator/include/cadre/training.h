@@ -66,7 +66,7 @@ typedef struct {
     cadre_training_event_kind_t kind;
     uint64_t epoch; /* epochs that have ended in this run */
     uint64_t step;  /* batches that have ended in this run */
-    double seconds; /* since the run began */
+    double seconds; /* seconds since the run began */
     double value;   /* STEP: the first result of the batch, where that has one element; EVALUATION:
                          the value of the evaluation; else NaN */
     bool is_best;   /* EVALUATION: this value is better than all before */
@@ -164,8 +164,8 @@ typedef struct {
     cadre_training_reason_t reason;
     uint64_t epochs;      /* epochs that ended */
     uint64_t steps;       /* batches that ended */
-    double seconds;       /* from begin to end */
-    double value;         /* of the last evaluation; NaN without evaluations */
+    double seconds;       /* seconds from begin to end */
+    double value;         /* value of the last evaluation; NaN without evaluations */
     double best;          /* the best value of all evaluations; NaN without evaluations */
     uint64_t best_step;   /* batches that had ended at the best evaluation */
     uint64_t best_saved;  /* id of the checkpoint of the best state; 0: none was taken */
