@@ -22,6 +22,9 @@ names_datasets(const cadre_closure_message_t *closure)
     return true;
 }
 
+/* Returns whether a CLOSURE can be run: its id is below those of builds, its datasets exist as ids,
+ * the numbers of its lists make up whole records, and each result of another closure that it takes
+ * has a name among the arguments. */
 bool
 cadre_closure_call_accepts(const cadre_closure_message_t *closure)
 {
@@ -41,6 +44,8 @@ cadre_closure_call_init(cadre_closure_call_t *self, cadre_message_t *message)
     atomic_init(&self->cancelled, false);
 }
 
+/* Gives back what the call holds: its references to kept results, and its message. `holdings`
+ * borrows what the resources hold, so only the array is freed. */
 void
 cadre_closure_call_fini(cadre_closure_call_t *self)
 {
@@ -82,6 +87,8 @@ cadre_closure_call_is_cancelled(const cadre_closure_call_t *self)
     return atomic_load(&self->cancelled);
 }
 
+/* Returns what this worker built for the resource called `resource`; NULL when the closure does not
+ * name that resource, or its resources are not built yet. */
 const cadre_holding_t *
 cadre_closure_call_holding(const cadre_closure_call_t *self, const char *resource)
 {
@@ -93,6 +100,8 @@ cadre_closure_call_holding(const cadre_closure_call_t *self, const char *resourc
     return NULL;
 }
 
+/* Returns the result that is called `argument` ("RESOURCE.RESULT") of a resource that the closure
+ * names; NULL when there is none. */
 const cadre_tensor_t *
 cadre_closure_call_resource_value(const cadre_closure_call_t *self, const char *argument)
 {
@@ -109,7 +118,7 @@ cadre_closure_call_value_count(const cadre_closure_call_t *self)
     return cadre_taken_value_list_view(&self->message.closure.values).count;
 }
 
-/* Returns the tensors of a CLOSURE as a list, which borrows the message's chunks. */
+/* Returns the tensors that came in a CLOSURE as a list, which borrows the message's chunks. */
 static cadre_tensor_list_t
 told_by(const cadre_message_t *message)
 {
@@ -120,8 +129,9 @@ told_by(const cadre_message_t *message)
                                  .chunk_count = message->chunk_count};
 }
 
-/* Of the values that the CLOSURE takes from other closures, some are named only (this worker has
- * them) and some come as tensors (`is_told`). */
+/* Takes references to the kept results that the CLOSURE names as arguments, and keeps those results
+ * whose tensors came in the message (`is_told`) for later closures. Returns false when a result
+ * that came without its tensor is not kept on this worker. */
 bool
 cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *kept,
                                cadre_worker_counters_t *counters)
@@ -166,7 +176,8 @@ cadre_closure_call_give_holdings(cadre_closure_call_t *self, const cadre_holding
     self->holdings = holdings;
 }
 
-/* Returns a copy of a value that this worker has kept. */
+/* Decodes a copy of a kept value, which is a list of one tensor, into *out. There is no limit of
+ * size (SIZE_MAX): the value was taken when it came. */
 static int
 copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
 {
@@ -184,7 +195,9 @@ copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
     return status;
 }
 
-/* Merges the kept values with those that came in the message, in the order of the arguments. */
+/* Merges the kept values into `*tensors`, the tensors that came in the message, so that there is
+ * one for each name of an argument. Results of other closures are the last arguments; one that is
+ * not kept came in the message, in its place. */
 static int
 insert_values(const cadre_closure_call_t *self, cadre_tensor_t **tensors, size_t *count)
 {
@@ -214,6 +227,8 @@ insert_values(const cadre_closure_call_t *self, cadre_tensor_t **tensors, size_t
     return status;
 }
 
+/* Decodes the arguments of the closure, one tensor for each of its names: those in the message, and
+ * the results of other closures that this worker has kept. */
 int
 cadre_closure_call_tensors(const cadre_closure_call_t *self, cadre_tensor_t **tensors,
                            size_t *count)

@@ -13,6 +13,7 @@
 #include "common/wire/record_list.h"
 #include "common/wire/tensor_list.h"
 
+/* Returns a WAITING run of the CLOSURE `message`, which it takes. */
 cadre_run_t *
 cadre_run_new(cadre_message_t *message, uint64_t now_ms)
 {
@@ -23,6 +24,7 @@ cadre_run_new(cadre_message_t *message, uint64_t now_ms)
     return self;
 }
 
+/* Frees the run with its message, report, kept later attempt, and what its last pull has left. */
 void
 cadre_run_destroy(cadre_run_t **self_p)
 {
@@ -49,6 +51,8 @@ cadre_run_id(const cadre_run_t *self)
     return cadre_closure_call_id(&self->call);
 }
 
+/* Keeps the CLOSURE of a later attempt until this one has ended, in place of one that was kept
+ * before. `restores`: how many restores of shards this worker knew of when the CLOSURE came. */
 void
 cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores)
 {
@@ -58,6 +62,7 @@ cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t resto
     *message = (cadre_message_t){0};
 }
 
+/* Drops the later attempt that is kept, if there is one. */
 void
 cadre_run_drop_newer(cadre_run_t *self)
 {
@@ -119,6 +124,8 @@ cadre_run_note_sent(cadre_run_t *self, uint64_t asked)
     self->report_after = asked;
 }
 
+/* Changes the state of the run. `allowed` has, for each state, a bit for every state that may
+ * follow. */
 void
 cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state)
 {
@@ -135,6 +142,7 @@ cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state)
     self->state = state;
 }
 
+/* Frees the parts (partitions with their chunks) of a pull or push that has ended. */
 void
 cadre_run_end_parts(cadre_run_t *self)
 {
@@ -150,7 +158,8 @@ cadre_run_end_parts(cadre_run_t *self)
     self->pending = 0;
 }
 
-/* Allocates a part for every partition of the variables, with variable, partition and shard. */
+/* Gives the run a part for every partition of the variables: variable, partition and shard, no
+ * chunks yet. The parts of a variable lie side by side, in the order of its partitions. */
 static void
 begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, size_t count)
 {
@@ -176,6 +185,7 @@ cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *var
     begin_parts(self, variables, count);
 }
 
+/* Drops the reference that a view of a gradient has to the chunk of the whole gradient. */
 static void
 release_parent(void *owner)
 {
@@ -183,7 +193,8 @@ release_parent(void *owner)
     cadre_chunk_unref(&parent);
 }
 
-/* Gives a part its chunks: views into the gradient of the whole variable, nothing is copied. */
+/* Gives a part (one partition) its chunks of the gradient of the whole variable: views, each with a
+ * reference to `gradient`; nothing is copied. */
 static void
 cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
 {
@@ -201,8 +212,9 @@ cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
     }
 }
 
-/* Refuses a gradient of another size than its variable, and two of one variable, before any part is
- * made. */
+/* Makes the parts of a push (one for each partition) and cuts the gradients into their chunks.
+ * Before it makes any, it refuses a gradient of another size than its variable, and two of one
+ * variable. */
 int
 cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count)
 {
@@ -243,6 +255,9 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
     return 0;
 }
 
+/* Joins the parts of a finished pull into one value for each variable, in the order asked, and ends
+ * the parts. Remembers the versions of the partitions: a later push tells them to the shards. The
+ * chunks move from the parts to the values. */
 cadre_value_t *
 cadre_run_end_pull(cadre_run_t *self, size_t *count)
 {
@@ -275,6 +290,7 @@ cadre_run_end_pull(cadre_run_t *self, size_t *count)
     return values;
 }
 
+/* Returns the version that a partition had in this run's last pull; 0 when it was not pulled. */
 uint64_t
 cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition)
 {
@@ -282,6 +298,8 @@ cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t pa
     return versions ? versions[partition] : 0;
 }
 
+/* Notes a failure of the pull or push under way; only the first one counts. `failure`: whose fault
+ * it was. */
 void
 cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text)
 {
@@ -300,6 +318,8 @@ cadre_run_fail_at(cadre_run_t *self, uint32_t shard, cadre_failure_t failure, in
     cadre_run_fail(self, failure, status, text);
 }
 
+/* Begins a pull or push (`state`: CADRE_RUN_PULLING or CADRE_RUN_PUSHING), without a failure so
+ * far. */
 void
 cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state)
 {
@@ -310,6 +330,8 @@ cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state)
     }
 }
 
+/* Ends the pull or push under way: the slot computes again. A push that went well counts as a
+ * step. */
 void
 cadre_run_end_operation(cadre_run_t *self)
 {
@@ -320,6 +342,8 @@ cadre_run_end_operation(cadre_run_t *self)
     cadre_run_set_state(self, CADRE_RUN_COMPUTING);
 }
 
+/* Fails the pull or push with CADRE_ECANCELLED, and waits for no answer any more. The failure
+ * counts as nobody's fault (RETURNED). */
 void
 cadre_run_cancel_operation(cadre_run_t *self)
 {
@@ -339,6 +363,7 @@ cadre_run_await(cadre_run_t *self)
     self->pending++;
 }
 
+/* Notes the answer to a request of the pull or push; returns whether no other answer is awaited. */
 bool
 cadre_run_answered(cadre_run_t *self)
 {
@@ -347,6 +372,8 @@ cadre_run_answered(cadre_run_t *self)
     return self->pending == 0;
 }
 
+/* Fills a part of a pull (one partition) with the values that a shard of this `generation` has
+ * sent, or that the cache has; takes references of its own. */
 void
 cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
                     cadre_chunk_t *const *chunks, size_t count)
@@ -366,6 +393,7 @@ cadre_run_note_received(cadre_run_t *self, size_t size_bytes)
     self->received_bytes += size_bytes;
 }
 
+/* Counts an update that a shard has applied. Of the staleness the run keeps the largest. */
 void
 cadre_run_note_applied(cadre_run_t *self, uint64_t staleness)
 {
@@ -380,6 +408,7 @@ cadre_run_note_duplicate(cadre_run_t *self)
     self->totals.duplicates++;
 }
 
+/* Frees pulled values: the array, and its references to the chunks. */
 void
 cadre_values_fini(cadre_value_t **values_p, size_t count)
 {

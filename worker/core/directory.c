@@ -46,6 +46,7 @@ free_resource(cadre_resource_entry_t *entry)
     free(entry);
 }
 
+/* Empties the directory and makes room for `shard_count` shards, none of which is known yet. */
 void
 cadre_directory_init(cadre_directory_t *self, uint32_t shard_count)
 {
@@ -54,6 +55,8 @@ cadre_directory_init(cadre_directory_t *self, uint32_t shard_count)
     self->shards = cadre_calloc(shard_count, sizeof(*self->shards));
 }
 
+/* Frees all entries, and with them what the resources hold. The directory is then as zeroed
+ * memory. */
 void
 cadre_directory_fini(cadre_directory_t *self)
 {
@@ -88,9 +91,10 @@ cadre_directory_fini(cadre_directory_t *self)
     *self = (cadre_directory_t){0};
 }
 
-/* Returns whether SHARD tells of another state of the shard than the SHARD before. A shard that
- * this worker first hears of may have been restored after a closure came here, unless its
- * generation is 1, the first. */
+/* Returns whether SHARD says that the shard was restored since the SHARD before: it has another
+ * generation, or another process serves it. Incarnation 0 is no process: a shard that is only away
+ * was not restored. A shard that this worker first hears of may have been restored after a closure
+ * came here, unless its generation is 1, the first. */
 static bool
 was_restored(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
 {
@@ -123,6 +127,8 @@ set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard
     entry->known = true;
 }
 
+/* Takes over what SHARD says of one shard; `*changed`: whether that is news. Incarnation 0 and an
+ * empty address go together: no ps serves the shard now. */
 int
 cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                           bool *changed)
@@ -154,6 +160,8 @@ cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *
     return 0;
 }
 
+/* Returns the sum of the shards' generations. They only grow, so the coordinator sees by the sum
+ * whether this worker has missed a SHARD. */
 uint64_t
 cadre_directory_generations(const cadre_directory_t *self)
 {
@@ -204,6 +212,8 @@ new_variable(const cadre_variable_message_t *message)
     return entry;
 }
 
+/* Returns how the rows of a partition are cut into the chunks of a message: cut by the variable's
+ * own dtype, with the sizes that the chunks have in its wire dtype. */
 cadre_chunk_layout_t
 cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partition)
 {
@@ -215,8 +225,8 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
                                       cadre_dtype_size(self->wire));
 }
 
-/* Enters the variable under its name. Where a dropped variable had the name, the newer one comes
- * first and points to the older. */
+/* Enters the variable under its name. Variables of one name (each was dropped before the next was
+ * created) form a list by descending id; the map has its first, the newest. */
 static void
 note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
 {
@@ -236,6 +246,7 @@ note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
     newest->older = entry;
 }
 
+/* Moves `variables_complete` on: every id up to it has a complete variable or is vacant. */
 static void
 count_complete(cadre_directory_t *self)
 {
@@ -244,7 +255,8 @@ count_complete(cadre_directory_t *self)
     }
 }
 
-/* Takes the record of a dropped variable. Drops are numbered in the order of the log. */
+/* Takes the record that a variable was dropped. Drops are numbered in the order of the definitions
+ * log; a variable is dropped once. */
 static int
 set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -259,7 +271,8 @@ set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
     return 0;
 }
 
-/* Marks the variables with these ids as gone. */
+/* Marks the variables whose ids are from `first` to `last` as gone: no closure may name them any
+ * more. */
 static void
 mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
 {
@@ -272,9 +285,10 @@ mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
     }
 }
 
-/* Takes a range of vacant ids: variables that are gone, or never came about. The worker must know
- * of them to see that no record of the log is missing. A range that comes early is asked for again
- * (WANT). */
+/* Takes a range of vacant ids, from `id` to `last`: variables that are gone, or could not be
+ * created. The worker must know of them to see that no record of the log is missing.
+ * `variables_complete` stays if the range comes before the records of smaller ids: those are asked
+ * for again (WANT). */
 static int
 set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -294,8 +308,9 @@ set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
     return 0;
 }
 
-/* Takes a record of the definitions: a piece of a variable; or without partitions, a drop of one or
- * a range of vacant ids. */
+/* Takes a record of the definitions log. With partitions, it is a piece of a variable: the shards
+ * of its partitions from `first` on. Without partitions, it is the drop of a variable (`drop` is
+ * not 0) or a range of vacant ids. */
 int
 cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
@@ -340,7 +355,8 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
     return 0;
 }
 
-/* Decodes the next record of a payload into `variable` and moves *at behind it. */
+/* Decodes the record of DEFINITIONS at *at, its length and then a VARIABLE message, into
+ * `variable`, and moves *at behind it. */
 static int
 next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_t *variable)
 {
@@ -367,6 +383,9 @@ next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_
     return status;
 }
 
+/* Takes the records of a DEFINITIONS, which has those of the log from number `first` on. Skips
+ * records that were taken before; takes none, and returns 0, when earlier ones are missing (WANT
+ * asks for them). */
 int
 cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message)
 {
@@ -376,6 +395,7 @@ cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t 
                           message->chunk_count);
     }
 
+    /* Records between those taken and the first one here are missing. */
     if (definitions->first > self->definitions) {
         return 0;
     }
@@ -402,6 +422,8 @@ cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t 
     return status;
 }
 
+/* Notes that this worker lacks native function `id`, for HEARTBEAT, which has room for so many
+ * only. */
 static void
 note_lack(cadre_directory_t *self, uint64_t id)
 {
@@ -411,6 +433,8 @@ note_lack(cadre_directory_t *self, uint64_t id)
     }
 }
 
+/* Takes a FUNCTION, unless its id is known already. `lacking`: it is a native function that this
+ * worker does not have; the coordinator hears of it by HEARTBEAT. */
 int
 cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message, bool lacking)
 {
@@ -459,6 +483,8 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
     return 0;
 }
 
+/* Takes a DATASET, whose payload is its description (JSON). `*is_new`: whether its id was not
+ * known, so that the dataset has to be opened. */
 int
 cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message, bool *is_new)
 {
@@ -482,6 +508,8 @@ cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *mess
     return 0;
 }
 
+/* Takes a RESOURCE (and its message), unless its id is known already: its function is still to run
+ * here. */
 int
 cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
 {
@@ -502,6 +530,8 @@ cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
     return 0;
 }
 
+/* Notes how the opening of the dataset ended, as `ready` says, so that DATASET_READY can be sent,
+ * and sent again. In messages a status is positive. */
 void
 cadre_dataset_entry_answer(cadre_dataset_entry_t *self, const cadre_dataset_ready_message_t *ready)
 {
@@ -513,6 +543,8 @@ cadre_dataset_entry_answer(cadre_dataset_entry_t *self, const cadre_dataset_read
     self->ready.text = self->text;
 }
 
+/* Moves a resource to another state, with the counts that depend on it. HEARTBEAT lists a resource
+ * as built when it is BUILT or FAILED: either way closures that name it need not wait. */
 static void
 mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry, cadre_resource_state_t state)
 {
@@ -530,6 +562,7 @@ cadre_directory_build(cadre_directory_t *self, cadre_resource_entry_t *entry)
     mark_resource(self, entry, CADRE_RESOURCE_BUILDING);
 }
 
+/* Notes that a resource was built; it owns `holding`, what its function has made, from now on. */
 void
 cadre_directory_built(cadre_directory_t *self, cadre_resource_entry_t *entry,
                       cadre_holding_t *holding)
@@ -538,6 +571,7 @@ cadre_directory_built(cadre_directory_t *self, cadre_resource_entry_t *entry,
     mark_resource(self, entry, CADRE_RESOURCE_BUILT);
 }
 
+/* Notes that the build of a resource has failed for good, for the reason `text`. */
 void
 cadre_directory_build_failed(cadre_directory_t *self, cadre_resource_entry_t *entry,
                              const char *text)
@@ -567,6 +601,8 @@ cadre_resource_entry_release(cadre_resource_entry_t *self)
     return holding;
 }
 
+/* Returns the variable with this id; NULL when it is not known, or the shards of some of its
+ * partitions are not known yet. */
 const cadre_variable_entry_t *
 cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 {
@@ -574,9 +610,10 @@ cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
     return entry && entry->shards_known == entry->partitions ? entry : NULL;
 }
 
-/* Walks the variables of one name from the newest to older ones, as long as they existed for the
- * closure: they were never dropped, or later than its first `drops` drops. The last such is
- * meant. */
+/* Returns the variable that a closure means by `name`: the oldest that existed when `drops`
+ * variables had been dropped. Walks from the newest to older ones, as long as they existed then
+ * (never dropped, or by a later drop). `*was_dropped`: whether an earlier variable of the name was
+ * dropped by then. */
 const cadre_variable_entry_t *
 cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name, uint64_t drops,
                                  bool *was_dropped)

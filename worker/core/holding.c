@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/wire/tensor_list.h"
 
+/* Returns a holding, what is built for the resource `name`, in which nothing has been put. */
 cadre_holding_t *
 cadre_holding_new(const char *name)
 {
@@ -14,6 +15,7 @@ cadre_holding_new(const char *name)
     return self;
 }
 
+/* Calls the destructor that was put with the pointer, and frees the results. */
 void
 cadre_holding_destroy(cadre_holding_t **self_p)
 {
@@ -22,6 +24,7 @@ cadre_holding_destroy(cadre_holding_t **self_p)
         return;
     }
     *self_p = NULL;
+    /* Destroys what was put before. */
     cadre_holding_put(self, NULL, NULL);
     for (size_t i = 0; i < self->count; i++) {
         free(self->names[i]);
@@ -32,6 +35,7 @@ cadre_holding_destroy(cadre_holding_t **self_p)
     free(self);
 }
 
+/* Takes the object that the building function hands over; destroys the one handed over before. */
 void
 cadre_holding_put(cadre_holding_t *self, void *pointer, cadre_destructor_t destructor)
 {
@@ -42,6 +46,8 @@ cadre_holding_put(cadre_holding_t *self, void *pointer, cadre_destructor_t destr
     self->destructor = destructor;
 }
 
+/* Returns the result of this resource that closures name `argument`, as "RESOURCE.RESULT"; NULL
+ * when the name is of another resource, or of a result that this one does not have. */
 const cadre_tensor_t *
 cadre_holding_value(const cadre_holding_t *self, const char *argument)
 {

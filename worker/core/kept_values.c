@@ -5,7 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
-/* Returns the key of the map for a closure and one of its results. The attempt is not part of it:
+/* Returns the key of the map for `key` (closure, attempt, result). The attempt is not part of it:
  * the last attempt's value replaces an earlier one's. Ids of closures are far below 2^58. */
 static uint64_t
 place_of(const uint64_t key[3])
@@ -19,6 +19,7 @@ place_of_value(const cadre_kept_value_t *value)
     return place_of((const uint64_t[]){value->closure, value->attempt, value->result});
 }
 
+/* Gives a reference back, and frees the value with the last one. */
 void
 cadre_kept_value_unref(cadre_kept_value_t **value_p)
 {
@@ -32,6 +33,7 @@ cadre_kept_value_unref(cadre_kept_value_t **value_p)
 
 /* --- the list from least to most recently used --- */
 
+/* Takes a value out of the list from least to most recently used. */
 static void
 leave_order(cadre_kept_values_t *self, cadre_kept_value_t *value)
 {
@@ -49,6 +51,7 @@ leave_order(cadre_kept_values_t *self, cadre_kept_value_t *value)
     value->older = NULL;
 }
 
+/* Appends a value to the list as the most recently used one. */
 static void
 become_newest(cadre_kept_values_t *self, cadre_kept_value_t *value)
 {
@@ -61,6 +64,7 @@ become_newest(cadre_kept_values_t *self, cadre_kept_value_t *value)
     self->newest = value;
 }
 
+/* Evicts a value. Runs that hold a reference go on reading it. */
 static void
 drop(cadre_kept_values_t *self, cadre_kept_value_t *value)
 {
@@ -70,6 +74,7 @@ drop(cadre_kept_values_t *self, cadre_kept_value_t *value)
     cadre_kept_value_unref(&value);
 }
 
+/* Drops all kept values; the limit of bytes stays. */
 void
 cadre_kept_values_clear(cadre_kept_values_t *self)
 {
@@ -79,6 +84,9 @@ cadre_kept_values_clear(cadre_kept_values_t *self)
     cadre_u64_map_fini(&self->values);
 }
 
+/* Keeps the tensor at `position` of a list under `key` (closure, attempt, result), and evicts the
+ * least recently used values where that takes room. Keeps nothing that is too small to be worth it,
+ * or larger than the whole cache may be. */
 void
 cadre_kept_values_put(cadre_kept_values_t *self, const uint64_t key[3],
                       const cadre_tensor_list_t *list, size_t position)
@@ -106,10 +114,13 @@ cadre_kept_values_put(cadre_kept_values_t *self, const uint64_t key[3],
     self->size_bytes += tensor.size_bytes;
 }
 
+/* Returns a reference to the value under `key` (closure, attempt, result), which becomes the most
+ * recently used one; NULL when it is not kept. */
 cadre_kept_value_t *
 cadre_kept_values_take(cadre_kept_values_t *self, const uint64_t key[3])
 {
     cadre_kept_value_t *value = cadre_u64_map_get(&self->values, place_of(key));
+    /* The map has one value for all attempts of a closure: this one may be of another attempt. */
     if (!value || value->closure != key[0] || value->attempt != key[1] || value->result != key[2]) {
         return NULL;
     }

@@ -13,6 +13,8 @@ typedef struct {
     size_t size_bytes;         /* of the chunks of the last message */
 } cutter_t;
 
+/* Begins the next message of the PUSH, with no partitions and chunks yet. `named`: the first of the
+ * partitions that it may name. */
 static cadre_message_t *
 begin_message(cutter_t *self, const cadre_part_t *named)
 {
@@ -35,7 +37,8 @@ is_full(const cutter_t *self, const cadre_message_t *message, size_t size_bytes,
            (message->chunk_count > 0 && self->size_bytes + size_bytes > size_max);
 }
 
-/* Cuts a shard's part of an update into messages that are within the limits. */
+/* Cuts one shard's part of an update into messages that are within the limits. A message names the
+ * partitions that begin in it; a partition's chunks may go on in the next message. */
 static void
 cut(cutter_t *self, const cadre_push_content_t *content, const cadre_push_limits_t *limits)
 {
@@ -57,6 +60,8 @@ cut(cutter_t *self, const cadre_push_content_t *content, const cadre_push_limits
     }
 }
 
+/* Makes the messages of a PUSH: the first as `entry` of the request, the others as its `parts`; and
+ * the RESERVE that asks the ps for room for all of them. */
 void
 cadre_push_cut(const cadre_push_content_t *content, const cadre_push_limits_t *limits,
                const cadre_message_t *head, const cadre_task_t *ps, cadre_link_request_t *request)
@@ -67,12 +72,14 @@ cadre_push_cut(const cadre_push_content_t *content, const cadre_push_limits_t *l
     request->parts =
         request->part_count ? cadre_calloc(request->part_count, sizeof(*request->parts)) : NULL;
     for (size_t i = 0; i < cutter.count; i++) {
+        /* 0: the PUSH is whole in this message */
         cutter.messages[i].push.parts = cutter.count > 1 ? cutter.count : 0;
         cadre_outbox_entry_init(i == 0 ? &request->entry : &request->parts[i - 1], ps,
                                 &cutter.messages[i]);
     }
     free(cutter.messages);
 
+    /* RESERVE with 0 bytes would give room back, so for an empty update it asks for 1. */
     cadre_message_t reserve = *head;
     reserve.type = CADRE_MESSAGE_RESERVE;
     reserve.reserve =

@@ -21,6 +21,7 @@ struct cadre_registry {
     size_t exit_count;
 };
 
+/* Runs the built-in function "noop", by which the cost of a closure itself is measured. */
 static int
 do_nothing(cadre_invocation_t *invocation, void *state)
 {
@@ -74,6 +75,7 @@ cadre_registry_name(const cadre_registry_t *self, size_t index)
     return index < self->count ? self->entries[index].name : NULL;
 }
 
+/* Returns whether `name` may be the name of a native function. */
 static bool
 name_valid(const char *name)
 {
@@ -84,6 +86,7 @@ name_valid(const char *name)
            strspn(name, characters) == length;
 }
 
+/* Adds a native function, which is called with `state`. The name must be new and valid. */
 int
 cadre_registry_add(cadre_registry_t *self, const char *name, cadre_native_t function, void *state)
 {
@@ -104,6 +107,7 @@ cadre_registry_add(cadre_registry_t *self, const char *name, cadre_native_t func
     return 0;
 }
 
+/* Has `destructor` called with `state` when the registry is destroyed. */
 int
 cadre_registry_at_exit(cadre_registry_t *self, cadre_destructor_t destructor, void *state)
 {

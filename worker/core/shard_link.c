@@ -5,6 +5,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 
+/* Begins a link without requests. `window`: bytes of PUSHes that may be unanswered without
+ * RESERVE. */
 void
 cadre_shard_link_init(cadre_shard_link_t *self, size_t window)
 {
@@ -12,6 +14,7 @@ cadre_shard_link_init(cadre_shard_link_t *self, size_t window)
     self->last_p = &self->first;
 }
 
+/* Frees the messages and the context of a request. */
 void
 cadre_link_request_fini(cadre_link_request_t *self)
 {
@@ -32,6 +35,7 @@ destroy(cadre_link_request_t *request)
     free(request);
 }
 
+/* Drops all requests. */
 void
 cadre_shard_link_fini(cadre_shard_link_t *self)
 {
@@ -49,6 +53,8 @@ is_push(const cadre_link_request_t *request)
     return request->entry.type == CADRE_MESSAGE_PUSH;
 }
 
+/* Appends a request to the list; cadre_shard_link_pump sends it. The list has the requests that
+ * were sent first, then those that were not. */
 void
 cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -64,7 +70,7 @@ cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *reque
     }
 }
 
-/* Count the bytes of a request as in flight, and no longer. */
+/* Counts the bytes of a request as in flight. */
 static void
 add_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -73,6 +79,7 @@ add_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
     self->unasked_bytes += request->is_unasked ? request->size_bytes : 0;
 }
 
+/* Counts the bytes of a request as no longer in flight. */
 static void
 take_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -148,6 +155,8 @@ cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t 
     }
 }
 
+/* Sends the PUSH of request `id`, for which GRANT has come. Returns true also where that PUSH was
+ * sent before: GRANT may come twice. */
 bool
 cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox)
 {
@@ -171,6 +180,9 @@ is_asked(const cadre_shard_link_t *self)
     return self->open && (self->in_flight > 0 || self->unreachable);
 }
 
+/* Returns whether a PROBE is due, and the `count` oldest requests without an answer that it is to
+ * ask after. Each wait until the next PROBE is twice as long, up to a limit; an unreachable shard
+ * is asked at the shortest interval, to see soon that it is back. */
 bool
 cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
                        cadre_probe_t probes[CADRE_PROBE_REQUESTS_MAX], size_t *count)
@@ -191,8 +203,9 @@ cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t numbe
     return true;
 }
 
-/* A request is lost if it was sent before the PROBE and the ps does not have it. If the ps has it
- * queued, only a PUSH that was granted is lost: the ps has its RESERVE, but not the PUSH. */
+/* Sends request `id` again if the answer to PROBE number `probe` proves it lost: it was sent before
+ * that PROBE, and the ps does not have it. If the ps has it queued (`is_queued`), only a PUSH that
+ * was granted is lost: the ps has its RESERVE, but not the PUSH. */
 bool
 cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
                       cadre_outbox_t *outbox)
@@ -209,6 +222,7 @@ cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, boo
     return false;
 }
 
+/* Sends everything that is unanswered again, because the connection is a new one. */
 void
 cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {
@@ -220,6 +234,7 @@ cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_
     }
 }
 
+/* Notes that a message of the shard has come: it is reachable, and its silence begins now. */
 void
 cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms)
 {
@@ -228,7 +243,7 @@ cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms)
     self->unreachable = false;
 }
 
-/* Takes the request *at out of the list and out of the counts, and returns it. */
+/* Takes the request *at out of the list and out of what is counted of its bytes, and returns it. */
 static cadre_link_request_t *
 unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
 {
@@ -250,6 +265,9 @@ unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
     return request;
 }
 
+/* Takes request `id`, which was answered, out of the list, and gives it to the caller. An answer to
+ * the oldest request puts off the next PROBE; one to a younger request does not, because the oldest
+ * may be lost all the same. */
 bool
 cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
                           cadre_link_request_t *request)
@@ -269,6 +287,7 @@ cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms
     return false;
 }
 
+/* Drops every request of a closure. Answers that still come count as late. */
 void
 cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure)
 {
@@ -321,9 +340,10 @@ cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms)
     return now_ms >= mute_due_ms(self);
 }
 
-/* Returns when the shard counts as unreachable if nothing comes; UINT64_MAX when no answer is owed
- * or it counts as that already. With much in flight not before the time of two connections, the
- * second of which has twice the first's: 1 + 2 patiences. */
+/* Returns when the shard counts as unreachable if nothing comes; UINT64_MAX when it owes no answer,
+ * counts as unreachable already, or never may (`timeout_ms` 0). With more in flight than the
+ * slowest link carries in a second, two connections are tried before; the second has twice the
+ * first's time: 1 + 2 patiences. */
 static uint64_t
 over_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms)
 {
@@ -349,12 +369,15 @@ cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms)
     rest(self, now_ms);
 }
 
+/* Moves a time forward by `late_ms`, but not beyond now. */
 static uint64_t
 later(uint64_t since_ms, uint64_t late_ms, uint64_t now_ms)
 {
     return since_ms + late_ms < now_ms ? since_ms + late_ms : now_ms;
 }
 
+/* Takes `late_ms`, in which this process itself stood still (own stall), off the shard's
+ * silence. */
 void
 cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms)
 {
@@ -368,6 +391,8 @@ earlier(uint64_t left_ms, uint64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
+/* Returns when this link has something to do by time: a PROBE, another connection, giving the shard
+ * up. UINT64_MAX while the shard owes no answer. */
 uint64_t
 cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms)
 {

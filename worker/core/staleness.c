@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 
+/* Frees the histograms of all variables. */
 void
 cadre_staleness_fini(cadre_staleness_t *self)
 {
@@ -15,6 +16,8 @@ cadre_staleness_fini(cadre_staleness_t *self)
     *self = (cadre_staleness_t){.other = {.name = ""}};
 }
 
+/* Adds an update of the variable `name` to its histogram. `versions`: how stale the update was.
+ * When there are as many histograms as a metrics page may have, all further variables share one. */
 void
 cadre_staleness_note(cadre_staleness_t *self, const char *name, uint64_t versions)
 {
@@ -35,6 +38,7 @@ cadre_staleness_note_other(cadre_staleness_t *self, uint64_t versions)
     cadre_staleness_histogram_add(&self->other.histogram, versions);
 }
 
+/* Writes the histogram of one variable, with its labels. */
 static void
 tell(const cadre_staleness_series_t *series, const char *worker, const char *name,
      cadre_metrics_text_t *text)
@@ -45,6 +49,8 @@ tell(const cadre_staleness_series_t *series, const char *worker, const char *nam
                                  CADRE_STALENESS_BOUND_COUNT, series->histogram.sum);
 }
 
+/* Writes the staleness of updates as one metric: a histogram for each variable, and one for the
+ * variables beyond the number that has its own. */
 void
 cadre_staleness_metrics(const cadre_staleness_t *self, const char *worker,
                         cadre_metrics_text_t *text)

@@ -12,12 +12,14 @@ typedef struct {
     uint64_t pairs[]; /* generation and version of each partition */
 } content_t;
 
+/* Returns the key of the map for a partition. */
 static uint64_t
 key_of(uint32_t variable, uint32_t partition)
 {
     return (uint64_t)variable << 32 | partition;
 }
 
+/* Frees a cached value with its references to the chunks. */
 static void
 drop(cadre_cached_value_t *value)
 {
@@ -28,6 +30,7 @@ drop(cadre_cached_value_t *value)
     free(value);
 }
 
+/* Drops all values and content numbers. `content_last` stays, so that no number is given twice. */
 void
 cadre_value_cache_fini(cadre_value_cache_t *self)
 {
@@ -43,6 +46,8 @@ cadre_value_cache_fini(cadre_value_cache_t *self)
     cadre_u64_map_fini(&self->contents);
 }
 
+/* Returns the cached value of a partition; NULL when there is none from this generation of its
+ * shard: after a restore the same version may have other values. */
 const cadre_cached_value_t *
 cadre_value_cache_get(const cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                       uint64_t generation)
@@ -52,6 +57,8 @@ cadre_value_cache_get(const cadre_value_cache_t *self, uint32_t variable, uint32
     return value && value->generation == generation ? value : NULL;
 }
 
+/* Keeps a pulled value of a partition, unless the cache has the same version or a newer one:
+ * answers to two pulls may come in any order. */
 void
 cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                       const cadre_cached_value_t *value)
@@ -74,6 +81,7 @@ cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t par
     }
 }
 
+/* Drops the cached values and the content number of a variable with so many partitions. */
 void
 cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions)
 {

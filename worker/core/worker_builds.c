@@ -9,8 +9,9 @@
 
 enum { BUILD_RETRY_MS = 1000 };
 
-/* `drops` is that of the directory: so the building function finds the variables that exist now,
- * not those of when the resource was created. */
+/* Returns the call that builds a resource, in the form of a CLOSURE. `drops` is that of the
+ * directory: the building function finds the variables that exist now, not those that existed when
+ * the resource was created. */
 cadre_message_t
 cadre_worker_builds_call(const cadre_directory_t *directory, const cadre_resource_entry_t *entry)
 {
@@ -45,6 +46,9 @@ lacks_function(const cadre_directory_t *directory, const cadre_resource_entry_t 
     return function && function->lacking;
 }
 
+/* Returns the next resource that is to be built now, and marks it as being built; NULL at the end,
+ * with the time of the earliest later build in *due_ms. `*cursor`: where in the map to go on, 0 at
+ * first. */
 const cadre_resource_entry_t *
 cadre_worker_builds_next(cadre_directory_t *directory, uint64_t now_ms, size_t *cursor,
                          uint64_t *due_ms)
@@ -66,12 +70,14 @@ cadre_worker_builds_next(cadre_directory_t *directory, uint64_t now_ms, size_t *
     return NULL;
 }
 
+/* Returns the entry of the resource that the run builds. */
 static cadre_resource_entry_t *
 resource_of(const cadre_directory_t *directory, const cadre_run_t *run)
 {
     return cadre_directory_resource(directory, run->call.builds->message.resource.id);
 }
 
+/* Gives a build up before its end, to be tried again. */
 void
 cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run, uint64_t now_ms)
 {
@@ -79,7 +85,7 @@ cadre_worker_builds_again(cadre_directory_t *directory, const cadre_run_t *run, 
 }
 
 /* Returns whether a failed build is not to be tried again: the function's fault, or the device has
- * failed CADRE_BUILD_TRIES_MAX times. */
+ * failed CADRE_BUILD_TRIES_MAX times. A cancelled build failed by nobody's fault. */
 static bool
 failed_for_good(cadre_resource_entry_t *entry, const cadre_run_t *run,
                 const cadre_run_outcome_t *outcome)
@@ -93,6 +99,8 @@ failed_for_good(cadre_resource_entry_t *entry, const cadre_run_t *run,
     return outcome->failure == CADRE_FAILURE_USER;
 }
 
+/* Notes how a build has ended: the resource is built, has failed for good, or is to be built again.
+ * A function that has put and returned nothing has built an empty holding. */
 void
 cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
                         cadre_run_outcome_t *outcome, cadre_worker_effects_t *effects,
@@ -118,6 +126,8 @@ cadre_worker_builds_end(cadre_directory_t *directory, const cadre_run_t *run,
     cadre_worker_effects_hurry(effects); /* closures that name the resource wait for this news */
 }
 
+/* Gives a run what was built for the resources that its closure names. Returns CADRE_EAGAIN while
+ * one of these is not built, CADRE_EINVALID and *text when one has failed for good. */
 int
 cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run, const char **text)
 {
@@ -132,6 +142,7 @@ cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run, c
             return CADRE_EAGAIN;
         }
     }
+    /* Nothing to give, or given before: a waiting run is looked at more than once. */
     if (ids->count == 0 || run->call.holdings) {
         return 0;
     }
@@ -143,6 +154,7 @@ cadre_worker_builds_give(const cadre_directory_t *directory, cadre_run_t *run, c
     return 0;
 }
 
+/* Has the shell destroy what was built for one resource: a destructor may take its time. */
 void
 cadre_worker_builds_release(cadre_holding_t *holding, cadre_worker_effects_t *effects)
 {
@@ -152,6 +164,7 @@ cadre_worker_builds_release(cadre_holding_t *holding, cadre_worker_effects_t *ef
     }
 }
 
+/* Has the shell destroy what was built for all resources of the directory. */
 void
 cadre_worker_builds_release_all(cadre_directory_t *directory, cadre_worker_effects_t *effects)
 {

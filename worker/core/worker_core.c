@@ -29,6 +29,7 @@ struct cadre_worker_core {
     bool is_dismissed; /* the worker was told to drain */
 };
 
+/* Replaces options of 0 by their defaults. */
 static void
 fill_in(cadre_worker_options_t *options)
 {
@@ -41,6 +42,8 @@ fill_in(cadre_worker_options_t *options)
         options->kept_values_max ? options->kept_values_max : CADRE_KEPT_VALUES_SIZE_MAX;
 }
 
+/* Returns the core of a worker that has no connection yet; `options` say which of their fields are
+ * borrowed. */
 cadre_worker_core_t *
 cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
 {
@@ -69,6 +72,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     return self;
 }
 
+/* Frees the core. Runs and values go before the directory, effects and counters, which they
+ * borrow. */
 void
 cadre_worker_core_destroy(cadre_worker_core_t **self_p)
 {
@@ -113,6 +118,7 @@ cadre_worker_core_run(const cadre_worker_core_t *self, uint64_t id)
     return cadre_worker_runs_find(self->runs, id);
 }
 
+/* Returns the cached value of a partition, for the simulation to look at. */
 const cadre_cached_value_t *
 cadre_worker_core_held(const cadre_worker_core_t *self, uint32_t variable, uint32_t partition,
                        uint64_t generation)
@@ -120,6 +126,7 @@ cadre_worker_core_held(const cadre_worker_core_t *self, uint32_t variable, uint3
     return cadre_worker_values_held(self->values, variable, partition, generation);
 }
 
+/* Returns the figures of the worker for its status and metrics. */
 cadre_worker_core_figures_t
 cadre_worker_core_figures(const cadre_worker_core_t *self)
 {
@@ -142,6 +149,9 @@ cadre_worker_core_figures(const cadre_worker_core_t *self)
 
 /* --- session --- */
 
+/* Sends HELLO: what this worker is, the closures that it has, and how many definitions it knows.
+ * `round` goes up when messages of the coordinator may have been lost; it then tells everything
+ * again. */
 static void
 say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -243,7 +253,8 @@ has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
 }
 
 /* Begins a session with another coordinator: forgets all definitions, values and reports of the
- * session before, of which this coordinator knows nothing. */
+ * session before, of which this coordinator knows nothing. The requests to shards end first, as
+ * that needs the shards of the old directory. */
 static void
 begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 {
@@ -255,8 +266,8 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
     cadre_worker_effects_emit(&self->effects, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
 }
 
-/* Goes on with the session, or begins one with another coordinator once no slot holds a run of the
- * session before. */
+/* Takes WELCOME: goes on with the session, or begins one with another coordinator (another
+ * incarnation), once no slot holds a run of the session before. */
 static void
 on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
@@ -299,6 +310,8 @@ cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms)
 
 /* --- leaving --- */
 
+/* Begins to drain: hands back what no slot holds, and leaves when the slots have finished. Does
+ * nothing after the end of the session. */
 void
 cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms)
 {
@@ -307,6 +320,7 @@ cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t 
     }
     self->is_dismissed = true;
     cadre_session_drain(self->session, reason);
+    /* A worker that is no member yet does not drain: the session is over at once. */
     if (cadre_worker_core_is_draining(self)) {
         cadre_worker_runs_drain(self->runs, cadre_session_reason(self->session), now_ms);
     }
@@ -332,7 +346,9 @@ cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason, uint64_
     obey(self, now_ms);
 }
 
-/* Returns whether this worker drains and has nothing left to wait for. */
+/* Returns whether this worker drains and has nothing left to wait for: its runs have ended and are
+ * acknowledged; or, where the coordinator answers no reports any more (disowned), its slots are
+ * free. */
 static bool
 has_drained(const cadre_worker_core_t *self)
 {
@@ -353,7 +369,8 @@ values_at(cadre_worker_core_t *self, uint64_t now_ms)
 
 /* --- time --- */
 
-/* Begins the builds of resources that are due; returns when the next is. */
+/* Begins the builds of resources that are due, while the worker is a member and does not drain;
+ * returns when the next is. */
 static uint64_t
 build(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -374,7 +391,8 @@ hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
     return now_ms;
 }
 
-/* Runs all timers; returns when the next is due. */
+/* Runs all timers; returns when the next is due. A HEARTBEAT is hurried first and last: before the
+ * session's tick, which sends it, and after what may ask for one. */
 static uint64_t
 tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -397,6 +415,8 @@ tick(cadre_worker_core_t *self, uint64_t now_ms)
     return cadre_min_u64(due_ms, now_ms + CADRE_WANT_RETRY_MS);
 }
 
+/* Runs the timers; returns when it must be called again at the latest. If this process was late by
+ * itself (stopped, swapped out), that time is taken off the silence of shards. */
 uint64_t
 cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -465,6 +485,8 @@ say_ready(cadre_worker_core_t *self, const cadre_dataset_entry_t *entry)
     cadre_worker_effects_tell(&self->effects, &message);
 }
 
+/* Takes the shell's answer to OPEN_DATASET: tells the coordinator, and lets closures that wait for
+ * the dataset go on, or fail. */
 void
 cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
                                  const cadre_dataset_ready_message_t *ready, uint64_t now_ms)
@@ -478,6 +500,8 @@ cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
     cadre_worker_runs_advance(self->runs, now_ms);
 }
 
+/* Takes a FUNCTION. When it is a native function that this worker does not have, tells shell and
+ * coordinator. Without a registry (tests) the worker counts as having every function. */
 static int
 set_function(cadre_worker_core_t *self, const cadre_message_t *message)
 {
@@ -516,6 +540,7 @@ set_dataset(cadre_worker_core_t *self, const cadre_message_t *message)
     return status;
 }
 
+/* Takes VARIABLE or DEFINITIONS, and drops cached values of variables that are gone since. */
 static int
 take_variables(cadre_worker_core_t *self, const cadre_message_t *message)
 {
@@ -529,6 +554,8 @@ take_variables(cadre_worker_core_t *self, const cadre_message_t *message)
     return status;
 }
 
+/* Takes a message that defines something (shard, variable, function, resource, dataset), and lets
+ * closures that waited for it go on. `news`: the shard is served otherwise than before. */
 static void
 on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -562,6 +589,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
     cadre_worker_runs_advance(self->runs, now_ms);
 }
 
+/* Acts on a message of the coordinator that the session has passed on. */
 static void
 on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -603,7 +631,8 @@ on_message(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
     cadre_worker_core_malformed(self);
 }
 
-/* Acts on a message of the coordinator, after the session has judged it. */
+/* Acts on a message of the coordinator: the session looks at it first, and takes what concerns
+ * membership. */
 static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -636,6 +665,8 @@ from_shard(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message, 
     }
 }
 
+/* Acts on a message of the coordinator or of a shard, and takes it. After the end of the session
+ * messages are dropped. */
 void
 cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                           cadre_message_t *message, uint64_t now_ms)

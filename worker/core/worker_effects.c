@@ -2,6 +2,7 @@
 
 const cadre_task_t CADRE_WORKER_COORDINATOR = {CADRE_ROLE_COORDINATOR, 0, 0};
 
+/* Makes the session of the worker; what it says goes into the outbox. */
 void
 cadre_worker_effects_init(cadre_worker_effects_t *self, const cadre_session_options_t *options)
 {
@@ -10,6 +11,8 @@ cadre_worker_effects_init(cadre_worker_effects_t *self, const cadre_session_opti
     self->session = cadre_session_new(options, &self->outbox);
 }
 
+/* Drops the events and messages that the shell has not taken, with what they own, and the
+ * session. */
 void
 cadre_worker_effects_fini(cadre_worker_effects_t *self)
 {
@@ -57,6 +60,7 @@ cadre_worker_effects_hurry(cadre_worker_effects_t *self)
     self->is_hurried = true;
 }
 
+/* Returns whether a HEARTBEAT before its time was asked for since the last call. */
 bool
 cadre_worker_effects_take_hurry(cadre_worker_effects_t *self)
 {

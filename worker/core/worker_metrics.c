@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Returns why the worker takes no closures now, for a readiness check; "" when it does. */
 const char *
 cadre_worker_unready(const cadre_worker_core_t *core, uint64_t now_ms)
 {
@@ -26,6 +27,7 @@ cadre_worker_unready(const cadre_worker_core_t *core, uint64_t now_ms)
                                                     : "the coordinator has not answered for long";
 }
 
+/* Writes the metrics of the closures that this worker has and has ended. */
 static void
 add_closures(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
@@ -54,6 +56,7 @@ add_closures(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text
     cadre_metrics_text_number(text, (double)counters[CADRE_WORKER_COUNTER_compute_us] / 1e6);
 }
 
+/* Writes the metrics of updates that this worker pushes. */
 static void
 add_updates(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
@@ -83,6 +86,7 @@ add_updates(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
                                "Bytes of gradients in the updates that were to be pushed.");
 }
 
+/* Writes the metrics of values pulled, of arguments, and of malformed messages. */
 static void
 add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
 {
@@ -102,6 +106,8 @@ add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
                                "Malformed messages, dropped.");
 }
 
+/* Writes the metrics of the worker's membership in the job. Silence of the coordinator is known
+ * only after its first answer (`heard_ms` is not 0). */
 static void
 add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_t *figures,
             uint64_t now_ms, cadre_metrics_text_t *text)
@@ -126,6 +132,8 @@ add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_
                              "How long it has been draining.");
 }
 
+/* Writes the worker's page of metrics. It has no index until it has joined, so the label is
+ * empty. */
 void
 cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                      uint64_t now_ms, cadre_metrics_text_t *text)

@@ -41,6 +41,7 @@ cadre_worker_reports_clear(cadre_worker_reports_t *self)
     memset(self->recent, 0, sizeof(self->recent));
 }
 
+/* Tells the shell that it may drop the batches (rows of datasets) of a run, if it had any. */
 void
 cadre_worker_reports_forget_batches(cadre_worker_reports_t *self, const cadre_run_t *run)
 {
@@ -51,6 +52,8 @@ cadre_worker_reports_forget_batches(cadre_worker_reports_t *self, const cadre_ru
     }
 }
 
+/* Sends the report of a run, again or for the first time. The number of the last HELLO or HEARTBEAT
+ * is noted: if a later one is answered, and the report is not acknowledged, it was lost. */
 void
 cadre_worker_reports_send(cadre_worker_reports_t *self, cadre_run_t *run)
 {
@@ -58,7 +61,7 @@ cadre_worker_reports_send(cadre_worker_reports_t *self, cadre_run_t *run)
     cadre_outbox_repeat(&self->effects->outbox, &run->report);
 }
 
-/* Keeps the report until it is acknowledged, and sends it. */
+/* Makes a run REPORTING: keeps its report until it is acknowledged, and sends it. */
 static void
 report(cadre_worker_reports_t *self, cadre_run_t *run, cadre_message_t *message)
 {
@@ -67,6 +70,8 @@ report(cadre_worker_reports_t *self, cadre_run_t *run, cadre_message_t *message)
     cadre_worker_reports_forget_batches(self, run);
 }
 
+/* Reports that a run has failed. `failure`: whose fault it was; a closure that is handed back
+ * (RETURNED, UNABLE) counts as cancelled, not as failed. */
 void
 cadre_worker_reports_failed(cadre_worker_reports_t *self, cadre_run_t *run, cadre_failure_t failure,
                             int status, const char *text)
@@ -87,7 +92,8 @@ cadre_worker_reports_failed(cadre_worker_reports_t *self, cadre_run_t *run, cadr
     report(self, run, &message);
 }
 
-/* Keeps the results of a run that ends well: what its report is about to tell. */
+/* Keeps the results of a run that has ended well, for closures that take them as arguments. Nothing
+ * is tried where all results together are too small to be kept. */
 static void
 keep_results(cadre_worker_reports_t *self, const cadre_run_t *run,
              const cadre_tensor_list_t *results, size_t count)
@@ -98,6 +104,8 @@ keep_results(cadre_worker_reports_t *self, const cadre_run_t *run,
     }
 }
 
+/* Reports that a run has ended well, with its results if the program wants them. `outcome->names`
+ * ends with NULL. */
 void
 cadre_worker_reports_done(cadre_worker_reports_t *self, cadre_run_t *run,
                           const cadre_run_outcome_t *outcome, uint64_t now_ms)
@@ -135,6 +143,8 @@ cadre_worker_reports_acknowledged(cadre_worker_reports_t *self, const cadre_run_
     self->recent[recent.closure % CADRE_RECENT_MAX] = recent;
 }
 
+/* Returns whether a CLOSURE is a late copy: its attempt, or a later one, has been acknowledged,
+ * among the last CADRE_RECENT_MAX closures. */
 bool
 cadre_worker_reports_has(const cadre_worker_reports_t *self, uint64_t closure, uint64_t attempt)
 {

@@ -28,6 +28,8 @@ struct cadre_worker_runs {
     bool is_disowned;   /* the session of the runs on slots has ended: no report of their end */
 };
 
+/* Returns an object without runs, which borrows the others. There may be `ahead` more runs on slots
+ * than there are slots: those wait in the shell's queue. */
 cadre_worker_runs_t *
 cadre_worker_runs_new(const cadre_worker_runs_options_t *options, cadre_directory_t *directory,
                       cadre_worker_values_t *values, cadre_worker_effects_t *effects,
@@ -46,6 +48,7 @@ cadre_worker_runs_new(const cadre_worker_runs_options_t *options, cadre_director
     return self;
 }
 
+/* Frees all runs, whatever their state: no slot may be running. */
 void
 cadre_worker_runs_destroy(cadre_worker_runs_t **self_p)
 {
@@ -64,6 +67,7 @@ cadre_worker_runs_destroy(cadre_worker_runs_t **self_p)
     cadre_free(self_p);
 }
 
+/* Begins another session, when no run is left: forgets acknowledged reports and kept results. */
 void
 cadre_worker_runs_begin_session(cadre_worker_runs_t *self)
 {
@@ -79,6 +83,8 @@ cadre_worker_runs_disown(cadre_worker_runs_t *self, bool is_disowned)
 
 /* --- what the core and tests look at --- */
 
+/* Returns the ids of all closures, and with `builds_too` of the builds of resources, in an array
+ * that the caller frees. */
 static cadre_u64s_t
 list_runs(const cadre_worker_runs_t *self, bool builds_too)
 {
@@ -105,6 +111,8 @@ cadre_worker_runs_find(const cadre_worker_runs_t *self, uint64_t id)
     return cadre_u64_map_get(&self->runs, id);
 }
 
+/* Returns a run that waits for definitions; NULL when none does. A run that waits only for its
+ * batches to be read (`loading`) has its definitions. */
 const cadre_run_t *
 cadre_worker_runs_wanting(const cadre_worker_runs_t *self)
 {
@@ -159,6 +167,7 @@ datasets_status(const cadre_worker_runs_t *self, const cadre_run_t *run, const c
     return 0;
 }
 
+/* Returns whether the coordinator has told of every shard. */
 static bool
 shards_known(const cadre_worker_runs_t *self)
 {
@@ -191,8 +200,9 @@ enqueue(cadre_worker_runs_t *self, cadre_run_t *run)
     }
 }
 
-/* Moves a waiting run on when everything is there that it needs; gives it up when something cannot
- * be had on this worker. */
+/* Moves a WAITING run on when everything is there that it needs: to the reading of its batches if
+ * it has any, else to the queue. Gives it up when something cannot be had on this worker; otherwise
+ * it goes on waiting. */
 static void
 examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
 {
@@ -240,7 +250,8 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
     }
 }
 
-/* Has queued runs STARTed, as long as there are free slots. */
+/* Hands queued runs to the shell to compute (event START), as long as a slot, or a place ahead of
+ * the slots, is free. */
 static void
 fill_slots(cadre_worker_runs_t *self)
 {
@@ -267,6 +278,7 @@ fill_slots(cadre_worker_runs_t *self)
     }
 }
 
+/* Moves runs whose definitions are complete to the queue, and queued runs to free slots. */
 void
 cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms)
 {
@@ -284,6 +296,7 @@ cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms)
     fill_slots(self);
 }
 
+/* Returns whether a slot works on the run, or waits for its pull or push. */
 static bool
 held_by_slot(const cadre_run_t *run)
 {
@@ -339,6 +352,7 @@ add(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, uint
     return run;
 }
 
+/* Begins the builds of resources that are due, each as a run; returns when the next one is due. */
 uint64_t
 cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
 {
@@ -355,8 +369,9 @@ cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
     return due_ms;
 }
 
-/* Begins a run of a CLOSURE that came, or was kept: it waits for what it needs, or ends at once if
- * the worker drains, it was cancelled, or a kept value that it takes is gone. */
+/* Begins a run of a CLOSURE that came, or was kept as a later attempt: it waits for what it needs,
+ * or is handed back at once if the worker drains (`reason`), it was cancelled, or a kept result
+ * that it takes as an argument is gone. */
 static void
 begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
       uint64_t now_ms)
@@ -377,6 +392,7 @@ begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bo
     }
 }
 
+/* Takes a run out of the map and frees it. */
 static void
 forget(cadre_worker_runs_t *self, cadre_run_t *run)
 {
@@ -396,8 +412,9 @@ begin_newer(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
     begin(self, &message, restores, cancelled, now_ms);
 }
 
-/* A CLOSURE may be new, a later attempt of one that is here, or a copy of one that is here or was
- * reported: a copy of a reported one has the report sent again, any other copy is dropped. */
+/* Takes a CLOSURE: a new one, a later attempt of one that is here, or a copy of one that is here or
+ * was reported. A copy of a reported one has the report sent again, any other copy is dropped.
+ * Returns false for one that is malformed or too many. */
 bool
 cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -430,6 +447,8 @@ cadre_worker_runs_on_closure(cadre_worker_runs_t *self, cadre_message_t *message
     return true;
 }
 
+/* Takes the answer of the shell to LOAD: the batches of a closure are read, or could not be
+ * (`status`). */
 void
 cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status, const char *text,
                          uint64_t now_ms)
@@ -448,6 +467,7 @@ cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status
 
 /* --- cancelling and leaving --- */
 
+/* Takes a QUEUED run out of the queue for slots. */
 static void
 remove_from_queue(cadre_worker_runs_t *self, cadre_run_t *run)
 {
@@ -474,6 +494,8 @@ detach(cadre_worker_runs_t *self, cadre_run_t *run)
     }
 }
 
+/* Ends a run that no slot holds, as failed: a closure is reported; a build has failed for good or
+ * is tried again, as worker_builds decides. */
 void
 cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_failure_t failure,
                           int status, const char *text, uint64_t now_ms)
@@ -488,6 +510,9 @@ cadre_worker_runs_give_up(cadre_worker_runs_t *self, cadre_run_t *run, cadre_fai
     cadre_worker_reports_failed(self->reports, run, failure, status, text);
 }
 
+/* Cancels the closures that CANCEL names: one that no slot holds is handed back at once, one on a
+ * slot is marked, and its slot looks now and then. One that is not here, or has ended, is left
+ * alone. */
 void
 cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_message_t *cancel,
                             uint64_t now_ms)
@@ -506,6 +531,8 @@ cadre_worker_runs_on_cancel(cadre_worker_runs_t *self, const cadre_cancel_messag
     }
 }
 
+/* Hands back every run that no slot holds, and from now on every closure that comes, with
+ * `reason`. */
 void
 cadre_worker_runs_drain(cadre_worker_runs_t *self, const char *reason, uint64_t now_ms)
 {
@@ -521,6 +548,8 @@ cadre_worker_runs_drain(cadre_worker_runs_t *self, const char *reason, uint64_t 
     free((void *)held.items);
 }
 
+/* Drops every run that no slot holds, without a report; cancels the runs on slots and ends their
+ * pulls and pushes. For the end of a session, whose coordinator takes no reports. */
 void
 cadre_worker_runs_drop(cadre_worker_runs_t *self)
 {
@@ -546,6 +575,8 @@ cadre_worker_runs_drop(cadre_worker_runs_t *self)
 
 /* --- the end of a run --- */
 
+/* Ends the run of a build. Of a session that is over (`is_disowned`) nothing is noted, and what was
+ * built is destroyed. */
 static void
 end_build(cadre_worker_runs_t *self, cadre_run_t *run, const cadre_run_outcome_t *outcome,
           uint64_t now_ms)
@@ -559,8 +590,9 @@ end_build(cadre_worker_runs_t *self, cadre_run_t *run, const cadre_run_outcome_t
     cadre_worker_runs_advance(self, now_ms); /* its closures */
 }
 
-/* Decides what the end of a run is: that of a build; nothing for a session that is over; the begin
- * of a later attempt, if this one failed or began before a shard was restored; else a report. */
+/* Ends a run that its slot has finished. A build has its own end. A run of a session that is over
+ * is dropped. A later attempt that was kept begins, if this one failed or began before a shard was
+ * restored. Otherwise the run is reported. */
 void
 cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
                          const cadre_run_outcome_t *outcome, uint64_t now_ms)
@@ -578,6 +610,7 @@ cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
         cadre_worker_reports_done(self->reports, run, outcome, now_ms);
     } else {
         cadre_failure_t failure = outcome->failure;
+        /* A cancelled closure is handed back: its function did not fail. */
         if (outcome->status == CADRE_ECANCELLED && cadre_closure_call_is_cancelled(&run->call)) {
             failure = CADRE_FAILURE_RETURNED;
         }
@@ -588,6 +621,8 @@ cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
 
 /* --- reports --- */
 
+/* Sends lost reports again, when the coordinator has answered the HELLO or HEARTBEAT `number`: a
+ * report that was sent before it and is not acknowledged was lost. */
 void
 cadre_worker_runs_resend(cadre_worker_runs_t *self, uint64_t number)
 {
@@ -599,6 +634,8 @@ cadre_worker_runs_resend(cadre_worker_runs_t *self, uint64_t number)
     }
 }
 
+/* Takes ACK: the runs whose reports it names are done with, and freed. An acknowledgement of an
+ * earlier attempt's report ends nothing. */
 void
 cadre_worker_runs_on_ack(cadre_worker_runs_t *self, const cadre_ack_message_t *ack)
 {

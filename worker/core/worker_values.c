@@ -37,6 +37,7 @@ typedef struct {
     size_t parts[]; /* [count]: indexes into `run->parts` */
 } request_note_t;
 
+/* Returns the bytes of a part (one partition) in messages. */
 static size_t
 part_size_bytes(const cadre_run_part_t *part)
 {
@@ -45,6 +46,7 @@ part_size_bytes(const cadre_run_part_t *part)
 
 /* --- a session --- */
 
+/* Returns an object without a session: it has links to shards from begin_session on. */
 cadre_worker_values_t *
 cadre_worker_values_new(const cadre_worker_values_options_t *options,
                         const cadre_directory_t *directory, cadre_worker_effects_t *effects,
@@ -59,6 +61,7 @@ cadre_worker_values_new(const cadre_worker_values_options_t *options,
     return self;
 }
 
+/* Drops the cache and all requests to shards, whose answers nobody waits for any more. */
 void
 cadre_worker_values_end_session(cadre_worker_values_t *self)
 {
@@ -71,6 +74,7 @@ cadre_worker_values_end_session(cadre_worker_values_t *self)
     self->links = NULL;
 }
 
+/* Makes a link, without requests, to each shard that the directory has. */
 void
 cadre_worker_values_begin_session(cadre_worker_values_t *self)
 {
@@ -106,6 +110,7 @@ cadre_worker_values_excuse(cadre_worker_values_t *self, uint64_t late_ms, uint64
     }
 }
 
+/* Drops the cached values of variables that are gone: no closure can name them any more. */
 void
 cadre_worker_values_forget_gone(cadre_worker_values_t *self)
 {
@@ -126,6 +131,7 @@ cadre_worker_values_held(const cadre_worker_values_t *self, uint32_t variable, u
     return cadre_value_cache_get(&self->cache, variable, partition, generation);
 }
 
+/* Returns the set of shards that this worker cannot reach; empty before the first session. */
 cadre_shard_set_t
 cadre_worker_values_unreachable(const cadre_worker_values_t *self)
 {
@@ -138,6 +144,8 @@ cadre_worker_values_unreachable(const cadre_worker_values_t *self)
     return set;
 }
 
+/* Returns whether the shard may be served by another ps than this worker believes: a request came
+ * back fenced, or none was answered for DOUBT_MS. */
 bool
 cadre_worker_values_doubts(const cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -146,6 +154,9 @@ cadre_worker_values_doubts(const cadre_worker_values_t *self, uint32_t shard, ui
     return link->doubted || (now_ms > owed_ms && now_ms - owed_ms >= DOUBT_MS);
 }
 
+/* Fills in which closures have waited longer than CADRE_WAIT_NAMED_MS for which shard, as HEARTBEAT
+ * tells it; returns how many entries there are. The list of a link is oldest first, so it ends at
+ * the first young request. Builds of resources are no closures and are not named. */
 size_t
 cadre_worker_values_waits(const cadre_worker_values_t *self, uint64_t now_ms,
                           cadre_wait_t waits[CADRE_WAITS_MAX])
@@ -167,6 +178,8 @@ cadre_worker_values_waits(const cadre_worker_values_t *self, uint64_t now_ms,
     return count;
 }
 
+/* Returns what became of the updates so far: the sums over earlier sessions, and what the links
+ * have. */
 cadre_push_totals_t
 cadre_worker_values_pushes(const cadre_worker_values_t *self)
 {
@@ -186,11 +199,11 @@ cadre_worker_values_staleness(const cadre_worker_values_t *self)
 
 /* --- requests to a shard --- */
 
-/* Returns a note of the parts of `run` that are on `shard`, from part *at on, and moves *at behind
- * them; NULL when no further part is there. For a pull it has as many parts as one message takes,
- * but only whole ones: the values of a part must be of one version
- * (docs/protocol.md#i4-one-version). For a push it has all of them, since the shard applies an
- * update in one turn. */
+/* Returns a note of which parts (partitions) of the run the next request to `shard` asks for, from
+ * part *at on, and moves *at behind them; NULL when no further part is there. A pull names as many
+ * parts as one message takes, each whole: its values must be of one version
+ * (docs/protocol.md#i4-one-version). A push names all, since the shard applies an update in one
+ * turn. */
 static request_note_t *
 next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
@@ -219,8 +232,9 @@ next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
     return note;
 }
 
-/* Returns the parts as the message names them, with a version each: for a pull the one in this
- * worker's cache, for a push the one that the gradient was computed from. */
+/* Returns the parts (partitions) of a request as its message names them, with a number each: for a
+ * push the version that the gradient was computed from, for a pull the version in this worker's
+ * cache plus 1; 0: none is cached. */
 static cadre_part_t *
 new_parts(const cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
           uint64_t generation)
@@ -262,6 +276,8 @@ make_push(const cadre_worker_values_t *self, const cadre_message_t *head, const 
     cadre_push_cut(&content, &limits, head, ps, request);
 }
 
+/* Makes the PULL or PUSH for the parts in `note` (which it takes), appends it to the requests to
+ * the shard, and sends what may go. */
 static void
 ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
           uint64_t now_ms)
@@ -301,7 +317,7 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
     pump(self, shard, now_ms);
 }
 
-/* Returns whether every shard of the pull or push is served by a ps and has not been restored since
+/* Returns whether every shard of the pull or push is served, reachable, and was not restored since
  * the run began; else fails the run. A restored shard replays updates in order, and one of this run
  * could come before its turn. */
 static bool
@@ -327,7 +343,8 @@ can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
     return true;
 }
 
-/* Sends requests to all shards that have a part of the run's pull or push, or to none of them. */
+/* Sends requests to all shards that have a part (partition) of the run's pull or push; or to none
+ * of them, when one cannot be asked: the run has then failed. */
 static void
 ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
 {
@@ -347,7 +364,8 @@ ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t no
 
 /* --- the end of an operation --- */
 
-/* Returns the content number of the pulled variable whose parts begin at `parts`. */
+/* Returns the content number of the pulled variable whose parts (one for each partition) begin at
+ * `parts`. */
 static uint64_t
 content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
 {
@@ -363,6 +381,8 @@ content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
     return number;
 }
 
+/* Returns the pulled values, one for each variable, with their content numbers, which are taken
+ * first: the parts end with the pull. */
 static cadre_value_t *
 end_pull(cadre_worker_values_t *self, cadre_run_t *run, size_t *count)
 {
@@ -399,6 +419,7 @@ end_operation(cadre_worker_values_t *self, cadre_run_t *run)
     cadre_worker_effects_emit(self->effects, &event);
 }
 
+/* Notes an answer to a request of the run's pull or push, and ends that with the last answer. */
 static void
 part_answered(cadre_worker_values_t *self, cadre_run_t *run)
 {
@@ -407,6 +428,8 @@ part_answered(cadre_worker_values_t *self, cadre_run_t *run)
     }
 }
 
+/* Ends the pull or push under way, if there is one, without waiting for its shards. What the links
+ * have fewer of afterwards are the updates that were abandoned. */
 void
 cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 {
@@ -424,6 +447,8 @@ cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 
 /* --- pull --- */
 
+/* Asks the shards for whole variables. The event VALUES follows in any case: at once when the run
+ * is cancelled or a shard cannot be asked, so that no answer is awaited (`pending` is 0). */
 void
 cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
                          const cadre_variable_entry_t *const *variables, size_t count,
@@ -459,8 +484,9 @@ chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t co
     return true;
 }
 
-/* Fills one part from the answer's chunks, or from the cache when the answer has none
- * (unchanged). */
+/* Fills one part (partition) of a pull from the chunks of the answer, and caches them; or from the
+ * cache, when the answer has no chunks (unchanged since the cached version). A variable that is
+ * gone is not cached again. */
 static int
 take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
           uint64_t generation, cadre_chunk_t **chunks, size_t count)
@@ -484,6 +510,8 @@ take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
     return 0;
 }
 
+/* Fills the parts (partitions) of a pull from a VALUES message, whose chunks belong to them in
+ * order. CADRE_EMALFORMED unless lists and chunks fit what was asked for to the last chunk. */
 static int
 take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *note,
            const cadre_message_t *message)
@@ -516,14 +544,15 @@ take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *
     return 0;
 }
 
+/* Returns the run that made the request. */
 static cadre_run_t *
 run_of(const cadre_link_request_t *request)
 {
     return ((const request_note_t *)request->context)->run;
 }
 
-/* Takes the request with this id out of the shard's list and returns its run; NULL when no such
- * request awaits an answer. */
+/* Takes request `id`, which was answered, out of the shard's list and sends what now may go;
+ * returns its run, NULL when no such request awaits an answer. */
 static cadre_run_t *
 take_request(cadre_worker_values_t *self, uint32_t shard, uint64_t id,
              cadre_link_request_t *request, uint64_t now_ms)
@@ -567,8 +596,10 @@ take_window(cadre_shard_link_t *link, uint64_t window)
     link->window = window ? (size_t)window : link->window;
 }
 
-/* Fails the run because the shard refused its request. A fenced request is nobody's fault, and the
- * closure runs again; any other refusal counts as the function's fault. */
+/* Fails the run because the shard refused its request. A fenced request (of another generation
+ * than the shard has) is nobody's fault, and the closure runs again; any other refusal counts as
+ * the function's fault. After a fenced one the coordinator is asked who serves the shard
+ * (`doubted`). */
 static void
 refused(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
         const char *text)
@@ -581,6 +612,7 @@ refused(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, uint64_t 
                       code, line);
 }
 
+/* Takes VALUES, the answer to a PULL; one to a PUSH is malformed, and fails the run. */
 static void
 on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message, uint64_t now_ms)
 {
@@ -608,6 +640,9 @@ on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,
 
 /* --- push --- */
 
+/* Pushes the gradients of one step to the shards. The event PUSHED follows in any case: at once
+ * when nothing is sent, because the run is cancelled, has no step left, gave gradients that do not
+ * fit, or a shard cannot be asked. */
 void
 cadre_worker_values_push(cadre_worker_values_t *self, cadre_run_t *run,
                          const cadre_gradient_t *gradients, size_t count, uint64_t now_ms)
@@ -638,8 +673,9 @@ staleness_of(const cadre_run_part_t *part, uint64_t version)
     return version > part->version ? version - part->version - 1 : 0;
 }
 
-/* Notes how stale an update that was applied is: of each variable the largest of its parts, which
- * stand beside each other. */
+/* Notes how stale an applied update is, if that is recorded per variable: of each variable the
+ * largest of its parts, which stand beside each other in `note`. An answer without a version for
+ * each part only gives the staleness of the whole update. */
 static void
 observe(cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
         const cadre_applied_message_t *applied)
@@ -663,6 +699,8 @@ observe(cadre_worker_values_t *self, const cadre_run_t *run, const request_note_
     }
 }
 
+/* Counts an update that was applied before, by an earlier attempt or request: it is in, which is a
+ * success. */
 static void
 count_duplicate(cadre_worker_values_t *self, cadre_run_t *run)
 {
@@ -670,6 +708,8 @@ count_duplicate(cadre_worker_values_t *self, cadre_run_t *run)
     cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_duplicate);
 }
 
+/* Takes APPLIED, the answer to a PUSH: applied, applied before (a duplicate, a success), or
+ * refused. */
 static void
 on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
            uint64_t now_ms)
@@ -698,6 +738,8 @@ on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *m
 
 /* --- probes, grants, and giving requests up --- */
 
+/* Sends a PROBE if one is due: it asks what has become of the requests that the shard has not
+ * answered. */
 static void
 probe(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -749,9 +791,9 @@ on_probed(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *me
     }
 }
 
-/* Sends the PUSH for which the ps has made room. Gives the room back, since others wait for it, if
- * nobody wants that PUSH any more or nothing may be sent now; in the second case a PROBE finds out
- * later that RESERVE has to be sent again. */
+/* Takes GRANT: sends the PUSH for which the ps has made room. Gives the room back, since others
+ * wait for it, if nobody wants that PUSH any more or nothing may be sent now; in the second case a
+ * PROBE finds out later that RESERVE has to be sent again. */
 static void
 on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
          uint64_t now_ms)
@@ -761,7 +803,7 @@ on_grant(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *mes
     cadre_shard_link_heard(link, now_ms);
     take_window(link, message->grant.window);
     if (!link->open) {
-        return; /* it is retransmitted */
+        return; /* no ps serves the shard by now; a ps repeats GRANT until it is answered */
     }
     bool goes =
         self->in_touch && cadre_shard_link_granted(link, message->request, &self->effects->outbox);
@@ -811,8 +853,8 @@ give_up_shard(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     fail_requests(self, shard, CADRE_ETIMEOUT, text, now_ms);
 }
 
-/* Runs the timers of one shard's link: gives the shard up as unreachable, replaces a half-open
- * connection and sends all requests again, sends what may go, probes. Returns when it is due
+/* Runs the timers of one shard's link: gives the shard up as unreachable; replaces a half-open
+ * connection, and sends all requests again; sends what may go, and a PROBE. Returns when it is due
  * next. */
 static uint64_t
 tick_link(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
@@ -835,6 +877,7 @@ tick_link(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
     return cadre_shard_link_due_ms(link, timeout_ms);
 }
 
+/* Runs the timers of all links; returns when the next is due. */
 uint64_t
 cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms)
 {
@@ -848,6 +891,8 @@ cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms)
 
 /* --- a shard that moved --- */
 
+/* Notes that another ps serves the shard now, or none: fails the requests to it, and has the shell
+ * connect to the new one. Window and silence begin anew. */
 void
 cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
@@ -877,6 +922,7 @@ cadre_worker_values_told(cadre_worker_values_t *self, uint32_t shard)
 
 /* --- messages of shards --- */
 
+/* Acts on a message of a shard; returns false for a type that no shard may send. */
 bool
 cadre_worker_values_receive(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,
                             uint64_t now_ms)

@@ -2,6 +2,7 @@
 
 #include "common/wire/record_list.h"
 
+/* Sends WANT: asks the coordinator for a definition of this kind and id. */
 static void
 want(cadre_worker_effects_t *effects, cadre_want_t kind, uint64_t id)
 {
@@ -10,7 +11,8 @@ want(cadre_worker_effects_t *effects, cadre_want_t kind, uint64_t id)
     cadre_worker_effects_tell(effects, &message);
 }
 
-/* Asks for all definitions that a run needs and the directory lacks. */
+/* Asks for all definitions that a run needs and the directory lacks. Of shards it is only known
+ * that some are outdated (`generations` is a sum), so all are asked for. */
 static void
 want_for(const cadre_directory_t *directory, const cadre_run_t *run,
          cadre_worker_effects_t *effects)
@@ -34,6 +36,9 @@ want_for(const cadre_directory_t *directory, const cadre_run_t *run,
     }
 }
 
+/* Asks the coordinator for what it may have told and this worker has lost: who serves a shard that
+ * is away, does not answer or is not known; and the definitions that a waiting closure misses. Asks
+ * at most once in CADRE_WANT_RETRY_MS. */
 void
 cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *directory,
                        const cadre_worker_runs_t *runs, const cadre_worker_values_t *values,
