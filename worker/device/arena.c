@@ -6,6 +6,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 
+/* Returns how many bytes a place of this size takes; at least one unit, so that no two places are
+ * at one offset. */
 static size_t
 rounded(size_t size_bytes)
 {
@@ -25,6 +27,7 @@ cadre_arena_fini(cadre_arena_t *self)
     *self = (cadre_arena_t){0};
 }
 
+/* Takes a hole out of the list. */
 static void
 remove_hole(cadre_arena_t *self, int index)
 {
@@ -33,6 +36,7 @@ remove_hole(cadre_arena_t *self, int index)
             (size_t)(self->hole_count - index) * sizeof(*self->holes));
 }
 
+/* Adds a hole to the list at `index`; the list is in the order of offsets. */
 static void
 insert_hole(cadre_arena_t *self, int index, cadre_arena_hole_t hole)
 {
@@ -46,7 +50,8 @@ insert_hole(cadre_arena_t *self, int index, cadre_arena_hole_t hole)
     self->hole_count++;
 }
 
-/* Takes the smallest hole that is large enough, else the place at the end. */
+/* Takes a place of `size_bytes` and returns its offset: in the smallest hole that is large enough,
+ * else at the end. */
 size_t
 cadre_arena_take(cadre_arena_t *self, size_t size_bytes)
 {
@@ -75,6 +80,7 @@ cadre_arena_take(cadre_arena_t *self, size_t size_bytes)
     return offset;
 }
 
+/* Gives a place back, which becomes a hole, or makes the arena's used part shorter. */
 void
 cadre_arena_give(cadre_arena_t *self, size_t offset, size_t size_bytes)
 {

@@ -5,6 +5,7 @@
 
 typedef int run_t(const cadre_operands_t *operands);
 
+/* Runs one step of a plan by the function of its op. */
 int
 cadre_cpu_step(const cadre_operands_t *operands)
 {

@@ -35,6 +35,7 @@ KERNEL(bf16_to_bf16, uint16_t, uint16_t, SAME)
 
 enum { REAL, I32, BF16, KINDS };
 
+/* Returns the row or column of a dtype in the table of casts. */
 static int
 kind_of(cadre_dtype_t dtype)
 {
@@ -46,6 +47,7 @@ kind_of(cadre_dtype_t dtype)
     return dtype == CADRE_I32 ? I32 : BF16;
 }
 
+/* Casts the elements begin..end of a step, by the function for its two dtypes. */
 static void
 cast_part(const void *context, int64_t begin, int64_t end)
 {
@@ -59,6 +61,7 @@ cast_part(const void *context, int64_t begin, int64_t end)
     kernel(operands->out_data, operands->data[0], begin, end);
 }
 
+/* Casts every element of the input to the output's dtype. */
 int
 cadre_cpu_cast(const cadre_operands_t *operands)
 {

@@ -50,8 +50,9 @@ typedef struct {
                                                                         out */
 } desk_t;
 
-/* Runs all links for `count` elements of the output from `first` on; desk->sources of the inputs
- * are set. */
+/* Runs all links (operations) of the chain for `count` elements of the output from `first` on; the
+ * sources of the inputs are set in the desk. The last link writes the output, each other one a
+ * buffer that later links read. */
 static void
 run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
 {
@@ -83,6 +84,8 @@ first_of_row(const cadre_strided_t *walk, int i, int64_t row)
 
 /* ---- long rows ---- */
 
+/* Runs the chain for one piece of a long row, from element `first` of the row on. An input is read
+ * where the walk has it: its elements, or one number again and again (stride 0). */
 static void
 run_piece(const job_t *self, desk_t *desk, int64_t row, int64_t first)
 {
@@ -97,6 +100,7 @@ run_piece(const job_t *self, desk_t *desk, int64_t row, int64_t first)
     run_links(self, desk, row * self->inner + first, left < self->piece ? left : self->piece);
 }
 
+/* Runs pieces begin..end of all rows; pieces are counted row by row. */
 static void
 run_pieces(const void *context, int64_t begin, int64_t end)
 {
@@ -153,6 +157,8 @@ copy_rows(const job_t *self, desk_t *desk, int i, int64_t row, int64_t rows)
     }
 }
 
+/* Runs the chain for `rows` short rows from `row` on, which make one block. Each input is read as
+ * its reading says: where it is, as one number, or from copies that were written out. */
 static void
 run_rows(const job_t *self, desk_t *desk, int64_t row, int64_t rows)
 {
@@ -173,6 +179,8 @@ run_rows(const job_t *self, desk_t *desk, int64_t row, int64_t rows)
     run_links(self, desk, row * self->inner, rows * self->inner);
 }
 
+/* Runs blocks begin..end, each of several short rows. An input that is the same for every row
+ * (PATTERN) is written out once, for all of them. */
 static void
 run_blocks(const void *context, int64_t begin, int64_t end)
 {
@@ -251,6 +259,7 @@ link_cost(const cadre_chain_link_t *link)
     return 1;
 }
 
+/* Returns the cost of a chain for one element, in additions. */
 static int64_t
 chain_cost(const cadre_chain_t *chain)
 {
@@ -261,7 +270,8 @@ chain_cost(const cadre_chain_t *chain)
     return cost;
 }
 
-/* Runs a chain: by blocks of several rows if rows are short, else by pieces of rows. */
+/* Runs a chain on the pool's threads: by blocks of several rows if rows are short, else by pieces
+ * of rows. `grain`: elements for which it is worth waking a thread. */
 static void
 run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
 {
@@ -288,6 +298,7 @@ run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
     }
 }
 
+/* Runs a step that is a chain of element operations. */
 int
 cadre_cpu_chain(const cadre_operands_t *operands)
 {
@@ -295,6 +306,8 @@ cadre_cpu_chain(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Runs a step that is a single element operation: as a chain of one link, but for comparisons of
+ * i32. */
 int
 cadre_cpu_element(const cadre_operands_t *operands)
 {

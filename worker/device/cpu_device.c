@@ -19,6 +19,8 @@ typedef struct {
     size_t arena_size_bytes;
 } cpu_slot_t;
 
+/* Opens the CPU as a device: loads OpenBLAS, sets its threads, multiplies once to see that it gets
+ * its memory, and starts the threads that share loops. */
 static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
@@ -88,6 +90,7 @@ cpu_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
     return 0;
 }
 
+/* Opens a slot, whose arena is allocated when the first plan is prepared. */
 static int
 cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
@@ -123,7 +126,8 @@ cpu_stream(void *slot)
     return NULL;
 }
 
-/* Makes room for the plan's arena. The room only grows; its content means nothing between runs. */
+/* Makes room for `size_bytes` of arena and scratch memory. The room only grows; its content means
+ * nothing between runs, so it is freed before a larger one is allocated. */
 static int
 reserve(cpu_slot_t *self, size_t size_bytes)
 {
@@ -175,6 +179,8 @@ cpu_release(void *slot, void *prepared)
     (void)prepared;
 }
 
+/* Returns the memory of a place in a run: the caller's for arguments, variables, gradients and
+ * results, the plan's for constants, the slot's arena for the rest. */
 static void *
 place_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
            cadre_plan_place_t place)
@@ -199,6 +205,7 @@ place_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_ru
     return NULL;
 }
 
+/* Returns the memory of a value in a run: that of its root, the value whose memory it shares. */
 static void *
 value_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
            int32_t value)
@@ -206,7 +213,8 @@ value_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_ru
     return place_data(self, plan, run, plan->values[plan->values[value].root].place);
 }
 
-/* Runs the steps of a plan in order, each on the values where the plan has placed them. */
+/* Runs the steps of a plan in order, each on the values where the plan has placed them; then copies
+ * outputs that have another place. */
 static int
 run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
@@ -237,6 +245,7 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
     return 0;
 }
 
+/* Runs a prepared plan on the calling thread. */
 static int
 cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
@@ -253,6 +262,7 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
     return run_steps(self, plan, run);
 }
 
+/* Ends a run, which cpu_run has done already. */
 static int
 cpu_wait(void *slot)
 {

@@ -43,6 +43,7 @@ typedef struct {
     int64_t count;
 } span_t;
 
+/* Returns the sizes of an image batch and its windows, and what is read and written, of a step. */
 static layout_t
 layout_of(const cadre_plan_value_t *image, const cadre_plan_value_t *windows,
           const cadre_operands_t *operands)
@@ -106,6 +107,7 @@ fill_row(cadre_real_t *restrict to, const cadre_real_t *restrict image, span_t s
     }
 }
 
+/* Writes the window at (row, column) of an image, one row of the kernel after the other. */
 static void
 fill_window(const layout_t *layout, const cadre_real_t *image, int64_t row, int64_t column,
             cadre_real_t *window)
@@ -116,6 +118,8 @@ fill_window(const layout_t *layout, const cadre_real_t *image, int64_t row, int6
     }
 }
 
+/* Adds the window at (row, column) to the image, at the place from which im2col takes it; what lies
+ * in the padding is dropped. */
 static void
 add_window(const layout_t *layout, const cadre_real_t *window, int64_t row, int64_t column,
            cadre_real_t *image)
@@ -131,6 +135,7 @@ add_window(const layout_t *layout, const cadre_real_t *window, int64_t row, int6
     }
 }
 
+/* Writes all windows of images begin..end, row by row. */
 static void
 im2col_part(const void *context, int64_t begin, int64_t end)
 {
@@ -146,6 +151,7 @@ im2col_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Sums all windows of images begin..end back into the images. */
 static void
 col2im_part(const void *context, int64_t begin, int64_t end)
 {
@@ -171,6 +177,7 @@ run_images(const cadre_operands_t *operands, const layout_t *layout, cadre_cpu_p
                        CADRE_CPU_PART_COST / COST / (layout->windows_size + 1), part, layout);
 }
 
+/* Writes each window of each image as a row: a convolution is then one matrix product. */
 int
 cadre_cpu_im2col(const cadre_operands_t *operands)
 {
@@ -179,6 +186,7 @@ cadre_cpu_im2col(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Sums windows back into images: the gradient of im2col. */
 int
 cadre_cpu_col2im(const cadre_operands_t *operands)
 {

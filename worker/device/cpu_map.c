@@ -18,6 +18,7 @@ typedef void map1_t(cadre_real_t *out, const cadre_real_t *x, int64_t count);
 CADRE_MAP1_LIST(KERNEL)
 #undef KERNEL
 
+/* Returns the loop that computes this function of one number. */
 static map1_t *
 map1_kernel(int64_t function)
 {
@@ -62,6 +63,7 @@ typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t *const sources[2
 CADRE_MAP2_LIST(KERNEL)
 #undef KERNEL
 
+/* Returns the loop that computes this function of two numbers. */
 static map2_t *
 map2_kernel(int64_t function)
 {
@@ -116,6 +118,7 @@ where(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int64_t cou
     }
 }
 
+/* Computes one link (operation) of a chain for `count` elements: MAP1, MAP2 or WHERE. */
 void
 cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
                const cadre_cpu_source_t *const sources[3], int64_t count)
@@ -129,6 +132,8 @@ cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
     }
 }
 
+/* Compares two i32 inputs element by element, broadcast to the output: equal, or greater; 1 or
+ * 0. */
 void
 cadre_cpu_compare(const cadre_operands_t *operands)
 {

@@ -30,6 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gemm_t *gemm;
 static set_threads_t *set_threads;
 
+/* Sets *function_p (a pointer to a function) to the library's function of this name. */
 static int
 find(void *library, const char *name, void *function_p)
 {
@@ -41,7 +42,8 @@ find(void *library, const char *name, void *function_p)
     return 0;
 }
 
-/* Loads the library with every signal blocked, for its threads to inherit. */
+/* Loads OpenBLAS with every signal blocked, as its threads inherit that: signals are the
+ * program's. */
 static int
 load(void)
 {
@@ -60,6 +62,7 @@ load(void)
     return status < 0 ? status : find(library, GEMM, &gemm);
 }
 
+/* Loads OpenBLAS, unless this process has. Devices may be opened on several threads. */
 int
 cadre_cpu_load_blas(void)
 {
@@ -75,7 +78,8 @@ cadre_cpu_set_threads(int threads)
     set_threads(threads);
 }
 
-/* A product of bf16 matrices needs room for both as f32: most builds of OpenBLAS have no bf16. */
+/* Returns the bytes of scratch memory that a step needs: a product of bf16 matrices widens both to
+ * f32, as most builds of OpenBLAS have no bf16; other steps need none. */
 size_t
 cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {
@@ -86,6 +90,7 @@ cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *
     return (size_t)count * sizeof(cadre_real_t);
 }
 
+/* Multiplies matrices, or batches of them, each factor transposed if its attribute says so. */
 int
 cadre_cpu_matmul(const cadre_operands_t *operands)
 {
@@ -124,6 +129,7 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Multiplies two square matrices by OpenBLAS. */
 void
 cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
                    int width)

@@ -48,6 +48,7 @@ KERNEL(gather_i32, int32_t)
 KERNEL(gather_bf16, uint16_t)
 #undef KERNEL
 
+/* Returns the loop that copies a row of elements of this dtype, which lie `step` elements apart. */
 static gather_rows_t *
 gather_rows_of(cadre_dtype_t dtype)
 {
@@ -58,6 +59,7 @@ gather_rows_of(cadre_dtype_t dtype)
     return dtype == CADRE_BF16 ? gather_bf16 : gather_real;
 }
 
+/* Copies rows begin..end of the output, each from where the walk has it in the input. */
 static void
 gather_rows(const void *context, int64_t begin, int64_t end)
 {
@@ -101,6 +103,7 @@ KERNEL(turn_i32, int32_t)
 KERNEL(turn_bf16, uint16_t)
 #undef KERNEL
 
+/* Returns the loop that transposes a tile of elements of this dtype. */
 static turn_t *
 turn_rows_of(cadre_dtype_t dtype)
 {
@@ -164,7 +167,7 @@ gather_of(const cadre_operands_t *operands)
     return self;
 }
 
-/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+/* Writes the output of BROADCAST, TRANSPOSE or SLICE: one input walked with strides. */
 static void
 gather(const cadre_operands_t *operands)
 {
@@ -184,6 +187,8 @@ gather(const cadre_operands_t *operands)
     }
 }
 
+/* Broadcasts the input to the output's shape. With CADRE_BROADCAST_SHARE (the gradient of a mean)
+ * each copy is divided by the number of copies. */
 int
 cadre_cpu_broadcast(const cadre_operands_t *operands)
 {
@@ -225,6 +230,8 @@ block_layout(const cadre_plan_value_t *value, int64_t axis, int64_t *blocks, siz
     *block_bytes = value->size_bytes / (size_t)*blocks;
 }
 
+/* Joins the inputs along an axis: of each input a block in turn, which holds that axis and all
+ * behind it. */
 int
 cadre_cpu_concat(const cadre_operands_t *operands)
 {
@@ -247,6 +254,7 @@ cadre_cpu_concat(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Writes the input with zeros before and behind it along an axis. */
 int
 cadre_cpu_pad(const cadre_operands_t *operands)
 {

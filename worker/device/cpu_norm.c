@@ -29,12 +29,15 @@ typedef struct {
     cadre_real_t eps;
 } rows_t;
 
+/* Returns the mean of a row. */
 CADRE_INLINED cadre_real_t
 mean_of(const cadre_real_t *x, int64_t size)
 {
     return (cadre_real_t)(cadre_sum_row(x, size) / (double)size);
 }
 
+/* Returns the mean of a row and the factor that gives it variance 1. The variance is a second pass
+ * over the squared differences to the mean: mean(x^2) - mean^2 would lose its digits. */
 CADRE_INLINED statistics_t
 statistics(const cadre_real_t *x, int64_t size, cadre_real_t eps)
 {
@@ -68,6 +71,7 @@ mean_of_product(const cadre_real_t *g, const cadre_real_t *x, int64_t size, stat
     return (cadre_real_t)(sum / (double)size);
 }
 
+/* Normalises rows begin..end to mean 0 and variance 1. */
 CADRE_VECTOR static void
 rownorm_part(const void *context, int64_t begin, int64_t end)
 {
@@ -83,6 +87,8 @@ rownorm_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Computes dL/dx of the normalisation for rows begin..end: r (g - mean(g) - y mean(g y)), with g =
+ * dL/dy, y the normalised x and r the row's scale; the statistics are computed again from x. */
 CADRE_VECTOR static void
 rownorm_grad_part(const void *context, int64_t begin, int64_t end)
 {
@@ -115,6 +121,7 @@ run_rows(const cadre_operands_t *operands, const cadre_plan_value_t *shape, cadr
     }
 }
 
+/* Normalises each row of the input. */
 int
 cadre_cpu_rownorm(const cadre_operands_t *operands)
 {
@@ -122,6 +129,7 @@ cadre_cpu_rownorm(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Computes the gradient of rownorm from dL/dy (input 0) and x (input 1). */
 int
 cadre_cpu_rownorm_grad(const cadre_operands_t *operands)
 {

@@ -53,6 +53,7 @@ run_parts(cadre_cpu_pool_t *self)
     }
 }
 
+/* Runs a thread of the pool: takes parts of whatever loop there is until the pool is destroyed. */
 static void *
 run_thread(void *argument)
 {
@@ -69,7 +70,8 @@ run_thread(void *argument)
     return NULL;
 }
 
-/* Starts the threads with all signals blocked, so that the program's own threads get these. If a
+/* Returns a pool in which `threads` threads compute, the caller of cadre_cpu_pool_run among them.
+ * Starts the others with all signals blocked, so that the program's own threads get these. If a
  * thread cannot be started the pool has fewer. */
 cadre_cpu_pool_t *
 cadre_cpu_pool_new(int threads)
@@ -91,6 +93,7 @@ cadre_cpu_pool_new(int threads)
     return self;
 }
 
+/* Ends the threads and frees the pool; no loop may be running. */
 void
 cadre_cpu_pool_destroy(cadre_cpu_pool_t **self_p)
 {
@@ -113,6 +116,8 @@ cadre_cpu_pool_destroy(cadre_cpu_pool_t **self_p)
     free(self);
 }
 
+/* Runs the iterations [0, count) of a loop on several threads and returns when all are done. Each
+ * thread has at least `grain` iterations: fewer are not worth waking one. */
 void
 cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_cpu_part_t *part,
                    const void *context)

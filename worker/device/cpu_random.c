@@ -59,6 +59,8 @@ fill_batch(uint64_t seed, uint64_t stream, uint64_t first, cadre_real_t *out)
     }
 }
 
+/* Writes batches begin..end of the step's random numbers; those of a batch depend on the closure's
+ * seed, the op's stream and the batch's position alone, not on threads. */
 static void
 rand_part(const void *context, int64_t begin, int64_t end)
 {
@@ -77,6 +79,7 @@ rand_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Fills the output with uniform random numbers in [0, 1). */
 int
 cadre_cpu_rand(const cadre_operands_t *operands)
 {

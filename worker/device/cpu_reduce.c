@@ -31,6 +31,7 @@ typedef struct {
 
 /* ---- sums ---- */
 
+/* Sums contiguous rows begin..end, one number each. */
 CADRE_VECTOR static void
 sum_rows(const void *context, int64_t begin, int64_t end)
 {
@@ -47,6 +48,7 @@ typedef struct {
     double *totals;
 } single_t;
 
+/* Sums stretches begin..end of a single long row. */
 CADRE_VECTOR static void
 sum_stretches(const void *context, int64_t begin, int64_t end)
 {
@@ -100,6 +102,7 @@ sum_tile(const reduction_t *self, const cadre_real_t *x, cadre_real_t *out, int6
     }
 }
 
+/* Sums tiles begin..end: a tile is COLUMNS neighbouring columns of one [size, inner] matrix. */
 CADRE_VECTOR static void
 sum_tiles(const void *context, int64_t begin, int64_t end)
 {
@@ -113,6 +116,7 @@ sum_tiles(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Sums [outer, size, inner] over `size`, in the way that keeps the inner loop long. */
 static void
 sum(const reduction_t *self, cadre_cpu_pool_t *pool)
 {
@@ -132,6 +136,7 @@ sum(const reduction_t *self, cadre_cpu_pool_t *pool)
 
 /* ---- max and argmax ---- */
 
+/* Finds the largest element of contiguous rows begin..end. */
 CADRE_VECTOR static void
 largest_of_rows(const void *context, int64_t begin, int64_t end)
 {
@@ -141,6 +146,8 @@ largest_of_rows(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Finds the largest element of each column of matrices begin..end, one row after the other, so that
+ * neighbouring columns are compared together. */
 CADRE_VECTOR static void
 largest_of_columns(const void *context, int64_t begin, int64_t end)
 {
@@ -161,6 +168,7 @@ largest_of_columns(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Finds the largest of [outer, size, inner] over `size`; NaN where one is NaN. */
 static void
 largest(const reduction_t *self, cadre_cpu_pool_t *pool)
 {
@@ -222,6 +230,7 @@ place_of_largest(const reduction_t *self, int32_t *out)
     }
 }
 
+/* Reduces neighbouring axes of the input: sum, mean, max, or position of the largest. */
 int
 cadre_cpu_reduce(const cadre_operands_t *operands)
 {

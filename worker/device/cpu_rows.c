@@ -41,6 +41,8 @@ typedef struct {
     int64_t count;
 } group_t;
 
+/* Computes exp(x - max) for a row or part of it; with its largest element as `max` nothing
+ * overflows. */
 CADRE_INLINED void
 shifted_exp(cadre_real_t *out, const cadre_real_t *x, cadre_real_t max, int64_t size)
 {
@@ -115,6 +117,7 @@ summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summaries
     }
 }
 
+/* Returns group number `at`: rows that are worked on together. */
 static group_t
 group_at(const rows_t *self, int64_t at)
 {
@@ -125,7 +128,8 @@ group_at(const rows_t *self, int64_t at)
                      .count = left < self->group ? left : self->group};
 }
 
-/* Runs `part` over groups of rows. */
+/* Runs `part` over groups of rows on the pool's threads: a long row is a group, several short rows
+ * fill a block. */
 static void
 run_groups(const cadre_operands_t *operands, cadre_cpu_part_t *part)
 {
@@ -143,6 +147,7 @@ run_groups(const cadre_operands_t *operands, cadre_cpu_part_t *part)
 
 /* ---- softmax ---- */
 
+/* Multiplies a row by a number. */
 CADRE_VECTOR static void
 scale_row(cadre_real_t *y, int64_t size, cadre_real_t scale)
 {
@@ -163,6 +168,8 @@ shift_row(cadre_real_t *y, const cadre_real_t *x, int64_t size, cadre_real_t max
     }
 }
 
+/* Computes softmax, or its logarithm, of the rows in groups begin..end. For the logarithm the
+ * exponentials are only summed, not kept. */
 static void
 softmax_part(const void *context, int64_t begin, int64_t end)
 {
@@ -194,6 +201,7 @@ cadre_cpu_softmax(const cadre_operands_t *operands)
 
 /* ---- cross entropy ---- */
 
+/* Fails with CADRE_EDATA when a label is no index of a class; the text names the row. */
 static int
 check_labels(const cadre_operands_t *operands)
 {
@@ -211,6 +219,8 @@ check_labels(const cadre_operands_t *operands)
     return 0;
 }
 
+/* Computes the cross entropy of the rows in groups begin..end: log(sum of exp(x - max)) minus (x of
+ * the label - max). */
 static void
 xent_part(const void *context, int64_t begin, int64_t end)
 {
@@ -228,6 +238,7 @@ xent_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Computes the cross entropy of each row of logits and its label. */
 int
 cadre_cpu_xent(const cadre_operands_t *operands)
 {
@@ -259,6 +270,7 @@ xent_grad_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Computes dL/dx of cross entropy from logits, labels and the gradient of each row's loss. */
 int
 cadre_cpu_xent_grad(const cadre_operands_t *operands)
 {

@@ -51,6 +51,7 @@ check_positions(const cadre_plan_value_t *positions, const int32_t *index, int64
     return 0;
 }
 
+/* Adds a row to another. */
 CADRE_VECTOR static void
 add_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, int64_t size)
 {
@@ -59,6 +60,7 @@ add_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, int64_t si
     }
 }
 
+/* Adds `scale` times a row to another. */
 CADRE_VECTOR static void
 add_scaled_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, cadre_real_t scale,
                int64_t size)
@@ -76,6 +78,7 @@ gather_range(const void *context, int64_t begin, int64_t end)
     const cadre_plan_value_t *table = operands->inputs[0];
     const int32_t *index = operands->data[1];
     size_t row_size_bytes = table->size_bytes / (size_t)table->shape[0];
+    /* Rows of one number are copied in a loop: a call of memcpy would cost more. */
     if (table->dtype == CADRE_F32 && row_size_bytes == sizeof(cadre_real_t)) {
         const cadre_real_t *from = operands->data[0];
         cadre_real_t *out = operands->out_data;
@@ -92,6 +95,7 @@ gather_range(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Copies rows of the table to the output, each chosen by its index. */
 int
 cadre_cpu_take(const cadre_operands_t *operands)
 {
@@ -106,6 +110,8 @@ cadre_cpu_take(const cadre_operands_t *operands)
     return status;
 }
 
+/* Adds each row of the input to the row of the output that its index names: the gradient of take.
+ * On one thread, in the order of the index, so that sums are the same in every run. */
 int
 cadre_cpu_scatter(const cadre_operands_t *operands)
 {
@@ -141,6 +147,8 @@ typedef struct {
     cadre_real_t *out;
 } bags_t;
 
+/* Returns the inputs and sizes of a bag or bag_grad step; `table` is its table, or the table's
+ * gradient. */
 static bags_t
 bags_of(const cadre_operands_t *operands, const cadre_plan_value_t *table)
 {
@@ -175,6 +183,7 @@ check_bags(const char *what, const bags_t *bags)
     return check_index(what, bags->index, bags->entries, PADDING, bags->rows);
 }
 
+/* Returns the entry behind the last of a bag: where the next bag begins. */
 static int64_t
 end_of(const bags_t *bags, int64_t bag)
 {
@@ -202,6 +211,8 @@ run_bags(const cadre_operands_t *operands, const bags_t *bags, cadre_cpu_part_t 
     cadre_cpu_pool_run(operands->pool, bags->bags, CADRE_CPU_PART_COST / (share + 1), part, bags);
 }
 
+/* Writes one bag: the sum of the table's rows that its entries name, each times its weight if there
+ * are weights; or their mean. */
 static void
 add_bag(const bags_t *bags, int64_t bag, cadre_real_t *out)
 {
@@ -223,6 +234,7 @@ add_bag(const bags_t *bags, int64_t bag, cadre_real_t *out)
     }
 }
 
+/* Writes bags begin..end. */
 static void
 bag_part(const void *context, int64_t begin, int64_t end)
 {
@@ -232,6 +244,7 @@ bag_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Computes the sum or mean of table rows for each bag (a list of row numbers). */
 int
 cadre_cpu_bag(const cadre_operands_t *operands)
 {
@@ -261,6 +274,7 @@ gradient_of_table(const bags_t *bags)
     }
 }
 
+/* Returns the dot product of two rows: products are summed by blocks in f32, blocks in double. */
 CADRE_VECTOR static cadre_real_t
 product(const cadre_real_t *left, const cadre_real_t *right, int64_t size)
 {
@@ -294,6 +308,8 @@ gradient_of_weights(const void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Computes the gradient of bag by its table, or by the weights of its entries. That of the table is
+ * on one thread, in the order of the index: several entries may add to one row. */
 int
 cadre_cpu_bag_grad(const cadre_operands_t *operands)
 {

@@ -13,6 +13,7 @@
 
 enum { CADRE_SUM_LANES = 32, CADRE_SUM_BLOCK = 1024 };
 
+/* Returns the sum of the lanes, added in pairs; overwrites them. */
 CADRE_INLINED cadre_real_t
 cadre_sum_fold(cadre_real_t *lanes)
 {

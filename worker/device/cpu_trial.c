@@ -25,6 +25,7 @@ typedef struct {
     cadre_real_t numbers[3 * WIDTH * WIDTH];
 } trial_t;
 
+/* Multiplies on the trial's thread, and says when it has ended. */
 static void *
 multiply(void *context)
 {
@@ -35,6 +36,7 @@ multiply(void *context)
     return NULL;
 }
 
+/* Fails with a text that says which limits of memory to look at. */
 static int
 fail_trial(int64_t timeout_ms)
 {
@@ -48,6 +50,8 @@ fail_trial(int64_t timeout_ms)
                       (unsigned long long)cadre_memory_size() >> 20);
 }
 
+/* Multiplies two small matrices on a thread of its own; fails with CADRE_ENOMEMORY when that has
+ * not ended in time, because OpenBLAS tries for ever to get memory. */
 int
 cadre_cpu_trial(int64_t timeout_ms)
 {
@@ -93,6 +97,8 @@ used_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Fails with CADRE_ENOMEMORY when the limit of the address space (ulimit -v) leaves no room for so
+ * many threads that call OpenBLAS, each with its buffer. */
 int
 cadre_cpu_room(uint32_t callers)
 {

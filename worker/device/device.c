@@ -50,6 +50,7 @@ relay(const cadre_device_functions_t *functions, int status)
 
 /* ---- devices ---- */
 
+/* Opens device number `index` of the kind whose functions these are. */
 static int
 open_functions(const cadre_device_functions_t *functions, const cadre_device_options_t *options,
                int index, cadre_device_t **out)
@@ -115,6 +116,7 @@ load_cuda(const cadre_device_functions_t **functions)
     return status;
 }
 
+/* Opens GPU number `index`. */
 static int
 open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out)
 {
@@ -124,6 +126,7 @@ open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out
     return status < 0 ? cadre_fail_within(status, "cuda:%d", index) : 0;
 }
 
+/* Returns how many GPUs this process could open. A module that does not count them has one. */
 int
 cadre_device_gpu_count(void)
 {
@@ -134,8 +137,9 @@ cadre_device_gpu_count(void)
     return functions->count ? functions->count() : 1;
 }
 
-/* Opens the CUDA device whose turn it is, or else the CPU with the reason as its excuse. Where no
- * module is installed there is no excuse: the build or the machine is meant for the CPU. */
+/* Opens the GPU whose turn it is (turns go round over all GPUs), or else the CPU with the reason as
+ * its excuse. Where no module is installed there is no excuse: the build or the machine is meant
+ * for the CPU. */
 static int
 open_auto(const cadre_device_options_t *options, int turn, cadre_device_t **out)
 {
@@ -154,6 +158,7 @@ open_auto(const cadre_device_options_t *options, int turn, cadre_device_t **out)
     return status;
 }
 
+/* Opens the device that `options->name` names: "cpu", a GPU by its number, or "auto". */
 int
 cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **out)
 {
@@ -165,6 +170,7 @@ cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **o
     if (device == CADRE_DEVICE_CPU) {
         return open_functions(&cadre_cpu_functions, options, 0, out);
     }
+    /* The numbers from CADRE_DEVICE_AUTO down stand for "auto" with a turn: 0, 1, and so on. */
     if (device <= CADRE_DEVICE_AUTO) {
         return open_auto(options, CADRE_DEVICE_AUTO - device, out);
     }
@@ -183,6 +189,7 @@ cadre_device_open(const char *name, int threads, cadre_device_t **out)
     return cadre_device_open_with(&options, out);
 }
 
+/* Closes the device; its slots must have been closed. */
 void
 cadre_device_close(cadre_device_t **self_p)
 {
@@ -220,6 +227,8 @@ cadre_device_memory_free(cadre_device_t *self, void *memory)
     self->functions->memory_free(self->device, memory);
 }
 
+/* Allocates memory of the device for values that stay there; CADRE_EUNAVAILABLE on a device
+ * without. */
 int
 cadre_device_buffer_new(cadre_device_t *self, size_t size_bytes, void **out)
 {
@@ -253,6 +262,7 @@ cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, siz
 
 /* ---- slots ---- */
 
+/* Opens a slot of a device, with room for `plans_max` prepared plans. */
 int
 cadre_slot_open(cadre_device_t *device, const cadre_slot_options_t *options, cadre_slot_t **out)
 {
@@ -275,6 +285,7 @@ cadre_slot_open(cadre_device_t *device, const cadre_slot_options_t *options, cad
     return 0;
 }
 
+/* Frees a prepared plan; its place can then be used for another. */
 static void
 clear_entry(cadre_slot_t *self, entry_t *entry)
 {
@@ -285,6 +296,7 @@ clear_entry(cadre_slot_t *self, entry_t *entry)
     *entry = (entry_t){0};
 }
 
+/* Closes the slot with its plans; no run may be under way. */
 void
 cadre_slot_close(cadre_slot_t **self_p)
 {
@@ -307,6 +319,8 @@ cadre_slot_arena_size_bytes(const cadre_slot_t *self)
     return self->functions->arena_size_bytes(self->slot);
 }
 
+/* Returns whether the device reads variables and writes gradients in this dtype; f32 it always
+ * does. */
 bool
 cadre_slot_takes(const cadre_slot_t *self, cadre_dtype_t dtype)
 {
@@ -319,6 +333,8 @@ cadre_slot_stream(cadre_slot_t *self)
     return self->functions->stream(self->slot);
 }
 
+/* Returns the prepared plan of the program with this hash, made for these numbers of its symbols
+ * (sizes that the program leaves open); NULL when there is none. */
 static entry_t *
 find_entry(cadre_slot_t *self, uint64_t hash, const int64_t *symbol_values)
 {
@@ -349,6 +365,8 @@ free_entry(cadre_slot_t *self)
     return oldest;
 }
 
+/* Plans the program for these numbers of its symbols and has the device prepare the plan. The
+ * checks of the slot turn off ways of planning, for tests. */
 static int
 make_entry(cadre_slot_t *self, const cadre_program_t *program, const int64_t *symbol_values,
            entry_t **out)
@@ -376,6 +394,8 @@ make_entry(cadre_slot_t *self, const cadre_program_t *program, const int64_t *sy
     return 0;
 }
 
+/* Gives the prepared plan for the run's program and the shapes of its arguments; makes it when
+ * there is none yet. */
 static int
 find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 {
@@ -400,6 +420,8 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 
 /* ---- running ---- */
 
+/* Fails with CADRE_EDTYPE when the device does not take one of these dtypes. `dtypes` is NULL when
+ * all are f32. */
 static int
 check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_dtype_t *dtypes,
              int count)
@@ -413,6 +435,7 @@ check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_
     return 0;
 }
 
+/* Frees the first `count` results of a run. */
 static void
 drop_results(const cadre_slot_run_t *run, int count)
 {
@@ -421,6 +444,8 @@ drop_results(const cadre_slot_run_t *run, int count)
     }
 }
 
+/* Allocates the tensors of the results, in the shapes that the plan has computed. f32 is computed
+ * in the device's number type, which is f64 in some tests. */
 static int
 make_results(const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
@@ -446,6 +471,8 @@ fail(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t *
     return cadre_fail_within(status, "%s", cadre_program_name(run->program));
 }
 
+/* Starts a run: checks it, finds or makes its plan, allocates its results, and hands it to the
+ * device. cadre_slot_wait ends it. */
 int
 cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
@@ -479,6 +506,7 @@ cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
     return 0;
 }
 
+/* Waits until the run that was started has ended; returns its status. */
 int
 cadre_slot_wait(cadre_slot_t *self)
 {

@@ -15,6 +15,8 @@
 #define CADRE_MODULE_FOLDER "../lib/cadre"
 #endif
 
+/* Gives the folders in which modules may be: this program's, and that of an installation, relative
+ * to it. The caller frees both. */
 int
 cadre_module_folders(char *folders[CADRE_MODULE_FOLDERS])
 {
@@ -30,6 +32,8 @@ cadre_module_folders(char *folders[CADRE_MODULE_FOLDERS])
     return 0;
 }
 
+/* Fails with CADRE_EPROTOCOL unless the module has the layout of this build: the two share
+ * structs. */
 static int
 check(const cadre_device_module_t *module, const char *path)
 {
@@ -48,6 +52,8 @@ check(const cadre_device_module_t *module, const char *path)
     return 0;
 }
 
+/* Loads the module at `path` and gives its device functions. A module of another build is closed
+ * again. */
 static int
 open_file(const char *path, const cadre_device_functions_t **out)
 {
@@ -73,6 +79,8 @@ open_file(const char *path, const cadre_device_functions_t **out)
     return 0;
 }
 
+/* Gives the path of cadre_device_KIND.so in the first of the folders that has it. `path` may be
+ * NULL, to ask only whether there is one. */
 int
 cadre_module_find(const char *kind, char *const *folders, size_t folder_count, char **path)
 {
@@ -92,6 +100,7 @@ cadre_module_find(const char *kind, char *const *folders, size_t folder_count, c
                       folder_count > 1 ? folders[1] : "");
 }
 
+/* Loads cadre_device_KIND.so from the first of the folders that has it. */
 int
 cadre_module_open(const char *kind, char *const *folders, size_t folder_count,
                   const cadre_device_functions_t **out)
@@ -101,6 +110,7 @@ cadre_module_open(const char *kind, char *const *folders, size_t folder_count,
     return status < 0 ? status : open_file(path, out);
 }
 
+/* Fails unless the dynamic linker finds `library`; the text says `what` is missing. */
 int
 cadre_module_probe(const char *library, const char *what)
 {

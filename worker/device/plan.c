@@ -17,6 +17,7 @@
 /* Bytes of a value, at most: keeps sums of sizes far from overflow, and no device has so much. */
 static const size_t value_size_bytes_max = (size_t)1 << 46;
 
+/* Frees the plan with all its lists. */
 void
 cadre_plan_destroy(cadre_plan_t **self_p)
 {
@@ -48,12 +49,15 @@ is_kind(cadre_op_t op, cadre_op_kind_t kind)
     return info && info->kind == kind;
 }
 
+/* Returns whether an op computes something: leaves (arguments, variables, constants) and views
+ * (reshape, detach) have no step. */
 static bool
 is_step(cadre_op_t op)
 {
     return !is_kind(op, CADRE_OP_LEAF) && !is_kind(op, CADRE_OP_VIEW);
 }
 
+/* Returns where the value of a leaf is: the argument, variable or constant of the node's number. */
 static cadre_plan_place_t
 leaf_place(const cadre_program_node_t *node)
 {
@@ -92,6 +96,8 @@ size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *s
         if (status < 0) {
             return cadre_fail_within(status, "node %d", (int)i);
         }
+        /* The root is the value whose memory this one shares: that of its input for a view, else
+         * itself. */
         value->root = is_kind(node->op, CADRE_OP_VIEW) ? self->values[node->inputs[0]].root : i;
         value->last_use = -1;
         if (is_kind(node->op, CADRE_OP_LEAF)) {
@@ -101,6 +107,8 @@ size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *s
     return 0;
 }
 
+/* Marks the values on which a gradient or result depends; no step computes the others. Nodes come
+ * after their inputs, so one pass from the last node back finds all. */
 static void
 mark_live(cadre_plan_t *self, const cadre_program_t *program)
 {
@@ -132,6 +140,8 @@ place_output(cadre_plan_t *self, int32_t node, cadre_plan_place_t to)
     }
 }
 
+/* Gives each gradient and result its place in the caller's memory. Fails when the results are
+ * larger than a report may be. */
 static int
 place_outputs(cadre_plan_t *self, const cadre_program_t *program)
 {
@@ -157,12 +167,16 @@ place_outputs(cadre_plan_t *self, const cadre_program_t *program)
     return 0;
 }
 
+/* Returns how the op of a step walks its inputs; a chain walks as its element operations,
+ * broadcasting. */
 static cadre_walk_t
 walk_of(cadre_op_t op)
 {
     return op == CADRE_STEP_CHAIN ? CADRE_WALK_BROADCAST : cadre_op_info((uint64_t)op)->walk;
 }
 
+/* Computes how the step walks its inputs in step with its output: for each input and axis, by how
+ * many elements the input moves. */
 static void
 plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
 {
@@ -206,6 +220,7 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
     cadre_strided_merge(walk, walked);
 }
 
+/* Fails when a matrix is larger than the libraries' 32-bit dimensions. */
 static int
 check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
 {
@@ -220,6 +235,7 @@ check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
     return 0;
 }
 
+/* Makes a step for each live node that computes something, in the program's order. */
 static int
 make_steps(cadre_plan_t *self, const cadre_program_t *program)
 {
@@ -275,6 +291,7 @@ finish_steps(cadre_plan_t *self)
 
 /* ---- memory ---- */
 
+/* Returns whether the op may write its output to the memory of this input. */
 static bool
 may_work_in_place(cadre_op_t op, int input)
 {
@@ -284,6 +301,7 @@ may_work_in_place(cadre_op_t op, int input)
     return (cadre_op_info((uint64_t)op)->in_place_inputs & CADRE_OP_INPUT(input)) != 0;
 }
 
+/* Returns whether `step` is the last to read the memory of this root, and that is in the arena. */
 static bool
 dies_at(const cadre_plan_value_t *root, int step)
 {
@@ -313,6 +331,7 @@ find_donor(const cadre_plan_t *self, int at)
     return -1;
 }
 
+/* Takes memory for the masks (of a relu) whose group of steps begins at step `at`. */
 static void
 take_masks(cadre_plan_t *self, cadre_arena_t *arena, int at)
 {
@@ -323,6 +342,7 @@ take_masks(cadre_plan_t *self, cadre_arena_t *arena, int at)
     }
 }
 
+/* Gives back the memory of the masks that step `at` is the last to read. */
 static void
 give_masks(const cadre_plan_t *self, cadre_arena_t *arena, int at)
 {
@@ -383,6 +403,8 @@ plan_memory(cadre_plan_t *self, bool reuse)
     cadre_arena_fini(&arena);
 }
 
+/* Copies the program's constants into the plan; f32 ones become the device's number type, which is
+ * f64 in some tests. */
 static void
 copy_constants(cadre_plan_t *self, const cadre_program_t *program)
 {
@@ -406,6 +428,9 @@ copy_constants(cadre_plan_t *self, const cadre_program_t *program)
     }
 }
 
+/* Plans a program for these numbers of its symbols: which steps compute it, and where each value is
+ * in memory. Steps are grouped and joined before memory is planned, since they decide what is in
+ * use when. */
 int
 cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                cadre_plan_t **out)

@@ -20,6 +20,7 @@ typedef struct {
     int input_count;
 } growth_t;
 
+/* Returns the value whose memory `value` shares: itself, unless it is a reshape or detach. */
 static int32_t
 root_of(const cadre_plan_t *plan, int32_t value)
 {
@@ -46,6 +47,7 @@ is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
     return true;
 }
 
+/* Returns whether two values have the same shape. */
 static bool
 same_shape(const cadre_plan_value_t *left, const cadre_plan_value_t *right)
 {
@@ -154,6 +156,8 @@ source_of(const cadre_plan_t *plan, const growth_t *growth, int32_t value)
     return -1;
 }
 
+/* Replaces the last of the growing chain's steps by the chain, whose links (operations) are in the
+ * order of computing; marks the other steps as taken. */
 static void
 write_chain(finder_t *self, const growth_t *growth)
 {
@@ -179,6 +183,8 @@ write_chain(finder_t *self, const growth_t *growth)
     memcpy(last->inputs, growth->inputs, sizeof(growth->inputs));
 }
 
+/* Makes a chain that ends with step `last`, of all steps before it that may join; leaves the step
+ * as it is when none may. */
 static void
 grow_chain(finder_t *self, int last)
 {
@@ -194,6 +200,7 @@ grow_chain(finder_t *self, int last)
     }
 }
 
+/* Removes the steps that have become inner links of a chain. */
 static void
 drop_taken_steps(finder_t *self)
 {
@@ -207,6 +214,8 @@ drop_taken_steps(finder_t *self)
     plan->step_count = kept;
 }
 
+/* Joins element operations that feed each other into chains: one step that passes over memory once.
+ * Goes from the last step back, so that each chain takes in all that leads to it. */
 void
 cadre_plan_make_chains(cadre_plan_t *plan)
 {

@@ -38,12 +38,16 @@ typedef struct {
 
 /* ---- questions about values and steps ---- */
 
+/* Returns the value whose memory `value` shares: itself, unless it is a reshape or detach. */
 static int32_t
 root_of(const finder_t *self, int32_t value)
 {
     return self->plan->values[value].root;
 }
 
+/* Notes for each root (value with memory of its own) which step writes it, which is the last to
+ * read it, and how often it is read. A value with a place already is an output, which counts as a
+ * use. */
 static void
 look_at_uses(finder_t *self)
 {
@@ -73,12 +77,14 @@ only_reader(const finder_t *self, int32_t value)
     return at >= 0 && self->plan->steps[at].fusion == 0 ? at : -1;
 }
 
+/* Returns whether the value is f32. */
 static bool
 is_f32(const finder_t *self, int32_t value)
 {
     return self->plan->values[value].dtype == CADRE_F32;
 }
 
+/* Returns whether the step is this op with this function (of MAP1, MAP2 or REDUCE). */
 static bool
 is_function(const cadre_plan_step_t *step, cadre_op_t op, int64_t function)
 {
@@ -132,6 +138,7 @@ find_column_sum(const finder_t *self, int32_t value, int64_t rows, int64_t colum
     return -1;
 }
 
+/* Returns the first step that reads this root; the number of steps when none does. */
 static int
 first_read(const finder_t *self, int32_t root)
 {
@@ -148,12 +155,14 @@ first_read(const finder_t *self, int32_t root)
 
 /* ---- the three kinds ---- */
 
+/* Adds step `at` to the group. */
 static void
 add_member(group_t *group, int at)
 {
     group->members[group->count++] = at;
 }
 
+/* Returns a group of no steps yet around the matrix product in step `at`; -1 stands for none. */
 static group_t
 new_group(const finder_t *self, int at)
 {
@@ -188,6 +197,7 @@ take_bias(const finder_t *self, group_t *group)
     }
 }
 
+/* Takes the relu after the group, if only that reads the group's output. */
 static void
 take_relu(const finder_t *self, group_t *group)
 {
@@ -200,6 +210,8 @@ take_relu(const finder_t *self, group_t *group)
     }
 }
 
+/* Fills in the group matmul, add of a bias, relu, of which the product in step `at` is the first;
+ * returns false when neither bias nor relu follows. */
 static bool
 match_forward(const finder_t *self, int at, group_t *group)
 {
@@ -235,6 +247,8 @@ find_step(const finder_t *self, const cadre_plan_step_t *mul, int32_t value)
     return fits ? at : -1;
 }
 
+/* Returns the index of the mask that the group of a relu writes; adds the mask to the plan when the
+ * first reader asks for it. */
 static int
 mask_of(finder_t *self, int relu)
 {
@@ -312,6 +326,9 @@ match_weight_side(const finder_t *self, int at, int side, group_t *group)
     return true;
 }
 
+/* Fills in the group of the product in step `at` and the sum over the rows of one of its
+ * factors; returns false when no step sums either. The right factor goes first: it is mostly the
+ * gradient. */
 static bool
 match_weight(const finder_t *self, int at, group_t *group)
 {
@@ -320,6 +337,7 @@ match_weight(const finder_t *self, int at, group_t *group)
 
 /* ---- finding and moving ---- */
 
+/* Adds a group that was found, and marks its steps with the number of the group, from 1. */
 static void
 add_group(finder_t *self, const group_t *group)
 {
@@ -349,6 +367,7 @@ find_groups(finder_t *self)
     }
 }
 
+/* Moves the steps of each group side by side, to the place of the group's anchor. */
 static void
 move_steps(const finder_t *self)
 {
@@ -370,6 +389,8 @@ move_steps(const finder_t *self)
     plan->steps = moved;
 }
 
+/* Finds the groups of steps that may run as one matrix product, and puts their steps side by
+ * side. */
 void
 cadre_plan_fuse(cadre_plan_t *plan)
 {
@@ -394,6 +415,8 @@ cadre_plan_fuse(cadre_plan_t *plan)
     free(self.groups);
 }
 
+/* Notes the first step and the product of each group, and for each mask the steps that first and
+ * last need it, once no more steps are removed. */
 void
 cadre_plan_fuse_settle(cadre_plan_t *plan)
 {
@@ -416,6 +439,7 @@ cadre_plan_fuse_settle(cadre_plan_t *plan)
     }
 }
 
+/* Returns whether a step of the group writes the memory of this root. */
 bool
 cadre_plan_fusion_makes(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, int32_t root)
 {

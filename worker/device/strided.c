@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+/* Begins a walk over an output of this shape; all strides of inputs are 0. */
 void
 cadre_strided_init(cadre_strided_t *self, const int64_t *shape, int rank)
 {
@@ -11,6 +12,8 @@ cadre_strided_init(cadre_strided_t *self, const int64_t *shape, int rank)
     }
 }
 
+/* Sets the strides of an input of shape `from`, which is broadcast to the output: shapes are
+ * aligned at the last axis, and an axis of size 1 is read again and again (stride 0). */
 void
 cadre_strided_broadcast(cadre_strided_t *self, int input, const int64_t *from, int from_rank)
 {
@@ -22,6 +25,7 @@ cadre_strided_broadcast(cadre_strided_t *self, int input, const int64_t *from, i
     }
 }
 
+/* Copies the size and strides of axis `from` to axis `to`. */
 static void
 move_axis(cadre_strided_t *self, int to, int from)
 {
@@ -44,6 +48,8 @@ mergeable(const cadre_strided_t *self, int input_count, int outer, int axis)
     return true;
 }
 
+/* Drops axes of size 1 and joins neighbours that all `input_count` inputs walk as one. At least one
+ * axis stays: the inner loop. */
 void
 cadre_strided_merge(cadre_strided_t *self, int input_count)
 {
@@ -72,6 +78,7 @@ cadre_strided_merge(cadre_strided_t *self, int input_count)
     self->rank = rank;
 }
 
+/* Puts the walk at its first inner loop. */
 void
 cadre_strided_start(const cadre_strided_t *self, cadre_strided_place_t *place)
 {
@@ -81,6 +88,8 @@ cadre_strided_start(const cadre_strided_t *self, cadre_strided_place_t *place)
     }
 }
 
+/* Puts the walk at inner loop number `row`. The inner loop runs over the last axis; `row` counts
+ * the positions on all others. */
 void
 cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place_t *place)
 {
@@ -96,6 +105,7 @@ cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place
     }
 }
 
+/* Moves the walk on to the next inner loop, as an odometer counts; returns 0 when there is none. */
 int
 cadre_strided_next(const cadre_strided_t *self, cadre_strided_place_t *place)
 {
