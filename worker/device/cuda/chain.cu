@@ -46,6 +46,7 @@ template <int width> struct alignas(width * sizeof(float)) numbers_t {
 /* ---- a register file: a GPU cannot index registers, so an access compares with every number
  * ---- */
 
+/* Returns register `index` of the file. A GPU cannot index registers, so every one is compared. */
 template <int registers, int width>
 static __device__ __forceinline__ numbers_t<width>
 get(const numbers_t<width> (&file)[registers], int index)
@@ -60,6 +61,7 @@ get(const numbers_t<width> (&file)[registers], int index)
     return value;
 }
 
+/* Sets register `index` of the file. */
 template <int registers, int width>
 static __device__ __forceinline__ void
 set(numbers_t<width> (&file)[registers], int index, const numbers_t<width> &value)
@@ -74,6 +76,7 @@ set(numbers_t<width> (&file)[registers], int index, const numbers_t<width> &valu
 
 /* ---- links ---- */
 
+/* Applies a function of one number to each word of x. */
 template <int width>
 static __device__ __forceinline__ numbers_t<width>
 apply_map1(int code, const numbers_t<width> &x)
@@ -94,6 +97,7 @@ apply_map1(int code, const numbers_t<width> &x)
     return y;
 }
 
+/* Applies a function of two numbers to each pair of words. */
 template <int width>
 static __device__ __forceinline__ numbers_t<width>
 apply_map2(int code, const numbers_t<width> &left, const numbers_t<width> &right)
@@ -114,6 +118,7 @@ apply_map2(int code, const numbers_t<width> &left, const numbers_t<width> &right
     return y;
 }
 
+/* Computes a link (one operation of a chain) from the registers that it names. */
 template <int registers, int width>
 static __device__ __forceinline__ numbers_t<width>
 apply_link(const chain_link_t &link, const numbers_t<width> (&file)[registers])
@@ -152,6 +157,8 @@ load(const float *data, int64_t stride, int count)
     return value;
 }
 
+/* Computes a chain for `width` neighbouring elements per thread: loads the inputs into registers,
+ * runs the links one after the other, writes the last link's result. */
 template <int registers, int width, typename divider_t>
 static __global__ void
 chain_kernel(const __grid_constant__ chain_code_t code,
@@ -188,6 +195,7 @@ chain_kernel(const __grid_constant__ chain_code_t code,
 
 /* ---- launching ---- */
 
+/* Returns how many numbers an element operation reads. */
 static int
 source_count(cadre_op_t op)
 {
@@ -235,6 +243,7 @@ assign_registers(const cadre_chain_t *chain, int input_count, chain_code_t *code
     return registers;
 }
 
+/* Launches the chain with so many registers and `width` elements per thread. */
 template <int registers, int width, typename divider_t>
 static int
 launch_chain_sized(const chain_code_t &code, const walk_memory_t &memory)
@@ -246,6 +255,8 @@ launch_chain_sized(const chain_code_t &code, const walk_memory_t &memory)
                   memory.stream, code, walk);
 }
 
+/* Launches the chain: four elements per thread where alignment allows it, with 32-bit index
+ * arithmetic where the output is small enough. */
 template <int registers>
 static int
 launch_chain(const chain_code_t &code, const walk_memory_t &memory)
@@ -260,6 +271,7 @@ launch_chain(const chain_code_t &code, const walk_memory_t &memory)
                  : launch_chain_sized<registers, 1, divider64_t>(code, memory);
 }
 
+/* Returns the number by which the kernel knows the operation of a link. */
 static uint8_t
 code_of(const cadre_chain_link_t *link)
 {
@@ -271,6 +283,7 @@ code_of(const cadre_chain_link_t *link)
     return static_cast<uint8_t>(base + link->function);
 }
 
+/* Enqueues a chain of element operations as one kernel, which interprets them. */
 int
 cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream)
 {

@@ -24,6 +24,7 @@ cadre_cuda_conversion_has_gradient(const cadre_slot_run_t *run, const cadre_layo
            run->gradient_dtypes[output->place.index] == CADRE_BF16;
 }
 
+/* Makes the device memory at least so large, and has room for the run's flags in pinned memory. */
 static int
 grow(cadre_cuda_conversion_t *self, size_t size_bytes)
 {
@@ -48,6 +49,8 @@ grow(cadre_cuda_conversion_t *self, size_t size_bytes)
     return 0;
 }
 
+/* Makes room for the variables and gradients that the run has in bf16. Every value has half the
+ * offset of its f32 form; the flags come behind all of them. */
 int
 cadre_cuda_conversion_reserve(cadre_cuda_conversion_t *self, const cadre_layout_t *layout,
                               const cadre_slot_run_t *run)
@@ -69,6 +72,7 @@ cadre_cuda_conversion_reserve(cadre_cuda_conversion_t *self, const cadre_layout_
     return grow(self, self->flags_offset + (size_t)self->flag_count * sizeof(int32_t));
 }
 
+/* Returns how many f32 numbers have so many bytes. */
 static int64_t
 count_of(size_t size_bytes)
 {
@@ -82,12 +86,14 @@ words_of(const cadre_cuda_conversion_t *self, size_t offset)
     return (uint16_t *)(void *)(self->block + offset / 2);
 }
 
+/* Returns the flags on the device: one for each push, 1 where its gradient is not finite. */
 static int32_t *
 device_flags(const cadre_cuda_conversion_t *self)
 {
     return (int32_t *)(void *)(self->block + self->flags_offset);
 }
 
+/* Enqueues the copy of a bf16 variable to the device and its conversion to f32 in `block`. */
 int
 cadre_cuda_conversion_copy_in(const cadre_cuda_conversion_t *self, const void *data,
                               const cadre_layout_input_t *input, char *block, cudaStream_t stream)
@@ -101,6 +107,7 @@ cadre_cuda_conversion_copy_in(const cadre_cuda_conversion_t *self, const void *d
                : 0;
 }
 
+/* Enqueues setting the flags on the device to 0, before gradients are converted. */
 int
 cadre_cuda_conversion_begin_out(const cadre_cuda_conversion_t *self, cudaStream_t stream)
 {
@@ -111,6 +118,7 @@ cadre_cuda_conversion_begin_out(const cadre_cuda_conversion_t *self, cudaStream_
     return 0;
 }
 
+/* Enqueues the conversion of a gradient to bf16 and its copy to `to`, pinned memory. */
 int
 cadre_cuda_conversion_copy_out(const cadre_cuda_conversion_t *self,
                                const cadre_layout_output_t *output, const char *block, void *to,
@@ -127,6 +135,7 @@ cadre_cuda_conversion_copy_out(const cadre_cuda_conversion_t *self,
     return 0;
 }
 
+/* Enqueues the copy of the flags to the host, after the gradients. */
 int
 cadre_cuda_conversion_end_out(const cadre_cuda_conversion_t *self, cudaStream_t stream)
 {
@@ -138,6 +147,7 @@ cadre_cuda_conversion_end_out(const cadre_cuda_conversion_t *self, cudaStream_t 
     return 0;
 }
 
+/* Tells the run which of its bf16 gradients are not finite. */
 void
 cadre_cuda_conversion_report(const cadre_cuda_conversion_t *self, const cadre_slot_run_t *run)
 {

@@ -13,6 +13,7 @@ struct alignas(16) eight_bf16_t {
     uint16_t words[EIGHT];
 };
 
+/* Returns whether a bf16 number is neither infinite nor NaN: its exponent is not all ones. */
 static __device__ __forceinline__ bool
 is_bf16_finite(uint16_t word)
 {
@@ -30,6 +31,8 @@ struct convert_t {
     bool vectors;
 };
 
+/* Sets the flag when a number is NaN or its absolute value exceeds the limit; eight numbers per
+ * thread. */
 static __global__ void
 check_limit(const __grid_constant__ convert_t convert)
 {
@@ -52,6 +55,7 @@ check_limit(const __grid_constant__ convert_t convert)
     }
 }
 
+/* Converts f32 to bf16, eight numbers per thread; sets the flag when a result is not finite. */
 static __global__ void
 to_bf16(const __grid_constant__ convert_t convert)
 {
@@ -78,6 +82,7 @@ to_bf16(const __grid_constant__ convert_t convert)
     }
 }
 
+/* Converts bf16 to f32, eight numbers per thread. */
 static __global__ void
 from_bf16(const __grid_constant__ convert_t convert)
 {
@@ -98,6 +103,7 @@ from_bf16(const __grid_constant__ convert_t convert)
     }
 }
 
+/* Returns how many blocks of threads it takes at eight numbers per thread. */
 static unsigned
 blocks_of_eight(int64_t count)
 {

@@ -37,6 +37,7 @@ struct cadre_cuda_slot {
 
 /* ---- opening ---- */
 
+/* Makes the slot's stream and events. */
 static int
 open_parts(cadre_cuda_slot_t *self)
 {
@@ -52,6 +53,7 @@ open_parts(cadre_cuda_slot_t *self)
     return 0;
 }
 
+/* Opens a slot on a GPU; its memory is allocated when the first plan is prepared. */
 int
 cadre_cuda_slot_open(cadre_lane_t *lane, const cadre_slot_options_t *options,
                      cadre_cuda_slot_t **out)
@@ -72,6 +74,7 @@ cadre_cuda_slot_open(cadre_lane_t *lane, const cadre_slot_options_t *options,
     return 0;
 }
 
+/* Destroys an event, unless it was never made. */
 static void
 destroy_event(cudaEvent_t event)
 {
@@ -80,7 +83,7 @@ destroy_event(cudaEvent_t event)
     }
 }
 
-/* Ignores failures: nothing of the slot is used any more. */
+/* Frees the slot. Ignores failures, as nothing of the slot is used any more. */
 void
 cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 {
@@ -113,6 +116,7 @@ cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
     return self->block_size_bytes + self->conversion.size_bytes;
 }
 
+/* Returns the slot's stream for a native function, and selects the GPU for its thread. */
 cudaStream_t
 cadre_cuda_slot_stream(cadre_cuda_slot_t *self)
 {
@@ -149,6 +153,7 @@ grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
     return 0;
 }
 
+/* Makes a slab of pinned host memory at least so large; what was in it is lost. */
 static int
 grow_slab(char **slab, size_t *slab_size_bytes, size_t size_bytes)
 {
@@ -165,6 +170,7 @@ grow_slab(char **slab, size_t *slab_size_bytes, size_t size_bytes)
     return 0;
 }
 
+/* Makes room for a plan: device memory, and pinned host memory for what is copied in and out. */
 static int
 reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
 {
@@ -191,6 +197,7 @@ reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
     return 0;
 }
 
+/* Makes a plan ready for this slot, with its memory. */
 int
 cadre_cuda_slot_prepare(cadre_cuda_slot_t *self, const cadre_plan_t *plan, cadre_execution_t **out)
 {
@@ -215,6 +222,7 @@ cadre_cuda_slot_prepare(cadre_cuda_slot_t *self, const cadre_plan_t *plan, cadre
     return 0;
 }
 
+/* Frees what was prepared of a plan. */
 void
 cadre_cuda_slot_release(cadre_cuda_slot_t *self, cadre_execution_t **execution_p)
 {
@@ -230,6 +238,7 @@ typedef struct {
     size_t sent;
 } progress_t;
 
+/* Enqueues the copy of what was collected in the slab, up to offset `end`, to the device. */
 static int
 send(cadre_cuda_slot_t *self, progress_t *progress, size_t end)
 {
@@ -242,6 +251,7 @@ send(cadre_cuda_slot_t *self, progress_t *progress, size_t end)
     return 0;
 }
 
+/* Collects an input in the slab, and enqueues copies of full pieces while later ones are filled. */
 static int
 put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *data,
     size_t size_bytes)
@@ -275,7 +285,8 @@ is_pinned(const void *memory)
     return known && attributes.type == cudaMemoryTypeHost;
 }
 
-/* Enqueues a copy of an input from the caller's memory, which is pinned or on the device. */
+/* Enqueues a copy of an input from the caller's memory, which is pinned or on the device. What the
+ * slab has before it goes first, since copies run in the order of offsets. */
 static int
 put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
              const void *data)
@@ -292,6 +303,8 @@ put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
     return 0;
 }
 
+/* Copies an argument in: from the device for a resident run (its inputs are there), else by the
+ * slab. */
 static int
 put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
@@ -319,6 +332,8 @@ put_bf16(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input
                                          self->lane->copy_in);
 }
 
+/* Copies a variable in, unless the device holds the same content already. Large values in pinned
+ * memory are copied from there; others go by the slab. */
 static int
 put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
@@ -377,6 +392,7 @@ copy_in(cadre_cuda_slot_t *self)
 
 /* ---- copying out ---- */
 
+/* Returns the caller's memory for an output: a gradient or a result. */
 static void *
 destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
 {
@@ -396,6 +412,7 @@ enqueue_copy_out(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_b
     return 0;
 }
 
+/* Enqueues the copy of the outputs between two offsets to the slab, as one. */
 static int
 copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 {
@@ -416,8 +433,9 @@ copy_bf16_out(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void
                                           self->lane->copy_out);
 }
 
-/* Enqueues the copies of a group of outputs, when the group is ready. Consecutive outputs that go
- * to the slab are copied as one. */
+/* Enqueues the copies of a group of outputs that is ready. A large output in pinned memory, and a
+ * gradient of a resident run, goes straight to the caller; bf16 gradients are converted; the others
+ * go to the slab, consecutive ones as one copy. */
 static int
 copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
 {
@@ -507,6 +525,7 @@ take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
 
 /* ---- running ---- */
 
+/* Enqueues the plan on the stream for computing, after the copies in, and then the copies out. */
 static int
 compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 {
@@ -519,6 +538,8 @@ compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
     return copy_out(self);
 }
 
+/* Enqueues a run as a whole, without another slot's between: copies out are then in the order in
+ * which runs are computed. */
 static int
 compute_in_turn(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 {
@@ -528,6 +549,7 @@ compute_in_turn(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
     return status;
 }
 
+/* Returns the memory and events that the slot's plans run with. */
 static cadre_execution_memory_t
 memory_of(cadre_cuda_slot_t *self)
 {
@@ -535,6 +557,8 @@ memory_of(cadre_cuda_slot_t *self)
         .block = self->block, .ready = self->ready, .poison = self->options.checks.poison};
 }
 
+/* Enqueues a run: the graph is recorded first if it may be, then copies in, computing, copies
+ * out. */
 static int
 enqueue(cadre_cuda_slot_t *self)
 {
@@ -554,6 +578,7 @@ enqueue(cadre_cuda_slot_t *self)
     return compute_in_turn(self, &memory);
 }
 
+/* Makes room for the run and enqueues it. */
 static int
 start(cadre_cuda_slot_t *self)
 {
@@ -575,6 +600,7 @@ start(cadre_cuda_slot_t *self)
     return status;
 }
 
+/* Starts a run, after checking the indexes among its arguments; cadre_cuda_slot_wait ends it. */
 int
 cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
                     const cadre_slot_run_t *run)
@@ -606,6 +632,9 @@ run_plain(cadre_cuda_slot_t *self)
     return compute_in_turn(self, &memory);
 }
 
+/* Waits for the run and takes its outputs. When a number was NaN or too large for a fused epilogue,
+ * runs the plan again without these; fails when an index that the program computed was out of
+ * range. */
 static int
 finish(cadre_cuda_slot_t *self)
 {
@@ -635,6 +664,7 @@ finish(cadre_cuda_slot_t *self)
     return 0;
 }
 
+/* Waits for the run that was started, and returns its status. */
 int
 cadre_cuda_slot_wait(cadre_cuda_slot_t *self)
 {

@@ -9,6 +9,7 @@ name_length(const char *call)
     return (int)strcspn(call, "(");
 }
 
+/* Fails for a CUDA call that has failed, named by its source text. */
 int
 cadre_cuda_fail(cudaError_t error, const char *call)
 {
@@ -18,6 +19,7 @@ cadre_cuda_fail(cudaError_t error, const char *call)
                       cudaGetErrorName(error));
 }
 
+/* Fails for a cuBLAS call that has failed, named by its source text. */
 int
 cadre_cublas_fail(cublasStatus_t error, const char *call)
 {

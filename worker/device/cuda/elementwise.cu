@@ -8,6 +8,7 @@
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/walk.cuh"
 
+/* Enqueues a function of one number for every element. */
 int
 cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -21,6 +22,7 @@ cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream)
     return CADRE_EINVALID;
 }
 
+/* Enqueues a function of two numbers for every element, with inputs broadcast to the output. */
 int
 cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -46,6 +48,7 @@ cadre_cuda_where(const cadre_cuda_operands_t *operands, void *stream)
     return launch_walk(where_t(), walk_memory(operands, stream));
 }
 
+/* Enqueues the cast of every element to the output's dtype. */
 int
 cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream)
 {

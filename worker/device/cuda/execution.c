@@ -95,6 +95,8 @@ copy_constants(cadre_execution_t *self)
     return 0;
 }
 
+/* Returns the device memory of a place: the plan's copy of a constant, else in the slot's
+ * `block`. */
 static void *
 place_data(const cadre_execution_t *self, const char *block, cadre_plan_place_t place)
 {
@@ -104,6 +106,7 @@ place_data(const cadre_execution_t *self, const char *block, cadre_plan_place_t 
     return (void *)(uintptr_t)data;
 }
 
+/* Returns the device memory of a value: that of its root, the value whose memory it shares. */
 static void *
 value_data(const cadre_execution_t *self, const char *block, int32_t value)
 {
@@ -111,6 +114,8 @@ value_data(const cadre_execution_t *self, const char *block, int32_t value)
     return place_data(self, block, values[values[value].root].place);
 }
 
+/* Fills in what step `at` reads and writes, for a plan whose memory is `block`. Scratch memory is
+ * behind the layout. */
 static void
 find_operands(const cadre_execution_t *self, const char *block, int at,
               cadre_cuda_operands_t *operands)
@@ -130,8 +135,9 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     operands->scratch = (void *)(uintptr_t)(block + cadre_arena_round(self->layout.size_bytes));
 }
 
-/* Prepares the fused form of each group. A group that writes a mask comes before those that read
- * it, so it is known whether the mask will be written. */
+/* Prepares each group of steps that may run as one matrix product with an epilogue (fused form). A
+ * group that writes a mask comes before those that read it, so it is known whether the mask will be
+ * written. */
 static int
 prepare_groups(cadre_execution_t *self)
 {
@@ -157,6 +163,8 @@ prepare_groups(cadre_execution_t *self)
     return 0;
 }
 
+/* Prepares the matrix product of step `at` on its own, unless it always runs as part of its group.
+ * A group whose epilogue may lose a NaN runs step by step when one is found. */
 static int
 prepare_matmul(cadre_execution_t *self, int at)
 {
@@ -169,6 +177,8 @@ prepare_matmul(cadre_execution_t *self, int at)
     return cadre_cuda_matmul_new(self->lane, plan, step, NULL, &self->matmuls[at]);
 }
 
+/* Notes how much scratch memory step `at` needs; only sizes count here, so there is no block yet
+ * (NULL). */
 static void
 prepare_kernel(cadre_execution_t *self, int at)
 {
@@ -180,6 +190,7 @@ prepare_kernel(cadre_execution_t *self, int at)
     }
 }
 
+/* Prepares the matrix products of all steps, and the scratch memory that all steps share. */
 static int
 prepare_steps(cadre_execution_t *self)
 {
@@ -199,6 +210,8 @@ prepare_steps(cadre_execution_t *self)
     return status;
 }
 
+/* Makes a plan ready for a GPU: places its memory, copies its constants there, and chooses how its
+ * matrix products are computed. */
 int
 cadre_execution_new(cadre_lane_t *lane, const cadre_plan_t *plan, cadre_execution_t **out)
 {
@@ -216,6 +229,7 @@ cadre_execution_new(cadre_lane_t *lane, const cadre_plan_t *plan, cadre_executio
     return 0;
 }
 
+/* Drops the recorded graph; the next run enqueues the steps one by one. */
 static void
 drop_graph(cadre_execution_t *self)
 {
@@ -225,6 +239,7 @@ drop_graph(cadre_execution_t *self)
     }
 }
 
+/* Frees what was prepared of the plan; no run of it may be under way. */
 void
 cadre_execution_destroy(cadre_execution_t **self_p)
 {
@@ -251,8 +266,9 @@ cadre_execution_destroy(cadre_execution_t **self_p)
 
 /* ---- running ---- */
 
-/* Records the events of the output groups that are complete after step `done`. While a graph is
- * recorded, they are recorded as external events, for which streams outside the graph can wait. */
+/* Records the events of the output groups that are complete after step `done`; `*group` is the
+ * first that is not recorded yet. While a graph is recorded, they are recorded as external events,
+ * for which streams outside the graph can wait. */
 static int
 record_ready(const cadre_execution_t *self, const cadre_execution_memory_t *memory, int done,
              int *group, cudaStream_t stream)
@@ -268,6 +284,7 @@ record_ready(const cadre_execution_t *self, const cadre_execution_memory_t *memo
     return 0;
 }
 
+/* Enqueues one step on its own. */
 static int
 run_step(const cadre_execution_t *self, const char *block, int at, cudaStream_t stream)
 {
@@ -294,6 +311,8 @@ fused_at(const cadre_execution_t *self, int at)
     return fused->matmul && !(self->plain && fused->loses_nan) ? fused : NULL;
 }
 
+/* Enqueues the checks before the fused form of group `fusion`: a number that is NaN or too large
+ * sets a flag, and the plan then runs again without the epilogues that would lose a NaN. */
 static int
 run_guards(const cadre_execution_t *self, const char *block, int fusion, cudaStream_t stream)
 {
@@ -310,6 +329,8 @@ run_guards(const cadre_execution_t *self, const char *block, int fusion, cudaStr
     return 0;
 }
 
+/* Enqueues the group that begins with step `at` as one matrix product, after its checks. `fused`
+ * says what the epilogue adds and which mask it reads or writes. */
 static int
 run_fused(const cadre_execution_t *self, const char *block, int at, const cadre_cuda_fused_t *fused,
           cudaStream_t stream)
@@ -330,6 +351,7 @@ run_fused(const cadre_execution_t *self, const char *block, int at, const cadre_
     return status < 0 ? status : cadre_cuda_matmul_run(fused->matmul, &factors, stream);
 }
 
+/* Enqueues what comes before the steps: flags to 0, and for tests the arena to NaN. */
 static int
 begin_steps(const cadre_execution_t *self, const cadre_execution_memory_t *memory,
             cudaStream_t stream)
@@ -344,6 +366,7 @@ begin_steps(const cadre_execution_t *self, const cadre_execution_memory_t *memor
     return 0;
 }
 
+/* Enqueues the copies to outputs whose values have another place as well. */
 static int
 copy_outputs(const cadre_execution_t *self, const char *block, cudaStream_t stream)
 {
@@ -376,6 +399,8 @@ enqueue_steps(const cadre_execution_t *self, const cadre_execution_memory_t *mem
     return status < 0 ? status : record_ready(self, memory, self->plan->step_count, &group, stream);
 }
 
+/* Has groups whose epilogue may lose a NaN run step by step from now on; the recorded graph has
+ * them fused, so it goes. */
 void
 cadre_execution_make_plain(cadre_execution_t *self)
 {
@@ -383,7 +408,9 @@ cadre_execution_make_plain(cadre_execution_t *self)
     drop_graph(self);
 }
 
-/* The capture is ended in any case, since the stream could not be used otherwise. */
+/* Records the steps as a CUDA graph, one launch instead of one for each step, once the plan has run
+ * (which loads its kernels) and whenever the slot's memory has moved. The capture is ended in any
+ * case, since the stream could not be used otherwise. */
 int
 cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *memory,
                        cudaStream_t stream)
@@ -415,6 +442,7 @@ cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *
     return 0;
 }
 
+/* Enqueues the plan: its graph, if that was recorded for this memory, else its steps. */
 int
 cadre_execution_enqueue(cadre_execution_t *self, const cadre_execution_memory_t *memory,
                         cudaStream_t stream)

@@ -12,6 +12,8 @@ typedef struct {
 
 enum { FORMS_MAX = 3 };
 
+/* Returns the value that a step of the group writes; `member` counts from the group's first
+ * step. */
 static int32_t
 output_of(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, int member)
 {
@@ -48,6 +50,8 @@ forward_forms(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, form_
     return count;
 }
 
+/* Lists the forms of a backward group (product times the mask of a relu), the one that covers most
+ * first: with the sum of its rows (the gradient of a bias), without it. */
 static int
 backward_forms(const cadre_plan_fusion_t *fusion, form_t *forms)
 {
@@ -100,6 +104,9 @@ try_form(cadre_cuda_fused_t *self, const cadre_lane_t *lane, const cadre_plan_t 
     return status;
 }
 
+/* Finds the fused form of a group: the first of its forms that cuBLAS offers. A backward group
+ * reads the mask in cuBLAS's form, so it needs that its relu's group runs fused and writes it
+ * (`masked`). */
 int
 cadre_cuda_fused_init(cadre_cuda_fused_t *self, const cadre_lane_t *lane, const cadre_plan_t *plan,
                       const cadre_plan_fusion_t *fusion, bool masked)

@@ -9,6 +9,7 @@ struct cadre_held_value {
     uint64_t version;
 };
 
+/* Frees the list. */
 void
 cadre_held_fini(cadre_held_t *self)
 {
@@ -16,6 +17,8 @@ cadre_held_fini(cadre_held_t *self)
     *self = (cadre_held_t){0};
 }
 
+/* Returns whether the slot's block of device memory holds the variable with this content number, so
+ * that it need not be copied; false for 0, an unknown content. */
 bool
 cadre_held_has(const cadre_held_t *self, const cadre_layout_input_t *variable, uint64_t version)
 {
@@ -28,6 +31,8 @@ cadre_held_has(const cadre_held_t *self, const cadre_layout_input_t *variable, u
     return false;
 }
 
+/* Notes that the block holds the variables of the layout under these content numbers, and no
+ * others: they have just been copied in. */
 void
 cadre_held_set(cadre_held_t *self, const cadre_layout_t *layout, const uint64_t *versions)
 {

@@ -44,6 +44,8 @@ add_to(vector_t<float> *sum, const vector_t<float> &value)
     }
 }
 
+/* Writes one unit (one or four channels) of a window per thread: the pixel under it, or 0 in the
+ * padding. */
 template <typename unit_t, typename divider_t>
 static __global__ void
 image_to_windows(const __grid_constant__ image_t<divider_t> image)
@@ -75,6 +77,7 @@ struct span_t {
     int64_t end;
 };
 
+/* Returns which windows cover position `at` along one axis. */
 static __device__ __forceinline__ span_t
 windows_at(int64_t at, int64_t kernel, int64_t stride, int64_t windows)
 {
@@ -84,6 +87,8 @@ windows_at(int64_t at, int64_t kernel, int64_t stride, int64_t windows)
     return {first, end < windows ? end : windows};
 }
 
+/* Sums, per thread, one unit (one or four channels) of a pixel over all windows that hold it, in
+ * the order of the windows. */
 template <typename unit_t, typename divider_t>
 static __global__ void
 windows_to_image(const __grid_constant__ image_t<divider_t> image)
@@ -126,6 +131,7 @@ struct operands_t {
     void *to;
 };
 
+/* Returns the kernel's parameters; `width`: channels of a unit. */
 template <typename divider_t>
 static image_t<divider_t>
 image_of(const operands_t &operands, int width)
@@ -153,6 +159,7 @@ image_of(const operands_t &operands, int width)
     return image;
 }
 
+/* Launches the kernel for this unit (a channel or a vector of four), to windows or back. */
 template <typename unit_t, typename divider_t>
 static int
 launch_image(const operands_t &operands, void *stream)
@@ -165,6 +172,8 @@ launch_image(const operands_t &operands, void *stream)
     return launch(kernel, block_count(static_cast<uint64_t>(image.units)), BLOCK, stream, image);
 }
 
+/* Enqueues im2col or col2im: in vectors where channels and alignment allow it, with 32-bit index
+ * arithmetic where the output is small enough. */
 static int
 run_image(const operands_t &operands, void *stream)
 {

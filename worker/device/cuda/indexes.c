@@ -86,6 +86,9 @@ check_bags(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_pl
     return check_range(plan, run, step, -1, rows);
 }
 
+/* Checks the labels, positions or bags that a step reads, as far as they are arguments of the run.
+ * Which rows there are depends on the op: those of input 0, those of the output, or those of the
+ * table (input 3 of a gradient of weights). */
 static int
 check_step(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step)
 {
@@ -114,6 +117,7 @@ check_step(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_pl
     return 0;
 }
 
+/* Checks all indexes that are arguments of the run, on the host, before a kernel uses them. */
 int
 cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
@@ -126,6 +130,8 @@ cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run)
     return 0;
 }
 
+/* Fails because of an index that the program has computed. `fault` names the row of the batch for a
+ * take, from CADRE_CUDA_FAULT_ROW up. */
 int
 cadre_cuda_refuse_computed(int32_t fault)
 {

@@ -6,6 +6,8 @@
 
 #include "common/base/memory.h"
 
+/* Gives how cuBLAS multiplies f32 matrices for a math mode: exactly, or with factors rounded to
+ * tf32 or bf16. */
 static int
 find_math(const char *text, cublasComputeType_t *out)
 {
@@ -24,8 +26,8 @@ find_math(const char *text, cublasComputeType_t *out)
     return cadre_fail(CADRE_EINVALID, "math \"%s\" is none of f32, tf32, bf16", text);
 }
 
-/* Selects the device. Fails with CADRE_EUNAVAILABLE for a missing driver or device, with
- * CADRE_EDEVICE for a device that does not work. */
+/* Selects the GPU of the request for this thread. Fails with CADRE_EUNAVAILABLE for a missing
+ * driver or GPU, or a GPU that does not work. */
 static int
 find_device(const cadre_device_request_t *request)
 {
@@ -56,6 +58,7 @@ find_device(const cadre_device_request_t *request)
     return 0;
 }
 
+/* Makes the streams, cuBLAS and its workspace. GPUs before compute capability 8.0 are refused. */
 static int
 open_parts(cadre_lane_t *self, const cadre_device_request_t *request)
 {
@@ -75,6 +78,7 @@ open_parts(cadre_lane_t *self, const cadre_device_request_t *request)
     return 0;
 }
 
+/* Opens a GPU. Whatever fails on it counts as CADRE_EUNAVAILABLE: it cannot be used. */
 int
 cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out)
 {
@@ -100,7 +104,7 @@ cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out)
     return 0;
 }
 
-/* Ignores failures: nothing of the lane is used any more. */
+/* Closes the GPU. Ignores failures, as nothing of the lane is used any more. */
 void
 cadre_lane_close(cadre_lane_t **self_p)
 {
@@ -124,6 +128,8 @@ cadre_lane_close(cadre_lane_t **self_p)
     free(self);
 }
 
+/* Selects the GPU for the calling thread. Fails when an earlier call has lost the device: CUDA
+ * cannot use it again in this process. */
 int
 cadre_lane_enter(const cadre_lane_t *self)
 {
@@ -134,6 +140,8 @@ cadre_lane_enter(const cadre_lane_t *self)
     return 0;
 }
 
+/* Returns `status`; marks the lane as lost if that is CADRE_EDEVICE, so that all further calls fail
+ * at once. */
 int
 cadre_lane_note(cadre_lane_t *self, int status)
 {
@@ -145,6 +153,7 @@ cadre_lane_note(cadre_lane_t *self, int status)
 
 /* ---- memory ---- */
 
+/* Allocates memory on the GPU that this thread has selected. */
 int
 cadre_lane_buffer_new(size_t size_bytes, void **buffer)
 {
@@ -156,8 +165,8 @@ cadre_lane_buffer_new(size_t size_bytes, void **buffer)
     return 0;
 }
 
-/* Copies by way of pinned memory: cudaMemcpy from other memory may return before the data has
- * reached the device, and our streams do not wait for such a copy. */
+/* Copies from the host to the GPU by way of pinned memory: cudaMemcpy from other memory may return
+ * before the data has reached the device, and our streams do not wait for such a copy. */
 int
 cadre_lane_buffer_write(void *buffer, const void *from, size_t size_bytes)
 {

@@ -7,6 +7,7 @@
 #include "common/base/memory.h"
 #include "worker/device/arena.h"
 
+/* Returns the next aligned offset for `size_bytes`, and moves *end behind it. */
 static size_t
 take(size_t *end, size_t size_bytes)
 {
@@ -17,6 +18,7 @@ take(size_t *end, size_t size_bytes)
 
 /* ---- inputs ---- */
 
+/* Adds a variable or argument to a list of inputs; its offset comes later. */
 static void
 add_input(cadre_layout_input_t **inputs, int *count, const cadre_plan_value_t *value)
 {
@@ -25,7 +27,8 @@ add_input(cadre_layout_input_t **inputs, int *count, const cadre_plan_value_t *v
         (cadre_layout_input_t){.index = value->place.index, .size_bytes = value->size_bytes};
 }
 
-/* Gives the seed and each variable and argument that is used a place in the block of inputs. */
+/* Gives the seed and each variable and argument that is used a place in the part that is copied in:
+ * variables first, so that they are in the same place for every batch size. */
 static void
 place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
 {
@@ -54,6 +57,7 @@ place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
 
 /* ---- outputs ---- */
 
+/* Adds a gradient or result to the outputs. `ready`: the step that writes it. */
 static void
 add_output(cadre_layout_t *self, const cadre_plan_value_t *value, cadre_plan_place_t place,
            int ready)
@@ -64,6 +68,7 @@ add_output(cadre_layout_t *self, const cadre_plan_value_t *value, cadre_plan_pla
         .place = place, .size_bytes = value->size_bytes, .ready = ready, .dtype = value->dtype};
 }
 
+/* Returns whether a place is a gradient or a result. */
 static bool
 is_output(cadre_plan_place_t place)
 {
@@ -86,6 +91,8 @@ collect_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
     }
 }
 
+/* Ends a group of outputs, which lie side by side and are copied out together; `end`: where it
+ * ends. It is ready with the last step that writes one of them. */
 static void
 end_group(cadre_layout_t *self, int first, int count, size_t end)
 {
@@ -125,6 +132,7 @@ place_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
     self->size_bytes = end + plan->arena_size_bytes;
 }
 
+/* Lays out everything that a plan touches in one block of device memory. */
 void
 cadre_layout_init(cadre_layout_t *self, const cadre_plan_t *plan)
 {
@@ -134,6 +142,7 @@ cadre_layout_init(cadre_layout_t *self, const cadre_plan_t *plan)
     place_outputs(self, plan);
 }
 
+/* Frees the lists of the layout. */
 void
 cadre_layout_fini(cadre_layout_t *self)
 {
@@ -143,6 +152,7 @@ cadre_layout_fini(cadre_layout_t *self)
     *self = (cadre_layout_t){0};
 }
 
+/* Returns the offset of the argument or variable of this number, which must be in the list. */
 static size_t
 input_offset(const cadre_layout_input_t *inputs, int count, int index)
 {
@@ -155,6 +165,7 @@ input_offset(const cadre_layout_input_t *inputs, int count, int index)
     return 0;
 }
 
+/* Returns the offset in the block of a place of the plan. Constants are not in the block. */
 size_t
 cadre_layout_offset(const cadre_layout_t *self, cadre_plan_place_t place)
 {

@@ -31,6 +31,8 @@ typedef struct {
     cudaDataType_t operands; /* the type of both operands */
 } sizes_t;
 
+/* Returns the sizes of a MATMUL step: out [m,n] = left [m,k] right [k,n], for each matrix of a
+ * batch. */
 static sizes_t
 find_sizes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {
@@ -61,6 +63,8 @@ make_layout(cudaDataType_t type, uint64_t rows, uint64_t columns, const sizes_t 
     return 0;
 }
 
+/* Describes the product to cuBLAS. cuBLAS reads row-major matrices as their transposes, so left and
+ * right change places: our right operand is its first. */
 static int
 describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
 {
@@ -89,6 +93,7 @@ describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
     return make_layout(CUDA_R_32F, sizes->m, sizes->n, sizes, &self->out);
 }
 
+/* Sets an attribute of a product's description. */
 static int
 set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, const void *value,
     size_t size_bytes)
@@ -97,6 +102,7 @@ set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, cons
     return 0;
 }
 
+/* Sets where the epilogue finds bias and mask in this run. */
 static int
 set_pointers(const cadre_cuda_matmul_t *self, const void *bias, const void *mask)
 {
@@ -160,6 +166,7 @@ choose(cadre_cuda_matmul_t *self, cublasLtMatmulPreference_t preference, const s
     return 0;
 }
 
+/* Has cuBLAS choose an algorithm for the product, once, when the plan is made ready. */
 static int
 choose_algorithm(cadre_cuda_matmul_t *self, const sizes_t *sizes)
 {
@@ -170,6 +177,8 @@ choose_algorithm(cadre_cuda_matmul_t *self, const sizes_t *sizes)
     return status;
 }
 
+/* Prepares a MATMUL step, with an epilogue unless that is NULL. A product whose inner dimension is
+ * 0 is all zeros, and needs no algorithm. */
 int
 cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
                       const cadre_plan_step_t *step, const cadre_cuda_epilogue_t *epilogue,
@@ -195,6 +204,7 @@ cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
     return 0;
 }
 
+/* Frees the product's descriptions. */
 void
 cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p)
 {
@@ -215,6 +225,7 @@ cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p)
     free(self);
 }
 
+/* Enqueues the product with its epilogue. */
 int
 cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const cadre_cuda_factors_t *factors,
                       cudaStream_t stream)

@@ -4,6 +4,7 @@
 #include "worker/device/cuda/cuda_slot.h"
 #include "worker/device/cuda/lane.h"
 
+/* Opens a GPU as a device. */
 static int
 cuda_open(const cadre_device_request_t *request, void **device)
 {
@@ -34,6 +35,8 @@ cuda_name(const void *device)
     return lane->name;
 }
 
+/* Allocates pinned host memory, from and to which the device copies fastest; NULL when there is
+ * none. */
 static void *
 cuda_memory_new(void *device, size_t size_bytes)
 {
@@ -145,6 +148,7 @@ cuda_stream(void *slot)
     return cadre_cuda_slot_stream(slot);
 }
 
+/* Returns the module: the functions of the CUDA device, and the build that they are of. */
 const cadre_device_module_t *
 cadre_device_module(void)
 {

@@ -133,6 +133,8 @@ gather(const cadre_cuda_operands_t *operands, void *stream)
                 : launch(transpose_tiles<uint32_t>, blocks, BLOCK, stream, transpose);
 }
 
+/* Enqueues a broadcast. With CADRE_BROADCAST_SHARE (the gradient of a mean) each copy is divided by
+ * the number of copies. */
 int
 cadre_cuda_broadcast(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -168,6 +170,8 @@ struct join_t {
     void *out;
 };
 
+/* Writes one unit of the output per thread: from the source whose part of the row it is in, found
+ * by bisection; zeros where that source has no data (padding). */
 template <typename moved_t>
 static __global__ void
 join_rows(const __grid_constant__ join_t join)
@@ -218,6 +222,7 @@ launch_join(join_t *join, void *stream)
                   BLOCK, stream, *join);
 }
 
+/* Launches `join` for words of this dtype's size. */
 static int
 launch_join_of(cadre_dtype_t dtype, join_t *join, void *stream)
 {
@@ -236,6 +241,7 @@ row_size(const cadre_plan_value_t *value, int64_t axis)
     return size;
 }
 
+/* Enqueues the joining of the inputs along an axis. */
 int
 cadre_cuda_concat(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -252,6 +258,7 @@ cadre_cuda_concat(const cadre_cuda_operands_t *operands, void *stream)
     return launch_join_of(operands->out->dtype, &join, stream);
 }
 
+/* Enqueues the padding of the input along an axis: as a join of zeros, the input, and zeros. */
 int
 cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -306,6 +313,8 @@ fill_uniform(const __grid_constant__ numbers_t numbers)
     }
 }
 
+/* Enqueues uniform random numbers in [0, 1), the same as the CPU's; the closure's seed is read on
+ * the device, since it changes from run to run. */
 int
 cadre_cuda_rand(const cadre_cuda_operands_t *operands, void *stream)
 {

@@ -25,6 +25,8 @@ struct statistics_t {
     float scale; /* 1 / sqrt(variance + eps) */
 };
 
+/* Returns the mean of a row and the factor that gives it variance 1, computed by a group (a warp or
+ * a block) of `threads`. */
 template <int threads>
 static __device__ __forceinline__ statistics_t
 statistics_of(const float *x, int64_t size, float eps)
@@ -44,6 +46,7 @@ statistics_of(const float *x, int64_t size, float eps)
     return {mean, cadre_element_rsqrt(squares / static_cast<float>(size) + eps)};
 }
 
+/* Normalises a row per group of threads to mean 0 and variance 1. */
 template <int threads>
 static __global__ void
 normalise_rows(const __grid_constant__ norm_t norm)
@@ -60,6 +63,8 @@ normalise_rows(const __grid_constant__ norm_t norm)
     }
 }
 
+/* Computes dL/dx of the normalisation, a row per group of threads: scale (g - mean(g) - y mean(g
+ * y)), with g = dL/dy and y the normalised x. */
 template <int threads>
 static __global__ void
 normalise_rows_grad(const __grid_constant__ norm_t norm)
@@ -109,6 +114,7 @@ norm_of(const cadre_cuda_operands_t *operands, int x)
 
 typedef void kernel_t(norm_t);
 
+/* Launches a warp per row for short rows, else a block per row. */
 static int
 launch_norm(kernel_t *of_warps, kernel_t *of_blocks, const norm_t &norm, void *stream)
 {

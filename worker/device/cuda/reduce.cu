@@ -114,6 +114,7 @@ struct input_t {
     bool parts;
 };
 
+/* Returns one element to fold: a number of the input, or a part that an earlier launch has left. */
 template <typename operation_t>
 static __device__ __forceinline__ typename operation_t::part_t
 read(input_t from, int64_t at, int64_t index)
@@ -124,6 +125,8 @@ read(input_t from, int64_t at, int64_t index)
     return operation_t::begin(static_cast<const float *>(from.data)[at], index);
 }
 
+/* Writes a folded result: as a part for a second launch, else finished (a mean is divided by
+ * `size`). */
 template <typename operation_t>
 static __device__ __forceinline__ void
 write(void *out, bool parts, int64_t at, typename operation_t::part_t part, int64_t size)
@@ -215,6 +218,7 @@ reduce_columns(const __grid_constant__ reduce_t reduce)
 
 /* ---- the host ---- */
 
+/* Returns how many pieces of length `piece` a length of `size` makes. */
 static int64_t
 pieces_of(int64_t size, int64_t piece)
 {
@@ -234,6 +238,7 @@ cut(layout_t *layout, bool whole)
     layout->pieces = pieces_of(layout->size, layout->piece);
 }
 
+/* Returns the input as [outer, size, inner], of which `size` is reduced, and how that is cut. */
 static layout_t
 layout_of(const cadre_cuda_operands_t *operands)
 {
@@ -253,6 +258,8 @@ layout_of(const cadre_cuda_operands_t *operands)
     return layout;
 }
 
+/* Launches one pass: over columns; over rows by a warp each when they are short, else by a block
+ * each. */
 template <typename operation_t>
 static int
 launch_reduce(const reduce_t &reduce, void *stream)
@@ -274,6 +281,8 @@ launch_reduce(const reduce_t &reduce, void *stream)
                   reduce);
 }
 
+/* Enqueues a reduction: in one pass, or where a few long rows or columns are cut into pieces, in
+ * two, of which the second folds the parts that the first leaves in scratch memory. */
 template <typename operation_t>
 static int
 reduce_with(const cadre_cuda_operands_t *operands, void *stream)
@@ -303,6 +312,8 @@ reduce_with(const cadre_cuda_operands_t *operands, void *stream)
     return launch_reduce<operation_t>(reduce, stream);
 }
 
+/* Returns the scratch bytes of a reduction: a part for each piece, at the size of the largest
+ * kind. */
 size_t
 cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands)
 {

@@ -24,6 +24,8 @@ struct shift_t {
     float sum; /* of exp(x - max) */
 };
 
+/* Returns the largest element of a row and the sum of exp(x - max), computed by a group (a warp or
+ * a block) of `threads`. */
 template <int threads>
 static __device__ __forceinline__ shift_t
 shift_of(const float *x, int64_t size)
@@ -43,6 +45,7 @@ shift_of(const float *x, int64_t size)
     return {max, sum};
 }
 
+/* Computes softmax, a row per group of threads. */
 template <int threads>
 static __global__ void
 softmax_rows(const __grid_constant__ rows_t rows)
@@ -94,6 +97,7 @@ label_of(const rows_t &rows, int64_t row)
     return -1;
 }
 
+/* Computes the cross entropy of a row and its label, a row per group of threads. */
 template <int threads>
 static __global__ void
 xent_rows(const __grid_constant__ rows_t rows)
@@ -135,6 +139,7 @@ xent_grad_rows(const __grid_constant__ rows_t rows)
 
 /* ---- the host ---- */
 
+/* Returns the kernels' parameters that all ops over rows share. */
 static rows_t
 rows_of(const cadre_cuda_operands_t *operands)
 {
@@ -150,6 +155,7 @@ rows_of(const cadre_cuda_operands_t *operands)
 
 typedef void kernel_t(rows_t);
 
+/* Launches a warp per row for short rows, else a block per row. */
 static int
 launch_rows(kernel_t *of_warps, kernel_t *of_blocks, const rows_t &rows, void *stream)
 {

@@ -1,5 +1,7 @@
 #include "worker/device/cuda/scratch.cuh"
 
+/* Returns the scratch bytes that a step needs. Every op is named, so that the compiler finds one
+ * that was forgotten. */
 size_t
 cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands)
 {

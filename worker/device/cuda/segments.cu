@@ -80,6 +80,8 @@ store_sum(const segments_t &segments, int64_t chunk, int64_t column, uint32_t ro
     }
 }
 
+/* Sums the entries of one chunk (CHUNK sorted entries) in one column, per thread: whenever the next
+ * entry names another row, the sum of the row before is stored. */
 template <typename unit_t>
 static __global__ void
 sum_chunks(const __grid_constant__ segments_t segments)
@@ -170,6 +172,8 @@ count_bags(const __grid_constant__ entries_t entries)
     entries.divisors[bag] = count > 0 ? static_cast<float>(count) : 1;
 }
 
+/* Writes for each entry the bag that it is in (`source`) and its factor (`scale`): its weight, or 1
+ * divided by the divisor of a mean. */
 static __global__ void
 describe_entries(const __grid_constant__ entries_t entries)
 {
@@ -195,6 +199,7 @@ struct places_t {
     size_t size;
 };
 
+/* Returns where the arrays lie in the scratch memory; sorting has the first part. */
 static places_t
 places_of(const cadre_cuda_operands_t *operands)
 {
@@ -255,6 +260,7 @@ find_segments(const cadre_cuda_operands_t *operands, bool padding, void *stream,
                                BLOCK, stream, find);
 }
 
+/* Launches the sums of chunks, and then the sums of segments that cross chunks. */
 template <typename unit_t>
 static int
 launch_sums(const segments_t &segments, void *stream)
@@ -266,6 +272,7 @@ launch_sums(const segments_t &segments, void *stream)
                       : launch(add_parts<unit_t>, block_count(units), BLOCK, stream, segments);
 }
 
+/* Enqueues the sums: in vectors of four columns where row size and alignment allow it. */
 static int
 sum_segments(segments_t *segments, void *stream)
 {
@@ -278,6 +285,7 @@ sum_segments(segments_t *segments, void *stream)
     return launch_sums<vector_t<float>>(*segments, stream);
 }
 
+/* Enqueues the sum of the input's rows into the output's rows that their indexes name. */
 int
 cadre_cuda_scatter(const cadre_cuda_operands_t *operands, void *stream)
 {

@@ -40,6 +40,8 @@ struct keys_t {
     uint32_t *positions;
 };
 
+/* Makes the keys to sort: the row of each entry with its position in the index. An entry that names
+ * no row gets the row behind the last; unless it is allowed padding, it sets the fault flag. */
 static __global__ void
 make_keys(const __grid_constant__ keys_t keys)
 {
@@ -56,6 +58,7 @@ make_keys(const __grid_constant__ keys_t keys)
     keys.positions[at] = static_cast<uint32_t>(at);
 }
 
+/* Returns the digit of a key that this pass sorts by. */
 static __device__ __forceinline__ unsigned
 digit_of(const pass_t &pass, uint32_t row)
 {
@@ -171,6 +174,7 @@ move_keys(const __grid_constant__ pass_t pass)
 
 /* ---- the host ---- */
 
+/* Returns how many tiles so many keys make. */
 static int64_t
 tiles_of(int64_t count)
 {
@@ -185,6 +189,7 @@ cadre_cuda_sort_scratch(int64_t count)
            scratch_part(DIGITS, sizeof(uint32_t));
 }
 
+/* Launches one pass of the radix sort: count, find places, move. */
 static int
 run_pass(const pass_t &pass, void *stream)
 {
@@ -194,6 +199,8 @@ run_pass(const pass_t &pass, void *stream)
     return status < 0 ? status : launch(move_keys, tiles, BLOCK, stream, pass);
 }
 
+/* Enqueues the sort of an index by row, and within a row by position: one pass for each digit that
+ * row numbers have. Two pairs of arrays take turns as input and output. */
 int
 cadre_cuda_sort(const sort_t &sort, sorted_t *out)
 {

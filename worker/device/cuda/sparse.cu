@@ -22,6 +22,8 @@ struct take_t {
     int32_t *fault;
 };
 
+/* Copies one unit (an element or four) of the output per thread from the table's row; an index that
+ * names no row gives zeros and sets the fault flag. */
 template <typename unit_t>
 static __global__ void
 take_rows(const __grid_constant__ take_t take)
@@ -63,6 +65,7 @@ launch_take(take_t *take, void *stream)
                   BLOCK, stream, *take);
 }
 
+/* Enqueues the copying of table rows, each chosen by its index. */
 int
 cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -122,6 +125,7 @@ sum_bags(const __grid_constant__ bag_t bag)
     static_cast<unit_t *>(bag.out)[unit] = sum;
 }
 
+/* Enqueues the sum or mean of table rows for each bag (a list of row numbers). */
 int
 cadre_cuda_bag(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -155,6 +159,7 @@ struct products_t {
     float *out;
 };
 
+/* Checks the offset of one bag per thread: bag_range sets the fault flag for a bad one. */
 static __global__ void
 check_offsets(const __grid_constant__ bags_t bags)
 {
@@ -192,6 +197,8 @@ multiply_rows(const __grid_constant__ products_t products)
     }
 }
 
+/* Enqueues the gradient of each entry's weight: the dot product of its row and its bag's
+ * gradient. */
 int
 cadre_cuda_bag_weights_grad(const cadre_cuda_operands_t *operands, void *stream)
 {

@@ -6,6 +6,7 @@
 
 typedef int enqueue_t(const cadre_cuda_operands_t *operands, void *stream);
 
+/* Enqueues a step, any but MATMUL, by the function of its op. */
 int
 cadre_cuda_step(const cadre_cuda_operands_t *operands, void *stream)
 {
