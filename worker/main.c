@@ -23,6 +23,8 @@
  * before main begins. It is static because a handler gets no argument. */
 static int signal_pipe[2];
 
+/* Handles SIGTERM and SIGINT: writes the number into the pipe that main reads. Keeps errno, which
+ * the interrupted code may be about to read. */
 static void
 on_signal(int number)
 {
@@ -46,6 +48,8 @@ open_signals(void)
     return signal_pipe[0];
 }
 
+/* Sets up the log; until the coordinator has given this worker an index, the log names one only if
+ * a flag did. */
 static void
 set_up_log(const cadre_worker_flags_t *flags)
 {
@@ -55,6 +59,7 @@ set_up_log(const cadre_worker_flags_t *flags)
     }
 }
 
+/* Prints why the process cannot work, and returns the status to exit with. */
 static int
 refuse(int exit_status)
 {
@@ -62,6 +67,7 @@ refuse(int exit_status)
     return exit_status;
 }
 
+/* Fails with CADRE_ENOTFOUND when --data-dir is no folder. */
 static int
 check_data_dir(const char *path)
 {
@@ -75,6 +81,7 @@ check_data_dir(const char *path)
     return 0;
 }
 
+/* Prints what --check has found, a line each; the excuse says why "auto" has taken the CPU. */
 static void
 print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
             const cadre_registry_t *registry)
@@ -95,6 +102,7 @@ print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
     }
 }
 
+/* Prints the devices of this machine for --list-devices, the CPU last. */
 static int
 list_devices(void)
 {
@@ -106,6 +114,7 @@ list_devices(void)
     return CADRE_WORKER_EXIT_OK;
 }
 
+/* Logs which device computes. */
 static void
 say_device(const cadre_device_t *device)
 {
@@ -116,6 +125,7 @@ say_device(const cadre_device_t *device)
     cadre_log(CADRE_LOG_INFO, "device", "name=\"%s\"", cadre_device_name(device));
 }
 
+/* Closes the trace file, and logs whether it is complete. */
 static void
 end_trace(cadre_trace_t *trace, const cadre_worker_flags_t *flags)
 {
@@ -139,6 +149,7 @@ refuse_trace(void)
     return refuse(CADRE_WORKER_EXIT_CANNOT_WRITE);
 }
 
+/* Opens the server for probes and metrics, if a flag asks for it. */
 static int
 open_http(const cadre_worker_flags_t *flags, cadre_http_server_t **out)
 {
@@ -187,6 +198,7 @@ serve_until_told(const cadre_worker_flags_t *flags, cadre_device_t *device,
                        : serve_sessions(flags, device, registry, signals);
 }
 
+/* Opens the device and serves sessions; or with --check only checks, and says what was found. */
 static int
 serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
 {
@@ -216,6 +228,7 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
     return status;
 }
 
+/* Runs a worker: reads the flags, loads the native functions, and serves sessions. */
 int
 main(int argc, char **argv)
 {

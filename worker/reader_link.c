@@ -18,6 +18,8 @@ cadre_reader_link_is_idle(const cadre_reader_link_t *self)
 
 /* --- batches --- */
 
+/* Keeps a load (the memory for a closure's batches) to be used again, or frees it when enough are
+ * kept. */
 static void
 spare(cadre_reader_link_t *self, cadre_load_t *load)
 {
@@ -30,6 +32,7 @@ spare(cadre_reader_link_t *self, cadre_load_t *load)
     self->spare_count++;
 }
 
+/* Returns a load that can be used again, else a new one. */
 static cadre_load_t *
 take_spare(cadre_reader_link_t *self)
 {
@@ -42,8 +45,8 @@ take_spare(cadre_reader_link_t *self)
     return load;
 }
 
-/* Marks a load as no longer wanted. If the reader has it, it becomes a spare when it comes back,
- * else at once. */
+/* Marks a load (a closure's batches) as no longer wanted. If the reader has given it back, it
+ * becomes a spare at once, else when it comes back. */
 static void
 forget(cadre_reader_link_t *self, cadre_load_t *load)
 {
@@ -54,6 +57,7 @@ forget(cadre_reader_link_t *self, cadre_load_t *load)
     }
 }
 
+/* Marks all loads as no longer wanted. */
 static void
 forget_all(cadre_reader_link_t *self)
 {
@@ -64,6 +68,7 @@ forget_all(cadre_reader_link_t *self)
     cadre_u64_map_fini(&self->loads);
 }
 
+/* Frees all loads; the reader must have given them back. */
 void
 cadre_reader_link_fini(cadre_reader_link_t *self)
 {
@@ -74,6 +79,8 @@ cadre_reader_link_fini(cadre_reader_link_t *self)
     }
 }
 
+/* Has the reader read the batches of the run's closure. An earlier load of the same closure, of an
+ * attempt before, is forgotten. */
 void
 cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run)
 {
@@ -96,6 +103,8 @@ cadre_reader_link_forget(cadre_reader_link_t *self, uint64_t closure)
     forget(self, cadre_u64_map_take(&self->loads, closure));
 }
 
+/* Takes back a load that the reader has filled; returns NULL when its closure has ended
+ * meanwhile. */
 const cadre_load_t *
 cadre_reader_link_loaded(cadre_reader_link_t *self, void *pointer)
 {
@@ -111,6 +120,8 @@ cadre_reader_link_loaded(cadre_reader_link_t *self, void *pointer)
 
 /* --- datasets and resources --- */
 
+/* Has the reader open a dataset. The request names the session: an answer to an earlier one counts
+ * for nothing. */
 void
 cadre_reader_link_open(cadre_reader_link_t *self, const cadre_dataset_entry_t *dataset)
 {
@@ -122,6 +133,8 @@ cadre_reader_link_open(cadre_reader_link_t *self, const cadre_dataset_entry_t *d
     cadre_pipe_send(self->pipe, CADRE_READER_OPEN, request);
 }
 
+/* Takes back an open request that the reader has answered; NULL when another session has begun
+ * since. */
 cadre_open_request_t *
 cadre_reader_link_opened(cadre_reader_link_t *self, void *pointer)
 {
@@ -133,6 +146,7 @@ cadre_reader_link_opened(cadre_reader_link_t *self, void *pointer)
     return request;
 }
 
+/* Has the reader destroy what a resource held; destroys it here if the reader's pipe is closed. */
 void
 cadre_reader_link_release(cadre_reader_link_t *self, cadre_holding_t **holding_p)
 {

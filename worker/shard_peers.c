@@ -15,6 +15,7 @@ cadre_shard_peers_init(cadre_shard_peers_t *self, cadre_context_t *context)
     *self = (cadre_shard_peers_t){.context = context};
 }
 
+/* Closes all connections at once; messages that are not sent yet are dropped. */
 void
 cadre_shard_peers_fini(cadre_shard_peers_t *self)
 {
@@ -25,6 +26,8 @@ cadre_shard_peers_fini(cadre_shard_peers_t *self)
     *self = (cadre_shard_peers_t){.context = NULL};
 }
 
+/* Begins a session with `count` shards. Connections to shards that stay are kept until the
+ * coordinator names another process; those beyond are closed. */
 void
 cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count)
 {
@@ -61,6 +64,9 @@ dial(cadre_shard_peers_t *self, const cadre_task_t *worker, const char *address,
     return cadre_socket_connect(*socket, &endpoint);
 }
 
+/* Connects to the ps that serves shard `index`, as the directory's entry says, or closes the
+ * connection when none does. `is_mute`: nothing comes on the connection though answers are owed
+ * (half-open), so it is replaced although the process is the same. */
 void
 cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker, uint32_t index,
                           const cadre_shard_entry_t *entry, bool is_mute)
@@ -95,6 +101,8 @@ cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
               entry->address, entry->generation);
 }
 
+/* Sends a message to the ps that it is addressed to; drops it when that process is not connected,
+ * since requests to shards are retransmitted. */
 void
 cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry)
 {
@@ -106,6 +114,7 @@ cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry)
     }
 }
 
+/* Returns whether the keys of all connected ps are still allowed. */
 bool
 cadre_shard_peers_are_trusted(const cadre_shard_peers_t *self)
 {

@@ -71,6 +71,8 @@ struct cadre_worker_actor {
 
 /* --- slots --- */
 
+/* Makes the work (what a slot does for a run) of the event START, with the closure's batches; it
+ * goes into the queue at the end of the turn. */
 static void
 start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
 {
@@ -107,6 +109,8 @@ lose_device(cadre_worker_actor_t *self, const char *text)
     }
 }
 
+/* Ends a work that its slot has finished: the core gets the outcome, and the resource's holding if
+ * it was a build. A failure of the device itself means that it is lost. */
 static void
 end_work(cadre_worker_actor_t *self, cadre_work_t *work)
 {
@@ -129,6 +133,8 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
     cadre_work_destroy(&work);
 }
 
+/* Answers a slot's question for a variable by its name, as the closure means it: `drops` says which
+ * variables had been dropped when it was scheduled. */
 static void
 resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
 {
@@ -147,8 +153,8 @@ resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
     cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
 }
 
-/* Acts on a message of a slot: a work that has ended, or a question, which stays in its work until
- * an event of the core answers it. */
+/* Acts on a message of a slot: a work that has ended, or a question. A pull or push stays in its
+ * work until an event of the core answers it. */
 static void
 from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t *message)
 {
@@ -175,6 +181,7 @@ from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t 
     }
 }
 
+/* Answers a slot's pull or push, when the core has ended it. */
 static void
 answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 {
@@ -212,6 +219,7 @@ leave(cadre_worker_actor_t *self, uint32_t kind, const char *reason)
     cadre_pipe_send(self->main, kind, cadre_strdup(reason));
 }
 
+/* Logs that a shard cannot be reached from here, or is heard again. */
 static void
 on_unreachable(const cadre_worker_event_t *event)
 {
@@ -332,6 +340,8 @@ clear_queue(cadre_worker_actor_t *self)
 
 /* --- messages of the coordinator, shards, slots, reader and main --- */
 
+/* Takes messages of the coordinator, so many in one turn, and acts on each. The events of one are
+ * carried out before the next, which may end a run that they point to. */
 static void
 from_coordinator(cadre_worker_actor_t *self)
 {
@@ -354,6 +364,7 @@ from_coordinator(cadre_worker_actor_t *self)
     }
 }
 
+/* Tells the core when the connection to the coordinator came up or broke. */
 static void
 watch_connection(cadre_worker_actor_t *self)
 {
@@ -370,6 +381,8 @@ watch_connection(cadre_worker_actor_t *self)
     }
 }
 
+/* Acts on the control connection: whether it is up, whether what waited for room can be sent,
+ * messages. While the connection is down its state is looked at in every turn. */
 static void
 from_control(cadre_worker_actor_t *self)
 {
@@ -384,6 +397,8 @@ from_control(cadre_worker_actor_t *self)
     }
 }
 
+/* Decodes a message of a shard. One of another process, or of a type that a ps may not send, is
+ * malformed. */
 static int
 decode_from_shard(cadre_worker_actor_t *self, const cadre_task_t *shard, cadre_message_t *message)
 {
@@ -403,6 +418,7 @@ decode_from_shard(cadre_worker_actor_t *self, const cadre_task_t *shard, cadre_m
     return 0;
 }
 
+/* Takes messages of one shard, so many in one turn, and acts on each. */
 static void
 from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
 {
@@ -421,9 +437,9 @@ from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
     }
 }
 
-/* Takes messages of shards. Messages of the coordinator in this turn may have closed or replaced
- * connections since they were polled; reading from such a one finds nothing, or what the next turn
- * would have found. */
+/* Takes messages of the first `polled` shards. Messages of the coordinator in this turn may have
+ * closed or replaced connections since they were polled; reading from such a one finds nothing, or
+ * what the next turn would have found. */
 static void
 from_shards(cadre_worker_actor_t *self, uint32_t polled)
 {
@@ -439,7 +455,7 @@ from_shards(cadre_worker_actor_t *self, uint32_t polled)
     }
 }
 
-/* False for STOP. */
+/* Acts on messages of main; returns false for STOP, which ends the thread. */
 static bool
 from_main(cadre_worker_actor_t *self)
 {
@@ -456,6 +472,7 @@ from_main(cadre_worker_actor_t *self)
     return true;
 }
 
+/* Takes messages of the slots that have some. */
 static void
 from_slots(cadre_worker_actor_t *self)
 {
@@ -469,6 +486,8 @@ from_slots(cadre_worker_actor_t *self)
     }
 }
 
+/* Acts on an answer of the reader: a dataset is opened, or batches are read; NULL from the link
+ * means that nobody wants the answer any more. */
 static void
 on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
 {
@@ -488,6 +507,7 @@ on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
     }
 }
 
+/* Takes the reader's answers, so many in one turn. */
 static void
 from_reader(cadre_worker_actor_t *self)
 {
@@ -501,6 +521,7 @@ from_reader(cadre_worker_actor_t *self)
 
 /* --- the loop --- */
 
+/* Returns an item to poll for input, and if `blocked` (messages wait for room) for output. */
 static zmq_pollitem_t
 item_of(void *socket, bool blocked)
 {
@@ -576,6 +597,8 @@ watch_contact(cadre_worker_actor_t *self)
     }
 }
 
+/* Does what draining needs in each turn: hands back once what no slot has begun; and leaves when
+ * nobody takes reports any more, or closures have run beyond the time for draining. */
 static void
 keep_draining(cadre_worker_actor_t *self)
 {
@@ -601,6 +624,7 @@ keep_draining(cadre_worker_actor_t *self)
     }
 }
 
+/* Logs an event of the keyring. */
 static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
@@ -608,8 +632,9 @@ tell_audit(void *context, char level, const char *event, const char *pairs)
     cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
-/* Drains the worker when the key of its coordinator or of a ps is not allowed any more: messages
- * under that key may be anybody's. */
+/* Tells main that this worker is unwanted, by which cadre-worker ends, when the key of the
+ * coordinator or of a connected ps is not allowed any more: messages under that key may be
+ * anybody's. Looks only now and then. */
 static void
 watch_keys(cadre_worker_actor_t *self)
 {
@@ -630,6 +655,7 @@ watch_keys(cadre_worker_actor_t *self)
     }
 }
 
+/* Runs what is due by time. The core is ticked at most once a millisecond. */
 static void
 keep_time(cadre_worker_actor_t *self)
 {
@@ -646,7 +672,8 @@ keep_time(cadre_worker_actor_t *self)
     keep_draining(self);
 }
 
-/* Publishes the worker's figures for /metrics and probes, when that is due. */
+/* Publishes the worker's figures for /metrics and whether it is ready, when that is due; says in
+ * every turn that this thread goes round (/livez). */
 static void
 publish(cadre_worker_actor_t *self)
 {
@@ -672,6 +699,8 @@ publish(cadre_worker_actor_t *self)
     }
 }
 
+/* Returns whether the thread may end: the session is over, slots and reader have given everything
+ * back, and the last message to the coordinator (GOODBYE) is out. */
 static bool
 finished(const cadre_worker_actor_t *self)
 {
@@ -679,6 +708,7 @@ finished(const cadre_worker_actor_t *self)
            !cadre_control_link_is_full(self->link);
 }
 
+/* Closes connections and frees what the thread has used. */
 static void
 close_all(cadre_worker_actor_t *self)
 {
@@ -691,6 +721,7 @@ close_all(cadre_worker_actor_t *self)
     cadre_worker_core_destroy(&self->core);
 }
 
+/* Runs the network thread, turn by turn: timers, the core's effects, waiting, input. */
 static void
 run(void *pipe, void *argument)
 {
@@ -721,6 +752,7 @@ run(void *pipe, void *argument)
 
 /* --- opening and closing --- */
 
+/* Opens the control connection and starts the thread. */
 static int
 start_thread(cadre_worker_actor_t *self)
 {
@@ -741,6 +773,7 @@ start_thread(cadre_worker_actor_t *self)
     return cadre_actor_open(self->context, "network", run, self, &self->actor);
 }
 
+/* Starts the network thread with a core of its own. On failure nothing is left behind. */
 int
 cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,
                         cadre_worker_actor_t **out)
@@ -771,6 +804,8 @@ cadre_worker_actor_socket(cadre_worker_actor_t *self)
     return cadre_actor_socket(self->actor);
 }
 
+/* Waits for the thread to end, after its GONE has come, and frees the actor; on a timeout frees
+ * nothing, as the thread still uses it. */
 int
 cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms)
 {

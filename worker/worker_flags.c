@@ -44,6 +44,7 @@ typedef struct {
     cadre_cluster_sources_t sources;
 } parse_t;
 
+/* Reads --on-session-end. */
 static void
 parse_session_end(struct argp_state *state, const char *text, cadre_worker_flags_t *flags)
 {
@@ -53,6 +54,7 @@ parse_session_end(struct argp_state *state, const char *text, cadre_worker_flags
     flags->wait = strcmp(text, "wait") == 0;
 }
 
+/* Adds a file of --native. */
 static void
 add_native(struct argp_state *state, const char *path, cadre_worker_flags_t *flags)
 {
@@ -72,6 +74,7 @@ check(struct argp_state *state, const char *flag, int status)
     }
 }
 
+/* Returns a flag's whole number, which must be from `least` to `most`. */
 static int
 number(struct argp_state *state, const char *flag, const char *text, int least, int most)
 {
@@ -89,6 +92,7 @@ set_trace(struct argp_state *state, const char *path, cadre_worker_flags_t *flag
     flags->trace = path;
 }
 
+/* Reads --http, whose address is checked here and opened later. */
 static void
 set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *flags)
 {
@@ -97,7 +101,8 @@ set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *fl
     flags->http = address;
 }
 
-/* Reads the flags about connections: coordinator, keys, security, how long to wait. */
+/* Reads the flags about connections: where the coordinator is, which index to ask for, keys. argp
+ * gets ARGP_ERR_UNKNOWN for what is none of ours. */
 static error_t
 parse_connection(int key, char *text, struct argp_state *state)
 {
@@ -120,6 +125,7 @@ parse_connection(int key, char *text, struct argp_state *state)
     }
 }
 
+/* Reads one flag, for argp; what is not here is looked for among the flags about connections. */
 static error_t
 parse_option(int key, char *text, struct argp_state *state)
 {
@@ -281,6 +287,7 @@ environment(const char *variable, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
+/* Sets the number of threads when no flag does: each slot's share of the CPUs. */
 static void
 take_defaults(cadre_worker_flags_t *flags)
 {
@@ -290,6 +297,8 @@ take_defaults(cadre_worker_flags_t *flags)
     }
 }
 
+/* Reads environment and command line; a flag goes before a variable of the environment. Without a
+ * coordinator the process cannot work, but it can list its devices. */
 int
 cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
 {

@@ -34,6 +34,7 @@ typedef struct {
 
 /* --- starting --- */
 
+/* Opens the context and its security, and starts the threads of one session. */
 static int
 start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry,
       const cadre_worker_outputs_t *outputs)
@@ -68,6 +69,8 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry,
 
 /* --- waiting --- */
 
+/* Acts on a signal: the first one drains the worker. A second one, or one when the session is over
+ * already, ends the process at once. */
 static void
 on_signal(process_t *self)
 {
@@ -186,6 +189,8 @@ stop(process_t *self)
     cadre_context_close(&self->context);
 }
 
+/* Checks, for --check, that keys and address can be used: opens a connection to the coordinator
+ * without waiting for an answer. */
 int
 cadre_worker_process_check(const cadre_worker_flags_t *flags)
 {
@@ -206,6 +211,8 @@ cadre_worker_process_check(const cadre_worker_flags_t *flags)
     return status;
 }
 
+/* Serves one session; returns the status to exit with, or -1 when the process goes on to another
+ * session. */
 int
 cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
                            const cadre_registry_t *registry, const cadre_worker_outputs_t *outputs,

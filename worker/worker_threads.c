@@ -29,6 +29,7 @@ struct cadre_worker_threads {
     char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* explains core.shards_max */
 };
 
+/* Starts the slot threads, which all take from one work queue. */
 static int
 start_slots(cadre_worker_threads_t *self, cadre_context_t *context)
 {
@@ -62,6 +63,8 @@ count_room(cadre_worker_threads_t *self)
     return (uint32_t)(room < CADRE_SHARDS_MAX ? room : CADRE_SHARDS_MAX);
 }
 
+/* Starts the network thread, under a new random incarnation: to the coordinator this is a new
+ * process, also when it is a later session of the same one. */
 static int
 start_network(cadre_worker_threads_t *self, cadre_context_t *context)
 {
@@ -99,6 +102,8 @@ start_network(cadre_worker_threads_t *self, cadre_context_t *context)
     return cadre_worker_actor_open(context, &options, &self->network);
 }
 
+/* Starts slots, reader and network thread, in this order: the network thread has pipes to the
+ * others. */
 static int
 start(cadre_worker_threads_t *self, cadre_context_t *context)
 {
@@ -112,6 +117,7 @@ start(cadre_worker_threads_t *self, cadre_context_t *context)
     return status < 0 ? status : start_network(self, context);
 }
 
+/* Starts the threads of one session; on failure stops those that were started. */
 int
 cadre_worker_threads_open(cadre_context_t *context, const cadre_worker_threads_options_t *options,
                           cadre_worker_threads_t **out)
@@ -134,8 +140,9 @@ cadre_worker_threads_socket(cadre_worker_threads_t *self)
     return cadre_worker_actor_socket(self->network);
 }
 
-/* Closes thread after thread. No thread has work left, so each ends at once; STOP_MS bounds
- * that. */
+/* Stops the threads: the network thread first, which uses the others; slots end when the queue is
+ * closed. No thread has work left, so each ends at once; STOP_MS bounds that. On a timeout nothing
+ * is freed. */
 int
 cadre_worker_threads_close(cadre_worker_threads_t **self_p)
 {

@@ -30,6 +30,7 @@ do_nothing(cadre_invocation_t *invocation, void *state)
     return 0;
 }
 
+/* Returns a registry with the one built-in function, "noop". */
 cadre_registry_t *
 cadre_registry_new(void)
 {
@@ -38,6 +39,8 @@ cadre_registry_new(void)
     return self;
 }
 
+/* Calls the destructors that were registered for the exit, the last first, and frees the registry.
+ * These close the shared objects, so no native function may be running. */
 void
 cadre_registry_destroy(cadre_registry_t **self_p)
 {
@@ -58,6 +61,7 @@ cadre_registry_destroy(cadre_registry_t **self_p)
     free(self);
 }
 
+/* Returns the native function of this name; NULL when there is none. */
 const cadre_native_entry_t *
 cadre_registry_find(const cadre_registry_t *self, const char *name)
 {

@@ -110,6 +110,7 @@ blocks_of_eight(int64_t count)
     return block_count((static_cast<uint64_t>(count) + EIGHT - 1) / EIGHT);
 }
 
+/* Enqueues the check of `count` numbers against a limit, which sets *flag (on the device). */
 int
 cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream)
 {
@@ -125,6 +126,8 @@ cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag
     return launch(check_limit, blocks_of_eight(count), BLOCK, stream, convert);
 }
 
+/* Enqueues the conversion of f32 to bf16; sets *not_finite (on the device) for an infinite result
+ * or NaN. */
 int
 cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
 {
@@ -140,6 +143,7 @@ cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_fi
     return launch(to_bf16, blocks_of_eight(count), BLOCK, stream, convert);
 }
 
+/* Enqueues the conversion of bf16 to f32. */
 int
 cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
 {

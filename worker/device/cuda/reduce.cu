@@ -323,6 +323,7 @@ cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands)
                : static_cast<size_t>(layout.outer * layout.pieces * layout.inner) * sizeof(place_t);
 }
 
+/* Enqueues a reduction over neighbouring axes: sum, mean, max, or the position of the largest. */
 int
 cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream)
 {

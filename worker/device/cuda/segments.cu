@@ -80,8 +80,8 @@ store_sum(const segments_t &segments, int64_t chunk, int64_t column, uint32_t ro
     }
 }
 
-/* Sums the entries of one chunk (CHUNK sorted entries) in one column, per thread: whenever the next
- * entry names another row, the sum of the row before is stored. */
+/* Sums the entries of one chunk (CHUNK sorted entries) in one column, or four, per thread: whenever
+ * the next entry names another row, the sum of the row before is stored. */
 template <typename unit_t>
 static __global__ void
 sum_chunks(const __grid_constant__ segments_t segments)
