@@ -146,7 +146,8 @@ cadre_reader_link_opened(cadre_reader_link_t *self, void *pointer)
     return request;
 }
 
-/* Has the reader destroy what a resource held; destroys it here if the reader's pipe is closed. */
+/* Has the reader destroy what a resource held; destroys it here when the context is
+ * being closed, so that nothing can be sent any more. */
 void
 cadre_reader_link_release(cadre_reader_link_t *self, cadre_holding_t **holding_p)
 {

@@ -73,7 +73,8 @@ cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
 {
     cadre_peer_t *peer = &self->peers[index];
     if (entry->away) {
-        /* Else libzmq would dial whatever comes to the same address, again and again. */
+        /* Closes the connection, or libzmq would dial whatever comes to its address, again and
+         * again. */
         cadre_peer_close(peer, 0);
         cadre_log(CADRE_LOG_WARN, "shard_unavailable", "shard=%u next=\"its closures wait for it\"",
                   index);

@@ -26,22 +26,25 @@ typedef struct {
     void **slots;              /* [core.slots]: pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */
     cadre_http_server_t *http; /* where the actor publishes its figures; NULL: nowhere */
-    bool hosted;               /* by a process that has a log of its own, whose name stays */
+    bool hosted;               /* in a process of another program, whose log keeps its name */
 } cadre_worker_actor_options_t;
 
 /* Kinds of messages on the pipe between main and this actor. */
 enum {
-    /* from main, on a signal: finish or hand back, then leave */
+    /* from main, on a signal: finish what runs, hand back the other closures, then leave */
     CADRE_WORKER_ACTOR_DRAIN = 1,
     /* to main: the session is over; a char * says why */
     CADRE_WORKER_ACTOR_HAS_LEFT,
-    /* to main, in place of HAS_LEFT: and the process is to end */
+    /* to main, in place of HAS_LEFT: the session is over, a char * says why, and the process is
+     * to end */
     CADRE_WORKER_ACTOR_DISMISSED,
-    /* to main: refused, the coordinator is of another release; a char * */
+    /* to main: the coordinator refuses this worker, since the two are of different releases; a
+     * char * says why */
     CADRE_WORKER_ACTOR_MISMATCH,
-    /* to main: refused for another reason; a char * */
+    /* to main: the coordinator refuses this worker for another reason, or its key is withdrawn;
+     * a char * says why */
     CADRE_WORKER_ACTOR_UNWANTED,
-    /* to main, once: the device computes no more, a char * says why; it drains */
+    /* to main, once: the device computes no more, a char * says why, and the worker drains */
     CADRE_WORKER_ACTOR_DEVICE_LOST,
     /* to main, last: slots and reader are idle, the thread has ended */
     CADRE_WORKER_ACTOR_GONE,

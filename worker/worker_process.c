@@ -16,7 +16,8 @@
 
 enum {
     STUCK_CHECK_MS = 500, /* how often to look whether closures still run after the session's end */
-    STUCK_LOG_MS = 5000,  /* after so long the log says that they do */
+    STUCK_LOG_MS = 5000,  /* how long after the session's end the log says that closures still
+                             run */
 };
 
 typedef struct {
@@ -57,7 +58,8 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry,
         .device = device,
         .registry = registry,
         .data_dir = flags->data_dir,
-        /* On ipc it is the same user, or root; on tcp it may be anybody who has its place. */
+        /* A coordinator on ipc is the same user, or root; one on tcp may be anybody who took its
+         * place, and so names files in data_dir only. */
         .confined = flags->cluster.coordinator.kind == CADRE_ENDPOINT_TCP,
         .away_ms = flags->wait ? 0 : 1000 * (uint64_t)flags->away_seconds,
         .drain_ms = 1000 * (uint64_t)flags->drain_seconds,

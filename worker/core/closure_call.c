@@ -156,8 +156,8 @@ cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *
         }
     }
 
-    /* Values that came in the message are kept last: keeping one may evict a value taken above. In
-     * the message they follow the closure's own arguments. */
+    /* Keep the results that came in the message, only after all others were taken: keeping one
+     * may evict another. In the message they follow the closure's own arguments. */
     size_t position = self->message.closure.names.count - arguments.count;
     for (size_t i = 0; i < arguments.count; i++) {
         const cadre_taken_value_t *value = &arguments.items[i];

@@ -243,7 +243,8 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
         cadre_run_end_parts(self);
         return status;
     }
-    /* Each part says from which version it was computed: the shard counts the staleness by it. */
+    /* Each part (one partition) tells the version that its gradient was computed from, by which
+     * the shard counts the staleness. */
     size_t part = 0;
     for (size_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < gradients[i].variable->partitions; k++, part++) {

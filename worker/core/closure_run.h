@@ -35,8 +35,9 @@ typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version;    /* of the partition when it was pulled; for a push, in the pull before */
-    uint64_t generation; /* of the shard when it was pulled */
+    uint64_t version;       /* of the partition when it was pulled; of a push: the version that the
+                            gradient was computed from */
+    uint64_t generation;    /* of the shard when it was pulled */
     cadre_chunk_t **chunks; /* the values that came, or the gradient that goes */
     size_t chunk_count;
 } cadre_run_part_t;
@@ -88,7 +89,8 @@ typedef struct cadre_run {
     size_t received_bytes;   /* values that came for the last pull, without unchanged partitions */
     int status;              /* first failure of the pull or push; 0: none so far */
     cadre_failure_t failure; /* whose fault the failure was */
-    uint32_t failed_shard;   /* where it happened last; kept after the pull or push has ended */
+    uint32_t failed_shard;   /* shard at which a pull or push failed last; kept after that has
+                                ended */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 
     cadre_u64_map_t pulled; /* variable id -> uint64_t[partitions]: versions of the last pull */
@@ -108,7 +110,8 @@ uint64_t cadre_run_id(const cadre_run_t *self);
 void cadre_run_set_attempt(cadre_run_t *self, uint64_t attempt, uint64_t restores);
 void cadre_run_set_slot(cadre_run_t *self, uint32_t slot);
 
-/* Notes that the shell reads the run's batches; it calls cadre_worker_core_loaded when it has. */
+/* Notes that the shell reads the run's batches; the shell calls cadre_worker_core_loaded when
+ * they are read. */
 void cadre_run_load(cadre_run_t *self);
 
 /* Cancels the run's attempt, and the later attempt that is kept. */
@@ -123,7 +126,7 @@ void cadre_run_note_sent(cadre_run_t *self, uint64_t asked);
  * before. `restores`: how many restores of shards the worker knew of when the attempt came. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message, uint64_t restores);
 
-/* Drop the attempt that is kept; return whether there is one; take its message out. */
+/* Drop the later attempt that is kept; return whether one is kept; take its message out. */
 void cadre_run_drop_newer(cadre_run_t *self);
 bool cadre_run_has_newer(const cadre_run_t *self);
 cadre_message_t cadre_run_take_newer(cadre_run_t *self);
@@ -150,7 +153,8 @@ void cadre_run_end_parts(cadre_run_t *self);
 /* Returns the version of a partition in this run's last pull; 0 when it was not pulled. */
 uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
 
-/* Begin a pull or push, by its state; end it. A push that went well counts as a step. */
+/* Begin a pull or push (`state`: CADRE_RUN_PULLING or CADRE_RUN_PUSHING); end the one under way.
+ * A push that went well counts as a step of the closure. */
 void cadre_run_begin_operation(cadre_run_t *self, cadre_run_state_t state);
 void cadre_run_end_operation(cadre_run_t *self);
 

@@ -22,7 +22,8 @@
 #include "common/wire/task.h"
 #include "worker/core/holding.h"
 
-/* `task` and `address` are those of the ps that serves the shard, or did last. */
+/* What this worker knows of a shard. `task` and `address` are of the ps that serves the shard
+ * now, or did last. */
 typedef struct {
     bool known;        /* a SHARD about this shard has come */
     bool away;         /* no ps serves the shard now */
@@ -41,14 +42,14 @@ typedef struct cadre_variable_entry {
     int64_t shape[CADRE_RANK_MAX];
     int64_t rows;               /* shape[0]; 1 for a scalar */
     size_t row_size_bytes;      /* of one index of axis 0, in the variable's dtype */
-    size_t wire_row_size_bytes; /* the same row in messages, in `wire` */
+    size_t wire_row_size_bytes; /* of one index of axis 0 in messages, in the dtype `wire` */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
-    uint16_t *shards;      /* [partitions]: the shard that has each */
+    uint16_t *shards;      /* [partitions]: the shard that each partition is on */
     uint64_t drop;         /* number of the drop of this variable, from 1; 0: not dropped */
     bool is_gone;          /* no shard has the variable any more, and no closure may name it */
-    struct cadre_variable_entry *older; /* the variable before of the same name, which was
-                                           dropped */
+    struct cadre_variable_entry *older; /* the variable that had the same name before, and was
+                                           dropped; NULL: none */
 } cadre_variable_entry_t;
 
 typedef struct {
@@ -81,7 +82,8 @@ typedef struct {
     cadre_message_t message; /* the RESOURCE */
     cadre_resource_state_t state;
     uint64_t due_ms;                    /* UNBUILT: not before */
-    uint32_t tries;                     /* builds that a failure of the device has ended */
+    uint32_t tries;                     /* how many builds of the resource failed because of the
+                                           device */
     cadre_holding_t *holding;           /* what was built, read by closures on slots; NULL unless
                                            BUILT */
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* why the build failed, when FAILED */
@@ -94,13 +96,14 @@ typedef struct {
                                         restored */
     cadre_u64_map_t variables;       /* by id */
     cadre_name_map_t variable_names; /* of several with one name, the one with the highest id */
-    uint32_t variables_complete;     /* every id from 1 to this is complete */
-    uint64_t drops;                  /* drops of variables: the first so many are known */
+    uint32_t variables_complete;     /* the ids from 1 to this have a complete variable or are
+                                        vacant */
+    uint64_t drops;                  /* the first so many drops of variables are known */
     uint64_t gone;                   /* how many variables are gone */
     uint64_t definitions;            /* the first so many records of the definitions log were
                                         taken */
     cadre_u64_map_t functions;
-    uint32_t functions_complete; /* every id from 1 to this is there */
+    uint32_t functions_complete; /* functions with the ids from 1 to this are known */
     uint64_t *lacks;             /* ids of functions that this worker lacks, CADRE_LACKS_MAX at
                                     most */
     size_t lack_count;
@@ -170,7 +173,8 @@ uint64_t cadre_directory_generations(const cadre_directory_t *self);
 cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *self,
                                                  uint32_t partition);
 
-/* Return the entry with this id; NULL when it is not known, or a variable is not complete. */
+/* Returns the variable with this id; NULL when it is not known, or the shards of some of its
+ * partitions are not known yet. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
 
 /* Returns the variable that a closure means by `name`, given that `drops` variables had been

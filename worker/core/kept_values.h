@@ -19,9 +19,9 @@
 #include "common/wire/tensor_list.h"
 
 typedef struct cadre_kept_value {
-    struct cadre_kept_value *newer; /* used next after this one; NULL: this was used last */
+    struct cadre_kept_value *newer; /* the value that was used next after this one; NULL: none */
     struct cadre_kept_value *older; /* used last before this one */
-    uint32_t references;            /* of the cache, and of each run that takes the value */
+    uint32_t references;            /* held by the cache, and by each run that takes the value */
     uint64_t closure;
     uint64_t attempt;
     uint64_t result;            /* its position */

@@ -36,7 +36,8 @@ typedef struct cadre_link_request {
     uint64_t request;
     uint64_t closure;
     uint64_t update;   /* of a PUSH; 0 for a PULL */
-    void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
+    void *context;     /* the asker's note of what was asked for; from malloc, freed with the
+                          request */
     size_t size_bytes; /* of the question or the answer, whichever is larger */
     cadre_outbox_entry_t entry;
     cadre_outbox_entry_t *parts; /* [part_count]: the messages of a PUSH after `entry`; owned */
@@ -61,13 +62,14 @@ typedef struct {
     size_t unasked_bytes;         /* of unanswered PUSHes that were sent without RESERVE */
     size_t window;                /* the most that `unasked_bytes` may be, as the ps told last */
     size_t in_flight;             /* requests that were sent and not answered */
-    bool unreachable;             /* the shard was silent too long; until it is heard or moves */
+    bool unreachable;             /* the shard was silent too long; true until it is heard again,
+                                     or served by another ps */
     uint64_t owed_ms;             /* since when an answer is owed and nothing has come */
     uint64_t connected_ms;        /* when the connection was last replaced */
     uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
     uint64_t probe; /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next PROBE goes out, while a request is unanswered */
-    uint64_t probe_wait_ms; /* between the next PROBE and the one after it */
+    uint64_t probe_wait_ms; /* how long after the next PROBE another one is due */
     uint64_t pushes;        /* PUSHes in the list */
     uint64_t repeated;      /* PUSHes that were sent again */
 } cadre_shard_link_t;

@@ -26,7 +26,8 @@ typedef struct {
 /* Zeroed memory is an empty cache; `content_last` may be set then. */
 typedef struct {
     cadre_u64_map_t values;
-    cadre_u64_map_t contents; /* by variable: what it held when it last got a content number */
+    cadre_u64_map_t contents; /* by variable id: the content for which its newest content number
+                                 stands */
     uint64_t content_last;    /* the last content number given; numbers only go up */
 } cadre_value_cache_t;
 

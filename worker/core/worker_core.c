@@ -54,8 +54,9 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     cadre_worker_effects_init(&self->effects, &options->session);
     self->session = self->effects.session;
 
-    /* Content numbers (value_cache.h) start above all that an earlier core of this process can have
-     * given: devices may still hold values under those. */
+    /* Content numbers (value_cache.h) start above all that an earlier core of this process can
+     * have given, at fewer than 2^20 a millisecond: devices may still hold values under those
+     * numbers. */
     const cadre_worker_values_options_t values = {.window = self->options.window,
                                                   .push_part_size = self->options.push_part_size,
                                                   .partitions_max = self->options.partitions_max,
@@ -493,7 +494,7 @@ cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
 {
     cadre_dataset_entry_t *entry = cadre_directory_dataset(&self->directory, dataset);
     if (!entry) {
-        return; /* an answer to a session before this one */
+        return; /* an answer for an earlier session: this one has no such dataset */
     }
     cadre_dataset_entry_answer(entry, ready);
     say_ready(self, entry);

@@ -35,7 +35,8 @@ typedef struct {
     uint32_t ahead;      /* how many runs more than there are slots may be STARTed: they wait in the
                        shell's queue, so that a slot that ends a short run needs no answer to begin
                        the next */
-    uint32_t shards_max; /* how many ps there are file descriptors for; 0: any number */
+    uint32_t shards_max; /* to how many ps this process has file descriptors to connect; 0: any
+                            number */
     const char *shards_why;    /* text: why no more, and what the user can do; outlives the core */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                    as unreachable; 0: none does */
@@ -44,11 +45,11 @@ typedef struct {
     size_t window;             /* bytes of PUSHes that may be unanswered without RESERVE, until a ps
                                   tells its own number; 0: CADRE_WINDOW_SIZE_MIN */
     size_t push_part_size;     /* bytes of one message of a PUSH; 0: CADRE_PUSH_PART_SIZE */
-    size_t partitions_max;     /* partitions of one such message; 0:
+    size_t partitions_max;     /* partitions that one message of a PUSH names; 0:
                                   CADRE_PARTITIONS_PER_UPDATE_MAX */
     bool observes;             /* whether the staleness of updates is recorded per variable */
-    const cadre_registry_t *registry; /* native functions of this worker, borrowed; NULL: it counts
-                                         as having every one */
+    const cadre_registry_t *registry; /* native functions of this worker, borrowed; NULL: the
+                                         worker counts as having every one */
 } cadre_worker_options_t;
 
 /* Figures of a worker now, for its status and metrics. The pointers borrow from the core. */

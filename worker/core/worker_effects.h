@@ -23,18 +23,20 @@ typedef enum {
                                   replace a connection that is half-open */
     CADRE_WORKER_REACHABILITY, /* shard `index` was silent for too long, and requests to it were
                                   given up (`status` CADRE_ETIMEOUT), or is heard again (0) */
-    CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
-    CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
-    CADRE_WORKER_START,        /* compute `run`, in place `index` of slots + ahead; ends with
-                                  _finish */
-    CADRE_WORKER_VALUES,  /* `run` in place `index`: its pull has ended: `status`, or values that
-                             the shell owns */
-    CADRE_WORKER_PUSHED,  /* `run` in place `index`: its push has ended: `status` */
-    CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
-    CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
+    CADRE_WORKER_OPEN_DATASET, /* open the dataset with id `index`; answer with
+                                  cadre_worker_core_dataset_opened */
+    CADRE_WORKER_LOAD,         /* read the batches of `run`; answer with cadre_worker_core_loaded */
+    CADRE_WORKER_START,        /* compute `run`, in place `index` of slots + ahead; the shell
+                                  ends that with cadre_worker_core_finish */
+    CADRE_WORKER_VALUES,  /* the pull of `run`, in place `index`, has ended: `status` says why it
+                             failed; 0: `values`, which the shell owns */
+    CADRE_WORKER_PUSHED,  /* the push of `run`, in place `index`, has ended with `status` */
+    CADRE_WORKER_FORGET,  /* drop the batches of `closure`: nobody needs them any more */
+    CADRE_WORKER_RELEASE, /* destroy `holding`, on a thread that may take its time */
     CADRE_WORKER_LACKS,  /* log that native function `index`, named `text`, is not in this worker */
     CADRE_WORKER_RESET,  /* another session began: drop datasets and caches */
-    CADRE_WORKER_REDIAL, /* CADRE_EFFECT_REDIAL; then cadre_worker_core_disconnected */
+    CADRE_WORKER_REDIAL, /* replace the half-open connection to the coordinator; then call
+                            cadre_worker_core_disconnected */
     CADRE_WORKER_REFUSED, /* the coordinator refuses this worker: `status` and `text` say why */
     CADRE_WORKER_LEFT,    /* this worker is out of the session: `text` says why */
 } cadre_worker_event_kind_t;

@@ -16,7 +16,7 @@
 enum { CADRE_RECENT_MAX = 1024 }; /* acknowledged closures remembered against late duplicates */
 
 typedef struct {
-    int status; /* 0, or why it failed; the failures of pull and push included */
+    int status; /* 0, or why the run failed: in its function, or in a pull or push */
     const char *text;
     cadre_failure_t failure;            /* whose fault it was, where `status` is a failure */
     const char *const *names;           /* names of the results, as many as `results` has */

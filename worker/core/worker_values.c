@@ -13,7 +13,7 @@
 
 enum {
     DOUBT_MS = 1000
-}; /* that a shard owes an answer, before the coordinator is asked after it */
+}; /* how long a shard may owe an answer before the coordinator is asked who serves it */
 
 struct cadre_worker_values {
     cadre_worker_values_options_t options;

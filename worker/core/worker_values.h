@@ -35,7 +35,7 @@ typedef struct {
  * + pending. */
 typedef struct {
     uint64_t sent;      /* PUSHes to a shard, each counted once however often it is sent */
-    uint64_t abandoned; /* given up without an answer that counts */
+    uint64_t abandoned; /* PUSHes that were given up: nobody waits for their answers any more */
     uint64_t pending;   /* not answered yet */
     uint64_t repeated;  /* how many times a PUSH was sent again */
 } cadre_push_totals_t;

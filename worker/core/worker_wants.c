@@ -57,7 +57,8 @@ cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *dire
         }
     }
 
-    /* Ask for what one closure misses at a time: the others mostly miss the same. */
+    /* Ask for what one closure misses at a time: other waiting closures mostly miss the same
+     * definitions. */
     const cadre_run_t *run = cadre_worker_runs_wanting(runs);
     if (run) {
         want_for(directory, run, effects);

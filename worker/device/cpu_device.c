@@ -251,7 +251,8 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
     cpu_slot_t *self = slot;
     const cadre_plan_t *plan = prepared;
-    /* Again, not only in prepare: growing for a larger plan may have failed and left no memory. */
+    /* Reserve again, as cpu_prepare did: growing for a larger plan may have failed since then,
+     * and left no memory. */
     int status = reserve(self, needed_size(plan));
     if (status < 0) {
         return status;

@@ -264,8 +264,9 @@ cadre_cpu_pad(const cadre_operands_t *operands)
     size_t block_bytes = 0;
     block_layout(operands->out, axis, &blocks, &out_bytes);
     block_layout(operands->inputs[0], axis, &blocks, &block_bytes);
-    /* `before` and `after` count units of the axis' symbol, so the front gets its share of all the
-     * padding. */
+    /* An axis may be a multiple of a symbol, a size that the program leaves open, as the
+     * batch's. `before` and `after` count the symbol's value, so the front gets its share of all
+     * the padding. */
     int64_t before = operands->step->attributes[CADRE_PAD_BEFORE];
     int64_t after = operands->step->attributes[CADRE_PAD_AFTER];
     size_t padding = out_bytes - block_bytes;

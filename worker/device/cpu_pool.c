@@ -23,8 +23,8 @@ struct cadre_cpu_pool {
     const void *context;
     int64_t count;
     int64_t parts; /* how many parts the present loop has; 0: no loop */
-    int64_t taken; /* how many of them a thread has begun */
-    int64_t done;  /* how many of them are done */
+    int64_t taken; /* how many parts of the loop a thread has begun */
+    int64_t done;  /* how many parts of the loop are done */
 };
 
 /* Returns the iteration with which part `at` begins: the sizes of parts differ by one at most.

@@ -209,7 +209,8 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
         break;
     case CADRE_WALK_SLICE: {
         int64_t axis = step->attributes[CADRE_AXIS];
-        /* SLICE_BEGIN and SLICE_LENGTH count units of the axis' symbol. */
+        /* The axis may be a multiple of a symbol, a size that the program leaves open, as the
+         * batch's. SLICE_BEGIN and SLICE_LENGTH count the symbol's value (`unit`). */
         int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
         walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
         memcpy(walk->stride[0], strides, sizeof(strides));

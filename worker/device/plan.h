@@ -99,7 +99,8 @@ typedef enum {
     CADRE_FUSION_SUM_OUTPUT, /* the group's output is summed over its rows: [columns] */
     CADRE_FUSION_SUM_LEFT,   /* the product's left factor is summed over its rows, as it is stored,
                                 not transposed: the gradient of a bias */
-    CADRE_FUSION_SUM_RIGHT,  /* the same of its right factor */
+    CADRE_FUSION_SUM_RIGHT,  /* the product's right factor is summed over its rows, as it is
+                                stored */
 } cadre_fusion_sum_t;
 
 /* Steps that may run as one matrix product: output = relu(product + bias), or product * mask. */

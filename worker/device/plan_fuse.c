@@ -29,7 +29,8 @@ typedef struct {
 
 typedef struct {
     cadre_plan_t *plan;
-    int *uses;   /* [value_count]: for a root, how many inputs of steps and outputs it is */
+    int *uses;   /* [value_count]: for a root, how often steps read it, plus 1 if it has a place
+                    already (an output) */
     int *reader; /* [value_count]: for a root, the last step that reads it, or -1 */
     int *maker;  /* [value_count]: for a root, the step that writes it, or -1 */
     group_t *groups;

@@ -120,7 +120,7 @@ cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
 cudaStream_t
 cadre_cuda_slot_stream(cadre_cuda_slot_t *self)
 {
-    cudaSetDevice(self->lane->index); /* for the function that will use it on this thread */
+    cudaSetDevice(self->lane->index); /* the function uses the stream on this thread */
     return self->stream;
 }
 

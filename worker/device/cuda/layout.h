@@ -23,7 +23,7 @@ enum { CADRE_LAYOUT_GROUPS_MAX = 16 };
 
 /* Flags that kernels set during a run; 0 at first. */
 enum {
-    CADRE_LAYOUT_FLAG_FAULT, /* an index that it computed was out of range */
+    CADRE_LAYOUT_FLAG_FAULT, /* an index that the program computed was out of range */
     CADRE_LAYOUT_FLAG_LARGE, /* a number was beyond its guard's limit, or NaN */
     CADRE_LAYOUT_FLAGS,
 };
@@ -55,7 +55,7 @@ typedef struct {
 } cadre_layout_group_t;
 
 typedef struct {
-    cadre_layout_input_t *arguments; /* those that some step or output needs */
+    cadre_layout_input_t *arguments; /* the arguments that some step or output needs */
     int argument_count;
     cadre_layout_input_t *variables;
     int variable_count;

@@ -14,7 +14,7 @@
 
 enum {
     TILE = 32,
-    TILE_ROWS = BLOCK / TILE, /* of a tile that a block moves at a time */
+    TILE_ROWS = BLOCK / TILE, /* rows of a tile that a block of threads moves at a time */
     TILE_SIDE_MIN = 8         /* smaller sides leave most of a tile empty */
 };
 
@@ -270,8 +270,9 @@ cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream)
     join.source_count = 3;
     join.out = operands->out_data;
     join.data[1] = operands->data[0];
-    /* `before` and `after` count units of the axis' symbol, so the front gets its share of all the
-     * padding. */
+    /* An axis may be a multiple of a symbol, a size that the program leaves open, as the
+     * batch's. `before` and `after` count the symbol's value, so the front gets its share of all
+     * the padding. */
     int64_t before = attributes[CADRE_PAD_BEFORE];
     int64_t units = before + attributes[CADRE_PAD_AFTER];
     join.begin[1] = before == 0 ? 0 : (join.row_size - size) / units * before;

@@ -157,7 +157,8 @@ reduce_rows(const __grid_constant__ reduce_t reduce)
     CADRE_SHARED(part_t, shared, WARPS);
     int64_t group = group_row<threads>();
     if (group >= layout.outer * layout.pieces) {
-        return; /* a whole warp leaves, so no other waits for it; blocks are never too many */
+        return; /* only a whole warp leaves here, and no other waits for it; groups that are
+                   blocks are never too many */
     }
     int64_t row = group / layout.pieces;
     int64_t begin = group % layout.pieces * layout.piece;

@@ -135,7 +135,8 @@ add_parts(const __grid_constant__ segments_t segments)
         if (first == last) {
             return;
         }
-        /* Its part is the outgoing one of the first chunk and the incoming one of all others. */
+        /* Adds the part that the first chunk leaves for the row (outgoing) and the part that
+         * each later chunk begins with (incoming). */
         const unit_t *parts = static_cast<const unit_t *>(segments.parts) + column;
         sum = parts[(first * 2 + 1) * segments.row_size];
         for (int64_t chunk = first + 1; chunk <= last; chunk++) {

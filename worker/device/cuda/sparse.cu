@@ -15,7 +15,8 @@ struct take_t {
     int64_t units;    /* of the output */
     int64_t row_size; /* in units */
     int64_t rows;     /* of the table */
-    int64_t width;    /* positions of a row of the batch; 0: no fault names its row */
+    int64_t width;    /* positions that each row of the batch has; 0: a fault does not name the
+                         row */
     const void *table;
     const int32_t *index;
     void *out;
