@@ -41,8 +41,8 @@ enum {
     /* to main: the coordinator refuses this worker, since the two are of different releases; a
      * char * says why */
     CADRE_WORKER_ACTOR_MISMATCH,
-    /* to main: the coordinator refuses this worker for another reason, or its key is withdrawn;
-     * a char * says why */
+    /* to main: the coordinator refuses this worker for another reason, or a key of the coordinator
+     * or a ps is withdrawn; a char * says why */
     CADRE_WORKER_ACTOR_UNWANTED,
     /* to main, once: the device computes no more, a char * says why, and the worker drains */
     CADRE_WORKER_ACTOR_DEVICE_LOST,

@@ -152,7 +152,7 @@ check_stuck(process_t *self)
     if (!again) {
         _exit(self->status);
     }
-    self->session_ended_ms = cadre_clock_now_ms();
+    self->session_ended_ms = cadre_clock_now_ms(); /* logs again after STUCK_LOG_MS */
 }
 
 /* Returns when the network thread has ended: it does so once the session is over and no slot holds

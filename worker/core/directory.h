@@ -119,11 +119,11 @@ typedef struct {
 void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
-/* Take over what a message tells. Fail with CADRE_EMALFORMED, and change nothing, when the message
- * contradicts itself or what is known. `changed` (shard only): whether the shard is served by
- * another incarnation or generation now, at another address, by no ps any more, or by a ps again.
- * Another incarnation or generation means that the shard was restored (`restored`); a ps that was
- * away and comes back with its state was not restored. */
+/* Take over what SHARD says of a shard, and VARIABLE of a variable. Fail with CADRE_EMALFORMED,
+ * and change nothing, when the message contradicts itself or what is known. `changed`: whether
+ * the shard is served by another incarnation or generation now, at another address, by no ps any
+ * more, or by a ps again. Another incarnation or generation means that the shard was restored
+ * (`restored`); a ps that was away and comes back with its state was not restored. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);

@@ -137,6 +137,7 @@ cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t 
 {
     while (self->open && self->unsent && may_go(self, self->unsent)) {
         cadre_link_request_t *request = self->unsent;
+        /* Nothing was owed until now: the shard's silence and the backoff of PROBEs begin here. */
         if (self->in_flight == 0) {
             rest(self, now_ms);
             self->owed_ms = now_ms;
@@ -330,6 +331,7 @@ mute_due_ms(const cadre_shard_link_t *self)
          i++) {
         limit_ms *= 2;
     }
+    /* A connection that has replaced another one gets its own time. */
     since_ms = since_ms > self->connected_ms ? since_ms : self->connected_ms;
     return since_ms + limit_ms;
 }

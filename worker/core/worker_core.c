@@ -404,6 +404,7 @@ tick(cadre_worker_core_t *self, uint64_t now_ms)
         cadre_worker_core_abandon(self, cadre_session_reason(self->session), now_ms);
         return UINT64_MAX;
     }
+    /* Only a member asks shards, and builds resources. */
     if (!cadre_session_contact(self->session).is_member) {
         return due_ms;
     }

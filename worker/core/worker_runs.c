@@ -226,6 +226,8 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
         self->directory->drops < closure->drops || !shards_known(self)) {
         return;
     }
+    /* A dataset that cannot be opened here may be open on other workers (UNABLE hands the closure
+     * back); a resource whose build has failed for good fails its closures (USER). */
     const char *dataset = NULL;
     cadre_failure_t failure = CADRE_FAILURE_UNABLE;
     int status = datasets_status(self, run, &dataset);

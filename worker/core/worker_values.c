@@ -11,9 +11,8 @@
 #include "worker/core/shard_link.h"
 #include "worker/core/value_cache.h"
 
-enum {
-    DOUBT_MS = 1000
-}; /* how long a shard may owe an answer before the coordinator is asked who serves it */
+/* How long a shard may owe an answer before the coordinator is asked who serves it. */
+enum { DOUBT_MS = 1000 };
 
 struct cadre_worker_values {
     cadre_worker_values_options_t options;
@@ -624,7 +623,7 @@ on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,
     }
     const request_note_t *note = request.context;
     if (note->push || run->state != CADRE_RUN_PULLING) {
-        self->pushes.abandoned += note->push;
+        self->pushes.abandoned += note->push; /* no answer of the PUSH comes any more */
         cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_malformed);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {

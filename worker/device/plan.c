@@ -325,6 +325,8 @@ find_donor(const cadre_plan_t *self, int at)
             input->count != out->count || input->dtype != out->dtype) {
             continue;
         }
+        /* A group may run as one product, which reads inputs from outside the group until its
+         * end. */
         if (!fusion || cadre_plan_fusion_makes(self, fusion, input->root)) {
             return input->root;
         }

@@ -188,6 +188,7 @@ take_bias(const finder_t *self, group_t *group)
         !has_columns(self, step->output, fusion->rows, fusion->columns)) {
         return;
     }
+    /* Input `side` of the addition must be the product, the other one a single row. */
     int side = root_of(self, step->inputs[0]) == root_of(self, fusion->output) ? 0 : 1;
     if (has_columns(self, step->inputs[side], fusion->rows, fusion->columns) &&
         has_columns(self, step->inputs[1 - side], 1, fusion->columns)) {
@@ -308,6 +309,8 @@ static bool
 match_weight_side(const finder_t *self, int at, int side, group_t *group)
 {
     const cadre_plan_step_t *step = &self->plan->steps[at];
+    /* The product sums over the rows of its left factor if that is transposed, and over those of
+     * its right factor if that is not. */
     bool flipped =
         step->attributes[side == 0 ? CADRE_MATMUL_TRANSPOSE_LEFT : CADRE_MATMUL_TRANSPOSE_RIGHT] !=
         0;
@@ -316,6 +319,7 @@ match_weight_side(const finder_t *self, int at, int side, group_t *group)
     }
     const cadre_plan_value_t *factor = &self->plan->values[step->inputs[side]];
     int sum = find_column_sum(self, step->inputs[side], factor->shape[0], factor->shape[1]);
+    /* The sum is moved to the product's place, so no step before the product may read it. */
     if (sum < 0 || first_read(self, self->plan->steps[sum].output) <= at) {
         return false;
     }

@@ -339,6 +339,7 @@ put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
 {
     const void *data = self->run->variables[input->index];
     uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
+    /* The values are in their place already: send what was collected before, and skip the place. */
     if (cadre_held_has(&self->held, input, version)) {
         int status = send(self, progress, progress->filled);
         progress->filled = progress->sent = input->offset + input->size_bytes;
@@ -510,6 +511,7 @@ take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
         CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
         for (int k = group->first; k < group->first + group->count; k++) {
             const cadre_layout_output_t *output = &layout->outputs[k];
+            /* A gradient in bf16 has half the bytes of its f32 form. */
             size_t shrink = cadre_cuda_conversion_has_gradient(self->run, output) ? 2 : 1;
             if (!self->direct[k] && output->size_bytes > 0) {
                 memcpy(destination(self->run, output->place),
