@@ -165,7 +165,8 @@ open_http(const cadre_worker_flags_t *flags, cadre_http_server_t **out)
     return 0;
 }
 
-/* Serves one session after the other, until one ends with an exit status; returns that. */
+/* Serves one session after the other, as long as a session ends with -1 (serve another one);
+ * returns the status to exit with. */
 static int
 serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
                const cadre_registry_t *registry, int signals)

@@ -132,8 +132,8 @@ add_session(const cadre_worker_core_figures_t *core, const cadre_worker_figures_
                              "How long it has been draining.");
 }
 
-/* Writes the worker's page of metrics. It has no index until it has joined, so the label is
- * empty. */
+/* Writes the worker's page of metrics. The label "worker" is its index, and empty until it has
+ * joined. */
 void
 cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                      uint64_t now_ms, cadre_metrics_text_t *text)

@@ -19,8 +19,8 @@ typedef struct {
     uint64_t drain_ms; /* for how long */
 } cadre_worker_figures_t;
 
-/* Why the worker takes no closures, a literal; "" when it does: it has joined, hears the
- * coordinator, and is not draining. */
+/* Returns why the worker takes no closures, a literal; "" when it takes them: it has joined, hears
+ * the coordinator, and is not draining. */
 const char *cadre_worker_unready(const cadre_worker_core_t *core, uint64_t now_ms);
 
 void cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,

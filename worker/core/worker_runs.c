@@ -146,8 +146,8 @@ cadre_worker_runs_running(const cadre_worker_runs_t *self)
 
 /* --- from arrival to a slot --- */
 
-/* Returns the failure of the first dataset of the run that could not be opened; 0 when all are
- * open, CADRE_EAGAIN while one is not opened yet. */
+/* Returns the failure of the first dataset of the run that could not be opened, with its name in
+ * *name; 0 when all are open, CADRE_EAGAIN while one is not opened yet. */
 static int
 datasets_status(const cadre_worker_runs_t *self, const cadre_run_t *run, const char **name)
 {

@@ -611,7 +611,8 @@ refused(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, uint64_t 
                       code, line);
 }
 
-/* Takes VALUES, the answer to a PULL; one to a PUSH is malformed, and fails the run. */
+/* Takes VALUES, the answer to a PULL; one to a PUSH is malformed, and fails the run. An answer to a
+ * request that was given up is dropped. */
 static void
 on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message, uint64_t now_ms)
 {
@@ -708,7 +709,7 @@ count_duplicate(cadre_worker_values_t *self, cadre_run_t *run)
 }
 
 /* Takes APPLIED, the answer to a PUSH: applied, applied before (a duplicate, a success), or
- * refused. */
+ * refused. An answer to a request that was given up is dropped. */
 static void
 on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *message,
            uint64_t now_ms)
@@ -738,7 +739,7 @@ on_applied(cadre_worker_values_t *self, uint32_t shard, const cadre_message_t *m
 /* --- probes, grants, and giving requests up --- */
 
 /* Sends a PROBE if one is due: it asks what has become of the requests that the shard has not
- * answered. */
+ * answered. It has a request id of its own, by which PROBED names it. */
 static void
 probe(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {

@@ -290,6 +290,7 @@ run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
         int64_t blocks = (self.rows + self.together - 1) / self.together;
         cadre_cpu_pool_run(operands->pool, blocks, grain / BLOCK, run_blocks, &self);
     } else {
+        /* Only what one link leaves for another has to stay in the L1 cache. */
         int64_t most = chain->link_count == 1 ? LONG : BLOCK;
         self.piece = self.inner < most ? self.inner : most;
         self.pieces = (self.inner + self.piece - 1) / self.piece;

@@ -211,8 +211,8 @@ run_bags(const cadre_operands_t *operands, const bags_t *bags, cadre_cpu_part_t 
     cadre_cpu_pool_run(operands->pool, bags->bags, CADRE_CPU_PART_COST / (share + 1), part, bags);
 }
 
-/* Writes one bag: the sum of the table's rows that its entries name, each times its weight if there
- * are weights; or their mean. */
+/* Writes one bag: the sum of the table's rows that its entries name, each times its weight where
+ * there are weights (`last`); or their mean. */
 static void
 add_bag(const bags_t *bags, int64_t bag, cadre_real_t *out)
 {

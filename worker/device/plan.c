@@ -236,7 +236,8 @@ check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
     return 0;
 }
 
-/* Makes a step for each live node that computes something, in the program's order. */
+/* Makes a step for each node that computes something on which a gradient or result depends (live),
+ * in the program's order. */
 static int
 make_steps(cadre_plan_t *self, const cadre_program_t *program)
 {

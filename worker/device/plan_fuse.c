@@ -250,7 +250,8 @@ find_step(const finder_t *self, const cadre_plan_step_t *mul, int32_t value)
 }
 
 /* Returns the index of the mask that the group of a relu writes; adds the mask to the plan when the
- * first reader asks for it. */
+ * first reader asks for it. A mask has a bit for each number, and rows of a multiple of MASK_UNIT
+ * bits, as cuBLAS wants it. */
 static int
 mask_of(finder_t *self, int relu)
 {

@@ -24,7 +24,8 @@ cadre_cuda_conversion_has_gradient(const cadre_slot_run_t *run, const cadre_layo
            run->gradient_dtypes[output->place.index] == CADRE_BF16;
 }
 
-/* Makes the device memory at least so large, and has room for the run's flags in pinned memory. */
+/* Makes the device memory at least so large, and the pinned memory large enough for the run's
+ * flags. What was in memory that is replaced is lost. */
 static int
 grow(cadre_cuda_conversion_t *self, size_t size_bytes)
 {

@@ -500,8 +500,8 @@ copy_out(cadre_cuda_slot_t *self)
     return 0;
 }
 
-/* Waits for the copies out, copies outputs from the slab to the caller's memory, and gives the
- * flags that the device has set. */
+/* Waits for the copies out, copies the outputs that went to the slab to the caller's memory (others
+ * are there already: `direct`), and gives the flags that the device has set. */
 static int
 take(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
 {

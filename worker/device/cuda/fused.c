@@ -51,7 +51,8 @@ forward_forms(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion, form_
 }
 
 /* Lists the forms of a backward group (product times the mask of a relu), the one that covers most
- * first: with the sum of its rows (the gradient of a bias), without it. */
+ * first: with the sum of its rows (the gradient of a bias), without it. `done`: how many steps of
+ * the group a form replaces. */
 static int
 backward_forms(const cadre_plan_fusion_t *fusion, form_t *forms)
 {

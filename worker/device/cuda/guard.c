@@ -79,9 +79,9 @@ guard_fusion(finder_t *self, int index, const cadre_cuda_fused_t *fused)
     self->bounds[fused->output] = bound_of(self, roots, root_count, terms);
 }
 
-/* Finds which values are checked before which groups (guards), for the groups whose epilogue may
- * lose a NaN. Goes in the order of the steps, as the bound of a group's output is known for later
- * groups. */
+/* Finds which values are checked before which groups (guards), for the groups whose epilogue would
+ * turn a NaN into 0. Goes in the order of the steps, as the bound of a group's output is known for
+ * later groups. */
 int
 cadre_cuda_guards_new(const cadre_plan_t *plan, const cadre_cuda_fused_t *fused,
                       cadre_cuda_guard_t **guards)

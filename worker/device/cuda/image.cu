@@ -45,7 +45,8 @@ add_to(vector_t<float> *sum, const vector_t<float> &value)
 }
 
 /* Writes one unit (one or four channels) of a window per thread: the pixel under it, or 0 in the
- * padding. */
+ * padding. The unit's number is taken apart from the innermost axis on; divide returns the quotient
+ * and leaves the remainder. */
 template <typename unit_t, typename divider_t>
 static __global__ void
 image_to_windows(const __grid_constant__ image_t<divider_t> image)

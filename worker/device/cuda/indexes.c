@@ -63,8 +63,8 @@ check_labels(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_
 }
 
 /* Fails with CADRE_EDATA unless bags follow each other from the first entry on and their entries
- * name rows of the table, which has `rows`, or padding. Offsets and entries that the program
- * computes are on the device only: there the kernels check them. */
+ * name rows of the table, which has `rows`, or are padding (-1). Offsets and entries that the
+ * program computes are on the device only: there the kernels check them. */
 static int
 check_bags(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
            int64_t rows)

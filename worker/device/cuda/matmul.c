@@ -140,7 +140,8 @@ describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilog
 }
 
 /* Takes the first choice of cuBLAS's heuristic, without algorithms that add parts of a sum in an
- * order that varies: so the same run gives the same bits. */
+ * order that varies: so the same run gives the same bits. CADRE_ENOTFOUND when cuBLAS has no such
+ * product with an epilogue, whose steps can run one by one instead. */
 static int
 choose(cadre_cuda_matmul_t *self, cublasLtMatmulPreference_t preference, const sizes_t *sizes)
 {
@@ -177,8 +178,8 @@ choose_algorithm(cadre_cuda_matmul_t *self, const sizes_t *sizes)
     return status;
 }
 
-/* Prepares a MATMUL step, with an epilogue unless that is NULL. A product whose inner dimension is
- * 0 is all zeros, and needs no algorithm. */
+/* Prepares a MATMUL step, with an epilogue unless that is NULL; only a single product that is not
+ * empty has one. A product whose inner dimension is 0 is all zeros, and needs no algorithm. */
 int
 cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
                       const cadre_plan_step_t *step, const cadre_cuda_epilogue_t *epilogue,

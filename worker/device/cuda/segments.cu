@@ -59,7 +59,9 @@ find_begins(const __grid_constant__ begins_t begins)
     begins.begins[row] = static_cast<uint32_t>(low);
 }
 
-/* Stores the sum of row `row`'s entries in one chunk where it belongs. */
+/* Stores the sum of row `row`'s entries in one chunk: in the output if all entries of the row are
+ * in this chunk; else as the part that came in from an earlier chunk, or that goes on in the next
+ * one. */
 template <typename unit_t>
 static __device__ __forceinline__ void
 store_sum(const segments_t &segments, int64_t chunk, int64_t column, uint32_t row,
