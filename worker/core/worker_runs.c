@@ -373,7 +373,8 @@ cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms)
 
 /* Begins a run of a CLOSURE that came, or was kept as a later attempt: it waits for what it needs,
  * or is handed back at once if the worker drains (`reason`), it was cancelled, or a kept result
- * that it takes as an argument is gone. */
+ * that it takes as an argument is gone. `restores`: how many restores of shards the attempt knows
+ * of. */
 static void
 begin(cadre_worker_runs_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
       uint64_t now_ms)

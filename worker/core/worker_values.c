@@ -427,8 +427,8 @@ part_answered(cadre_worker_values_t *self, cadre_run_t *run)
     }
 }
 
-/* Ends the pull or push under way, if there is one, without waiting for its shards. What the links
- * have fewer of afterwards are the updates that were abandoned. */
+/* Ends the pull or push under way, if there is one, without waiting for its shards. The PUSHes that
+ * the links no longer have afterwards count as abandoned. */
 void
 cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 {

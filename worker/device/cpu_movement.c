@@ -167,7 +167,8 @@ gather_of(const cadre_operands_t *operands)
     return self;
 }
 
-/* Writes the output of BROADCAST, TRANSPOSE or SLICE: one input walked with strides. */
+/* Writes the output of BROADCAST, TRANSPOSE or SLICE: copies one input in the order that the step's
+ * walk gives, row by row or, for a transposition, tile by tile. */
 static void
 gather(const cadre_operands_t *operands)
 {

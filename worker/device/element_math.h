@@ -70,7 +70,7 @@ static inline float
 cadre_math_log(float x)
 {
     const uint32_t root_half = 0x3f3504f3; /* the bits of sqrt(1/2) */
-    int32_t tiny = x < 0x1p-126F;
+    int32_t tiny = x < 0x1p-126F;          /* subnormal: scaled by 2^23 first */
     uint32_t bits = cadre_math_bits(tiny ? x * 0x1p23F : x) - root_half;
     float n = (float)(((int32_t)bits >> 23) - (tiny ? 23 : 0));
     float f = cadre_math_from_bits((bits & 0x7fffff) + root_half) - 1;

@@ -226,7 +226,8 @@ cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p)
     free(self);
 }
 
-/* Enqueues the product with its epilogue. */
+/* Enqueues the product with its epilogue. Left and right change places, since cuBLAS reads
+ * row-major matrices as their transposes. */
 int
 cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const cadre_cuda_factors_t *factors,
                       cudaStream_t stream)

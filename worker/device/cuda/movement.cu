@@ -115,7 +115,8 @@ find_transpose(const cadre_cuda_operands_t *operands, transpose_t *out)
     return true;
 }
 
-/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+/* Enqueues BROADCAST, TRANSPOSE or SLICE: copies one input in the order that the step's walk gives;
+ * a transposition with long sides goes tile by tile. */
 static int
 gather(const cadre_cuda_operands_t *operands, void *stream)
 {

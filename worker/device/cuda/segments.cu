@@ -229,7 +229,8 @@ cadre_cuda_segments_scratch(const cadre_cuda_operands_t *operands)
     return places_of(operands).size;
 }
 
-/* Sorts the index and finds the segments; sets all of `segments` but source and scale. */
+/* Sorts the index by row and finds the segments (the sorted entries of each row); sets all of
+ * `segments` but source and scale. `padding`: whether -1 is allowed in the index. */
 static int
 find_segments(const cadre_cuda_operands_t *operands, bool padding, void *stream,
               segments_t *segments)
