@@ -25,7 +25,7 @@ typedef struct {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
 } cadre_staleness_series_t;
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory has no histograms of variables yet. */
 typedef struct {
     cadre_name_map_t names;
     cadre_staleness_series_t *series[CADRE_STALENESS_VARIABLES_MAX]; /* [names.count]: the

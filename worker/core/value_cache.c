@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 
-/* What a variable held when it got this content number. */
+/* The content of a variable for which its newest content number stands. */
 typedef struct {
     uint64_t number;
     size_t count;

@@ -20,7 +20,7 @@ enum {
     COST = 7    /* what an element costs, in additions */
 };
 
-/* For each row of a group its largest element and its sum. */
+/* For each row of a group its largest element, and the sum of its shifted exponentials. */
 typedef struct {
     cadre_real_t max[BLOCK];
     cadre_real_t sum[BLOCK]; /* of exp(x - max) */

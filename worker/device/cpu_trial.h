@@ -16,7 +16,8 @@
 enum {
     CADRE_BLAS_BUFFER_SIZE = 128 << 20, /* address space of one buffer, as Debian builds OpenBLAS */
     CADRE_THREAD_SPACE_SIZE =
-        136 << 20, /* address space that a thread reserves besides: its stack, a malloc arena */
+        136 << 20, /* address space that a thread reserves beside that buffer: its stack, a
+                      malloc arena */
     CADRE_WORKER_SPACE_SIZE =
         512 << 20, /* address space of a worker beside its slots: threads, rows, values */
     CADRE_BLAS_TRIAL_MS =

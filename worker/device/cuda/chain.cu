@@ -43,8 +43,7 @@ template <int width> struct alignas(width * sizeof(float)) numbers_t {
     float words[width];
 };
 
-/* ---- a register file: a GPU cannot index registers, so an access compares with every number
- * ---- */
+/* ---- a register file: an access compares its index with that of every register ---- */
 
 /* Returns register `index` of the file. A GPU cannot index registers, so every one is compared. */
 template <int registers, int width>

@@ -14,7 +14,7 @@
 #include "worker/device/cuda/layout.h"
 #include "worker/device/device.h"
 
-/* Zeroed memory is an empty one. */
+/* Zeroed memory is a conversion that has no memory on the device yet. */
 typedef struct {
     char *block;         /* device memory for the bf16 forms and the flags; it only grows */
     size_t size_bytes;   /* of `block` */

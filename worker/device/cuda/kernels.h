@@ -22,12 +22,13 @@ extern "C" {
 
 #include "worker/device/plan.h"
 
-/* A take of positions [B, ..] stores as a fault this plus the row of the batch. Several threads may
- * store there: chance says whose row stays, and each of these rows has an index out of range. */
+/* For an index out of range, a take of positions [B, ..] stores CADRE_CUDA_FAULT_ROW plus the
+ * row of the batch as the fault. Several threads may store one: chance says whose stays, and
+ * each names a row that has an index out of range. */
 enum { CADRE_CUDA_FAULT_ROW = 2 };
 
-/* A step of a plan and where its memory is, as cadre_operands_t of cpu.h. The structs are in host
- * memory and read before the function returns; fields marked "device" point to device memory. */
+/* A step of a plan, and where in memory its inputs and its output are. The structs are in host
+ * memory and read before a function returns; fields marked "device" point to device memory. */
 typedef struct {
     const cadre_plan_step_t *step;
     const cadre_plan_value_t *out;
@@ -57,7 +58,7 @@ CADRE_OP_KERNEL_LIST(ROW)
 /* Runs a chain (CADRE_STEP_CHAIN) in one pass, with the bits that its links would give as steps. */
 int cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream);
 
-/* ---- functions that are no op; all pointers are to device memory ---- */
+/* ---- kernels that stand for no op of a program; all pointers are to device memory ---- */
 
 /* Stores 1 in *flag when one of `count` numbers is NaN or its absolute value exceeds `limit`;
  * otherwise does not write the flag. */

@@ -20,7 +20,8 @@ struct cadre_cuda_matmul {
     cublasLtMatmulAlgo_t algorithm;
 };
 
-/* Row-major: out [m,n] = left [m,k] right [k,n], each operand possibly stored transposed. */
+/* The sizes of a product of row-major matrices: out [m,n] = left [m,k] right [k,n], each factor
+ * possibly stored transposed. */
 typedef struct {
     uint64_t m;
     uint64_t n;

@@ -22,7 +22,7 @@ typedef struct {
         mask_row_bits; /* from row to row of the mask that the epilogue writes or reads; 0: none */
 } cadre_cuda_epilogue_t;
 
-/* All in device memory, aligned to 256 bytes. */
+/* The operands of a product, all in device memory, aligned to 256 bytes. */
 typedef struct {
     const void *left;
     const void *right;

@@ -26,7 +26,8 @@ struct layout_t {
     int64_t pieces; /* of one row or column */
 };
 
-/* ---- operations: part_t, begin(x, index), none(), finish(part, size) ---- */
+/* ---- operations: what is kept of some elements (part_t), of one (begin), of none (none), and
+ * the result that a part gives (finish) ---- */
 
 struct sum_t : group_sum_t {
     typedef float out_t;

@@ -148,7 +148,7 @@ add_parts(const __grid_constant__ segments_t segments)
     static_cast<unit_t *>(segments.out)[unit] = sum;
 }
 
-/* ---- the gradient of a table that bags are taken from: of each entry of a bag, the row of the
+/* ---- the gradient of a bag's table: for each entry (one row number in one bag) the row of the
  * output's gradient that it takes, and the factor ---- */
 
 struct entries_t {
