@@ -607,6 +607,7 @@ keep_draining(cadre_worker_actor_t *self)
         clear_queue(self);
     }
 
+    /* A drain that the coordinator has asked for has no deadline here. */
     if (!self->draining || self->left) {
         return;
     }

@@ -103,7 +103,7 @@ bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe
 /* Sends the PUSH of request `id`, for which GRANT has come; false when there is no such request. */
 bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox);
 
-/* Sends everything that is unanswered again: the connection is a new one. */
+/* Sends all requests that are not answered again, because the connection is a new one. */
 void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
 /* Notes that a message of the shard has come: it is reachable, and its silence begins now. */

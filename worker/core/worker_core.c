@@ -157,7 +157,7 @@ static void
 say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->superseded && cadre_worker_runs_running(self->runs) == 0) {
-        self->untaken++; /* nothing that the new coordinator told so far was taken */
+        self->untaken++; /* the next WELCOME can be taken; what was told so far was not */
     }
     cadre_u64s_t held = cadre_worker_runs_held(self->runs);
     cadre_message_t message = cadre_session_hello(self->session, now_ms);
@@ -518,7 +518,7 @@ set_function(cadre_worker_core_t *self, const cadre_message_t *message)
         snprintf(event.text, sizeof(event.text), "%s", function->name);
         cadre_worker_effects_emit(&self->effects, &event);
         cadre_worker_effects_hurry(
-            &self->effects); /* the coordinator sends its closures elsewhere */
+            &self->effects); /* the coordinator then gives closures of the function to others */
     }
     return status;
 }

@@ -62,7 +62,8 @@ void cadre_worker_runs_advance(cadre_worker_runs_t *self, uint64_t now_ms);
 /* Begins the builds of resources that are due; returns when the next one is. */
 uint64_t cadre_worker_runs_build(cadre_worker_runs_t *self, uint64_t now_ms);
 
-/* Take the end of a run's loading and computing, as cadre_worker_core_loaded and _finish. */
+/* Take the end of the reading of a run's batches (`status`: how it ended), and of a run's
+ * computing. */
 void cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 void cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,

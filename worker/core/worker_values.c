@@ -902,8 +902,8 @@ cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uin
     snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
     fail_requests(self, shard, CADRE_EUNAVAILABLE, text, now_ms);
     if (link->unreachable) {
-        link->unreachable =
-            false; /* whether the ps that serves the shard now can be reached is open */
+        /* Nobody knows yet whether the ps that serves the shard now can be reached. */
+        link->unreachable = false;
         cadre_worker_effects_hurry(self->effects);
     }
     link->open = !away;

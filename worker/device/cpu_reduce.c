@@ -16,7 +16,7 @@ enum {
     ROWS = 64,       /* rows that are added to each other before they are added to the total */
     COLUMNS = 256,   /* columns that are summed together (a tile) */
     STRETCHES = 64,  /* of a single sum, at most */
-    STRETCH = 32768, /* elements of a stretch, at least: a multiple of CADRE_SUM_BLOCK */
+    STRETCH = 32768, /* least elements of a stretch of a long row: a multiple of CADRE_SUM_BLOCK */
 };
 
 typedef struct {

@@ -55,7 +55,8 @@ check_limit(const __grid_constant__ convert_t convert)
     }
 }
 
-/* Converts f32 to bf16, eight numbers per thread; sets the flag when a result is not finite. */
+/* Converts f32 to bf16, eight numbers per thread, in wide accesses where memory is aligned
+ * (`vectors`); sets the flag when a result is not finite. */
 static __global__ void
 to_bf16(const __grid_constant__ convert_t convert)
 {
@@ -82,7 +83,8 @@ to_bf16(const __grid_constant__ convert_t convert)
     }
 }
 
-/* Converts bf16 to f32, eight numbers per thread. */
+/* Converts bf16 to f32, eight numbers per thread, in wide accesses where memory is aligned
+ * (`vectors`). */
 static __global__ void
 from_bf16(const __grid_constant__ convert_t convert)
 {
