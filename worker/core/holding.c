@@ -24,8 +24,7 @@ cadre_holding_destroy(cadre_holding_t **self_p)
         return;
     }
     *self_p = NULL;
-    /* Destroys what was put before. */
-    cadre_holding_put(self, NULL, NULL);
+    cadre_holding_put(self, NULL, NULL); /* destroys what was put before */
     for (size_t i = 0; i < self->count; i++) {
         free(self->names[i]);
     }

@@ -9,7 +9,8 @@ name_length(const char *call)
     return (int)strcspn(call, "(");
 }
 
-/* Fails for a CUDA call that has failed, named by its source text. */
+/* Returns the status of a CUDA call that has failed; the error text names it by `call`, its source
+ * text. A device without memory left goes on working; any other failure counts as a lost device. */
 int
 cadre_cuda_fail(cudaError_t error, const char *call)
 {
@@ -19,7 +20,8 @@ cadre_cuda_fail(cudaError_t error, const char *call)
                       cudaGetErrorName(error));
 }
 
-/* Fails for a cuBLAS call that has failed, named by its source text. */
+/* Returns the status of a cuBLAS call that has failed; the error text names it by `call`, its
+ * source text. */
 int
 cadre_cublas_fail(cublasStatus_t error, const char *call)
 {
