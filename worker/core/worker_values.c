@@ -892,7 +892,7 @@ cadre_worker_values_tick(cadre_worker_values_t *self, uint64_t now_ms)
 /* --- a shard that moved --- */
 
 /* Notes that another ps serves the shard now, or none: fails the requests to it, and has the shell
- * connect to the new one. Window and silence begin anew. */
+ * connect to the new one. Window and silence begin from the start. */
 void
 cadre_worker_values_shard_moved(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 {
