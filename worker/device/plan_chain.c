@@ -214,7 +214,7 @@ drop_taken_steps(finder_t *self)
     plan->step_count = kept;
 }
 
-/* Joins element operations that feed each other into chains: one step that goes through memory once.
+/* Joins element operations that feed each other into chains: one step that reads memory once.
  * Goes from the last step back, so that each chain takes in all that leads to it. */
 void
 cadre_plan_make_chains(cadre_plan_t *plan)
