@@ -15,6 +15,7 @@ cadre_command_name(void)
     return known ? program_invocation_name : "cadre";
 }
 
+/* Appends `more` to *text, a string on the heap, or NULL for an empty one. */
 static void
 add(char **text, const char *more)
 {
@@ -69,6 +70,8 @@ flag_words(char *const *word, const cadre_command_flag_t *flags, size_t count)
     return 0;
 }
 
+/* Returns the command as text, with the flags and their values at the end instead of where the user
+ * gave them. */
 char *
 cadre_command_text(char *const *command, const cadre_command_flag_t *flags, size_t count)
 {

@@ -26,6 +26,7 @@ cadre_console_init(cadre_console_t *self)
     *self = (cadre_console_t){.terminal = isatty(STDERR_FILENO) == 1};
 }
 
+/* Removes the progress bar: goes back to the start of the terminal's line and erases it. */
 void
 cadre_console_clear(cadre_console_t *self)
 {
@@ -44,6 +45,8 @@ show_bar(cadre_console_t *self)
     self->bar_shown = true;
 }
 
+/* Prints a line on stderr, with any bytes replaced that are not printable UTF-8. A progress bar is
+ * removed before it and shown again below it. */
 void
 cadre_console_say(cadre_console_t *self, const char *format, ...)
 {
@@ -79,6 +82,8 @@ cadre_console_bar(cadre_console_t *self, const char *text)
     }
 }
 
+/* Returns how many columns a line may take: one less than the terminal has, as some wrap a line
+ * that fills it. */
 int
 cadre_console_columns(void)
 {
@@ -87,6 +92,7 @@ cadre_console_columns(void)
     return known ? size.ws_col - 1 : COLUMNS_DEFAULT;
 }
 
+/* Writes a duration with its two largest units, as "42s", "3m10s" or "2h05m". */
 const char *
 cadre_duration_text(double seconds, char *text)
 {
@@ -107,6 +113,7 @@ typedef struct {
     size_t length;
 } line_t;
 
+/* Appends to a line what fits; the rest is cut off. */
 static void __attribute__((format(printf, 2, 3))) append(line_t *line, const char *format, ...)
 {
     va_list arguments;
@@ -119,6 +126,7 @@ static void __attribute__((format(printf, 2, 3))) append(line_t *line, const cha
     }
 }
 
+/* Appends the speed in examples (rows) per second: "812k ex/s". */
 static void
 append_speed(line_t *line, double speed)
 {
@@ -137,6 +145,8 @@ percent(const cadre_progress_t *progress)
     return (int)(100 * progress->epoch_fraction);
 }
 
+/* Writes the progress as a bar for a terminal: "[####....] epoch 3/10 41% step 18204 ...". What is
+ * not known is left out. */
 const char *
 cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
 {
@@ -175,7 +185,8 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     return text;
 }
 
-/* What the evaluation found: accuracy and loss, then what the job asks for besides. */
+/* Appends what the evaluation found: accuracy and loss, then the other metrics that the job asks
+ * for. */
 static void
 append_metrics(line_t *line, const cadre_metrics_t *metrics)
 {
@@ -192,6 +203,8 @@ append_metrics(line_t *line, const cadre_metrics_t *metrics)
     }
 }
 
+/* Writes the progress as a line for a log file: "epoch=3/10 progress=41% ...". What is not known is
+ * left out. */
 const char *
 cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text)
 {

@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 
+/* Returns the rank of a log level, 0 (debug) to 3 (error); 0 for an unknown letter. */
 static int
 level_rank(char level)
 {
@@ -19,8 +20,8 @@ level_text(char level)
     return texts[level_rank(level)];
 }
 
-/* Whether the terminal shows an event: its level is high enough, or it says that a problem
- * that was shown is over. */
+/* Returns whether the terminal shows an event of the coordinator: its level is high enough, or it
+ * says that a problem that was shown is over. */
 static bool
 is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
 {
@@ -33,6 +34,8 @@ is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
     return level_rank(notice->level) >= level_rank(self->log_level);
 }
 
+/* Shows progress: on a terminal as a bar, at once; elsewhere as a line, which like the event for
+ * the events file comes every CADRE_DISPLAY_LINE_MS and at the end of each epoch. */
 static void
 show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms)
 {
@@ -54,6 +57,8 @@ show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_m
     }
 }
 
+/* Shows a notice of the trainer or the coordinator on the terminal, and writes it to the events
+ * file. */
 void
 cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms)
 {
@@ -89,6 +94,8 @@ cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_
     }
 }
 
+/* Prints every CADRE_DISPLAY_SAY_MS what the trainer waits for, since when and for how long at
+ * most. */
 void
 cadre_display_wait(cadre_display_t *self, int64_t now_ms)
 {

@@ -11,8 +11,8 @@
 #include "coordinator/cli/terminal/events.h"
 
 enum {
-    CADRE_DISPLAY_SAY_MS = 5000,   /* how often the terminal names a wait that lasts */
-    CADRE_DISPLAY_LINE_MS = 10000, /* time between progress lines without a terminal */
+    CADRE_DISPLAY_SAY_MS = 5000,   /* how often the terminal says that a wait still lasts */
+    CADRE_DISPLAY_LINE_MS = 10000, /* time between progress lines where stderr is no terminal */
 };
 
 typedef struct {

@@ -25,6 +25,8 @@ cadre_events_close(cadre_events_t *self)
     }
 }
 
+/* Writes one event as a line of JSON: the time, the event's name and `fields`, which are released.
+ * Does nothing else where no file is open. */
 void
 cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
 {
@@ -45,6 +47,8 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
     }
 }
 
+/* Returns the progress of training as the fields of an event: a JSON object, which the caller
+ * owns. */
 json_t *
 cadre_events_progress(const cadre_progress_t *progress)
 {

@@ -19,11 +19,11 @@
 typedef struct {
     FILE *file;
     const char *path; /* borrowed */
-    int error; /* errno of the write that failed, after which nothing more is written; 0: none did
-                */
+    /* errno of the write that failed, after which nothing more is written; 0: none failed */
+    int error;
 } cadre_events_t;
 
-/* Creates or empties the file. CADRE_EIO. */
+/* Creates the file, or empties it. CADRE_EIO when that fails. */
 int cadre_events_open(cadre_events_t *self, const char *path);
 
 void cadre_events_close(cadre_events_t *self);
@@ -31,7 +31,7 @@ void cadre_events_close(cadre_events_t *self);
 /* Writes one event; takes `fields`, an object or NULL. */
 void cadre_events_write(cadre_events_t *self, const char *event, json_t *fields);
 
-/* Returns the fields of the events "progress" and "epoch". */
+/* Returns the fields of an event "progress" or "epoch": a JSON object, which the caller owns. */
 json_t *cadre_events_progress(const cadre_progress_t *progress);
 
 #endif

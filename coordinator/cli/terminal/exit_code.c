@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+/* Returns the exit code of the command for a status of the library. */
 int
 cadre_exit_code(int status)
 {
@@ -68,6 +69,7 @@ code_text(int code)
     return "";
 }
 
+/* Returns how a process ended, by a signal or with an exit code, from what waitpid says of it. */
 cadre_process_end_t
 cadre_process_end(int wait_status)
 {
@@ -112,6 +114,8 @@ signal_cause(int number, bool is_users_program)
     return "";
 }
 
+/* Writes how a process ended and the likely cause, as "exited with 78, bad configuration"; returns
+ * `text`. */
 const char *
 cadre_process_end_text(cadre_process_end_t end, bool is_users_program, char *text,
                        size_t size_bytes)

@@ -18,6 +18,7 @@ cadre_metrics_value(const cadre_metrics_t *self, cadre_metric_t metric)
     return self->known[metric] ? self->values[metric] : NAN;
 }
 
+/* Returns the word of a metric as in events and job files: "test_loss". */
 const char *
 cadre_metric_text(cadre_metric_t metric)
 {
@@ -29,6 +30,7 @@ cadre_metric_text(cadre_metric_t metric)
     return texts[metric];
 }
 
+/* Returns whether a higher value of the metric is the better one. */
 bool
 cadre_metric_is_higher_better(cadre_metric_t metric)
 {
@@ -59,6 +61,7 @@ is_known(const cadre_metrics_t *self, cadre_metric_t metric)
     return cadre_metric_is_extra(metric) && self->known[metric];
 }
 
+/* Returns the known metrics but loss and accuracy as a JSON object: {"precision": 0.97}. */
 json_t *
 cadre_metrics_object(const cadre_metrics_t *self)
 {
@@ -71,6 +74,8 @@ cadre_metrics_object(const cadre_metrics_t *self)
     return object;
 }
 
+/* Returns the known metrics but loss and accuracy as text, ", precision 0.9712, f1 0.9698", freed
+ * by the caller. */
 char *
 cadre_metrics_words(const cadre_metrics_t *self)
 {
@@ -86,6 +91,7 @@ cadre_metrics_words(const cadre_metrics_t *self)
     return words;
 }
 
+/* Returns a confusion matrix [size, size] as a JSON array of rows; JSON null for NULL. */
 json_t *
 cadre_confusion_array(const double *counts, int size)
 {

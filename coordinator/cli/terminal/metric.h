@@ -29,8 +29,8 @@ typedef enum {
         CADRE_METRICS,
 } cadre_metric_t;
 
-/* The words of all metrics, as in a usage text: "test_loss|test_accuracy|...". The index skips the
- * first "|". */
+/* The words of all metrics, as in a usage text: "test_loss|test_accuracy|...". Each word comes with
+ * a "|" before it; [1] leaves out the first one. */
 #define CADRE_METRIC_WORD(NAME, word, higher) "|test_" #word
 #define CADRE_METRIC_WORDS                    (&CADRE_METRIC_LIST(CADRE_METRIC_WORD)[1])
 

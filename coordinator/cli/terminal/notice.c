@@ -20,14 +20,15 @@ typedef struct queued {
 } queued_t;
 
 struct cadre_notices {
-    pthread_mutex_t lock;
-    int fd;            /* an eventfd; the fields below are guarded by the lock */
-    queued_t *first;   /* oldest notice; the list is owned */
-    queued_t **last_p; /* where the pointer to the next notice is stored */
+    pthread_mutex_t lock; /* guards `first`, `last_p`, `count` and `dropped` */
+    int fd;               /* an eventfd, readable while notices are queued */
+    queued_t *first;      /* oldest notice; the list is owned */
+    queued_t **last_p;    /* where the pointer to the next notice is stored */
     size_t count;
     uint64_t dropped; /* notices dropped since the last "lost" event */
 };
 
+/* Opens an empty queue of notices, with an eventfd by which the main thread is woken. */
 int
 cadre_notices_open(cadre_notices_t **notices)
 {
@@ -44,6 +45,7 @@ cadre_notices_open(cadre_notices_t **notices)
     return 0;
 }
 
+/* Frees the queue with the notices that nobody has received. */
 void
 cadre_notices_close(cadre_notices_t **notices_p)
 {
@@ -71,7 +73,8 @@ cadre_notices_fd(const cadre_notices_t *self)
 
 /* --- sending --- */
 
-/* Under the lock: copies a notice to the end of the queue. */
+/* Copies a notice, up to the end of its text, to the end of the queue, and wakes the receiver. The
+ * caller holds the lock. */
 static void
 keep(cadre_notices_t *self, const cadre_notice_t *notice)
 {
@@ -100,6 +103,8 @@ room_for(cadre_notice_kind_t kind)
     return kind == CADRE_NOTICE_PROGRESS ? CADRE_NOTICES_PROGRESS_MAX : CADRE_NOTICES_MAX;
 }
 
+/* Queues a notice for the main thread. Without room it is dropped and counted; progress is not
+ * counted, as newer progress follows. */
 void
 cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice)
 {
@@ -112,6 +117,7 @@ cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice)
     pthread_mutex_unlock(&self->lock);
 }
 
+/* Queues a notice of this kind with a formatted text. */
 void
 cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const char *format, ...)
 {
@@ -148,7 +154,7 @@ cadre_notice_end_wait(cadre_notices_t *self)
 
 /* --- receiving --- */
 
-/* Under the lock: takes the oldest notice; the queue must not be empty. */
+/* Takes the oldest notice out of the queue, which must not be empty. The caller holds the lock. */
 static void
 take(cadre_notices_t *self, cadre_notice_t *notice)
 {
@@ -163,6 +169,8 @@ take(cadre_notices_t *self, cadre_notice_t *notice)
     free(queued);
 }
 
+/* Takes the oldest notice. When none is left but some were dropped, makes an event "events_lost"
+ * that says how many. Returns whether there is a notice. */
 bool
 cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice)
 {
@@ -175,6 +183,7 @@ cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice)
         snprintf(notice->text, sizeof(notice->text), "count=%" PRIu64, self->dropped);
         self->dropped = 0;
     } else {
+        /* The queue is empty: the descriptor is not readable until the next notice. */
         eventfd_t woken;
         eventfd_read(self->fd, &woken);
         is_there = false;

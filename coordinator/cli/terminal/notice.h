@@ -20,7 +20,7 @@
 enum {
     CADRE_NOTICE_TEXT_SIZE = 2048, /* bytes of the text; longer ones are truncated */
     CADRE_NOTICES_MAX = 65536,     /* most queued notices; further ones are dropped, except DONE */
-    CADRE_NOTICES_PROGRESS_MAX = 256, /* with so many queued, progress is dropped */
+    CADRE_NOTICES_PROGRESS_MAX = 256, /* when so many are queued, a PROGRESS notice is dropped */
 };
 
 typedef enum {

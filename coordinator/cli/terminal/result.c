@@ -31,19 +31,21 @@ rows_per_second(const cadre_result_t *self)
                              : NAN;
 }
 
+/* Returns a number as JSON; null when it is NaN or infinite, that is, not known. */
 static json_t *
 number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* Returns a count of a shard as JSON; null when the shard's ps has not answered. */
 static json_t *
 count(const cadre_result_shard_t *shard, uint64_t value)
 {
     return shard->is_known ? json_integer((json_int_t)value) : json_null();
 }
 
-/* What is known of the best checkpoint; null where none is kept. */
+/* Returns what is known of the best checkpoint as a JSON object; null where none is kept. */
 static json_t *
 best(const cadre_result_t *self)
 {
@@ -55,6 +57,7 @@ best(const cadre_result_t *self)
                      self->best_checkpoint);
 }
 
+/* Returns the result of a training run as a JSON object, which the caller releases. */
 json_t *
 cadre_result_object(const cadre_result_t *self)
 {
@@ -91,13 +94,15 @@ cadre_result_json(const cadre_result_t *self)
     return text;
 }
 
-/* Whether words say more than that all epochs are done, which is the usual end. */
+/* Returns whether the text has to say why training ended: not after all epochs, the usual end. */
 static bool
 tells_why(const cadre_result_t *self)
 {
     return self->stopped_text[0] && self->stopped && strcmp(self->stopped, "epochs") != 0;
 }
 
+/* Returns the result in words, freed by the caller: first each clause that may be absent, as text
+ * or "", then the sentence of all of them. */
 char *
 cadre_result_text(const cadre_result_t *self)
 {

@@ -15,7 +15,7 @@
 
 #define CADRE_RESULT_SCHEMA "cadre.result/v1"
 
-enum { CADRE_RESULT_STOPPED_SIZE = 160 };
+enum { CADRE_RESULT_STOPPED_SIZE = 160 }; /* bytes of the text that says why training ended */
 
 typedef struct {
     bool is_known; /* the shard's ps has answered */
@@ -24,18 +24,16 @@ typedef struct {
 
 typedef struct {
     const char *strategy; /* word of the strategy; NULL where no job was read */
-    /* Share of held-out rows that are classified correctly; not a number without classes or
-     * held-out rows. */
+    /* Share of held-out rows that are classified correctly; NaN: no classes or no such rows. */
     double accuracy;
-    /* Mean over held-out rows, or if there are none over the latest batches; not a number: not
-     * known. */
+    /* Mean over held-out rows, or if there are none over the latest batches; NaN: not known. */
     double loss;
     cadre_metrics_t metrics; /* over held-out rows; `loss` and `accuracy` are among them */
     double *confusion;       /* [classes, classes], a row for each label; NULL: not asked for */
     int classes;
     int64_t test_rows;
     int64_t examples; /* rows of closures that finished, each epoch counted, in the whole job */
-    int64_t resumed_examples; /* how many of these were trained on before this run */
+    int64_t resumed_examples; /* those of `examples` that were trained on before this run */
     double seconds;           /* of this run, from the first closure to the last */
     uint64_t scheduled; /* closures that train, in the whole job; evaluations are not counted */
     uint64_t finished;
@@ -47,10 +45,10 @@ typedef struct {
     json_t *staleness;   /* of this run's closures, as in the status of the job; NULL: not known */
     char *checkpoint;    /* path of the newest checkpoint; NULL: none */
     const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
-    char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* in words, where they say more */
-    const char *best_metric; /* by which a best checkpoint is kept, a literal; NULL: none is */
+    char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* why in more words, or "" */
+    const char *best_metric; /* metric by which the best checkpoint is chosen; NULL: none is kept */
     double best;
-    int64_t best_step;     /* closures that had trained */
+    int64_t best_step;     /* how many closures had trained by then */
     char *best_checkpoint; /* or NULL */
 } cadre_result_t;
 
