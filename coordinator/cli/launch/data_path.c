@@ -32,6 +32,7 @@ join(const char *base, const char *path)
     return base && *path != '/' ? cadre_asprintf("%s/%s", base, path) : cadre_strdup(path);
 }
 
+/* Checks that the file exists and can be read, and is no folder. */
 static int
 check_file(const char *path)
 {
@@ -45,9 +46,9 @@ check_file(const char *path)
     return 0;
 }
 
-/* Gives the path of a data file as a task opens it. ${DATA} at its beginning, and a relative path,
- * mean the folder of --data; on this machine (`local`) a relative path may also lie beside the job
- * file, and the file must exist. */
+/* Gives the path of a data file as a task opens it. ${DATA} at its beginning stands for the folder
+ * of --data, and a relative path is in that folder. With `local` the tasks are on this machine:
+ * without --data a relative path is then in the job file's folder, and the file must exist. */
 static int
 resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolved)
 {
@@ -81,6 +82,7 @@ resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolv
     return 0;
 }
 
+/* Gives a copy of a dataset's description in which the paths of its files are resolved. */
 int
 cadre_data_resolve(const cadre_job_t *job, const json_t *description, bool local, json_t **resolved)
 {

@@ -52,6 +52,7 @@ read_list(int output, char *text)
 {
     int64_t deadline_ms = cadre_clock_now_ms() + CADRE_HOST_DEVICES_WAIT_MS;
     size_t length = 0;
+    /* Until the end of the pipe: cadre-worker has exited, and the list is whole. */
     while (length < LIST_SIZE - 1) {
         int64_t left_ms = deadline_ms - cadre_clock_now_ms();
         struct pollfd item = {.fd = output, .events = POLLIN};
@@ -68,6 +69,7 @@ read_list(int output, char *text)
     return false;
 }
 
+/* Returns how many lines of the text begin with `prefix`. */
 static int64_t
 count_lines(const char *text, const char *prefix)
 {
@@ -117,12 +119,14 @@ count_gpus(int64_t *count)
     return 0;
 }
 
+/* Counts the devices that the job may use: those that it lists, the GPUs of the host for "auto", or
+ * none for the CPU alone. */
 int
 cadre_host_devices_count(const cadre_job_t *job, cadre_job_places_t *places)
 {
     *places = (cadre_job_places_t){.devices = (int64_t)cadre_device_list_count(job->device)};
     if (places->devices > 1) {
-        return 0;
+        return 0; /* the job lists several */
     }
 
     int device = CADRE_DEVICE_CPU;
@@ -131,7 +135,7 @@ cadre_host_devices_count(const cadre_job_t *job, cadre_job_places_t *places)
         return status;
     }
     if (device > CADRE_DEVICE_CPU) {
-        return 0;
+        return 0; /* one GPU by name, "cuda:0": that is the one device */
     }
 
     places->devices = 0;
@@ -139,6 +143,8 @@ cadre_host_devices_count(const cadre_job_t *job, cadre_job_places_t *places)
     return device == CADRE_DEVICE_CPU ? 0 : count_gpus(&places->devices);
 }
 
+/* Sets workers and ps of a job as its strategy has them for the devices of this host. Refuses a
+ * list of devices of which one would have no worker. */
 int
 cadre_host_devices_place(cadre_job_t *job)
 {

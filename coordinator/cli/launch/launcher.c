@@ -62,6 +62,7 @@ add_flag(command_t *command, const char *flag, const char *value)
     add(command, value);
 }
 
+/* Frees the words of a command line. */
 static void
 command_fini(command_t *command)
 {
@@ -71,6 +72,7 @@ command_fini(command_t *command)
     free(command->arguments);
 }
 
+/* Adds the flag by which a worker writes its trace, to a file that no earlier process of it has. */
 static void
 add_trace(const char *folder, const cadre_launch_task_t *task, command_t *command)
 {
@@ -78,7 +80,8 @@ add_trace(const char *folder, const cadre_launch_task_t *task, command_t *comman
     add_flag(command, "--trace", path);
 }
 
-/* Adds the flags that every ps and worker gets. */
+/* Adds the flags that every ps and worker gets. Under a user's program a task waits for a next
+ * session when one ends, as the program may open a coordinator several times. */
 static void
 add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
 {
@@ -91,8 +94,8 @@ add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
     }
 }
 
-/* Adds what a worker computes with. More workers than slots of one would together have more threads
- * than there are CPUs, by their own default: then they share. */
+/* Adds the flags for a worker's threads, device and precision. By default a worker has CPUs / slots
+ * threads, which it works out itself, or CPUs / workers where that is less. */
 static void
 add_compute(const cadre_launcher_options_t *options, uint32_t index, command_t *command)
 {
@@ -113,13 +116,15 @@ add_compute(const cadre_launcher_options_t *options, uint32_t index, command_t *
 
     cadre_auto(cadre_free) char *own = cadre_device_list_item(options->device, index);
     cadre_auto(cadre_free) char *turn = cadre_asprintf("auto:%u", index);
+    /* "auto:N" is the GPU whose turn it is for worker N, so that workers do not share the first. */
     bool in_turn = strcmp(own, "auto") == 0 && index > 0;
     add_flag(command, "--device", in_turn ? turn : own);
     add_flag(command, "--math",
              cadre_choice_text(CADRE_MATH_WORDS, options->math, number, sizeof(number)));
 }
 
-/* Returns the command line of a task. */
+/* Returns the command line of a task, freed with command_fini: of cadre-ps or cadre-worker with
+ * flags from the options, or the user's own. */
 static command_t
 command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
 {
@@ -174,9 +179,9 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
     return command;
 }
 
-/* Returns a copy of our environment without any description of a cluster, plus `cluster` and
- * `strategy`. With NULL it is the tasks' environment, which has no CADRE_HTTP either: that address
- * is the coordinator's. */
+/* Returns a copy of the environment of this process without any description of a cluster. For the
+ * user's program `cluster` and `strategy` are added. With NULL it is for ps and workers, and has no
+ * CADRE_HTTP either: that is the address of the coordinator's HTTP server. */
 static char **
 environment_with(const char *cluster, const char *strategy)
 {
@@ -205,6 +210,7 @@ environment_with(const char *cluster, const char *strategy)
     return copy;
 }
 
+/* Frees an environment, a list of texts that ends with NULL; NULL is allowed. */
 static void
 free_environment(char **environment)
 {
@@ -221,11 +227,12 @@ typedef struct {
     const command_t *command;
     char *const *environment;
     pid_t parent;
-    int input;
+    int input; /* descriptor that becomes its stdin, if it has a log */
     /* Descriptor of the log; negative: keeps the launcher's terminal and process group. */
     int output;
 } start_t;
 
+/* Writes "cadre: FILE: ERROR" on stderr with calls that are allowed after a fork: no printf. */
 static void
 say_cannot_execute(const char *file, int error)
 {
@@ -237,7 +244,8 @@ say_cannot_execute(const char *file, int error)
 }
 
 /* Runs in the child process after the fork: sets up its files and signals, and executes the
- * command. */
+ * command. The kernel kills the child when the launcher has ended. A child with a log gets a
+ * process group of its own, so that Ctrl-C reaches the launcher only. */
 static _Noreturn void
 run_child(const start_t *start)
 {
@@ -255,6 +263,7 @@ run_child(const start_t *start)
         _exit(EXIT_CANNOT_EXECUTE); /* the launcher died before prctl took effect */
     }
 
+    /* The command inherits neither what the launcher ignores and blocks nor its descriptors. */
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -272,8 +281,8 @@ close_descriptor(int *descriptor)
     }
 }
 
-/* Starts a process for task `number`: its output goes to its log, unless it is the user's
- * program. */
+/* Starts a process for task `number`. The output of a ps or worker goes to its log; the user's
+ * program keeps the terminal. */
 static int
 start_task(cadre_launcher_t *self, size_t number)
 {
@@ -290,11 +299,11 @@ start_task(cadre_launcher_t *self, size_t number)
         if (output < 0) {
             return cadre_fail(CADRE_EIO, "%s: %s", log, strerror(errno));
         }
+        /* Earlier processes of the task wrote what the log has so far. */
         self->log_from[number] = lseek(output, 0, SEEK_END);
     }
 
-    /* All that allocates is done before the fork: the child may only make async-signal-safe calls.
-     * */
+    /* Memory is allocated before the fork: the child may only make async-signal-safe calls. */
     cadre_auto(command_fini) command_t command = command_for(self, task);
     start_t start = {
         .command = &command,
@@ -315,6 +324,7 @@ start_task(cadre_launcher_t *self, size_t number)
     return 0;
 }
 
+/* Starts the tasks that are due, and writes their process ids to tasks.json. */
 int
 cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms)
 {
@@ -324,7 +334,7 @@ cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms)
     while (cadre_launcher_core_next(&self->core, now_ms, &number)) {
         int status = start_task(self, number);
         if (status < 0) {
-            self->core.tasks[number].state = CADRE_LAUNCH_ENDED;
+            self->core.tasks[number].state = CADRE_LAUNCH_ENDED; /* the core counts it as running */
             return status;
         }
         started = true;
@@ -339,6 +349,8 @@ cadre_launcher_wait_ms(const cadre_launcher_t *self, int64_t now_ms)
     return cadre_launcher_core_wait_ms(&self->core, now_ms);
 }
 
+/* Takes the end of one task, whose consequences the core decides, and reports it; returns false
+ * when no task has ended. */
 bool
 cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_report_t *report)
 {
@@ -366,6 +378,7 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
     return false;
 }
 
+/* Gives the state of task `number`; returns false when there are not so many tasks. */
 bool
 cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_task_t *task)
 {
@@ -403,6 +416,7 @@ cadre_launcher_stop(cadre_launcher_t *self)
     cadre_launcher_core_stop(&self->core);
 }
 
+/* Sends a signal to the user's program if `program`, else to every running ps and worker. */
 static void
 signal_role(cadre_launcher_t *self, int signal_number, bool program)
 {
@@ -432,6 +446,7 @@ cadre_launcher_running(const cadre_launcher_t *self)
     return cadre_launcher_core_running(&self->core);
 }
 
+/* Kills and reaps the tasks that still run, ends the session and frees the launcher. */
 void
 cadre_launcher_close(cadre_launcher_t **self_p)
 {
@@ -462,6 +477,8 @@ cadre_launcher_close(cadre_launcher_t **self_p)
 
 /* --- opening --- */
 
+/* Returns the folder that this executable is in, freed by the caller; NULL when /proc does not
+ * tell. */
 char *
 cadre_launcher_binary_folder(void)
 {
@@ -478,6 +495,7 @@ cadre_launcher_binary_folder(void)
     return cadre_strndup(path, (size_t)(strrchr(path, '/') - path));
 }
 
+/* Gives the path of a program of Cadre, which must be executable and beside this one. */
 static int
 find_binary(const char *name, char **path)
 {
@@ -495,6 +513,7 @@ find_binary(const char *name, char **path)
     return 0;
 }
 
+/* Returns the launcher's options that follow from a job's settings; their texts are the job's. */
 cadre_launcher_options_t
 cadre_launcher_options(const cadre_job_t *job)
 {
@@ -514,6 +533,8 @@ cadre_launcher_options(const cadre_job_t *job)
     };
 }
 
+/* Makes what the tasks need - their records, the programs' paths, the session with its sockets, the
+ * environments - and starts none yet. */
 int
 cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
 {

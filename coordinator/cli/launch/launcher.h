@@ -42,8 +42,8 @@ typedef struct {
     const char *const *natives; /* shared objects that the workers load */
     size_t native_count;
     const char *data_dir; /* --data-dir of the workers; NULL: none */
-    /* Folders in which ps may write and read checkpoints; NULL: no more. If there is none, the ps
-     * use their default. */
+    /* Folders in which ps may write and read checkpoints, NULL behind the last. Without any, the
+     * ps use their default. */
     const char *checkpoint_dirs[2];
     bool keep_session;
     char *const *program; /* the user's command, NULL-terminated; NULL: none */
@@ -58,20 +58,21 @@ typedef struct {
     cadre_process_end_t end;
     cadre_launch_decision_t decision;
     int64_t log_from; /* offset in its log at which this process began to write */
-    /* It was killed because the coordinator had not heard it for so long; 0: for another reason. */
+    /* For how long the coordinator had not heard the task, if it was killed for that; else 0. */
     int64_t silent_ms;
 } cadre_launcher_report_t;
 
-/* Returns the options that follow from a job's settings; the caller adds those that are no
- * settings. Texts are borrowed from the job. */
+/* Returns the options that follow from a job's settings; the caller adds the others, such as
+ * `program`. Texts are borrowed from the job. */
 cadre_launcher_options_t cadre_launcher_options(const cadre_job_t *job);
 
-/* Makes the session; starts nothing yet. The options must live as long as the launcher.
- * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
+/* Makes the session directory; starts no task yet. The options must live as long as the launcher.
+ * Fails with CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, with
+ * CADRE_EIO when the directory cannot be made. */
 int cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out);
 
-/* Kills the tasks that still run, waits for their end, and removes the session unless it is to be
- * kept. */
+/* Kills the tasks that still run, waits for their end, and removes the session directory unless
+ * `keep_session`. */
 void cadre_launcher_close(cadre_launcher_t **self_p);
 
 /* The present state of a task. */
@@ -84,7 +85,7 @@ typedef struct {
     int64_t log_from; /* offset in its log at which the last process began to write */
 } cadre_launcher_task_t;
 
-/* Gives the state of task `number`; false when there are not so many. */
+/* Gives the state of task `number`; returns false when there are not so many tasks. */
 bool cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_task_t *task);
 
 const cadre_session_t *cadre_launcher_session(const cadre_launcher_t *self);
@@ -99,19 +100,18 @@ int cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms);
 /* Returns the milliseconds until a task is due; -1 when no task waits. */
 int64_t cadre_launcher_wait_ms(const cadre_launcher_t *self, int64_t now_ms);
 
-/* Takes the end of one task; false when no task has ended. Called after each SIGCHLD until it
- * returns false. */
+/* Reports the end of one task; returns false when no task has ended. After each SIGCHLD it is to be
+ * called until it returns false. */
 bool cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_report_t *report);
 
 /* Notes whether the coordinator hears the running task `number`, `elapsed_ms` after the last look;
  * kills a task that has been silent for too long (launcher_core.h). */
 void cadre_launcher_look(cadre_launcher_t *self, size_t number, bool heard, int64_t elapsed_ms);
 
-/* Begins the end of the job: from now on ends of tasks are expected, and no task is started any
- * more. */
+/* Begins the end of the job: from now on tasks are expected to end, and none is started. */
 void cadre_launcher_stop(cadre_launcher_t *self);
 
-/* Send `signal` to every running ps and worker; to the user's program. */
+/* The first sends `signal` to every running ps and worker, the second to the user's program. */
 void cadre_launcher_signal(cadre_launcher_t *self, int signal);
 void cadre_launcher_signal_program(cadre_launcher_t *self, int signal);
 

@@ -6,6 +6,8 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 
+/* Makes the list of tasks: ps, workers, then the user's program if there is one. All are due at
+ * once. */
 void
 cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t workers, bool program,
                          int64_t restarts_max)
@@ -36,6 +38,8 @@ cadre_launcher_core_fini(cadre_launcher_core_t *self)
     *self = (cadre_launcher_core_t){0};
 }
 
+/* Takes the next task that is due: it counts as running from now on, and nothing of its last
+ * process counts any more. Returns false when no task is due. */
 bool
 cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *task)
 {
@@ -56,6 +60,7 @@ cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *ta
     return false;
 }
 
+/* Returns the milliseconds until a task is due; -1 when no task waits to be started. */
 int64_t
 cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms)
 {
@@ -93,8 +98,9 @@ is_permanent(cadre_process_end_t end)
             end.number == CADRE_EXIT_PROTOCOL || end.number == CADRE_EXIT_REFUSED);
 }
 
-/* Returns the delay before a task is started again: none after a steady run, else doubling with
- * each quick end. */
+/* Returns the delay before a task is started again: none if its process ran for
+ * CADRE_LAUNCHER_STEADY_MS, else doubling with each quick end, so that a task that cannot start
+ * does not spin. */
 static int64_t
 restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
 {
@@ -112,9 +118,10 @@ restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
     return cadre_min_i64(delay_ms, CADRE_LAUNCHER_DELAY_MAX_MS);
 }
 
-/* Decides about a ps or worker that ended although its coordinator did not tell it to. No other ps
- * has its shard: so a ps is started again even if somebody asked it to leave, and the job ends if
- * it may not be started again. The same holds for the last worker. */
+/* Decides about a ps or worker that ended although its coordinator did not tell it to. A ps is
+ * started again even if somebody asked it to leave, because no other ps has its shard; the last
+ * worker too, because without a worker the job stalls. If such a task may not be started again, the
+ * job ends. */
 static cadre_launch_decision_t
 task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
            int64_t now_ms)
@@ -122,7 +129,6 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     bool is_ps = task->role == CADRE_LAUNCH_PS;
     bool last = !is_ps && !worker_left(self, task);
     bool asked = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
-    /* The last worker is started again: without a worker the job stalls. */
     bool drained = asked && !last;
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
     if (drained || used_up || is_permanent(end)) {
@@ -154,6 +160,8 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     };
 }
 
+/* Decides what follows from the end of a running task: the end of the program ends the job; what
+ * the coordinator told to leave is expected to end; task_ended decides about the rest. */
 cadre_launch_decision_t
 cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_process_end_t end,
                           int64_t now_ms)
@@ -169,6 +177,7 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
         };
     }
 
+    /* A ps or worker exits with 0 when its coordinator told it to leave. */
     bool dismissed = !end.signalled && end.number == CADRE_EXIT_OK;
     if (self->stopping || dismissed) {
         /* A ps that exits with 0 while the job goes on is started again, as no other ps has its
@@ -182,6 +191,9 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
     return task_ended(self, task, end, now_ms);
 }
 
+/* Adds up for how long a running task has been silent, and returns true, once for each process,
+ * when that is too long: the caller then kills it. A process that was never heard may still be
+ * starting, and is not counted as silent. */
 bool
 cadre_launcher_core_look(cadre_launcher_core_t *self, size_t number, bool heard, int64_t elapsed_ms)
 {
@@ -204,6 +216,7 @@ cadre_launcher_core_look(cadre_launcher_core_t *self, size_t number, bool heard,
     return task->given_up;
 }
 
+/* Ends the job: tasks that wait are not started any more. */
 void
 cadre_launcher_core_stop(cadre_launcher_core_t *self)
 {

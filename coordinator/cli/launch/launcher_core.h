@@ -34,9 +34,9 @@ enum {
     CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
     CADRE_LAUNCHER_DISMISSED_MS = 5000, /* a ps that exits with 0 is started again if the job has
                                            not ended by then */
-    CADRE_LAUNCHER_SILENT_MS = 20000,   /* after its lease: a running task that is not heard by then
-                                           is killed; a ps after half of its ps_timeout if that is
-                                           less */
+    /* A running task is killed when it is not heard for so long after its lease has run out; a ps
+     * after half of ps_timeout_ms, if that is less. */
+    CADRE_LAUNCHER_SILENT_MS = 20000,
 };
 
 typedef enum {
@@ -78,7 +78,7 @@ typedef struct {
     int64_t delay_ms;
     int64_t restarts;
     bool used_up; /* GIVE_UP or END_JOB because of the limit on restarts */
-    bool last;    /* RESTART of a worker that was drained, because no other is left */
+    bool last;    /* RESTART of a worker that was told to leave, because no other worker is left */
     int exit_code;
 } cadre_launch_decision_t;
 
@@ -87,7 +87,8 @@ typedef struct {
     size_t task_count;
     int64_t restarts_max; /* negative: no limit */
     int64_t restarts;
-    /* For ps instead of CADRE_LAUNCHER_SILENT_MS, which it is at first; the caller may lower it. */
+    /* How long after its lease a silent ps is killed: at first CADRE_LAUNCHER_SILENT_MS; the caller
+     * may lower it. */
     int64_t ps_silent_max_ms;
     bool stopping; /* the job is ending: no task is started any more */
 } cadre_launcher_core_t;

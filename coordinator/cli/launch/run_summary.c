@@ -12,6 +12,8 @@
 #include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/training_stop.h"
 
+/* Returns the exit code of the run: the one with which the launcher ended it, else that of a
+ * failure of the supervisor, else of the signal that stopped it, else of the trainer. */
 int
 cadre_run_summary_code(const cadre_run_summary_t *self)
 {
@@ -37,6 +39,7 @@ cadre_run_summary_code(const cadre_run_summary_t *self)
 
 /* --- the command to type next --- */
 
+/* Returns the user's command with one flag changed, freed by the caller. */
 static char *
 with_flag(const cadre_run_summary_t *self, const char *flag, const char *value)
 {
@@ -44,6 +47,7 @@ with_flag(const cadre_run_summary_t *self, const char *flag, const char *value)
     return cadre_command_text(self->command, &changed, 1);
 }
 
+/* Returns the command that resumes from the newest checkpoint; NULL when there is none. */
 static char *
 resume_command(const cadre_run_summary_t *self)
 {
@@ -51,6 +55,8 @@ resume_command(const cadre_run_summary_t *self)
     return checkpoint ? with_flag(self, "--resume", "auto") : NULL;
 }
 
+/* Returns the command that trains for twice as many epochs, from the checkpoint if the job has
+ * any. */
 static char *
 more_epochs(const cadre_run_summary_t *self)
 {
@@ -60,7 +66,7 @@ more_epochs(const cadre_run_summary_t *self)
     return cadre_command_text(self->command, flags, cadre_job_checkpoints(self->job) ? 2 : 1);
 }
 
-/* Whether the run has met a condition of training.stop: more epochs would change nothing. */
+/* Returns whether a condition of training.stop ended the run: then more epochs change nothing. */
 static bool
 ended_early(const cadre_run_summary_t *self)
 {
@@ -108,7 +114,8 @@ mend_configuration(const cadre_run_summary_t *self)
                : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
 }
 
-/* Returns whether the failure is in the job's own newest checkpoint; an older one may be good. */
+/* Returns whether the error text names the job's own newest checkpoint; an older one may be
+ * good. */
 static bool
 newest_is_at_fault(const cadre_run_summary_t *self)
 {
@@ -162,6 +169,7 @@ names_line(const cadre_run_summary_t *self)
     return false;
 }
 
+/* Returns a hint on what to change after a failure; NULL when there is none for its status. */
 static const char *
 hint(const cadre_run_summary_t *self)
 {
@@ -218,7 +226,8 @@ failure(const cadre_run_summary_t *self, int code)
     return cadre_asprintf("%s (%s)", self->outcome->text, cadre_status_text(self->outcome->status));
 }
 
-/* Prints an empty result, as scripts expect one object even when nothing was trained. */
+/* Prints a result with nothing in it: scripts expect one JSON object even if nothing was
+ * trained. */
 static void
 put_nothing(const cadre_job_t *job)
 {
@@ -231,6 +240,8 @@ put_nothing(const cadre_job_t *job)
     cadre_result_fini(&nothing);
 }
 
+/* Prints the result on stdout, as JSON or, if anything was trained, in words; then on stderr where
+ * the checkpoints are. */
 static void
 put_result(const cadre_run_summary_t *self, cadre_console_t *console)
 {
@@ -255,6 +266,8 @@ put_result(const cadre_run_summary_t *self, cadre_console_t *console)
     }
 }
 
+/* Prints the result, the failure with a hint, and the command to type next; writes the events
+ * "result" and "ended". Returns the exit code. */
 int
 cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *console,
                         cadre_events_t *events)
@@ -281,5 +294,6 @@ cadre_run_summary_print(const cadre_run_summary_t *self, cadre_console_t *consol
     }
 
     cadre_events_write(events, "ended", json_pack("{s:i, s:s?}", "exit_code", code, "text", text));
+    /* A run that went well but could not write its events file has failed for who reads that. */
     return code == CADRE_EXIT_OK && events->error ? CADRE_EXIT_IO : code;
 }

@@ -18,7 +18,7 @@ typedef struct {
     const cadre_trainer_outcome_t *outcome; /* NULL: the trainer was never started */
     char *const *command;                   /* as the user typed it */
     bool json;
-    int status; /* status of the supervisor itself; `text` is its error text */
+    int status; /* status of the supervisor's own calls; `text` is the error text of a failure */
     char text[CADRE_ERROR_TEXT_SIZE];
     bool cannot_write; /* the failure is that an output which the user chose cannot be written */
     int stop_signal;   /* signal that stopped the run; 0: none */
@@ -27,8 +27,8 @@ typedef struct {
     const char *reason;
 } cadre_run_summary_t;
 
-/* Returns the exit code of the run: that of a lost task, else of a failure here, else of the
- * trainer, else of the signal. */
+/* Returns the exit code of the run: the one with which the launcher ended it, else that of a
+ * failure of the supervisor, else of the signal that stopped it, else of the trainer. */
 int cadre_run_summary_code(const cadre_run_summary_t *self);
 
 /* Prints the summary and returns the exit code. */

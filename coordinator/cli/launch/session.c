@@ -26,8 +26,9 @@ is_session_name(const char *name)
     return strncmp(name, "cadre-", 6) == 0 && strlen(name) == 12;
 }
 
-/* Returns whether a session's launcher has ended. Its lock tells: process ids mean nothing across
- * containers. */
+/* Returns whether a session is this user's, was not to be kept, and its launcher has ended. That
+ * nobody locks its directory tells the last: process ids mean nothing across containers. On success
+ * the directory is locked, so that no other launcher removes it, too. */
 static bool
 is_abandoned(int directory, const char *path)
 {
@@ -46,10 +47,11 @@ is_abandoned(int directory, const char *path)
     return ours;
 }
 
+/* Removes all files in the directory. */
 static void
 empty(int directory)
 {
-    /* Another descriptor, as closedir closes it. */
+    /* closedir closes the descriptor that fdopendir got, so the stream gets one of its own. */
     int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = again >= 0 ? fdopendir(again) : NULL;
     const struct dirent *entry;
@@ -61,7 +63,8 @@ empty(int directory)
     }
 }
 
-/* Removes the sessions of launchers that were killed. */
+/* Removes the sessions that killed launchers have left in the folder of the session `own`, at most
+ * CADRE_SESSION_SWEEP_MAX of them. The own one is locked, so it stays. */
 static void
 sweep(const char *own)
 {
@@ -91,6 +94,7 @@ sweep(const char *own)
     }
 }
 
+/* Opens and locks the directory of the session, and marks it if it is to be kept. */
 static int
 open_directory(cadre_session_t *self, bool keep)
 {
@@ -99,7 +103,8 @@ open_directory(cadre_session_t *self, bool keep)
         return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
     }
 
-    /* If it cannot be locked here, no other launcher can lock and remove it. */
+    /* The lock tells other launchers that this one lives. A file system that refuses locks refuses
+     * theirs too, and without a lock they remove nothing: so a failure does no harm. */
     flock(self->directory, LOCK_EX | LOCK_NB);
     int mark = keep ? openat(self->directory, KEPT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (keep && mark < 0) {
@@ -112,6 +117,8 @@ open_directory(cadre_session_t *self, bool keep)
     return 0;
 }
 
+/* Makes the directory of the session and locks it, then removes sessions that killed launchers
+ * left. */
 int
 cadre_session_open(cadre_session_t *self, bool keep)
 {
@@ -129,6 +136,8 @@ cadre_session_open(cadre_session_t *self, bool keep)
     return 0;
 }
 
+/* Ends the session: removes the directory unless `keep`, and unlocks it. Does nothing where none
+ * was opened. */
 void
 cadre_session_close(cadre_session_t *self, bool keep)
 {
@@ -162,8 +171,9 @@ cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t role, ui
     return cadre_asprintf("%s/%s-%u.log", self->path, cadre_launch_role_text(role), index);
 }
 
-/* Returns where the last lines of `text` begin, only whole ones; `whole`: the text begins with a
- * whole line. */
+/* Returns where the last CADRE_SESSION_TAIL_LINES lines of `text` begin, or all its lines if there
+ * are fewer. Unless `whole`, the text was cut in the middle of its first line, which is left
+ * out. */
 static const char *
 last_lines(char *text, size_t length, bool whole)
 {
@@ -186,6 +196,8 @@ last_lines(char *text, size_t length, bool whole)
     return line ? line + 1 : text;
 }
 
+/* Writes the last lines of a task's log into `text`, and returns it. `from`: offset at which the
+ * last process of the task began to write; what is before was written by an earlier one. */
 const char *
 cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index,
                    int64_t from, char *text)
@@ -200,6 +212,7 @@ cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32
     }
 
     int64_t end = lseek(file, 0, SEEK_END);
+    /* If more was written than is shown, its first line is probably cut. */
     int64_t begin = end - from > CADRE_SESSION_TAIL_SIZE ? end - CADRE_SESSION_TAIL_SIZE : from;
     ssize_t size_bytes = pread(file, bytes, CADRE_SESSION_TAIL_SIZE, begin);
 
@@ -213,6 +226,7 @@ cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32
     return text;
 }
 
+/* Returns the content of tasks.json: the launcher's process id and the tasks with theirs. */
 static json_t *
 tasks_object(const cadre_launcher_core_t *core, const int *pids)
 {
@@ -229,6 +243,8 @@ tasks_object(const cadre_launcher_core_t *core, const int *pids)
                      tasks);
 }
 
+/* Replaces tasks.json by a rename, so that a reader sees the old or the new one, never half of
+ * it. */
 int
 cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
                           const int *pids)
@@ -244,6 +260,8 @@ cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core
     return 0;
 }
 
+/* Returns the description of the cluster for the user's program, which is its coordinator: the
+ * addresses of all tasks as JSON, freed by the caller. */
 char *
 cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *core)
 {

@@ -34,16 +34,16 @@ typedef struct {
     int directory; /* descriptor of the directory, locked; negative when it could not be opened */
 } cadre_session_t;
 
-/* Makes the directory, mode 0700, under XDG_RUNTIME_DIR or /tmp, and removes those that killed
- * launchers of this user have left beside it. With `keep` it stays, however this launcher ends.
- * CADRE_EIO. */
+/* Makes the session's directory, mode 0700, under XDG_RUNTIME_DIR or /tmp, and removes session
+ * directories beside it that killed launchers of this user have left. With `keep` no launcher
+ * removes it, however this one ends. CADRE_EIO when it cannot be made. */
 int cadre_session_open(cadre_session_t *self, bool keep);
 
 /* Ends the session; removes the directory with its files unless `keep`. */
 void cadre_session_close(cadre_session_t *self, bool keep);
 
-/* Returns a task's address, "ipc:///.../ps-0", freed by the caller; that of the coordinator for the
- * program's role. */
+/* Returns the address of a ps or worker, "ipc:///.../ps-0"; for CADRE_LAUNCH_PROGRAM that of the
+ * coordinator. Freed by the caller. */
 char *cadre_session_endpoint(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
 
 /* Returns the path of the file that a task's output goes to, freed by the caller. */
@@ -54,12 +54,13 @@ char *cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t ro
 const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role,
                                uint32_t index, int64_t from, char *text);
 
-/* Replaces tasks.json; `pids` has one entry per task, 0 for one that does not run. CADRE_EIO. */
+/* Replaces tasks.json; `pids` has a process id for each task, 0 if it does not run. CADRE_EIO when
+ * the file cannot be written. */
 int cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
                               const int *pids);
 
-/* Returns the text of CADRE_CLUSTER for a program that is the coordinator of this session, freed by
- * the caller. */
+/* Returns the environment variable CADRE_CLUSTER for the user's program, the coordinator of this
+ * session: the addresses of all tasks as JSON. Freed by the caller. */
 char *cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *core);
 
 #endif

@@ -25,6 +25,8 @@ hears(const json_t *status, const cadre_launcher_task_t *task)
     return false;
 }
 
+/* Returns whether a checkpoint needs a worker: one that has not begun, as closures may be in
+ * flight, or one whose closures below the cut have not all ended. */
 bool
 cadre_silence_needs_worker(const json_t *status)
 {
@@ -32,6 +34,8 @@ cadre_silence_needs_worker(const json_t *status)
     return !checkpoint || json_integer_value(json_object_get(checkpoint, "closures")) > 0;
 }
 
+/* Tells the launcher of each ps and worker that runs whether the coordinator hears it. Without a
+ * status nothing is known, and nobody counts as silent. */
 static void
 compare(const json_t *status, cadre_launcher_t *launcher, int64_t elapsed_ms)
 {
@@ -43,6 +47,8 @@ compare(const json_t *status, cadre_launcher_t *launcher, int64_t elapsed_ms)
     }
 }
 
+/* Compares the tasks that run with those that the coordinator hears, every CADRE_SILENCE_LOOK_MS;
+ * and adds up for how long no worker was heard that a checkpoint needs. */
 void
 cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
                    cadre_launcher_t *launcher, int64_t now_ms)
@@ -53,6 +59,7 @@ cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
     }
 
     self->looked_ms = now_ms;
+    /* A longer time since the last look is one in which this process itself stood still. */
     elapsed_ms = cadre_min_i64(elapsed_ms, CADRE_SILENCE_LOOK_MS_MAX);
     cadre_auto(cadre_free) char *text = NULL;
     json_t *status =

@@ -28,13 +28,14 @@ typedef struct {
     int64_t no_worker_ms; /* for how long a checkpoint has needed a worker and none was heard */
 } cadre_silence_t;
 
-/* Makes a look, when it is time to; kills tasks of `launcher` (may be NULL) that were silent for
- * too long. */
+/* Compares who runs with who is heard, if the last look was CADRE_SILENCE_LOOK_MS ago; kills tasks
+ * of `launcher` that were silent for too long. `launcher` NULL: the tasks were started
+ * elsewhere. */
 void cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
                         cadre_launcher_t *launcher, int64_t now_ms);
 
-/* Returns whether, by `status`, a checkpoint needs a worker: not if all closures below its cut have
- * ended. */
+/* Returns whether, by the coordinator's status, a checkpoint needs a worker: not if one is being
+ * taken and all closures below its cut have ended. */
 bool cadre_silence_needs_worker(const json_t *status);
 
 #endif

@@ -60,6 +60,7 @@ typedef struct {
 
 /* --- notices of other threads --- */
 
+/* Is the main function of the trainer's thread. */
 static void *
 run_trainer(void *context)
 {
@@ -68,6 +69,8 @@ run_trainer(void *context)
     return NULL;
 }
 
+/* Shows the notices that other threads have sent: at most 256, so that signals are not kept
+ * waiting. */
 static void
 take_notices(supervisor_t *self, int64_t now_ms)
 {
@@ -80,6 +83,8 @@ take_notices(supervisor_t *self, int64_t now_ms)
 
 /* --- stopping --- */
 
+/* Sends a command (CADRE_TRAINER_STOP and so on) to the trainer's thread, and interrupts the call
+ * to the coordinator that it may be blocked in. */
 static void
 command_trainer(supervisor_t *self, char command)
 {
@@ -121,6 +126,8 @@ task_end_view(supervisor_t *self)
     return (cadre_task_end_view_t){&self->console, &self->events, self->launcher};
 }
 
+/* Shows that a task has ended. If that ends the job, notes exit code and reason and lets the
+ * trainer end without a checkpoint; later ends of tasks do not change them. */
 static void
 take_report(supervisor_t *self, const cadre_launcher_report_t *report)
 {
@@ -128,6 +135,7 @@ take_report(supervisor_t *self, const cadre_launcher_report_t *report)
     cadre_task_end_show(&view, report, self->options->launch->restarts_max);
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
         char ended[CADRE_TASK_END_TEXT_SIZE];
+        /* A program that exits by itself has told its reason on the terminal. */
         if (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled) {
             snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_text(report, ended));
         }
@@ -137,6 +145,8 @@ take_report(supervisor_t *self, const cadre_launcher_report_t *report)
     }
 }
 
+/* Takes all signals that have come. Signals of one kind may be merged, so after any of them every
+ * task is asked whether it has ended. */
 static void
 take_signals(supervisor_t *self, int64_t now_ms)
 {
@@ -155,8 +165,8 @@ take_signals(supervisor_t *self, int64_t now_ms)
 
 /* --- one turn --- */
 
-/* Warns, once, that the events file cannot be written any more; not only at the end, as a run may
- * go on for days. */
+/* Warns, once, that the events file cannot be written any more: as soon as that is known, because a
+ * run may go on for days. */
 static void
 say_events(supervisor_t *self)
 {
@@ -167,8 +177,9 @@ say_events(supervisor_t *self)
     }
 }
 
-/* Lets tasks that are not heard be replaced. When the run is to stop and no worker is heard, lets
- * the trainer end without its last checkpoint, which would wait for a worker. */
+/* Kills tasks that run but have not been heard for too long, so that they are replaced. When the
+ * run is to stop and no worker is heard, lets the trainer end without its last checkpoint, which
+ * would wait for a worker. */
 static void
 look_for_silence(supervisor_t *self, int64_t now_ms)
 {
@@ -209,8 +220,9 @@ turn(supervisor_t *self)
     return status;
 }
 
-/* Waits until the tasks have left, which were told to stop or have lost their coordinator; after
- * CADRE_SUPERVISOR_LEAVE_MS sends SIGTERM. */
+/* Waits until the tasks have left. Those of a job were told to by their coordinator, and get
+ * SIGTERM after CADRE_SUPERVISOR_LEAVE_MS; those of a user's program wait for a next session, and
+ * get it at once. */
 static void
 wait_for_tasks(supervisor_t *self)
 {
@@ -224,7 +236,7 @@ wait_for_tasks(supervisor_t *self)
             cadre_launcher_signal(self->launcher, SIGTERM);
         }
         if (now_ms - begin_ms >= CADRE_SUPERVISOR_KILL_MS) {
-            return; /* cadre_launcher_close kills the rest */
+            return; /* cadre_launcher_close kills the tasks that still run */
         }
         struct pollfd item = {.fd = self->signals, .events = POLLIN};
         poll(&item, 1, 100);
@@ -234,6 +246,9 @@ wait_for_tasks(supervisor_t *self)
 
 /* --- opening --- */
 
+/* Blocks the signals that the main thread reads from a descriptor, before any other thread is
+ * started, as threads inherit the mask; opens that descriptor, the trainer's pipe and the queue of
+ * notices. */
 static int
 open_signals(supervisor_t *self)
 {
@@ -264,6 +279,9 @@ set_resume(cadre_coordinator_options_t *options, const char *word)
     options->resume_path = is_auto || strcmp(word, "never") == 0 ? NULL : word;
 }
 
+/* Opens the coordinator with the settings of the job. Under the launcher, its address and number of
+ * ps are those of the tasks that are started, and the lease is short, as all tasks are on this
+ * machine. */
 static int
 open_coordinator(supervisor_t *self)
 {
@@ -276,6 +294,7 @@ open_coordinator(supervisor_t *self)
     options.ps_count = self->launcher ? (int)job->ps : self->options->ps_count;
     options.seed = (uint64_t)job->seed;
     options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
+    /* A short queue under a time limit: what is queued when the time is over is still trained. */
     options.queue_capacity = job->stop_seconds > 0 ? CADRE_TRAINER_TIMED_QUEUE : 0;
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
     options.closure_deadline_ms = (int64_t)ceil(job->closure_deadline_s * 1000);
@@ -299,6 +318,7 @@ open_coordinator(supervisor_t *self)
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 
+/* Finds the data files of the job, then opens the coordinator. */
 static int
 open_job(supervisor_t *self)
 {
@@ -320,6 +340,7 @@ open_job(supervisor_t *self)
     return status;
 }
 
+/* Starts the trainer in a thread of its own. */
 static int
 start_trainer(supervisor_t *self)
 {
@@ -375,8 +396,8 @@ say_recovery(supervisor_t *self)
                       CADRE_REPLAY_CLOSURES_MAX, CADRE_REPLAY_SIZE_MAX >> 20);
 }
 
-/* Opens events file, signals, launcher, coordinator and trace folder, in the order in which they
- * need each other. */
+/* Opens events file, signals, launcher, coordinator and trace folder, in this order: the launcher
+ * makes the session, whose folder holds the coordinator's socket. */
 static int
 open_all(supervisor_t *self)
 {
@@ -393,7 +414,6 @@ open_all(supervisor_t *self)
         return status;
     }
 
-    /* The launcher's session has the coordinator's address: it comes first. */
     if (options->launch) {
         status = cadre_launcher_open(options->launch, &self->launcher);
         if (status < 0) {
@@ -411,7 +431,8 @@ open_all(supervisor_t *self)
     return prepare_trace_folder(self);
 }
 
-/* Prints what the word that the user wrote means here. */
+/* Prints how many tasks and closures for each step the strategy of the job means on this machine;
+ * nothing for the default, parameter servers. */
 static void
 announce_strategy(supervisor_t *self)
 {
@@ -443,6 +464,7 @@ announce(supervisor_t *self)
     }
 }
 
+/* Opens everything, then starts the tasks and, for a job, the trainer. */
 static int
 start(supervisor_t *self)
 {
@@ -464,6 +486,8 @@ start(supervisor_t *self)
 
 /* --- one run, from start to end --- */
 
+/* Runs the main loop until the trainer is done, or a program of the user has ended, or a second
+ * signal kills. After a failure the trainer is told to end, and is waited for. */
 static int
 run(supervisor_t *self)
 {
@@ -484,6 +508,8 @@ run(supervisor_t *self)
     return status;
 }
 
+/* Ends the trainer's thread, the coordinator and the tasks, in this order: a coordinator that
+ * closes tells its tasks to leave. */
 static void
 close_all(supervisor_t *self)
 {
@@ -491,6 +517,7 @@ close_all(supervisor_t *self)
         pthread_join(self->trainer, NULL);
     }
 
+    /* The trainer gave up because ps did not come: the launcher knows why. */
     if (self->launcher && !self->ended && self->outcome.status == CADRE_EUNAVAILABLE) {
         cadre_task_end_view_t view = task_end_view(self);
         cadre_task_end_show_absent(&view, self->outcome.text);
@@ -501,6 +528,7 @@ close_all(supervisor_t *self)
     }
 
     cadre_coordinator_close(&self->coordinator);
+    /* What the coordinator logged while it closed. */
     take_notices(self, cadre_clock_now_ms());
     if (self->launcher) {
         wait_for_tasks(self);
@@ -518,6 +546,8 @@ kill_all(supervisor_t *self)
     _exit(128 + self->stop_signal);
 }
 
+/* Prints how the run ended and what to type next; returns the exit code. `status`: of the
+ * supervisor's own calls. */
 static int
 conclude(supervisor_t *self, int status)
 {
@@ -537,6 +567,8 @@ conclude(supervisor_t *self, int status)
     return cadre_run_summary_print(&summary, &self->console, &self->events);
 }
 
+/* Runs the job or the user's program from start to end, prints every error, and returns the exit
+ * code. */
 int
 cadre_supervise(const cadre_supervisor_options_t *options)
 {

@@ -18,11 +18,11 @@
 #include "coordinator/cli/train/job.h"
 
 enum {
-    CADRE_SUPERVISOR_LEAVE_MS = 3000, /* how long tasks have to leave, before SIGTERM */
+    CADRE_SUPERVISOR_LEAVE_MS = 3000, /* how long tasks have to leave before they get SIGTERM */
     /* How long after the end of the job tasks are killed (SIGKILL). */
     CADRE_SUPERVISOR_KILL_MS = 5000,
-    CADRE_SUPERVISOR_SECOND_MS =
-        500, /* so long after the first SIGINT or SIGTERM another one kills */
+    /* A SIGINT or SIGTERM that comes so long after the first one, or later, kills. */
+    CADRE_SUPERVISOR_SECOND_MS = 500,
 };
 
 typedef struct {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns how the task ended. CADRE_EXIT_BUG of a worker means the loss of its device
- * (worker/worker_flags.h). */
+/* Writes how the task ended into `text`, and returns it. A worker exits with CADRE_EXIT_BUG when it
+ * has lost its device. */
 static const char *
 how_text(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
 {
@@ -34,6 +34,8 @@ cadre_task_end_text(const cadre_launcher_report_t *report, char *text)
     return text;
 }
 
+/* Writes when the task is started again, and how many restarts of the job are used: "; it starts
+ * again at once (restart 1 of 10)". */
 static void
 restart_text(const cadre_launch_decision_t *decision, int64_t restarts_max, char *text,
              size_t size_bytes)
@@ -70,6 +72,8 @@ consequence(const cadre_launcher_report_t *report)
     return is_ps ? "its shard waits for it" : "its closures run again on other workers";
 }
 
+/* Writes how the process ended, what that means for the job, and what happens next; returns
+ * `text`. */
 const char *
 cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts_max, char *text)
 {
@@ -101,6 +105,7 @@ cadre_task_end_full_text(const cadre_launcher_report_t *report, int64_t restarts
 
 /* --- terminal and events file --- */
 
+/* Prints the last lines of a task's log, which its process began to write at offset `from`. */
 static void
 say_tail(const cadre_task_end_view_t *self, cadre_launch_role_t role, uint32_t index, int64_t from)
 {
@@ -113,6 +118,9 @@ say_tail(const cadre_task_end_view_t *self, cadre_launch_role_t role, uint32_t i
     }
 }
 
+/* Writes the event "task_ended". Prints the end with the last log lines, unless it was expected or
+ * is that of the user's program, which writes to the terminal itself. A drained worker has no
+ * fault, so its log is not shown. */
 void
 cadre_task_end_show(const cadre_task_end_view_t *self, const cadre_launcher_report_t *report,
                     int64_t restarts_max)
@@ -146,6 +154,8 @@ names(const char *text, const char *task)
     return found;
 }
 
+/* Prints for each ps that the error text `text` names its last log lines, whether it runs, and how
+ * the process before ended. */
 void
 cadre_task_end_show_absent(const cadre_task_end_view_t *self, const char *text)
 {

@@ -13,6 +13,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+/* Returns the path of a worker's trace, freed by the caller. A process that was started again has
+ * the number of its start in the name, so that earlier traces stay. */
 char *
 cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t starts)
 {
@@ -66,6 +68,8 @@ try_writing(const char *folder)
     return 0;
 }
 
+/* Checks that files can be written into the folder or, where it does not exist yet, into the
+ * nearest folder above it that does. */
 int
 cadre_trace_folder_check(const char *folder)
 {
@@ -125,6 +129,7 @@ close_folder(DIR **folder)
     }
 }
 
+/* Removes the traces of earlier runs from the folder; other files stay. */
 static int
 remove_old(const char *folder)
 {
@@ -144,6 +149,8 @@ remove_old(const char *folder)
     return 0;
 }
 
+/* Makes the folder with its parents, checks that it can be written to, and removes the traces of
+ * earlier runs. */
 int
 cadre_trace_folder_open(const char *folder)
 {
