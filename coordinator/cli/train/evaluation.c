@@ -30,6 +30,8 @@ results_fini(results_t *self)
     }
 }
 
+/* Returns whether the function that evaluates gives this result: its labels and the metrics of the
+ * job decide. */
 static bool
 has_result(const cadre_job_t *job, result_t result)
 {
@@ -102,6 +104,7 @@ take_confusion(cadre_evaluation_t *self, const cadre_tensor_t *confusion)
     const cadre_job_t *job = self->job;
     const double *counts = confusion->data;
     int classes = (int)confusion->shape[0];
+    /* With two classes the metrics are those of class 1; with more, the mean over all classes. */
     int of_class = job->label == CADRE_JOB_BINARY ? 1 : CADRE_METRIC_MACRO;
     set_asked(self, CADRE_METRIC_PRECISION, cadre_metric_precision(counts, classes, of_class));
     set_asked(self, CADRE_METRIC_RECALL, cadre_metric_recall(counts, classes, of_class));
@@ -115,6 +118,8 @@ take_confusion(cadre_evaluation_t *self, const cadre_tensor_t *confusion)
     }
 }
 
+/* Runs one closure for each batch of the held-out rows, and computes the job's metrics from the
+ * sums and means of their results. */
 int
 cadre_evaluation_run(cadre_evaluation_t *self)
 {

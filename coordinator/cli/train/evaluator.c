@@ -52,7 +52,8 @@ candidate_fini(candidate_t *candidate)
 
 /* --- finding the newest checkpoint --- */
 
-/* Callback of the search for checkpoints: reports a damaged one, each only once. */
+/* Reports a damaged checkpoint to the user, once. A callback of
+ * cadre_checkpoint_directory_newest. */
 static void
 note_damage(void *context, uint64_t id, const char *reason)
 {
@@ -86,6 +87,7 @@ newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
         return status;
     }
 
+    /* The list begins with the newest. */
     for (size_t i = 0; *id == 0 && i < count; i++) {
         *id = entries[i].valid ? entries[i].id : 0;
     }
@@ -94,8 +96,9 @@ newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
     return 0;
 }
 
-/* Finds the newest checkpoint whose files pass their checks; id 0 when no new one has come since
- * the last look. */
+/* Finds the newest checkpoint whose files pass their checks. Gives id 0 when there is none that was
+ * not tested. The files are checked only when there is a newer checkpoint than at the last look, or
+ * after a while when that look found a damaged one. */
 static int
 look(evaluator_t *self, uint64_t *id)
 {
@@ -130,7 +133,7 @@ look(evaluator_t *self, uint64_t *id)
     if (status < 0) {
         return status;
     }
-    if (*id == self->evaluated) {
+    if (*id == self->evaluated) { /* it was tested before: no newer one is sound */
         *id = 0;
     }
 
@@ -230,6 +233,8 @@ read_progress(const cadre_manifest_t *manifest, const cadre_job_t *job, int64_t 
     candidate->has_ended = has_ended(job, &place, candidate->epoch);
 }
 
+/* Assigns the checkpoint's values to the variables of the evaluator's own cluster, and reads how
+ * far training was. */
 static int
 load(evaluator_t *self, candidate_t *candidate)
 {
@@ -254,6 +259,7 @@ load(evaluator_t *self, candidate_t *candidate)
 
 /* --- testing one checkpoint --- */
 
+/* Returns a number as JSON; null when it is NaN or infinite, that is, not known. */
 static json_t *
 number(double value)
 {
@@ -292,8 +298,8 @@ print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluat
     return fflush(stdout) == 0 ? 0 : cadre_fail(CADRE_EIO, "stdout: %s", strerror(errno));
 }
 
-/* Loads and tests a checkpoint. When a ps was lost meanwhile, both are done again: the ps that
- * replaces it does not have the loaded values. */
+/* Loads and tests a checkpoint, and prints the result. When a ps was lost meanwhile, it is loaded
+ * and tested again, because the ps that replaces it does not have the loaded values. */
 static int
 test(evaluator_t *self, candidate_t *candidate)
 {
@@ -301,7 +307,6 @@ test(evaluator_t *self, candidate_t *candidate)
     cadre_auto(cadre_evaluation_fini) cadre_evaluation_t evaluation = {
         .job = job, .function = self->model.evaluate, .dataset = self->data.test};
 
-    /* A ps that starts again has no values: a result computed while one was lost is discarded. */
     uint64_t lost;
     do {
         lost = cadre_coordinator_totals(self->coordinator).ps_lost;
@@ -349,7 +354,7 @@ test_newest(evaluator_t *self)
             return status;
         }
 
-        self->seen = 0;
+        self->seen = 0; /* look again, though the newest may be one that was seen */
     }
 
     return cadre_fail(CADRE_EAGAIN, "%d checkpoints in a row were deleted while they were read",
@@ -388,6 +393,7 @@ static int
 follow(evaluator_t *self)
 {
     int status = 0;
+    /* If there is no checkpoint at first, the user is told of the wait at once. */
     self->said_ms = cadre_clock_now_ms() - CADRE_EVALUATOR_SAY_MS;
     while (status == 0 && !self->complete) {
         uint64_t before = self->evaluated;
@@ -408,6 +414,8 @@ follow(evaluator_t *self)
     return status;
 }
 
+/* Tests the newest sound checkpoint; CADRE_ECORRUPT when there are checkpoints, but none is
+ * sound. */
 static int
 test_once(evaluator_t *self)
 {
@@ -455,6 +463,8 @@ set_up(evaluator_t *self)
                             &self->model);
 }
 
+/* Tests one checkpoint or, to follow a run, each newer one, and sends the notice DONE at the
+ * end. */
 void
 cadre_evaluator_run(const cadre_evaluator_options_t *options, cadre_evaluator_outcome_t *outcome)
 {

@@ -24,6 +24,8 @@ cadre_inner_optimizer_has(cadre_optimizer_kind_t kind)
            kind == CADRE_OPTIMIZER_ADAMW;
 }
 
+/* Makes the constant nodes of the optimizer, which all steps and variables share. The rate of adam
+ * depends on the step, so cadre_inner_optimizer_step makes it. */
 void
 cadre_inner_optimizer_begin(cadre_inner_optimizer_t *self, cadre_program_t *program,
                             const cadre_optimizer_spec_t *spec)
@@ -46,6 +48,8 @@ cadre_inner_optimizer_begin(cadre_inner_optimizer_t *self, cadre_program_t *prog
     }
 }
 
+/* Goes on to the next step. For adam and adamw makes its rate: the learning rate with the
+ * correction of both moments' bias. */
 void
 cadre_inner_optimizer_step(cadre_inner_optimizer_t *self)
 {
@@ -58,7 +62,8 @@ cadre_inner_optimizer_step(cadre_inner_optimizer_t *self)
     }
 }
 
-/* Returns momentum m - lr g, which is the new m. */
+/* Returns the new moment m: momentum m - lr g, where `moved` is lr g. A moment without a node is
+ * 0. */
 static cadre_node_t
 velocity(const cadre_inner_optimizer_t *self, cadre_node_t moment, cadre_node_t moved)
 {
@@ -68,6 +73,8 @@ velocity(const cadre_inner_optimizer_t *self, cadre_node_t moment, cadre_node_t 
                : cadre_op_sub(program, cadre_op_mul(program, self->momentum, moment), moved);
 }
 
+/* Returns the value after a step of momentum; nesterov adds the moment as it will be after a
+ * further step with this gradient. */
 static cadre_node_t
 apply_momentum(const cadre_inner_optimizer_t *self, cadre_node_t value, cadre_node_t gradient,
                cadre_inner_slots_t *slots)
@@ -82,7 +89,8 @@ apply_momentum(const cadre_inner_optimizer_t *self, cadre_node_t value, cadre_no
     return cadre_op_add(program, value, moment);
 }
 
-/* Returns m + (x - m) (1 - beta). */
+/* Returns m + (x - m) (1 - beta), the running mean m moved toward x; `rest` is 1 - beta. A mean
+ * without a node is 0. */
 static cadre_node_t
 toward(const cadre_inner_optimizer_t *self, cadre_node_t moment, cadre_node_t x, cadre_node_t rest)
 {
@@ -94,6 +102,8 @@ toward(const cadre_inner_optimizer_t *self, cadre_node_t moment, cadre_node_t x,
     return cadre_op_add(program, moment, way);
 }
 
+/* Returns the value after a step of adam or adamw, whose moments are running means of the gradient
+ * and of its square. adamw first shrinks the value (weight decay). */
 static cadre_node_t
 apply_adam(const cadre_inner_optimizer_t *self, cadre_node_t value, cadre_node_t gradient,
            cadre_inner_slots_t *slots)
@@ -112,6 +122,8 @@ apply_adam(const cadre_inner_optimizer_t *self, cadre_node_t value, cadre_node_t
     return cadre_op_sub(program, value, cadre_op_div(program, moved, size));
 }
 
+/* Returns the value of a variable after this step by its gradient, and updates the variable's
+ * slots. */
 cadre_node_t
 cadre_inner_optimizer_apply(const cadre_inner_optimizer_t *self, cadre_node_t value,
                             cadre_node_t gradient, cadre_inner_slots_t *slots)

@@ -41,17 +41,18 @@ typedef struct {
     cadre_node_t moments[2];
 } cadre_inner_slots_t;
 
-/* Whether there are nodes for this kind of optimizer. */
+/* Returns whether this kind of optimizer can be built of nodes. */
 bool cadre_inner_optimizer_has(cadre_optimizer_kind_t kind);
 
-/* Begins with no step; the spec's kind is one that cadre_inner_optimizer_has. */
+/* Begins before the first step. cadre_inner_optimizer_has must be true for the spec's kind. */
 void cadre_inner_optimizer_begin(cadre_inner_optimizer_t *self, cadre_program_t *program,
                                  const cadre_optimizer_spec_t *spec);
 
 /* Goes on to the next step, for all variables. */
 void cadre_inner_optimizer_step(cadre_inner_optimizer_t *self);
 
-/* Returns what this step makes of a value with this gradient, both of one shape. */
+/* Returns the value of a variable after this step, by its gradient of the same shape. `slots`:
+ * those of the variable, which this updates. */
 cadre_node_t cadre_inner_optimizer_apply(const cadre_inner_optimizer_t *self, cadre_node_t value,
                                          cadre_node_t gradient, cadre_inner_slots_t *slots);
 

@@ -17,8 +17,8 @@
 #include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/suggest.h"
 
-/* A row for each setting: its key in a job file, environment variable, kind, least and most,
- * choices, default, and the member of the job that it sets. */
+/* The table of settings. A row has the key in a job file, the environment variable, the kind, the
+ * least and the most allowed, the choices, the default, and the field of the job that it sets. */
 #define INTEGER   CADRE_SETTING_INTEGER
 #define NUMBER    CADRE_SETTING_NUMBER
 #define SWITCH    CADRE_SETTING_SWITCH
@@ -142,6 +142,8 @@ field(const cadre_job_t *self, const cadre_setting_t *setting)
     return (char *)self + setting->offset;
 }
 
+/* Writes word number `position` of a list of choices, "relu|tanh", into `text`; "?" when there are
+ * not so many words. */
 const char *
 cadre_choice_text(const char *choices, int64_t position, char *text, size_t size_bytes)
 {
@@ -154,6 +156,7 @@ cadre_choice_text(const char *choices, int64_t position, char *text, size_t size
     return text;
 }
 
+/* Returns the word for where a setting's value is from. */
 const char *
 cadre_origin_text(cadre_origin_t origin)
 {
@@ -186,6 +189,7 @@ set_number(cadre_job_t *self, const cadre_setting_t *setting, double value)
     return 0;
 }
 
+/* Sets an integer setting, after checking its range. */
 static int
 set_integer(cadre_job_t *self, const cadre_setting_t *setting, int64_t value)
 {
@@ -221,6 +225,8 @@ set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
     return 0;
 }
 
+/* Sets a setting to the position of the word `value` among its choices. Where no choice is that
+ * word, fails with the choices and the nearest one. */
 static int
 set_choice(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
 {
@@ -242,6 +248,8 @@ set_choice(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
     return cadre_fail(CADRE_EINVALID, "\"%.64s\" is none of %s%s", value, setting->choices, hint);
 }
 
+/* Sets an integer setting from text. Only a setting whose range begins below 0, the restarts, may
+ * be "unlimited". */
 static int
 parse_integer(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
 {
@@ -290,6 +298,8 @@ set_any(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
     return CADRE_EINVALID;
 }
 
+/* Sets the setting `name` from text, and notes where the value is from. `from` names the place of
+ * the text in messages, such as "--epochs". */
 int
 cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
               const char *from)
@@ -308,6 +318,7 @@ cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origi
     return cadre_fail(CADRE_EINVALID, "%s: there is no setting %s", from, name);
 }
 
+/* Fails because a JSON value is of another type than `wanted`, as messages name it. */
 static int
 fail_type(const char *wanted, const json_t *value)
 {
@@ -320,7 +331,7 @@ fail_type(const char *wanted, const json_t *value)
     return cadre_fail(CADRE_EINVALID, "must be %s, not %s", wanted, found[json_typeof(value)]);
 }
 
-/* Sets the devices of workers from an array of names, as the text with commas between them. */
+/* Sets the devices of workers from an array of names: as one text with commas between them. */
 static int
 set_devices(cadre_job_t *self, const cadre_setting_t *setting, const json_t *array)
 {
@@ -391,6 +402,7 @@ cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json
     return 0;
 }
 
+/* Sets every setting whose environment variable is set; an empty variable counts as not set. */
 int
 cadre_job_set_environment(cadre_job_t *self)
 {
@@ -411,6 +423,7 @@ cadre_job_set_environment(cadre_job_t *self)
 
 /* --- a job: defaults, final checks, places --- */
 
+/* Fills in a job with every setting at its default. */
 void
 cadre_job_init(cadre_job_t *self)
 {
@@ -423,6 +436,7 @@ cadre_job_init(cadre_job_t *self)
     self->optimizer_parameters = json_object();
 }
 
+/* Frees what the job holds; a zeroed struct holds nothing. */
 void
 cadre_job_fini(cadre_job_t *self)
 {
@@ -545,6 +559,8 @@ take_stop(cadre_job_t *self)
     return check_watched(self, "training.stop", self->stop.metric);
 }
 
+/* Checks, if the best checkpoint is to be kept, that checkpoints are taken and evaluations compute
+ * its metric. */
 static int
 check_keep_best(const cadre_job_t *self)
 {
@@ -574,6 +590,7 @@ cadre_job_watches(const cadre_job_t *self)
     return self->stop.has_target || self->stop.patience > 0 || self->checkpoint_keep_best > 0;
 }
 
+/* Fills in what follows from other settings, and checks that the settings go together. */
 int
 cadre_job_finish(cadre_job_t *self)
 {
@@ -628,6 +645,8 @@ cadre_job_checkpoints(const cadre_job_t *self)
     return none ? NULL : self->checkpoint_dir;
 }
 
+/* Returns where the value of a setting is from, for messages; the name of the setting if it is a
+ * default. The setting must exist. Freed by the caller. */
 char *
 cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
 {
@@ -651,6 +670,7 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
     return cadre_strdup(name);
 }
 
+/* Returns the value of a setting as text, freed by the caller. */
 char *
 cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
 {

@@ -24,14 +24,14 @@
 enum {
     CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
     CADRE_JOB_FILTERS_MAX = 16,        /* convolutions of a cnn */
-    CADRE_JOB_BLOCKS_MAX = 16,         /* of a transformer */
-    CADRE_JOB_LAYERS_MAX = 64,         /* of a list of layers */
+    CADRE_JOB_BLOCKS_MAX = 16,         /* blocks of a transformer */
+    CADRE_JOB_LAYERS_MAX = 64,         /* layers of a list */
     CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
     CADRE_JOB_SETTINGS_MAX = 96,       /* rows of the table */
     CADRE_JOB_DEVICES_SIZE_MAX = 4095, /* characters of a list of devices */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
-    CADRE_JOB_LOCAL_STEPS_MAX = 1024,  /* of one closure, as far as its program has room */
-    CADRE_JOB_STEPS_MAX = 1000000000,  /* of an epoch, and of a job that says when it stops */
+    CADRE_JOB_LOCAL_STEPS_MAX = 1024,  /* local steps of one closure, if its program has room */
+    CADRE_JOB_STEPS_MAX = 1000000000,  /* closures of an epoch, and of a limit for the job */
     CADRE_JOB_SECONDS_MAX = 31536000,  /* a year */
 };
 
@@ -92,10 +92,10 @@ typedef struct {
     char *name;
     int64_t seed; /* 0: chosen at the start */
     char *data_dir;
-    json_t *train; /* dataset description, path as in the file */
+    json_t *train; /* dataset description of the rows to train on, path as in the file */
     /* Dataset description of the test rows; NULL with a fraction or without held-out rows. */
     json_t *test;
-    double test_fraction; /* of the training rows, drawn at random and held out; 0: none */
+    double test_fraction; /* part of the training rows that is held out at random; 0: none */
     int64_t test_seed;    /* seed of drawing `test_fraction`; 0: the default of datasets */
     cadre_job_label_t label;
 
@@ -118,7 +118,8 @@ typedef struct {
     double dropout;
     double l1;
     double l2;
-    /* Position in CADRE_WIRE_DTYPE_LIST: for variables of layers without their own "wire". */
+    /* dtype of messages for variables of layers without their own "wire": position in
+     * CADRE_WIRE_DTYPE_LIST. */
     int64_t wire;
 
     char *optimizer;
@@ -133,9 +134,9 @@ typedef struct {
     int64_t ema_overwrite_frequency; /* in updates; 0: never */
     double global_clip_norm;         /* bound on the norm of all gradients together; 0: none */
 
-    int64_t local_steps;               /* of the inner optimizer in one closure */
+    int64_t local_steps;               /* steps of the inner optimizer in one closure */
     char *inner;                       /* NULL: "optimizer" is the inner one (job_local.h) */
-    cadre_optimizer_spec_t inner_spec; /* of `inner` */
+    cadre_optimizer_spec_t inner_spec; /* the optimizer `inner` with its parameters */
 
     int64_t epochs;
     int64_t batch_size; /* rows of one step */
@@ -154,7 +155,7 @@ typedef struct {
     double stop_at_least;         /* value of the metric that ends training; read it from `stop` */
     double stop_at_most;          /* as stop_at_least, for a metric of which lower is better */
     int64_t stop_metric;          /* cadre_metric_t */
-    int64_t stop_patience;        /* evaluations; 0: any number */
+    int64_t stop_patience;        /* evaluations without an improvement; 0: any number */
     double stop_min_delta;        /* least difference that is an improvement */
     bool metrics[CADRE_METRICS];  /* which metrics besides loss and accuracy are computed */
     bool confusion_matrix;        /* whether the result holds the confusion matrix */
@@ -177,18 +178,18 @@ typedef struct {
     int64_t placement;         /* 0: by bytes, 1: round-robin */
     int64_t max_restarts;      /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
     int64_t recovery;          /* cadre_recovery_t: of a ps that was lost */
-    double ps_timeout_s;       /* for a ps to come back */
-    double closure_deadline_s; /* of one attempt; 0: none */
-    int64_t backup_attempts;   /* second attempts at a time; 0: none */
-    int64_t shard_timeout_s;   /* for a ps that a worker asks to say something; 0: none */
-    double wait_s;             /* for tasks to arrive */
+    double ps_timeout_s;       /* how long a lost ps has to come back */
+    double closure_deadline_s; /* how long one attempt may run; 0: any time */
+    int64_t backup_attempts;   /* most backup attempts at a time; 0: none */
+    int64_t shard_timeout_s;   /* how long a ps may leave a worker without an answer; 0: any time */
+    double wait_s;             /* how long the start waits for ps and a worker */
 
     char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
     double checkpoint_every_s;
-    int64_t checkpoint_every_steps;  /* closures that train; 0: none for these */
+    int64_t checkpoint_every_steps;  /* closures between checkpoints; 0: none by their number */
     int64_t checkpoint_every_epochs; /* 0: none at the ends of epochs */
     int64_t checkpoint_keep;
-    int64_t checkpoint_keep_best; /* cadre_metric_t plus 1; 0: none is kept for being the best */
+    int64_t checkpoint_keep_best; /* metric that says which is the best, plus 1; 0: none is kept */
     char *resume;
 } cadre_job_t;
 
@@ -205,7 +206,7 @@ typedef struct {
     const char *name;        /* "training.epochs": section and key in the file */
     const char *environment; /* "CADRE_EPOCHS", or NULL */
     cadre_setting_kind_t kind;
-    double low; /* smallest value allowed, itself included (for a text: its length) */
+    double low; /* smallest value allowed, or shortest text */
     double high;
     const char *choices; /* "relu|tanh" */
     const char *initial; /* default value as text; NULL: none */
@@ -221,8 +222,9 @@ void cadre_job_init(cadre_job_t *self);
 /* Frees what the job holds; does nothing for a zeroed struct. */
 void cadre_job_fini(cadre_job_t *self);
 
-/* Sets one setting from text. `from` names the place in messages, such as "--epochs".
- * CADRE_EINVALID for a value of the wrong type or out of range. The setting must exist. */
+/* Sets one setting from text. `from` names the place of the text in messages, such as "--epochs".
+ * CADRE_EINVALID for a value of the wrong type or out of range, and for a name that no setting
+ * has. */
 int cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
                   const char *from);
 
@@ -244,14 +246,14 @@ bool cadre_job_counts_confusion(const cadre_job_t *self);
 /* Returns whether an evaluation may change what comes next: end training, or take a checkpoint. */
 bool cadre_job_watches(const cadre_job_t *self);
 
-/* Where checkpoints go, once the job is finished; NULL when none are taken. */
+/* Returns the folder of the checkpoints of a finished job; NULL when none are taken. */
 const char *cadre_job_checkpoints(const cadre_job_t *self);
 
-/* The value of a setting as text, freed by the caller. */
+/* Returns the value of a setting as text, freed by the caller. */
 char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
 
-/* Where the value of setting `name` stands, for messages: "--trace" when `flag` is "trace" and it
- * came from a flag, else "CADRE_TRACE" or "job.json: cluster.trace". Freed by the caller. */
+/* Returns where the value of setting `name` is from, for messages: "--FLAG" (`flag` without "--"),
+ * "CADRE_TRACE" or "job.json: cluster.trace"; just `name` for a default. Freed by the caller. */
 char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
 
 /* Returns "default", "strategy", "file", "environment" or "flag". */

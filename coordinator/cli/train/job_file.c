@@ -16,7 +16,8 @@ enum { KEYS_MAX = CADRE_JOB_SETTINGS_MAX + 16, POINTER_SIZE = 64 };
 
 /* --- settings of one plain value --- */
 
-/* Sections whose keys, besides plain settings, are read here; "training.stop" is one in another. */
+/* The sections of a job file. `keys` are those that are no plain settings and have a reader of
+ * their own. "training.stop" is a section in another one. */
 static const struct {
     const char *name;
     bool required;
@@ -66,6 +67,7 @@ find_section(const cadre_json_source_t *source, const char *name, char pointer[P
     return object;
 }
 
+/* Reads the plain settings of a section, whose JSON pointer is `place`, from its object. */
 static int
 read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *section,
               const char *place, const json_t *object)
@@ -106,7 +108,8 @@ read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
                                       cadre_json_type_text(object));
     }
 
-    /* Keys of this section are settings of the table, and those with a reader of their own. */
+    /* Known keys of this section are the settings of the table, and the keys that have a reader of
+     * their own. */
     const char *known[KEYS_MAX];
     size_t known_count = 0;
     size_t count;
@@ -236,6 +239,8 @@ choice_position(const char *choices, const char *word)
     }
 }
 
+/* Checks that the value of key `number` of description_keys has the key's type, is not negative,
+ * and is one of its choices. */
 static int
 check_description_value(const cadre_json_source_t *source, const char *pointer, size_t number,
                         const json_t *value)
@@ -275,6 +280,7 @@ check_ranges(const cadre_json_source_t *source, const char *pointer, const json_
 
     static const char prefix[] = "dataset: ";
     cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    /* The text of the error then begins with the place in the file instead of "dataset: ". */
     bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
     return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "data.%s: %s",
                                   strrchr(pointer, '/') + 1,
@@ -333,6 +339,7 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
     return 0;
 }
 
+/* Returns the kind of label that a dataset's description says; without a word, classes. */
 static cadre_job_label_t
 label_kind(const json_t *description)
 {
@@ -456,6 +463,8 @@ take_metric(cadre_job_t *job, const char *word)
     job->confusion_matrix = job->confusion_matrix || strcmp(word, "confusion_matrix") == 0;
 }
 
+/* Reads entry `number` of "metrics", a word that must be known and go with the job's kind of
+ * label. */
 static int
 read_metric(cadre_job_t *job, const cadre_json_source_t *source, size_t number, const json_t *value)
 {
@@ -534,6 +543,8 @@ read_place(cadre_job_t *job, const char *file)
     }
 }
 
+/* Reads a whole job file, after its JSON was parsed, into the job. The order of the readers
+ * matters: metrics and model need the kind of label, which is in the data. */
 static int
 read_source(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -542,7 +553,8 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
         return status;
     }
 
-    /* Plain settings of all sections first: the readers of data, model and optimizer use them. */
+    /* The plain settings of all sections come first: the readers of data, model and optimizer use
+     * them. */
     for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
         status = read_section(job, source, i);
         if (status < 0) {
@@ -579,6 +591,7 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
+/* Reads a job file into a job that has its defaults. */
 int
 cadre_job_file_read(cadre_job_t *job, const char *path)
 {
@@ -590,6 +603,7 @@ cadre_job_file_read(cadre_job_t *job, const char *path)
     return read_source(job, &source);
 }
 
+/* Reads a job from a text in memory; `file` is its path in messages. */
 int
 cadre_job_file_parse(cadre_job_t *job, const char *file, const char *text)
 {

@@ -30,6 +30,7 @@ written_fini(written_t *self)
     cadre_free(&self->allowed);
 }
 
+/* Makes a new pair of keys for each role; after a failure the keys made so far are wiped. */
 int
 cadre_job_keys_make(cadre_job_keys_t *out)
 {
@@ -61,6 +62,7 @@ cadre_job_keys_path(const char *directory, cadre_key_role_t role, bool secret)
                   : cadre_asprintf("%s/allowed/%s.pub", directory, cadre_key_role_text(role));
 }
 
+/* Fails with the system's reason for `path`, and the status that goes with that error. */
 static int
 fail_system(const char *path, int error)
 {
@@ -116,6 +118,7 @@ check_directory(const char *path)
     return 0;
 }
 
+/* Makes the directory of the keys, unless it exists and is empty, and "allowed" in it. */
 static int
 write_folders(written_t *self)
 {
@@ -146,6 +149,8 @@ file_path(const written_t *self, int file)
     return cadre_job_keys_path(self->directory, file_role(file), file < CADRE_KEY_ROLES);
 }
 
+/* Writes the files of the keys in the order of their numbers; self->files counts those that are
+ * written. */
 static int
 write_files(written_t *self, const cadre_job_keys_t *keys)
 {
@@ -178,6 +183,7 @@ remove_written(written_t *self)
     }
 }
 
+/* Writes the keys as files below the directory; after a failure removes what was written. */
 int
 cadre_job_keys_write(const cadre_job_keys_t *self, const char *directory)
 {
@@ -195,6 +201,8 @@ cadre_job_keys_write(const cadre_job_keys_t *self, const char *directory)
     return status;
 }
 
+/* Returns whether the name suits a Secret and, with "-allowed" behind it, a ConfigMap: parts of
+ * a-z, 0-9 and "-" with dots between them, each of which begins and ends with a letter or digit. */
 bool
 cadre_kubernetes_name_valid(const char *name)
 {
@@ -231,6 +239,7 @@ print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
     explicit_bzero(text, sizeof(text));
 }
 
+/* Prints the secret keys as a Secret and the public keys as a ConfigMap, both in YAML. */
 void
 cadre_job_keys_print_kubernetes(const cadre_job_keys_t *self, const char *name, FILE *to)
 {

@@ -37,13 +37,13 @@ void cadre_job_keys_fini(cadre_job_keys_t *self);
  * CADRE_ENOTFOUND, CADRE_EIO  the system's reason. */
 int cadre_job_keys_write(const cadre_job_keys_t *self, const char *directory);
 
-/* The path of a role's file below `directory`, the secret or the public one; freed by the caller.
- */
+/* Returns the path of a role's file below `directory`, the secret or the public one; freed by the
+ * caller. */
 char *cadre_job_keys_path(const char *directory, cadre_key_role_t role, bool secret);
 
-/* Whether Kubernetes takes `name` for a Secret and `name`-allowed for a ConfigMap: a DNS subdomain
- * (RFC 1123) of a-z, 0-9, "-" and ".", each part of which begins and ends with a letter or digit,
- * of at most 245 characters: 253 with the ending. */
+/* Returns whether Kubernetes takes `name` for a Secret, and `name` with "-allowed" behind it for a
+ * ConfigMap: a DNS subdomain (RFC 1123) of a-z, 0-9, "-" and ".", each part of which begins and
+ * ends with a letter or digit, of at most 245 characters, which makes 253 with "-allowed". */
 bool cadre_kubernetes_name_valid(const char *name);
 
 /* Prints two objects as YAML: a Secret `name` with the entries `coordinator.key` and so on, and a

@@ -12,6 +12,7 @@ enum { POINTER_SIZE = 96 };
 
 static const char AT_INNER[] = "/training/inner";
 
+/* Checks that each key of "training.inner" is its type or a parameter of its optimizer. */
 static int
 check_keys(const cadre_json_source_t *source, const json_t *inner,
            const cadre_optimizer_spec_t *spec)
@@ -25,6 +26,7 @@ check_keys(const cadre_json_source_t *source, const json_t *inner,
     return cadre_json_source_check_keys(source, AT_INNER, inner, known, count + 1);
 }
 
+/* Reads one parameter of the inner optimizer; its learning rate cannot be a schedule. */
 static int
 read_parameter(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, const char *name,
                const json_t *value)
@@ -49,6 +51,7 @@ read_parameter(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, 
     return 0;
 }
 
+/* Reads "training.inner": the optimizer that closures run, and its parameters. */
 int
 cadre_job_local_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -102,6 +105,8 @@ cadre_job_inner(const cadre_job_t *job)
     return job->inner ? job->inner_spec : job->optimizer_spec;
 }
 
+/* Returns the optimizer on the ps of a job with local steps: "optimizer" or, where that is the one
+ * that closures run, sgd with the learning rate 1, which takes over what the closure came to. */
 cadre_optimizer_spec_t
 cadre_job_outer(const cadre_job_t *job)
 {
@@ -120,6 +125,7 @@ cadre_job_outer(const cadre_job_t *job)
     return spec;
 }
 
+/* Checks that the settings of a job with local steps go together. */
 int
 cadre_job_local_check(const cadre_job_t *job)
 {

@@ -33,7 +33,8 @@ static const struct {
 static const char *const types[] = {CADRE_MODEL_LIST(ROW)};
 #undef ROW
 
-/* An array of whole numbers in 1 to CADRE_LAYER_WIDTH_MAX. */
+/* Where an array of whole numbers in 1 to CADRE_LAYER_WIDTH_MAX goes, and its words for
+ * messages. */
 typedef struct {
     const char *key;
     const char *one;     /* "a layer's width" */
@@ -44,6 +45,8 @@ typedef struct {
     size_t *count;
 } numbers_t;
 
+/* Reads an array of "model" into the job; fails, at its place in the file, if it is too short or
+ * too long, or a number is out of range. */
 static int
 read_numbers(const cadre_json_source_t *source, const json_t *array, const numbers_t *into)
 {
@@ -78,6 +81,8 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
     return 0;
 }
 
+/* Reads "hidden", "filters" and "input" of "model", as far as they are there, and checks that
+ * "input" has the axes which the type of model needs. */
 static int
 read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
 {
@@ -98,7 +103,7 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
         }
     }
 
-    /* Only models of these types use the shape of a row. */
+    /* A cnn and a transformer need a row of a certain rank; layers take any. */
     if (job->model == CADRE_MODEL_CNN && job->input_rank != 3) {
         return cadre_json_source_fail(source, "/model/input", CADRE_JSON_VALUE,
                                       "model.input: an image is [height, width, channels]");
@@ -112,6 +117,8 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
     return 0;
 }
 
+/* Reads the list "layers" of "model": type and numbers of each layer, then which inputs each
+ * has. */
 static int
 read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
 {
@@ -173,6 +180,8 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
     return 0;
 }
 
+/* Checks that the type of model can learn the job's kind of label: linear only values, logistic
+ * only classes. */
 static int
 check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -191,6 +200,8 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
+/* Reads the section "model", whose plain settings have been read, and checks that its keys go
+ * together. */
 int
 cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
 {

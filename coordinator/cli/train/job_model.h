@@ -7,9 +7,9 @@
 #include "coordinator/cli/train/job.h"
 #include "coordinator/cli/train/json_source.h"
 
-/* Reads widths and layers, and checks that the type of the model has these keys and can learn these
- * labels. The plain settings and the section "data" must have been read before. CADRE_ECONFIG, with
- * the place in the file, when something is wrong. */
+/* Reads widths and layers of the model, and checks that its type has these keys and can learn the
+ * job's kind of label. The plain settings and the section "data" must have been read before. Fails
+ * with CADRE_ECONFIG and the place in the file. */
 int cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source);
 
 #endif

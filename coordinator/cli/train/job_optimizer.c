@@ -33,6 +33,7 @@ fail_value(const cadre_json_source_t *source, const char *pointer)
     return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE, "%s", reason);
 }
 
+/* Fails at the place of a value that is of another type than `wanted`, as messages name it. */
 static int
 fail_type(const cadre_json_source_t *source, const char *pointer, const char *wanted,
           const json_t *value)
@@ -143,6 +144,8 @@ read_parameters(cadre_schedule_spec_t *schedule, const cadre_json_source_t *sour
     return 0;
 }
 
+/* Checks that the object of the schedule has no key but those of its kind. Two names stand first
+ * that differ: a piecewise_constant rate has "boundaries" and "values", others have "initial". */
 static int
 check_schedule_keys(const cadre_schedule_spec_t *schedule, const cadre_json_source_t *source,
                     const json_t *object)
@@ -288,6 +291,8 @@ read_parameter(cadre_optimizer_spec_t *spec, const cadre_json_source_t *source, 
                : 0;
 }
 
+/* Reads the section "optimizer": the parameters of the job's optimizer, and the schedule of its
+ * learning rate. The plain settings must have been read. */
 int
 cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -364,6 +369,8 @@ rate_factor(const cadre_job_t *job)
     return 1;
 }
 
+/* Returns the optimizer with all its learning rates, those of a schedule too, scaled by the rows of
+ * one update. */
 cadre_optimizer_spec_t
 cadre_job_optimizer_scaled(const cadre_job_t *job)
 {

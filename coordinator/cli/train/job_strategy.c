@@ -66,8 +66,8 @@ word_fini(word_t *self)
     free(self->place);
 }
 
-/* Finds where the strategy was given. A job that names none takes multi_worker from a cluster with
- * a shard beside each worker, which is set here. */
+/* Finds where the strategy was given. Where the job names none and the cluster has a shard beside
+ * each worker, sets the strategy to multi_worker. */
 static word_t
 find_word(cadre_job_t *self, const cadre_job_places_t *places)
 {
@@ -84,8 +84,8 @@ find_word(cadre_job_t *self, const cadre_job_places_t *places)
 }
 
 /* Sets the setting `name`, whose flag is `flag`, to `text`, which the strategy implies. A setting
- * of another value stays, and fails with CADRE_ECONFIG, unless its origin is lower than that of the
- * strategy (job_strategy.h). */
+ * that was given with another value fails with CADRE_ECONFIG, unless its origin is lower than that
+ * of the strategy, as a file is lower than a flag. */
 static int
 imply(const word_t *word, const char *name, const char *flag, const char *text)
 {
@@ -118,9 +118,9 @@ imply_number(const word_t *word, const char *name, const char *flag, int64_t num
     return imply(word, name, flag, text);
 }
 
-/* Returns the workers of a strategy with one for each device: the number of devices, or fewer where
- * the job says so and may choose. More workers than devices are not returned: the caller finds that
- * the setting contradicts. */
+/* Returns the number of workers of a strategy with one for each device: the number of devices, or
+ * fewer where the job says so and may choose. Where the job says more, that is not returned: the
+ * caller then finds that the setting contradicts the strategy. */
 static int64_t
 count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
 {
@@ -132,6 +132,8 @@ count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
     return takes_fewer ? self->workers : places->devices;
 }
 
+/* Returns how many workers the strategy has: one, those of the cluster that runs already, one for
+ * each device, or as many as the job says. */
 static int64_t
 count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
 {
@@ -146,6 +148,8 @@ count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
                                                               : self->workers;
 }
 
+/* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps.
+ * Does nothing for one that is not synchronous, parameter_server. */
 int
 cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
 {

@@ -17,7 +17,7 @@
 typedef struct {
     int64_t devices; /* of this host, for workers; 0: only the CPU, which any number of workers
                           share: as many as the job says, else one */
-    bool is_choice;  /* fewer workers than devices are allowed: the first devices are used */
+    bool is_choice;  /* fewer workers than devices are allowed, and use the first devices */
     int64_t workers; /* of a cluster that runs already and lists them; 0: there is none */
     bool has_shards_beside_workers; /* that cluster lists workers alone, each with a ps beside it:
                                        its strategy is multi_worker unless the job names one */

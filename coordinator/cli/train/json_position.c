@@ -29,6 +29,8 @@ skip_string(const char *at)
     return *at ? at + 1 : at;
 }
 
+/* Skips a value, which begins at `at`; returns where it ends. Brackets are only counted, as the
+ * text is known to be valid. */
 static const char *
 skip_value(const char *at)
 {
@@ -52,6 +54,7 @@ skip_value(const char *at)
     return at;
 }
 
+/* Writes a character (below 0x10000) as UTF-8; returns how many bytes it took. */
 static size_t
 put_utf8(char *out, unsigned long code)
 {
@@ -72,8 +75,9 @@ put_utf8(char *out, unsigned long code)
     return 3;
 }
 
-/* Decodes one escape sequence; `at` is behind its backslash. A character outside Unicode's basic
- * plane may come out as two wrong ones: no key of a job file has any. */
+/* Decodes one escape sequence; *at_p is behind its backslash, and is moved behind it. Returns the
+ * bytes written to `out`. A character outside Unicode's basic plane may come out as two wrong ones:
+ * no key of a job file has any. */
 static size_t
 unescape(const char **at_p, char *out)
 {
@@ -92,11 +96,11 @@ unescape(const char **at_p, char *out)
     return 1;
 }
 
-/* Whether the string that begins behind the quote at `at` is `name`. */
+/* Returns whether the string that begins behind the quote at `at` is `name`, after unescaping. */
 static bool
 string_is(const char *at, const char *name)
 {
-    char text[CADRE_JSON_KEY_SIZE_MAX + 4];
+    char text[CADRE_JSON_KEY_SIZE_MAX + 4]; /* the last character may take 3 bytes */
     size_t length = 0;
     while (*at && *at != '"' && length < CADRE_JSON_KEY_SIZE_MAX) {
         if (*at == '\\') {
@@ -111,7 +115,7 @@ string_is(const char *at, const char *name)
 }
 
 /* Copies the next step of the JSON pointer, with its ~0 and ~1 turned back into '~' and '/', and
- * moves behind it. */
+ * moves the pointer behind it. Returns false when the step is too long for `step`. */
 static bool
 next_step(const char **pointer_p, char *step)
 {
@@ -162,6 +166,8 @@ find_member(const char *at, const char *name, const char **key)
     return NULL;
 }
 
+/* Finds the item of the array at `at` whose index is the number in `step`; NULL when there is
+ * none. */
 static const char *
 find_item(const char *at, const char *step)
 {
@@ -186,6 +192,8 @@ find_item(const char *at, const char *step)
     return NULL;
 }
 
+/* Walks the text step by step of the pointer, then counts the lines and columns before what it
+ * found; returns false when nothing is there. */
 bool
 cadre_json_position(const char *text, const char *pointer, bool key,
                     cadre_json_position_t *position)

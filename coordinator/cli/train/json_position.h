@@ -21,9 +21,9 @@ typedef struct {
 } cadre_json_position_t;
 
 /* Finds the value that the JSON pointer `pointer` (RFC 6901: "/model/hidden/0", "" for the whole
- * text) names in `text`, which jansson has accepted. The position is that of the value, or that of
- * its key if `key` and the value is a member of an object. Names are compared after unescaping
- * \uXXXX and the like. False, with `position` untouched, when nothing is there. */
+ * text) names in `text`, which jansson has accepted. The position is that of the value or, if `key`
+ * and the value is a member of an object, of its key. Names are compared after unescaping \uXXXX
+ * and the like. Returns false, with `position` untouched, when nothing is there. */
 bool cadre_json_position(const char *text, const char *pointer, bool key,
                          cadre_json_position_t *position);
 

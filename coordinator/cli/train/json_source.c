@@ -10,6 +10,7 @@
 #include "coordinator/cli/train/json_position.h"
 #include "coordinator/cli/train/suggest.h"
 
+/* Parses a text that holds one JSON object; `file` is its name in messages. */
 int
 cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char *text)
 {
@@ -38,6 +39,7 @@ close_file(FILE **file)
     }
 }
 
+/* Reads a file that holds one JSON object, and parses it. */
 int
 cadre_json_source_open(cadre_json_source_t *self, const char *path)
 {
@@ -46,6 +48,7 @@ cadre_json_source_open(cadre_json_source_t *self, const char *path)
         return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
     }
 
+    /* One byte more than allowed is read, which tells a larger file; a zero byte ends the text. */
     cadre_auto(cadre_free) char *text = cadre_calloc(CADRE_JSON_SOURCE_SIZE_MAX + 2, 1);
     size_t size_bytes = fread(text, 1, CADRE_JSON_SOURCE_SIZE_MAX + 1, file);
 
@@ -74,6 +77,7 @@ cadre_json_source_fini(cadre_json_source_t *self)
     *self = (cadre_json_source_t){0};
 }
 
+/* Fails with CADRE_ECONFIG and "file:line:column: ...", the position of what `pointer` names. */
 int
 cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, cadre_json_half_t half,
                        const char *format, ...)
@@ -89,10 +93,11 @@ cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, cad
                       text);
 }
 
+/* Returns a JSON pointer as messages have it: "model.layers[0].type" for "/model/layers/0/type". */
 char *
 cadre_json_source_field(const char *pointer)
 {
-    /* Twice the length, as "/0" becomes "[0]". */
+    /* Room for twice the length, as "/0" becomes "[0]". */
     char *field = cadre_calloc(2 * strlen(pointer) + 1, 1);
     char *to = field;
 
@@ -138,6 +143,8 @@ suggest_key(const char *key, const char *const *known, size_t count)
     return text;
 }
 
+/* Fails because the object at `pointer` has the unknown key `key`. In a JSON pointer '~' and '/' of
+ * a key are written as ~0 and ~1. */
 static int
 fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *key,
              const char *suggestion)
@@ -159,6 +166,8 @@ fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *k
                                   *field ? field : "the job", suggestion);
 }
 
+/* Checks that each key of the object is one of the `count` `known` keys; NULL entries are
+ * skipped. */
 int
 cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointer,
                              const json_t *object, const char *const *known, size_t count)
@@ -180,6 +189,7 @@ cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointe
     return 0;
 }
 
+/* Returns the type of a value as messages have it: "a string". */
 const char *
 cadre_json_type_text(const json_t *value)
 {

@@ -26,9 +26,9 @@ typedef struct {
     json_t *root; /* an object */
 } cadre_json_source_t;
 
-/* Reads and parses a file that holds one JSON object; doubled keys are refused. CADRE_ENOTFOUND
- * when it cannot be opened, CADRE_EIO when it cannot be read, CADRE_ETOOLARGE, CADRE_ECONFIG with
- * file:line:column when it is no JSON. */
+/* Reads and parses a file that holds one JSON object; doubled keys are refused. Fails with
+ * CADRE_ENOTFOUND when it cannot be opened, CADRE_EIO when it cannot be read, CADRE_ETOOLARGE when
+ * it is too long, and CADRE_ECONFIG with file:line:column when it is no JSON object. */
 int cadre_json_source_open(cadre_json_source_t *self, const char *path);
 
 /* Opens a text in memory; `file` is its name in messages. */

@@ -34,10 +34,10 @@ static const struct {
     unsigned types; /* bit set of the layer types that have this key */
     kind_t kind;
     bool required;
-    double low; /* the range, ends included */
+    double low; /* the range of its values, both ends included */
     double high;
-    double initial;
-    size_t offset;
+    double initial; /* value where the job file does not have the key */
+    size_t offset;  /* of the field of cadre_layer_t */
 } keys[] = {
     {"units", TYPE(DENSE) | RECURRENT, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"ids", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
@@ -72,6 +72,7 @@ cadre_layer_text(cadre_layer_type_t type)
     return types[type];
 }
 
+/* Stores a value into the field of the layer that the key with this number has. */
 static void
 store(cadre_layer_t *layer, size_t number, double value)
 {
@@ -92,6 +93,7 @@ store(cadre_layer_t *layer, size_t number, double value)
     }
 }
 
+/* Returns a layer of the type whose fields have the defaults of its keys. */
 cadre_layer_t
 cadre_layer_of(cadre_layer_type_t type)
 {
@@ -142,6 +144,8 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
                                   "%s: \"%.64s\" is none of %s%s", field, word, list, hint);
 }
 
+/* Returns whether the JSON value is of the type that a key of this kind takes: INTEGER, NUMBER or,
+ * for SWITCH, true or false. */
 static bool
 has_type(const json_t *value, kind_t kind)
 {
@@ -155,7 +159,7 @@ has_type(const json_t *value, kind_t kind)
     }
 }
 
-/* Reads 1 to CADRE_LAYER_AXES_MAX sizes of axes. */
+/* Reads the shape of a reshape: 1 to CADRE_LAYER_AXES_MAX sizes of axes. */
 static int
 read_shape(const cadre_json_source_t *source, const char *pointer, const json_t *array,
            cadre_layer_t *layer)
@@ -250,6 +254,8 @@ check_padding(const cadre_json_source_t *source, const char *pointer, const cadr
     return 0;
 }
 
+/* Reads the type of the layer at `pointer`, then the keys that a layer of this type has. A key that
+ * it has not is refused, a required one may not be missing. */
 int
 cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
                  cadre_layer_t *layer)

@@ -16,17 +16,17 @@
 
 enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
-    CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
-    CADRE_LAYER_PENALTY_MAX = 1000,  /* l1, l2 */
-    CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding; rows hold ids as f32, exact to here */
+    CADRE_LAYER_WINDOW_MAX = 1024,   /* most of kernel, stride, padding and heads */
+    CADRE_LAYER_PENALTY_MAX = 1000,  /* most of l1 and l2 */
+    CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding: rows hold them as f32, exact so far */
     CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
     CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
     CADRE_LAYER_ROW = -1,            /* as an input: the row itself */
 };
 
-/* The words of a list with the rows X(NAME, word), such as "relu|tanh". The index skips the first
- * "|". */
+/* The words of a list with the rows X(NAME, word), such as "relu|tanh". Each word comes with a "|"
+ * before it; [1] leaves out the first one. */
 #define CADRE_LIST_WORD(NAME, word) "|" #word
 #define CADRE_LIST_WORDS(LIST)      (&LIST(CADRE_LIST_WORD)[1])
 

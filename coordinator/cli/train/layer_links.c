@@ -60,7 +60,7 @@ is_name(const char *text)
     return length > 0 && length < CADRE_LAYER_NAME_SIZE && strspn(text, allowed) == length;
 }
 
-enum { NO_LAYER = -2 };
+enum { NO_LAYER = -2 }; /* beside CADRE_LAYER_ROW, which is -1 */
 
 /* Finds the layer of that name before this one: its number, CADRE_LAYER_ROW for the row, or
  * NO_LAYER. */
@@ -78,6 +78,7 @@ find(const links_t *self, const char *name)
     return NO_LAYER;
 }
 
+/* Reads the name of a layer, by which later layers take its output; it must be new. */
 static int
 read_name(const links_t *self, const json_t *value)
 {
@@ -114,6 +115,8 @@ refuse_name(const links_t *self, const char *place, const char *name)
                                   hint);
 }
 
+/* Reads one name in "from": adds the layer of that name, or the row, to the inputs of this layer.
+ * `entry`: index of the name in an array; -1: there is no array. */
 static int
 read_source(const links_t *self, const json_t *value, int entry)
 {
@@ -134,6 +137,8 @@ read_source(const links_t *self, const json_t *value, int entry)
     return 0;
 }
 
+/* Reads "from", the inputs of the layer: several names in an array for add and concat, one for
+ * others. */
 static int
 read_from(const links_t *self, const json_t *value)
 {
@@ -162,6 +167,7 @@ read_from(const links_t *self, const json_t *value)
 
 /* ---- columns ---- */
 
+/* Reads "columns", [first, count]: which numbers of the row are the input of the layer. */
 static int
 read_columns(const links_t *self, const json_t *value)
 {
@@ -206,6 +212,7 @@ check_keys(const links_t *self, const json_t *object)
     return 0;
 }
 
+/* Reads the keys of one layer that say what its inputs are: name, from and columns. */
 static int
 read_layer(const links_t *self, const json_t *object)
 {
@@ -258,6 +265,8 @@ check_taken(const cadre_json_source_t *source, const cadre_layer_t *list, size_t
     return 0;
 }
 
+/* Reads which inputs each layer has, in the order of the list, as a layer names only earlier
+ * ones. */
 int
 cadre_layer_links_read(const cadre_json_source_t *source, const json_t *layers, cadre_layer_t *list,
                        size_t count)

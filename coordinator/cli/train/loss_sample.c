@@ -12,6 +12,8 @@ cadre_loss_sample_has_room(const cadre_loss_sample_t *self)
     return self->awaited < CADRE_LOSS_SAMPLE_AWAITED_MAX;
 }
 
+/* Puts the future into a free place, of which there must be one, and takes it: *future_p is NULL
+ * then, which ends the loop. */
 void
 cadre_loss_sample_add(cadre_loss_sample_t *self, cadre_future_t **future_p)
 {
@@ -31,6 +33,8 @@ cadre_loss_sample_put(cadre_loss_sample_t *self, double loss)
     self->losses[self->count++ % CADRE_LOSS_SAMPLE_WINDOW] = loss;
 }
 
+/* Collects the losses of closures that have ended, without waiting. The future of a failed closure
+ * has no loss and is dropped. */
 void
 cadre_loss_sample_poll(cadre_loss_sample_t *self)
 {
@@ -52,6 +56,7 @@ cadre_loss_sample_poll(cadre_loss_sample_t *self)
     }
 }
 
+/* Returns the mean of the losses in the window; NaN when there is none. */
 double
 cadre_loss_sample_mean(const cadre_loss_sample_t *self)
 {
@@ -63,6 +68,7 @@ cadre_loss_sample_mean(const cadre_loss_sample_t *self)
     return count > 0 ? sum / (double)count : NAN;
 }
 
+/* Releases the futures that are still awaited. */
 void
 cadre_loss_sample_fini(cadre_loss_sample_t *self)
 {

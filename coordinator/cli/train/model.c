@@ -23,6 +23,8 @@ _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a 
 /* Ends the names of variables that hold running averages for evaluations. */
 #define AVERAGE_SUFFIX ".average"
 
+/* Returns the loss of the data by what the labels are: one of many classes, one of two, or
+ * values. */
 static cadre_node_t
 data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output, cadre_node_t y)
 {
@@ -80,6 +82,7 @@ add_class_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t
     }
 }
 
+/* Adds the results that an evaluation of two classes reads (evaluation.h). */
 static void
 add_binary_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
                    cadre_node_t y)
@@ -95,6 +98,7 @@ add_binary_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_
     }
 }
 
+/* Adds the results that an evaluation of values reads (evaluation.h). */
 static void
 add_value_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output,
                   cadre_node_t y)
@@ -104,6 +108,7 @@ add_value_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t
     }
 }
 
+/* Adds the results that the metrics of an evaluation are computed from, by what the labels are. */
 static void
 add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output, cadre_node_t y)
 {
@@ -127,8 +132,8 @@ is_trained(const cadre_network_variable_t *variable)
     return variable->role != CADRE_ROLE_AVERAGE && variable->trainable;
 }
 
-/* Adds the gradients of the variables that are trained, within what the job clips them to; those of
- * the others are empty. */
+/* Adds the gradients of the variables that are trained, clipped as the job says. gradients[i] is
+ * that of variable i, and empty for a variable that is not trained. */
 static void
 add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node_t loss,
               cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX])
@@ -157,7 +162,8 @@ add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node
     }
 }
 
-/* Adds the layers over the rows in network->x, and the loss of the data. */
+/* Adds the layers over the rows in network->x, and the loss of the data. widths: the number of
+ * features and of classes. */
 static int
 add_layers(const cadre_job_t *job, const int64_t widths[2], cadre_node_t y,
            cadre_network_t *network, cadre_node_t *loss)
@@ -173,6 +179,7 @@ add_layers(const cadre_job_t *job, const int64_t widths[2], cadre_node_t y,
         cadre_network_add(network, &layers[i]);
     }
 
+    /* The model has an output for each class; one for two classes or a value. */
     status = cadre_network_end(network, job->label == CADRE_JOB_CLASS ? widths[1] : 1);
     if (status < 0) {
         return status;
@@ -195,7 +202,7 @@ penalise_all(const cadre_job_t *job, const cadre_network_t *network, cadre_node_
     return loss;
 }
 
-/* The rows of a closure, x and their labels y. */
+/* Adds the arguments of a closure: rows[0] is x, its rows, and rows[1] is y, their labels. */
 static void
 add_rows(const cadre_job_t *job, cadre_program_t *program, const cadre_dim_t dims[2],
          cadre_node_t rows[2])
@@ -205,7 +212,8 @@ add_rows(const cadre_job_t *job, cadre_program_t *program, const cadre_dim_t dim
     rows[1] = cadre_op_arg(program, "y", label, dims, 1);
 }
 
-/* Builds a program of one step, or of an evaluation; its variables are in `network`. */
+/* Builds the program of one step, or of an evaluation, whose variables come into `network`. widths:
+ * the number of features and of classes. The size of a batch is the symbol B. */
 static int
 build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 {
@@ -229,6 +237,8 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 
     for (size_t i = 0; i < network->variable_count; i++) {
         const cadre_network_variable_t *variable = &network->variables[i];
+        /* For a running average of batch_norm, its distance from the moments of the batch is
+         * pushed. */
         if (variable->drift.id != 0) {
             cadre_op_push(program, variable->node, variable->drift);
         }
@@ -253,7 +263,7 @@ typedef struct {
     cadre_network_t *network;
     cadre_inner_optimizer_t optimizer;
     cadre_inner_slots_t slots[CADRE_NETWORK_VARIABLES_MAX];
-    cadre_node_t pulled[CADRE_NETWORK_VARIABLES_MAX];
+    cadre_node_t pulled[CADRE_NETWORK_VARIABLES_MAX]; /* the variables before the first step */
 } local_t;
 
 /* Limits each element of a gradient, as a ps does where there are no local steps. */
@@ -264,8 +274,9 @@ clip_elements(cadre_program_t *program, cadre_node_t gradient, double limit)
     return cadre_op_max(program, below, cadre_op_const_f32(program, (float)-limit));
 }
 
-/* Moves each variable by one step of the inner optimizer, and running averages toward what the rows
- * of this step have. */
+/* Moves each trained variable by one step of the inner optimizer, and each running average of
+ * batch_norm toward the moments of this step's rows. variable->node is the moved value from then
+ * on. */
 static void
 move_variables(local_t *self, cadre_node_t loss)
 {
@@ -291,8 +302,9 @@ move_variables(local_t *self, cadre_node_t loss)
     }
 }
 
-/* Pushes how far the steps have led: the outer optimizer takes it for a gradient. That of a running
- * average multiplies it by AVERAGE_RATE. */
+/* Pushes for each variable how far the local steps have led it: the outer optimizer, which runs on
+ * the ps, takes that for a gradient. The ps multiplies that of a running average by AVERAGE_RATE,
+ * so it is divided by it here. */
 static void
 push_ways(const local_t *self)
 {
@@ -300,7 +312,7 @@ push_ways(const local_t *self)
     cadre_program_t *program = network->program;
     for (size_t i = 0; i < network->variable_count; i++) {
         const cadre_network_variable_t *variable = &network->variables[i];
-        if (variable->node.id == self->pulled[i].id) {
+        if (variable->node.id == self->pulled[i].id) { /* no step has moved it */
             continue;
         }
         cadre_node_t way = cadre_op_sub(program, self->pulled[i], variable->node);
@@ -312,7 +324,8 @@ push_ways(const local_t *self)
     }
 }
 
-/* Adds one step over `length` of the rows from `begin` on, counted as cadre_op_slice counts. */
+/* Adds one local step over the rows from `begin` to `begin` + `length`. Where the number of rows is
+ * a symbol B times a factor, both are multiples of B, as cadre_op_slice counts. */
 static int
 add_step(local_t *self, const int64_t widths[2], const cadre_node_t rows[2], int64_t begin,
          cadre_dim_t length, cadre_node_t *loss)
@@ -327,6 +340,7 @@ add_step(local_t *self, const int64_t widths[2], const cadre_node_t rows[2], int
         return status;
     }
 
+    /* The first step pulls the variables; later ones go on from where the last has moved them. */
     for (size_t i = 0; begin == 0 && i < network->variable_count; i++) {
         self->pulled[i] = network->variables[i].node;
     }
@@ -334,9 +348,9 @@ add_step(local_t *self, const int64_t widths[2], const cadre_node_t rows[2], int
     return 0;
 }
 
-/* Builds a program of as many steps as `rows` has, each of the next `step` rows, the last of what
- * is left. Both are in the same unit, single rows or a symbol. The loss is the mean over the
- * rows. */
+/* Builds a program of local steps: each takes the next `step` rows, the last what is left. `step`
+ * counts single rows, or multiples of the symbol if `rows` has one. The loss of the program is the
+ * mean over all rows. */
 static int
 build_local(const cadre_job_t *job, const int64_t widths[2], cadre_dim_t rows, int64_t step,
             cadre_network_t *network)
@@ -369,7 +383,7 @@ build_local(const cadre_job_t *job, const int64_t widths[2], cadre_dim_t rows, i
     return 0;
 }
 
-/* Ends a program whose building came to `status`; a failure names the job's file. */
+/* Finishes a program, unless building it failed with `status`. A failure names the job's file. */
 static int
 finish(const cadre_job_t *job, int status, cadre_program_t *program)
 {
@@ -387,6 +401,8 @@ finish(const cadre_job_t *job, int status, cadre_program_t *program)
     return status < 0 ? cadre_fail_within(CADRE_ECONFIG, "%s", file) : 0;
 }
 
+/* Builds the program of a closure that trains, or of an evaluation, into `network`. A closure of
+ * local steps has B rows for each step. */
 int
 cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                     cadre_network_t *network)
@@ -404,6 +420,7 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
     return finish(job, status, network->program);
 }
 
+/* Builds the program of a closure of local steps that has just `rows` rows. */
 int
 cadre_model_rest(const cadre_job_t *job, const int64_t widths[2], int64_t rows,
                  cadre_program_t **out)
@@ -425,6 +442,7 @@ cadre_model_rest(const cadre_job_t *job, const int64_t widths[2], int64_t rows,
     return 0;
 }
 
+/* Builds the program of a closure that trains, or of an evaluation; the caller destroys it. */
 int
 cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
                     cadre_program_t **out)
@@ -452,9 +470,10 @@ takes_rows(const cadre_job_t *job, size_t number)
     return number == 0 && layer->from_count == 0 && layer->column_count == 0;
 }
 
-/* Gives how many numbers a row has, as far as the model says; where it does not, a number that
- * suits its columns, as any is good enough for a check. Returns false where the check would be
- * wrong then: a sum of layers needs equal shapes, which may depend on the true width of a row. */
+/* Gives the number of features of a row, if the model says it, else one that is large enough for
+ * the columns that layers take: the true number is known only with the data, and any will do for a
+ * check. Returns false where a check could fail wrongly: the sum of layers needs equal shapes,
+ * which may depend on the true number. */
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
@@ -480,9 +499,12 @@ features_known(const cadre_job_t *job, int64_t *features)
         }
     }
     *features = reshaped > 0 ? reshaped : *features;
+    /* `whole`: some layer takes a whole row; `reshaped`: a layer that does says its size. */
     return reshaped > 0 || !whole || !sums;
 }
 
+/* Checks the layers by building the program for rows of a width that suits them; does nothing where
+ * no such width is known. */
 int
 cadre_model_check(const cadre_job_t *job)
 {
@@ -505,7 +527,7 @@ variable_options(const cadre_job_t *job)
         is_local ? cadre_job_outer(job) : cadre_job_optimizer_scaled(job);
     options.optimizer = cadre_optimizer_spec_give(&optimizer);
     options.schedule = cadre_schedule_spec_give(&optimizer.schedule);
-    options.clip_value = is_local ? 0 : job->clip_value;
+    options.clip_value = is_local ? 0 : job->clip_value; /* local steps clip on the worker */
     if (job->use_ema) {
         options.average_momentum = job->ema_momentum;
         options.average_overwrite = (uint32_t)job->ema_overwrite_frequency;
@@ -532,7 +554,7 @@ variable_options(const cadre_job_t *job)
     return options;
 }
 
-/* Creates one variable of the network in the job, and adds it to the model. */
+/* Creates one variable of the network on the ps, and adds it to the model. */
 static int
 create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
                 cadre_variable_options_t options, cadre_model_t *model)
@@ -543,6 +565,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
     }
     options.initializer.value = variable->value;
     options.wire = variable->wire;
+    /* A running average of batch_norm: SGD moves it by AVERAGE_RATE of the way that is pushed. */
     if (variable->role == CADRE_ROLE_AVERAGE) {
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         options.optimizer.learning_rate = AVERAGE_RATE;
@@ -559,7 +582,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         return status;
     }
 
-    int64_t count = is_trained(variable) ? 1 : 0;
+    int64_t count = is_trained(variable) ? 1 : 0; /* 0: none of its numbers counts */
     for (int i = 0; i < variable->rank; i++) {
         count *= variable->shape[i];
     }
@@ -569,6 +592,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
     return 0;
 }
 
+/* Creates the variables of the network on the ps, and adds them to the model. */
 static int
 create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                  const cadre_network_t *network, cadre_model_t *model)
@@ -583,8 +607,8 @@ create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
     return 0;
 }
 
-/* Creates a variable for the running average of another one, which is assigned before each
- * evaluation. */
+/* Creates the variable that evaluations read instead of `variable`: its running average is assigned
+ * to it before each evaluation. */
 static int
 create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
                cadre_variable_options_t options, cadre_variable_t **average)
@@ -599,6 +623,8 @@ create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t 
                                  &options, average);
 }
 
+/* Creates for each variable the one that evaluations read in its place, if the job evaluates
+ * averages. The running averages of batch_norm are read as they are. */
 static int
 create_averages(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                 const cadre_network_t *network, cadre_model_t *model)
@@ -616,6 +642,8 @@ create_averages(const cadre_job_t *job, cadre_coordinator_t *coordinator,
     return 0;
 }
 
+/* Copies the running average of each variable to the variable that evaluations read in its
+ * place. */
 int
 cadre_model_take_averages(const cadre_model_t *self)
 {
@@ -643,6 +671,8 @@ network_destroy(cadre_network_t **self_p)
     free(*self_p);
 }
 
+/* Creates the variables on the ps, and registers the programs that train and that evaluate as
+ * functions. */
 int
 cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                  int64_t classes, cadre_model_t *model)
@@ -685,6 +715,8 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
     return 0;
 }
 
+/* Registers the function for closures of local steps that have just `rows` rows, unless that is 0
+ * or there is one already. */
 int
 cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                       const int64_t widths[2], int64_t rows, cadre_model_t *model)
@@ -711,6 +743,8 @@ cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinator,
     return 0;
 }
 
+/* Returns the function that trains on a closure of `rows` rows: the one for just that number, else
+ * the one for a full closure. */
 const cadre_function_t *
 cadre_model_train(const cadre_model_t *self, int64_t rows)
 {

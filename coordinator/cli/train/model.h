@@ -16,7 +16,8 @@
 #include "coordinator/cli/train/job.h"
 #include "coordinator/cli/train/network.h"
 
-/* A function for closures of local steps with fewer rows than all steps take. */
+/* The function for a closure of local steps that has fewer rows than the others, at the end of a
+ * pass. */
 typedef struct {
     int64_t rows;
     cadre_function_t *train;
@@ -24,7 +25,7 @@ typedef struct {
 
 typedef struct {
     cadre_function_t *train;     /* pushes gradients; result "loss": mean over the batch */
-    cadre_model_rest_t rests[2]; /* of a pass from its beginning, and from where it was resumed */
+    cadre_model_rest_t rests[2]; /* for a pass from its beginning, and from where it was resumed */
     size_t rest_count;
     cadre_function_t *evaluate; /* its results are listed in evaluation.h */
     int64_t parameters;         /* count of numbers that are trained */

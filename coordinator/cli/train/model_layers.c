@@ -14,6 +14,7 @@ typedef struct {
     size_t count;
 } list_t;
 
+/* Adds a layer of the type, with the defaults of its keys, and returns it. */
 static cadre_layer_t *
 add(list_t *list, cadre_layer_type_t type)
 {
@@ -23,6 +24,7 @@ add(list_t *list, cadre_layer_type_t type)
     return layer;
 }
 
+/* Adds the hidden layers of an mlp: dense, each with a dropout behind it if the job has any. */
 static void
 add_hidden(list_t *list, const cadre_job_t *job)
 {
@@ -36,6 +38,8 @@ add_hidden(list_t *list, const cadre_job_t *job)
     }
 }
 
+/* Adds the convolutions of a cnn, each with a pooling that halves the image while that is larger
+ * than one pixel, then a flatten. */
 static void
 add_convolutions(list_t *list, const cadre_job_t *job)
 {
@@ -61,6 +65,8 @@ add_convolutions(list_t *list, const cadre_job_t *job)
     add(list, CADRE_LAYER_FLATTEN);
 }
 
+/* Adds the layers of a transformer: a dense one that gives each position the model's width, learned
+ * positions, the blocks, and the mean over all positions. */
 static void
 add_blocks(list_t *list, const cadre_job_t *job)
 {
@@ -75,6 +81,8 @@ add_blocks(list_t *list, const cadre_job_t *job)
     add(list, CADRE_LAYER_MEAN);
 }
 
+/* Writes the layers of the job's model, but for the last, dense one, and returns how many there
+ * are. */
 size_t
 cadre_model_layers(const cadre_job_t *job, cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX])
 {

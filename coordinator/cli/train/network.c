@@ -34,6 +34,7 @@ size_of(const cadre_network_t *self, int axis)
     return shape.extents[axis < 0 ? shape.rank + axis : axis].factor;
 }
 
+/* Returns how many numbers one row of self->x has: the product of all axes but the batch. */
 static int64_t
 row_size(const cadre_network_t *self)
 {
@@ -86,6 +87,8 @@ static const kind_t variance_average = {"constant", 1, CADRE_ROLE_AVERAGE};
 static const kind_t place = {"glorot_uniform", 0, CADRE_ROLE_OTHER};
 static const kind_t table = {"uniform", 0, CADRE_ROLE_OTHER};
 
+/* Returns what a weight begins as, by the activation that follows it: He for relu and gelu, else
+ * Glorot. */
 static kind_t
 weight_before(int64_t activation)
 {
@@ -93,6 +96,9 @@ weight_before(int64_t activation)
     return (kind_t){he ? "he_normal" : "glorot_uniform", 0, CADRE_ROLE_WEIGHT};
 }
 
+/* Adds a variable for the layer that is being added, named after it and the layer's number, and
+ * returns its node. In a later local step of the same program the layers ask for the same variables
+ * in the same order, and get the nodes that these have by now. */
 static cadre_node_t
 variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank, kind_t kind)
 {
@@ -128,6 +134,7 @@ row(cadre_network_t *self, const char *name, int64_t size, kind_t kind)
 
 /* ---- layers ---- */
 
+/* Adds the activation function over x and returns its node; x itself where there is none. */
 static cadre_node_t
 activate(cadre_program_t *program, cadre_node_t x, int64_t activation)
 {
@@ -149,6 +156,7 @@ activate(cadre_program_t *program, cadre_node_t x, int64_t activation)
     return x;
 }
 
+/* Adds a dense layer over x, with a weight of this shape and a bias, whose names are `names`. */
 static cadre_node_t
 dense(cadre_network_t *self, cadre_node_t x, const int64_t shape[2], const char *const names[2],
       kind_t kind)
@@ -178,6 +186,8 @@ add_conv2d(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = activate(self->program, self->x, layer->activation);
 }
 
+/* Adds a convolution over the positions of a sequence. A causal one sees no later position: as many
+ * zeros as the kernel reaches back come before the first. */
 static void
 add_conv1d(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -193,6 +203,8 @@ add_conv1d(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = activate(self->program, self->x, layer->activation);
 }
 
+/* Adds a pooling over the positions of a sequence, with the window as the stride where none is
+ * given. */
 static void
 add_pool1d(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -203,6 +215,7 @@ add_pool1d(cadre_network_t *self, const cadre_layer_t *layer)
                   : cadre_op_mean_pool1d(self->program, self->x, window, stride);
 }
 
+/* Adds a pooling over images, with the window as the stride where none is given. */
 static void
 add_pool(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -220,6 +233,8 @@ add_flatten(cadre_network_t *self)
     self->x = cadre_op_reshape(self->program, self->x, dims, 2);
 }
 
+/* Adds a reshape of the rows to the layer's shape, which ends at a size of 0; the batch axis
+ * stays. */
 static void
 add_reshape(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -241,6 +256,7 @@ add_mean(cadre_network_t *self)
     }
 }
 
+/* Adds a norm over the last axis with a learned scale and shift, and returns its node. */
 static cadre_node_t
 layer_norm(cadre_network_t *self, const char *scale_name, const char *shift_name)
 {
@@ -249,7 +265,7 @@ layer_norm(cadre_network_t *self, const char *scale_name, const char *shift_name
     return cadre_op_layer_norm(self->program, self->x, scale, shift, norm_eps);
 }
 
-/* Notes how far a running average is from what a batch has. */
+/* Notes as `drift` of the variable of a running average how far it is from the batch's moment. */
 static void
 note_drift(cadre_network_t *self, cadre_node_t running, cadre_node_t batch)
 {
@@ -260,6 +276,9 @@ note_drift(cadre_network_t *self, cadre_node_t running, cadre_node_t batch)
     }
 }
 
+/* Adds a batch norm. In training it uses the moments of the batch, and its running averages are
+ * moved toward them; in an evaluation, and where it is not trainable, it uses the running
+ * averages. */
 static void
 add_batch_norm(cadre_network_t *self)
 {
@@ -281,6 +300,7 @@ add_batch_norm(cadre_network_t *self)
     note_drift(self, running.variance, batch.variance);
 }
 
+/* Adds a learned array of the rows' shape, without the batch, to each row. */
 static void
 add_positions(cadre_network_t *self)
 {
@@ -311,6 +331,8 @@ recurrent_kernel(cadre_network_t *self, const char *name, int64_t rows, int64_t 
                     weight_before(CADRE_ACTIVATION_NONE));
 }
 
+/* Adds a gru, whose kernels have the columns of its three gates side by side. The bias has two
+ * rows: for the input and for the recurrent part. */
 static void
 add_gru(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -341,6 +363,7 @@ add_lstm(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_lstm(p, self->x, kernel, recurrent, bias, layer->sequences);
 }
 
+/* Adds a linear map from `width` to `width` numbers, without a bias, and returns its node. */
 static cadre_node_t
 projection(cadre_network_t *self, cadre_node_t x, const char *name, int64_t width)
 {
@@ -367,7 +390,8 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     y = cadre_op_attention(p, query, key, value, (int)layer->heads, layer->causal);
     y = cadre_op_dropout(p, projection(self, y, "out", width), rate, self->training);
     self->x = cadre_op_add(p, self->x, y);
-    if (self->x.id == 0) {
+    if (self->x.id ==
+        0) { /* a mistake, as in the number of heads: there is no shape to go on with */
         return;
     }
 
@@ -563,7 +587,8 @@ are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
     return true;
 }
 
-/* Returns whether the inputs suit the type of layer; if not, notes a mistake. */
+/* Returns whether the inputs suit the type of layer; if not, notes a mistake. An embedding looks up
+ * ids, so its input must be `plain`: numbers of the rows, unchanged. */
 static bool
 can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, const inputs_t *inputs)
 {
@@ -631,7 +656,9 @@ keeps_numbers(cadre_layer_type_t type)
 
 /* ---- the list ---- */
 
-/* Adds a layer under the name `scope` in messages; leaves self->x empty after a mistake. */
+/* Adds a layer, named `scope` in messages; leaves self->x empty after a mistake. Its output is
+ * `plain`, that is, holds numbers of the rows unchanged, if all its inputs are and its type keeps
+ * them. */
 static void
 add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
@@ -658,6 +685,8 @@ add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
     self->plain = self->plain && keeps_numbers(layer->type);
 }
 
+/* Adds a layer, which messages name by its position: "model.layers[3] (conv2d)". Its output is kept
+ * for later layers, empty after a mistake. */
 void
 cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer)
 {
@@ -669,11 +698,12 @@ cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer)
     self->made[self->layer_count++] = (cadre_network_value_t){self->x, self->plain};
 }
 
+/* Begins with the rows self->x of `features` numbers, in the shape `input` if `rank` is above 0. */
 int
 cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank)
 {
     self->row = self->x;
-    self->plain = true;
+    self->plain = true; /* the rows hold their numbers unchanged, as an embedding needs its ids */
     if (self->batch.factor == 0) {
         self->batch = cadre_dim_symbol("B");
     }
@@ -686,7 +716,7 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     int64_t size = 1;
     for (size_t i = 0; i < rank; i++) {
         dims[i + 1] = cadre_dim(input[i]);
-        size = input[i] > INT64_MAX / size ? INT64_MAX : size * input[i];
+        size = input[i] > INT64_MAX / size ? INT64_MAX : size * input[i]; /* no overflow */
     }
 
     if (size != features) {
@@ -700,6 +730,8 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     return 0;
 }
 
+/* Goes back before the first layer, for another local step over the `batch` rows x with the
+ * variables that are there. */
 void
 cadre_network_rewind(cadre_network_t *self, cadre_node_t x, cadre_dim_t batch)
 {
@@ -711,6 +743,8 @@ cadre_network_rewind(cadre_network_t *self, cadre_node_t x, cadre_dim_t batch)
     self->number = 0;
 }
 
+/* Adds the last layer, which is dense with `width` outputs. Fails on the first mistake that was
+ * noted. */
 int
 cadre_network_end(cadre_network_t *self, int64_t width)
 {

@@ -38,7 +38,7 @@ enum {
 typedef enum {
     CADRE_ROLE_WEIGHT = 0, /* counts for the penalties l1 and l2 */
     CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions, tables */
-    CADRE_ROLE_AVERAGE,    /* `drift` is its gradient, with the optimizer sgd */
+    CADRE_ROLE_AVERAGE,    /* a running average of batch_norm: SGD, with `drift` as the gradient */
 } cadre_network_role_t;
 
 typedef struct {
@@ -53,7 +53,7 @@ typedef struct {
     double l1;          /* penalties of a weight; below 0: those of the model */
     double l2;
     cadre_node_t node;  /* its value: as pulled, or after local steps */
-    cadre_node_t drift; /* of a running average: how far it is from the batch's; else empty */
+    cadre_node_t drift; /* of a running average: its value less that of the batch; else empty */
 } cadre_network_variable_t;
 
 /* The output of a layer, or the rows themselves. */
@@ -78,7 +78,7 @@ typedef struct {
     int number;                                           /* layers with variables so far */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
-    size_t known_count; /* of variables that an earlier step has added */
+    size_t known_count; /* how many variables an earlier local step has added */
     cadre_dim_t batch;  /* rows of x; zeroed: the symbol "B" */
     bool overfull;      /* more than CADRE_NETWORK_VARIABLES_MAX variables were asked for */
     /* Name of the layers in messages, before an index from 0: "model.layers" for
@@ -92,12 +92,12 @@ typedef struct {
  * `input`. Fails with CADRE_ECONFIG when that shape has another number of elements. */
 int cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank);
 
-/* Goes back before the first layer, for another step of the same layers in the same program over
- * the `batch` rows `x`: variables are those of the step before, whose nodes are read as they are
- * by now. cadre_network_begin follows. */
+/* Goes back before the first layer, for another local step in the same program, over the `batch`
+ * rows `x`. The layers are added again, and take the variables of the step before, with the values
+ * (nodes) that these have by now. Then cadre_network_begin has to be called. */
 void cadre_network_rewind(cadre_network_t *self, cadre_node_t x, cadre_dim_t batch);
 
-/* Adds a layer of what it takes (layer_links.h). cadre_network_end tells of mistakes. */
+/* Adds a layer over its inputs (layer_links.h). A mistake is reported by cadre_network_end. */
 void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
 
 /* Adds the last layer, which is dense with `width` outputs. Fails with CADRE_ECONFIG when the layer

@@ -36,6 +36,8 @@ distance_of(const char *left, const char *right)
     return table[rows][columns];
 }
 
+/* Returns the nearest of the words, the first of equals; NULL when none differs in at most a third
+ * of its characters (of a short word, in one). */
 const char *
 cadre_suggest(const char *word, const char *const *words, size_t count)
 {

@@ -10,8 +10,8 @@
 
 enum { CADRE_SUGGEST_SIZE_MAX = 64 }; /* characters of a word; longer ones are not compared */
 
-/* The nearest of `count` words (NULL entries are skipped), the first of equals; NULL when none
- * is near enough to be worth saying: a third of its length may differ, at least one character. */
+/* Returns the nearest of `count` words (NULL entries are skipped), the first of equals; NULL when
+ * none is near: a third of a word's characters may differ, at least one. */
 const char *cadre_suggest(const char *word, const char *const *words, size_t count);
 
 /* Returns the suggestion as the end of a sentence, "; did you mean \"learning_rate\"?", or "" when

@@ -51,7 +51,8 @@ typedef struct {
 
 /* --- progress --- */
 
-/* Brings the figures of the progress line up to date. */
+/* Updates the progress from the coordinator's totals. The totals also count closures that are not
+ * training (`excluded`). */
 static void
 update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 {
@@ -78,6 +79,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
     progress->seconds_left = speed > 0 ? (double)(progress->steps - progress->step) / speed : -1;
 }
 
+/* Sends the present progress to the main thread, as a notice of this kind. */
 static void
 send_progress(trainer_t *self, cadre_notice_kind_t kind)
 {
@@ -87,6 +89,7 @@ send_progress(trainer_t *self, cadre_notice_kind_t kind)
     cadre_notice_send(self->options->notices, &notice);
 }
 
+/* Collects losses and sends progress, at most once every CADRE_TRAINER_TICK_MS. */
 static void
 tick(trainer_t *self)
 {
@@ -100,6 +103,8 @@ tick(trainer_t *self)
 
 /* --- set-up --- */
 
+/* Fails because ps or workers have not come in time. Where this command does not start them itself,
+ * the error text says how to. */
 static int
 fail_absent(const trainer_t *self)
 {
@@ -117,6 +122,8 @@ fail_absent(const trainer_t *self)
                       job->wait_s, totals.ps, (long long)job->ps, totals.workers, next ? next : "");
 }
 
+/* Waits, at most the job's `wait_s`, until all ps and one worker have joined; meanwhile the user is
+ * told so. */
 static int
 wait_for_tasks(trainer_t *self)
 {
@@ -185,6 +192,8 @@ hand_over(trainer_t *self)
     cadre_checkpoint_on_progress(self->options->coordinator, progress_at_cut, record);
 }
 
+/* Returns how many closures one evaluation takes: one for each batch of test rows, 0 without test
+ * rows. */
 static int64_t
 evaluation_closures(const trainer_t *self)
 {
@@ -201,7 +210,8 @@ closure_rows(const cadre_job_t *job)
     return job->batch_size * job->local_steps;
 }
 
-/* Makes the plan, which begins at the start or where the restored checkpoint was cut. */
+/* Makes the plan of the training: from the first row or, after a resume, from the place that the
+ * checkpoint's progress record gives. */
 static int
 make_plan(trainer_t *self)
 {
@@ -222,12 +232,14 @@ make_plan(trainer_t *self)
     const char *progress;
     uint64_t cut;
     if (cadre_checkpoint_resumed(self->options->coordinator, &path, &cut, &progress)) {
+        /* The closures below the cut are done, so the first of this run gets the cut as its id. */
         self->plan.first_id = cut;
         int status = progress ? cadre_training_place_decode(progress, &self->plan.start) : 0;
         if (status < 0) {
             return status;
         }
 
+        /* The rows are fewer than when the checkpoint was taken. */
         if (self->plan.start.position > self->plan.rows) {
             return cadre_fail(CADRE_ECONFIG, "%s was taken at row %lld, but there are %lld rows",
                               path, (long long)self->plan.start.position,
@@ -251,8 +263,10 @@ make_plan(trainer_t *self)
     return 0;
 }
 
-/* Registers the functions for closures of local steps that end a pass with fewer rows: those of a
- * whole pass, and of one that goes on where a job with other closures has left it. */
+/* Registers the functions for the last closure of a pass when it has fewer rows than the others: in
+ * the program of local steps all steps have equally many rows, so such a closure needs one of its
+ * own. There are two numbers of rows: at the end of a whole pass, and of the first pass after a
+ * resume, which may begin at another row. */
 static int
 open_rests(trainer_t *self)
 {
@@ -275,7 +289,8 @@ open_rests(trainer_t *self)
     return 0;
 }
 
-/* Waits for the ps and workers, then makes the datasets, the model and the plan of the training. */
+/* Waits for the ps and workers, then makes the datasets, the model, the plan of the training, and
+ * (open_rests) the functions for smaller last closures. */
 static int
 set_up(trainer_t *self)
 {
@@ -326,8 +341,8 @@ is_time_up(const trainer_t *self)
            (double)elapsed_ms(self) >= limit_s * 1000;
 }
 
-/* Schedules one closure, and sends progress while the queue is full. Returns CADRE_ETIMEOUT when
- * the job's time limit is over before there was room. */
+/* Schedules one closure, waiting while the queue is full; meanwhile sends progress. Returns
+ * CADRE_ETIMEOUT when the job's time limit is over before there is room. */
 static int
 schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t *batch,
          cadre_future_t **future)
@@ -342,6 +357,7 @@ schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t 
     return status;
 }
 
+/* Waits until all closures have ended; meanwhile sends progress. */
 static int
 join(trainer_t *self)
 {
@@ -358,7 +374,7 @@ join(trainer_t *self)
 static int
 schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
 {
-    /* Only a sample of the closures has a future: each costs the coordinator a kept result. */
+    /* Only a sample of the closures has a future, as the coordinator keeps the result of each. */
     cadre_batch_t batch;
     int64_t done = 0;
     while (done < *batches && !self->is_time_up && cadre_dataset_next(self->data.train, &batch)) {
@@ -384,8 +400,8 @@ schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
     return 0;
 }
 
-/* Schedules the rest of the pass over the rows, or a new pass after its end; at most `left`
- * closures. */
+/* Schedules the remaining closures of the pass over the rows, or those of a new pass if it is at
+ * its end; at most `left`. `stride`: of how many closures one has its loss asked for. */
 static int
 train_pass(trainer_t *self, int64_t left, int64_t stride)
 {
@@ -411,7 +427,8 @@ train_pass(trainer_t *self, int64_t left, int64_t stride)
     return 0;
 }
 
-/* Sets the figures of the progress line to the beginning of this epoch. */
+/* Sets the progress to the beginning of this epoch, in which a resumed run may have trained
+ * already. */
 static void
 begin_epoch(trainer_t *self)
 {
@@ -455,14 +472,14 @@ train_epoch(trainer_t *self)
     cadre_loss_sample_poll(&self->losses);
     self->is_time_up = self->is_time_up || is_time_up(self);
     if (self->is_time_up) {
-        self->plan.steps_max = self->place.closures;
+        self->plan.steps_max = self->place.closures; /* nothing is left to train */
         hand_over(self);
     }
 
     return 0;
 }
 
-/* Adds what the totals grew by during an evaluation to the part that is not training. */
+/* Excludes what the totals grew by during an evaluation from the count of training closures. */
 static void
 exclude(trainer_t *self, const cadre_totals_t *before)
 {
@@ -536,6 +553,8 @@ save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
     return status < 0 ? cadre_fail_within(status, "the checkpoint") : 0;
 }
 
+/* Raises the largest staleness of the progress to what the ps report. A ps that does not answer in
+ * time is left out. */
 static void
 note_staleness(trainer_t *self)
 {
@@ -728,9 +747,11 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     }
 
     *stop = find_stop(self);
+    /* What the evaluation found, or its time, ends training: no checkpoint records that yet. */
     if (*stop != CADRE_STOP_NOT && !is_last) {
         status = save(self, AT_PLACE, NULL);
     }
+    /* A watched plan ends at an evaluation: the next record begins after it. */
     if (status == 0 && self->plan.watched) {
         hand_over(self);
     }
@@ -738,7 +759,8 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     return status;
 }
 
-/* Runs epochs until the training stops. A job that was resumed after its end is only evaluated. */
+/* Runs epochs until the training stops. Where the checkpoint that was resumed is of a run at its
+ * end, evaluates only. */
 static int
 train(trainer_t *self)
 {
@@ -778,8 +800,9 @@ train(trainer_t *self)
 
 /* --- how a run ends --- */
 
-/* Returns the most urgent command that was given. The interrupt is reset before commands are read:
- * a command that comes later sets it again. */
+/* Reads the commands that were given and returns the most urgent one: ABORT before UNSAVED before
+ * STOP. The interrupt is reset before commands are read, so that a command that comes later sets it
+ * again. */
 static char
 take_command(trainer_t *self)
 {
@@ -793,8 +816,8 @@ take_command(trainer_t *self)
     return command;
 }
 
-/* Ends training after a command; unless it is ABORT or set-up had not ended, saves the checkpoint
- * that the next run resumes from. */
+/* Ends training after a command. Saves the checkpoint that the next run resumes from, unless the
+ * command is ABORT or set-up had not ended. CADRE_TRAINER_UNSAVED may interrupt the save. */
 static int
 stop(trainer_t *self)
 {
@@ -817,8 +840,8 @@ stop(trainer_t *self)
     return CADRE_EINTERRUPTED;
 }
 
-/* Asks the ps how many updates they have applied. After a run that a lost task has ended the wait
- * is only CADRE_TRAINER_REST_MS: counts of ps that have not answered by then stay unknown. */
+/* Asks the ps how many updates they have applied. After a run that a lost task has ended the time
+ * for that is short (CADRE_TRAINER_REST_MS): a ps that does not answer then has unknown counts. */
 static void
 count_updates(trainer_t *self)
 {
@@ -870,6 +893,7 @@ fill_best(trainer_t *self)
     result->best_checkpoint = cadre_checkpoint_best(self->options->coordinator);
 }
 
+/* Puts into the result what is known at the end of a run, also of a failed one. */
 static void
 fill_result(trainer_t *self)
 {
@@ -900,6 +924,8 @@ fill_result(trainer_t *self)
     count_updates(self);
 }
 
+/* Runs the job: set-up, training, and after a command the last checkpoint; then fills in the
+ * result, and sends the notice DONE. */
 void
 cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_t *outcome)
 {

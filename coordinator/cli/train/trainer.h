@@ -20,15 +20,18 @@
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,
-    CADRE_TRAINER_TICK_MS = 100,          /* between updates of the progress */
-    CADRE_TRAINER_DATA_MS = 600000,       /* limit for reading a file; then exit code 124 */
-    CADRE_TRAINER_SAVE_MS = 300000,       /* limit for a checkpoint; then exit code 124 */
-    CADRE_TRAINER_COUNTERS_MS = 10000,    /* limit for the counters of all shards; then unknown */
-    CADRE_TRAINER_REST_MS = 1000,         /* that limit after a run that a lost task has ended, */
-    CADRE_TRAINER_COUNTER_MS = 500,       /* and the limit for one shard then */
-    CADRE_TRAINER_TIMED_QUEUE = 128,      /* queue capacity of a job with a time limit: closures
-                                             in the queue are still trained when it is over */
-    CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
+    CADRE_TRAINER_TICK_MS = 100,       /* between updates of the progress */
+    CADRE_TRAINER_DATA_MS = 600000,    /* limit for reading a file; after it: exit code 124 */
+    CADRE_TRAINER_SAVE_MS = 300000,    /* limit for a checkpoint; after it: exit code 124 */
+    CADRE_TRAINER_COUNTERS_MS = 10000, /* limit for asking all shards for their counters */
+    /* After a run that a lost task has ended, instead of COUNTERS_MS: the limit for the counters of
+     * all shards, and the limit for each single shard. */
+    CADRE_TRAINER_REST_MS = 1000,
+    CADRE_TRAINER_COUNTER_MS = 500,
+    /* Queue capacity of a job with a time limit: small, as closures in the queue are still trained
+     * when the time is over. */
+    CADRE_TRAINER_TIMED_QUEUE = 128,
+    CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures of an epoch whose loss is asked for */
 };
 
 /* The commands: one byte, written to the command descriptor before cadre_coordinator_interrupt is

@@ -7,6 +7,8 @@
 #include "common/spec/data_spec.h"
 #include "coordinator/cli/terminal/notice.h"
 
+/* Opens a dataset by its description; while that waits for a worker to read the file, the user is
+ * told so. */
 static int
 open_dataset(const cadre_trainer_options_t *options, const char *name, const json_t *description,
              cadre_dataset_t **dataset)
@@ -20,7 +22,8 @@ open_dataset(const cadre_trainer_options_t *options, const char *name, const jso
     return status;
 }
 
-/* A random part of the rows is held out: two datasets of one file. */
+/* Opens two datasets of one file: a random part of its rows to test on, which is held out, and the
+ * rest to train on. */
 static int
 open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
 {
@@ -41,8 +44,8 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     return status;
 }
 
-/* Gives the test file the training file's number of features and classes: alone, a sparse file may
- * lack the last features and a small file the last classes. */
+/* Opens the test file with the training file's number of features and classes: alone, a sparse file
+ * may lack the last features and a small file the last classes. */
 static int
 open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
           const cadre_dataset_info_t *info)
@@ -73,6 +76,8 @@ open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
     return 0;
 }
 
+/* Opens the rows to train on, and those to test on if the job has any: a part of the same file, or
+ * a file of their own. */
 int
 cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_options_t *options)
 {

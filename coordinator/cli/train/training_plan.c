@@ -6,6 +6,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+/* Returns how many closures train in a pass from row `position` on. The last may be smaller, unless
+ * drop_last leaves it out. */
 int64_t
 cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position)
 {
@@ -42,6 +44,8 @@ has_all_steps(const cadre_training_plan_t *self, const cadre_training_place_t *p
     return self->steps_max > 0 && place->closures >= self->steps_max;
 }
 
+/* Returns how many closures train from the place to the end of its epoch or, if that is earlier, to
+ * the end of the training. */
 int64_t
 cadre_training_plan_left(const cadre_training_plan_t *self, const cadre_training_place_t *place)
 {
@@ -53,6 +57,8 @@ cadre_training_plan_left(const cadre_training_plan_t *self, const cadre_training
     return self->steps_max > 0 ? cadre_min_i64(left, self->steps_max - place->closures) : left;
 }
 
+/* Moves the place over `closures` that train, at most those left in its epoch. With steps_per_epoch
+ * an epoch may go over several passes: the place is then in the last of them. */
 void
 cadre_training_plan_advance(const cadre_training_plan_t *self, cadre_training_place_t *place,
                             int64_t closures)
@@ -79,6 +85,8 @@ cadre_training_plan_is_over(const cadre_training_plan_t *self, const cadre_train
     return place->closures >= cadre_training_plan_total(self);
 }
 
+/* Returns whether an evaluation follows at this place, the end of an epoch or of the training:
+ * always after the last epoch or step, else after every `evaluate_every` epochs. */
 bool
 cadre_training_plan_evaluates(const cadre_training_plan_t *self,
                               const cadre_training_place_t *place)
@@ -89,6 +97,8 @@ cadre_training_plan_evaluates(const cadre_training_plan_t *self,
     return self->evaluate_every > 0 && (place->epoch + 1) % self->evaluate_every == 0;
 }
 
+/* Moves the place from the end of its epoch to the beginning of the next. A place inside an epoch,
+ * where steps_max may end the training, is not moved. */
 void
 cadre_training_plan_next_epoch(const cadre_training_plan_t *self, cadre_training_place_t *place)
 {
@@ -104,6 +114,7 @@ cadre_training_plan_next_epoch(const cadre_training_plan_t *self, cadre_training
     }
 }
 
+/* Returns how many closures train in the whole job, those before the start of the plan included. */
 int64_t
 cadre_training_plan_total(const cadre_training_plan_t *self)
 {
@@ -119,6 +130,7 @@ cadre_training_plan_total(const cadre_training_plan_t *self)
                : total;
 }
 
+/* Returns how many rows the first `closures` training closures of the job read. */
 int64_t
 cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
 {
@@ -131,6 +143,8 @@ cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
     return place.pass * pass_rows + cadre_min_i64(place.position, pass_rows);
 }
 
+/* Returns the place at which exactly the closures below id `cut` have been done: goes over the
+ * epochs, each followed by its evaluation if one is due, until no closure remains. */
 cadre_training_place_t
 cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
 {
@@ -147,6 +161,8 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
         bool evaluates =
             self->evaluation_closures > 0 && cadre_training_plan_evaluates(self, &place);
         int64_t evaluations = evaluates ? self->evaluation_closures : 0;
+        /* An evaluation that the cut divides is done again. What one of a watched plan found, this
+         * plan does not know: the place stays before the next epoch. */
         if (remaining < evaluations || (evaluates && self->watched)) {
             place.evaluations += remaining;
             return place;
@@ -165,6 +181,8 @@ cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
     return place;
 }
 
+/* Returns the place as JSON text, freed by the caller. Fields that the job does not use are left
+ * out, so that older builds can read it. */
 char *
 cadre_training_place_encode(const cadre_training_place_t *place)
 {
@@ -189,6 +207,8 @@ cadre_training_place_encode(const cadre_training_place_t *place)
     return text;
 }
 
+/* Reads a place from JSON; fields that may be absent keep the values of a job that does not use
+ * them. */
 static int
 decode(const json_t *root, cadre_training_place_t *place)
 {
@@ -216,6 +236,7 @@ decode(const json_t *root, cadre_training_place_t *place)
     return watch ? cadre_training_watch_decode(watch, &place->watch) : 0;
 }
 
+/* Reads a place from the JSON text that a checkpoint holds. */
 int
 cadre_training_place_decode(const char *text, cadre_training_place_t *place)
 {

@@ -4,10 +4,9 @@
  * Owner:   a trainer; never changed while the coordinator may ask it.
  * Thread:  any: it is immutable, which is why the coordinator's thread may ask it without a lock
  *          which epoch and row a checkpoint's cut stands at while the trainer keeps scheduling.
- * When
- *          the rest of the run becomes known only then (after an evaluation, or when the time is
- *          over), the trainer hands the coordinator another plan (cadre_checkpoint_on_progress)
- *          that begins at that place.
+ *          Where the rest of the run becomes known only later (after an evaluation, or when the
+ *          time is over), the trainer then hands the coordinator another plan
+ *          (cadre_checkpoint_on_progress), which begins at that place.
  *
  * The trainer schedules the batches of an epoch in order, then the evaluation when one is due.
  * Closures get their ids in that order without gaps, so what closure n does can be computed.
@@ -23,7 +22,8 @@
 
 #include "coordinator/cli/train/training_stop.h"
 
-/* How far training is: rows below `position` of pass `pass` are done, all earlier passes too. */
+/* How far training is: the first `position` rows of pass `pass` are done, and all earlier
+ * passes. */
 typedef struct {
     int64_t epoch;                /* from 0; the number of epochs when there is nothing left */
     int64_t position;             /* rows done of pass `pass`, in the order of that pass */
@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     uint64_t first_id;            /* id of the first closure from `start` on */
-    cadre_training_place_t start; /* where it begins */
+    cadre_training_place_t start; /* the place at which the plan begins */
     int64_t rows;
     int64_t batch_size;
     bool drop_last;
@@ -45,7 +45,7 @@ typedef struct {
     int64_t steps_max;           /* training closures of the whole job; 0: no limit but `epochs` */
     int64_t evaluate_every;      /* epochs between evaluations; 0: only after the last epoch */
     int64_t evaluation_closures; /* closures of one evaluation; 0: nothing is evaluated */
-    bool watched;                /* whether training goes on depends on what an evaluation finds */
+    bool watched;                /* what comes after an evaluation depends on what it finds */
 } cadre_training_plan_t;
 
 /* Returns how many closures train in a pass from row `position` on. */
@@ -81,14 +81,14 @@ void cadre_training_plan_next_epoch(const cadre_training_plan_t *self,
 int64_t cadre_training_plan_total(const cadre_training_plan_t *self);
 
 /* Returns how many rows `closures` training closures of the job have read. Closures may end in
- * another order than that of the rows: those of the last pass count as if they had not. */
+ * another order than they were scheduled in: the count is as if the first `closures` had ended. */
 int64_t cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures);
 
 /* Returns the place at which exactly the closures below `cut` have been done. A cut inside an
- * evaluation is at the end of the epoch that it follows: the evaluation will be done again, as it
- * changes nothing. A cut just after a watched evaluation is put there too, as this plan does not
- * know what the evaluation found. A cut before the first closure gives the start, one after the
- * last closure the end. */
+ * evaluation gives the end of the epoch before it: the evaluation is done again, as it changes
+ * nothing. So does a cut just after an evaluation of a `watched` plan, which does not know what the
+ * evaluation found. A cut before the first closure gives the start, one after the last closure the
+ * end. */
 cadre_training_place_t cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut);
 
 /* Convert the place to the JSON text that a checkpoint holds, freed by the caller, and back. Fields

@@ -12,6 +12,8 @@ improves(cadre_metric_t metric, double value, double best, double min_delta)
                                                  : value < best - min_delta;
 }
 
+/* Notes the value that an evaluation found for the metric of the conditions: as an improvement, or
+ * as one more evaluation without one. */
 void
 cadre_training_watch_note(cadre_training_watch_t *self, const cadre_stop_conditions_t *conditions,
                           double value)
@@ -29,6 +31,8 @@ cadre_training_watch_note(cadre_training_watch_t *self, const cadre_stop_conditi
     self->without++;
 }
 
+/* Returns whether the value is the best so far of the metric by which the best checkpoint is
+ * chosen, and if so keeps it with the number of closures that had trained. */
 bool
 cadre_training_watch_keep(cadre_training_watch_t *self, cadre_metric_t metric, double value,
                           int64_t closures)
@@ -42,6 +46,8 @@ cadre_training_watch_keep(cadre_training_watch_t *self, cadre_metric_t metric, d
     return true;
 }
 
+/* Returns whether what evaluations found ends training: the target is reached, or too many
+ * evaluations in a row had no improvement. */
 cadre_stop_t
 cadre_training_watch_stop(const cadre_training_watch_t *self,
                           const cadre_stop_conditions_t *conditions)
@@ -57,6 +63,7 @@ cadre_training_watch_stop(const cadre_training_watch_t *self,
     return CADRE_STOP_NOT;
 }
 
+/* Returns the watch as a JSON object without the fields that are zero; NULL when all are. */
 json_t *
 cadre_training_watch_encode(const cadre_training_watch_t *self)
 {
@@ -85,6 +92,7 @@ cadre_training_watch_encode(const cadre_training_watch_t *self)
     return object;
 }
 
+/* Reads the watch from the JSON object that a checkpoint holds; fields that are absent are zero. */
 int
 cadre_training_watch_decode(json_t *object, cadre_training_watch_t *out)
 {
@@ -109,6 +117,7 @@ cadre_training_watch_decode(json_t *object, cadre_training_watch_t *out)
     return 0;
 }
 
+/* Returns the word of a reason in results, such as "patience". */
 const char *
 cadre_stop_word(cadre_stop_t stop)
 {

@@ -41,7 +41,7 @@ typedef struct {
     bool has_target;
     double target;    /* value that ends training: at least this, or at most if lower is better */
     int64_t patience; /* evaluations in a row without an improvement that end training; 0: none */
-    double min_delta; /* a value must be better by more than this to be an improvement */
+    double min_delta; /* an improvement is a value that is better by more than this */
 } cadre_stop_conditions_t;
 
 /* What evaluations found so far, and how long training took. A struct of zeros is the beginning. */
