@@ -28,6 +28,8 @@ entries_fini(entries_t *entries)
     cadre_checkpoint_entries_free(&entries->items, entries->count);
 }
 
+/* Takes one option, one of the two words behind the verb, or the end of the command line; called by
+ * argp. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -54,6 +56,8 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* Returns a checkpoint of the listing as a JSON object. What a damaged one consists of is not
+ * known. */
 static json_t *
 entry_object(const cadre_checkpoint_entry_t *entry)
 {
@@ -71,6 +75,7 @@ entry_object(const cadre_checkpoint_entry_t *entry)
     return object;
 }
 
+/* Prints a checkpoint of the listing as one line of text. */
 static void
 print_entry(const cadre_checkpoint_entry_t *entry)
 {
@@ -130,6 +135,7 @@ verify(cadre_checkpoint_directory_t *directory, const entries_t *entries, bool j
     return code;
 }
 
+/* Prints the array of checkpoints in an object on one line. */
 static void
 print_json(json_t *checkpoints)
 {
@@ -140,6 +146,7 @@ print_json(json_t *checkpoints)
     json_decref(object);
 }
 
+/* Opens the directory and lists its checkpoints; CADRE_ENOTFOUND when it has none. */
 static int
 open_directory(const char *path, cadre_checkpoint_directory_t **directory, entries_t *entries)
 {
@@ -159,6 +166,8 @@ open_directory(const char *path, cadre_checkpoint_directory_t **directory, entri
     return 0;
 }
 
+/* Runs `cadre checkpoint`: lists or verifies the checkpoints of a directory, and returns the exit
+ * code. */
 int
 cadre_command_checkpoint(int argc, char **argv)
 {

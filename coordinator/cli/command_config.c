@@ -22,6 +22,8 @@ typedef struct {
     bool origin;
 } flags_t;
 
+/* Takes one option, one of the two words behind the verb, or the end of the command line; called by
+ * argp. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -66,7 +68,7 @@ show_line(const char *name, const char *text, bool with_origin, const char *orig
 }
 
 /* Prints a value that is no plain setting (data, layers), so that only a job file can give it.
- * Takes `value`; NULL: not given. */
+ * Takes the reference to `value`; NULL: not given. */
 static void
 show_value(const char *name, json_t *value, bool origin)
 {
@@ -89,7 +91,8 @@ array_of(const int64_t *numbers, size_t count)
     return array;
 }
 
-/* Returns the job's test rows as the job file gives them: a description, a fraction, or NULL. */
+/* Returns the job's test rows as the job file gives them: a description of a dataset, a fraction of
+ * the training rows, or NULL. */
 static json_t *
 test_rows(const cadre_job_t *job)
 {
@@ -108,7 +111,8 @@ test_rows(const cadre_job_t *job)
     return rows;
 }
 
-/* Returns what the job's section "training.inner" comes to; NULL if there is none. */
+/* Returns the parameters of the inner optimizer with their values, defaults included; NULL if the
+ * job has none. */
 static json_t *
 inner_parameters(const cadre_job_t *job)
 {
@@ -122,6 +126,7 @@ inner_parameters(const cadre_job_t *job)
     return parameters;
 }
 
+/* Prints every setting of the job, then what is no plain setting: lists, parameters and data. */
 static void
 show(const cadre_job_t *job, bool origin)
 {
@@ -228,6 +233,7 @@ check(const cadre_job_t *job, const char *file)
     return CADRE_EXIT_OK;
 }
 
+/* Runs `cadre config`: checks or shows a job file, and returns the exit code. */
 int
 cadre_command_config(int argc, char **argv)
 {

@@ -65,6 +65,8 @@ typedef struct {
 
 /* --- flags --- */
 
+/* Takes one option, the job file, or the end of the command line; called by argp. Flags that are
+ * settings of the job are kept as text, to be set after its file. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -100,6 +102,7 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* Reads the command line of `cadre evaluate`; ends the process after a usage error. */
 static void
 read_flags(int argc, char **argv, flags_t *flags)
 {
@@ -127,6 +130,7 @@ read_flags(int argc, char **argv, flags_t *flags)
     argp_parse(&parser, argc, argv, 0, NULL, flags);
 }
 
+/* Reads the job whose checkpoints are tested, with the settings that flags give. */
 static int
 make_job(const flags_t *flags, cadre_job_t *job)
 {
@@ -158,6 +162,7 @@ make_job(const flags_t *flags, cadre_job_t *job)
 
 /* --- notices and signals --- */
 
+/* Is the main function of the evaluator's thread. */
 static void *
 run_evaluator(void *context)
 {
@@ -166,6 +171,8 @@ run_evaluator(void *context)
     return NULL;
 }
 
+/* Prints what the evaluator says, and errors of the coordinator; notes when the evaluator is
+ * done. */
 static void
 take_notices(evaluate_t *self)
 {
@@ -180,6 +187,8 @@ take_notices(evaluate_t *self)
     }
 }
 
+/* Sends the evaluator's thread the command to stop, and interrupts the call to the coordinator that
+ * it may be blocked in. */
 static void
 stop_evaluator(evaluate_t *self)
 {
@@ -191,8 +200,8 @@ stop_evaluator(evaluate_t *self)
     }
 }
 
-/* Takes signals: stops at the first signal to stop, notes a second, and reaps tasks that have
- * ended. */
+/* Takes signals and ends of tasks. The first signal to stop ends the evaluation, a second one
+ * kills. Tasks that are gone for good end the evaluation, too. */
 static void
 take_signals(evaluate_t *self, int64_t now_ms)
 {
@@ -238,6 +247,9 @@ turn(evaluate_t *self)
 
 /* --- opening and closing --- */
 
+/* Blocks the signals that the main thread reads from a descriptor, before any other thread is
+ * started, as threads inherit the mask; opens that descriptor, the evaluator's pipe and the queue
+ * of notices. */
 static int
 open_signals(evaluate_t *self)
 {
@@ -257,6 +269,8 @@ open_signals(evaluate_t *self)
     return cadre_notices_open(&self->notices);
 }
 
+/* Opens the coordinator of the evaluator's own cluster, which has nothing of the run's but the name
+ * of the job. */
 static int
 open_coordinator(evaluate_t *self, const cadre_job_t *job)
 {
@@ -265,7 +279,7 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.address = cadre_launcher_address(self->launcher);
     options.ps_count = (int)job->ps;
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
-    /* A ps that is lost just loads the checkpoint again. */
+    /* Values of a ps that was lost are loaded from the checkpoint again. */
     options.recovery = CADRE_RECOVERY_RELAXED;
     options.strategy = CADRE_STRATEGY_PARAMETER_SERVER; /* nothing is trained */
     options.log = cadre_notice_log;
@@ -273,6 +287,8 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 
+/* Finds the data files of the job, opens the coordinator, and starts the tasks and the
+ * evaluator. */
 static int
 start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
 {
@@ -315,7 +331,8 @@ start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
-/* Waits some time until the tasks have left; closing the launcher then kills the rest. */
+/* Closes the coordinator, which tells its tasks to leave, and waits for them
+ * CADRE_SUPERVISOR_LEAVE_MS at most. cadre_launcher_close kills those that still run. */
 static void
 close_cluster(evaluate_t *self)
 {
@@ -332,6 +349,8 @@ close_cluster(evaluate_t *self)
     cadre_launcher_close(&self->launcher);
 }
 
+/* Prints why the evaluation failed, if it did, and returns the exit code. `status` and `text`: the
+ * failure of the main thread, 0 if it had none. */
 static int
 conclude(const evaluate_t *self, int status, const char *text)
 {
@@ -355,8 +374,8 @@ conclude(const evaluate_t *self, int status, const char *text)
     return cadre_exit_code(status);
 }
 
-/* Starts everything and returns when the evaluator has ended, or cannot be waited for. `text`, of
- * CADRE_ERROR_TEXT_SIZE bytes, gets the text of the first failure: cleaning up may fail too. */
+/* Starts everything, and returns when the evaluator has ended or a second signal kills. `text`, of
+ * CADRE_ERROR_TEXT_SIZE bytes, gets the text of the first failure, as cleaning up may fail too. */
 static int
 run(evaluate_t *self, const cadre_launcher_options_t *launch, const cadre_job_t *job,
     const flags_t *flags, char *text)
@@ -378,6 +397,8 @@ run(evaluate_t *self, const cadre_launcher_options_t *launch, const cadre_job_t 
     return status;
 }
 
+/* Ends the evaluator's thread, then the cluster, and frees the rest. The thread uses the
+ * coordinator, so it is first. */
 static void
 close_all(evaluate_t *self)
 {
@@ -400,6 +421,8 @@ close_all(evaluate_t *self)
     json_decref(self->test);
 }
 
+/* Tests checkpoints of the job on a cluster of its own, from start to end; returns the exit
+ * code. */
 static int
 evaluate(const flags_t *flags, const cadre_job_t *job)
 {
@@ -423,6 +446,7 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
     return conclude(&self, status, text);
 }
 
+/* Runs `cadre evaluate`: reads flags and job, tests checkpoints, and returns the exit code. */
 int
 cadre_command_evaluate(int argc, char **argv)
 {

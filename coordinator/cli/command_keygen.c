@@ -22,6 +22,7 @@ typedef struct {
     bool json;
 } flags_t;
 
+/* Checks that either a directory or --kubernetes was given. */
 static void
 check_flags(const flags_t *self, struct argp_state *state)
 {
@@ -33,6 +34,7 @@ check_flags(const flags_t *self, struct argp_state *state)
     }
 }
 
+/* Takes one option, the directory, or the end of the command line; called by argp. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -69,6 +71,8 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* Prints on one line which files hold the keys of which role, and the public keys; never the secret
+ * ones. */
 static void
 print_json(const cadre_job_keys_t *keys, const char *directory)
 {
@@ -88,6 +92,7 @@ print_json(const cadre_job_keys_t *keys, const char *directory)
     json_decref(object);
 }
 
+/* Prints which files were written and whom each is for. */
 static void
 print_text(const char *directory)
 {
@@ -108,6 +113,7 @@ print_text(const char *directory)
                     "other key\n");
 }
 
+/* Writes the keys as files and says where they are; returns the exit code. */
 static int
 make_files(const cadre_job_keys_t *keys, const flags_t *flags)
 {
@@ -126,6 +132,8 @@ make_files(const cadre_job_keys_t *keys, const flags_t *flags)
     return CADRE_EXIT_OK;
 }
 
+/* Prints the keys as objects of Kubernetes; warns if they stand on a terminal, where others may see
+ * them. */
 static int
 make_objects(const cadre_job_keys_t *keys, const char *name)
 {
@@ -140,6 +148,8 @@ make_objects(const cadre_job_keys_t *keys, const char *name)
     return CADRE_EXIT_OK;
 }
 
+/* Runs `cadre keygen`: makes a pair of keys for each role, as files or as objects of Kubernetes.
+ * Before there are secrets, core dumps of this process are forbidden. */
 int
 cadre_command_keygen(int argc, char **argv)
 {

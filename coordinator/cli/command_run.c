@@ -15,6 +15,7 @@
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/verb.h"
 
+/* Returns the options of a run that `cadre run` and `cadre train` have in common. */
 static cadre_supervisor_options_t
 supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
 {
@@ -28,6 +29,8 @@ supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
     };
 }
 
+/* Runs the job or the user's program on tasks that are started here (`cadre run`); returns the exit
+ * code. */
 static int
 run(const cadre_run_flags_t *flags, const cadre_job_t *job)
 {
@@ -53,8 +56,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     return cadre_supervise(&options);
 }
 
-/* Reads the description of the cluster, and sets the job's number of ps to that of the list.
- * --address counts as the coordinator's address only if others can connect to it. */
+/* Reads the description of the cluster from --address or the environment, and sets what follows
+ * from it for the job: the number of ps if it lists them, and what the job's strategy implies. */
 static int
 read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
@@ -72,6 +75,7 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     cadre_cluster_sources_from_environment(&sources);
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
     status = cadre_cluster_config_read(&sources, &config);
+    /* The address to bind is enough: tasks find the coordinator, and nothing lists them. */
     if (status == CADRE_ENOTFOUND && flags->address) {
         return cadre_job_follow_strategy(job, &(cadre_job_places_t){.workers = 0});
     }
@@ -97,6 +101,8 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     return cadre_job_follow_strategy(job, &places);
 }
 
+/* Runs the job on a cluster that exists (`cadre train`); returns the exit code. A process with
+ * secret keys forbids core dumps of itself. */
 static int
 train(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
@@ -125,6 +131,7 @@ choose_http(cadre_run_flags_t *flags)
 {
     if (!flags->program) {
         int status = cadre_http_address_choose(flags->http, &flags->http);
+        /* A bad address that no flag gave is one of the environment. */
         return status < 0 && !flags->http ? CADRE_ECONFIG : status;
     }
     return flags->http
@@ -147,13 +154,13 @@ read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_
         return status;
     }
 
-    /* Whoever starts the tasks places them. */
+    /* Only `cadre run` starts the tasks, so it decides how many there are for the devices here. */
     status = local ? cadre_host_devices_place(job) : 0;
     if (status < 0) {
         return status;
     }
 
-    if (flags->job_file) {
+    if (flags->job_file) { /* else a program of the user is run, which has its own model */
         status = cadre_model_check(job);
         if (status < 0) {
             return status;
@@ -163,6 +170,7 @@ read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_
     return choose_http(flags);
 }
 
+/* Runs `cadre run` (`local`) or `cadre train` from its command line; returns the exit code. */
 static int
 run_or_train(bool local, int argc, char **argv)
 {

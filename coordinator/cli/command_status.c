@@ -31,6 +31,7 @@ typedef struct {
     bool json;
 } flags_t;
 
+/* Takes one option, or refuses an argument; called by argp. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -79,6 +80,7 @@ number_at(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
+/* Returns how many of the tasks in the status have this role. */
 static int
 count_role(const json_t *tasks, const char *role)
 {
@@ -92,6 +94,8 @@ count_role(const json_t *tasks, const char *role)
     return count;
 }
 
+/* Prints one line for a task of the status: the state of a ps is that of its shard; of a worker
+ * also what it runs. */
 static void
 print_task(const json_t *status, const json_t *task)
 {
@@ -115,6 +119,7 @@ print_task(const json_t *status, const json_t *task)
     printf("\n");
 }
 
+/* Prints the status of a job, which was received as JSON, for people. */
 static void
 print_text(const json_t *status)
 {
@@ -146,6 +151,8 @@ print_text(const json_t *status)
 
 /* --- the command --- */
 
+/* Finds the coordinator by flags or environment, asks it, and gives its answer as JSON text. A
+ * process with secret keys forbids core dumps of itself. */
 static int
 ask(flags_t *flags, char **text)
 {
@@ -172,6 +179,8 @@ ask(flags_t *flags, char **text)
     return cadre_status_ask(&config.coordinator, &flags->security, 1000 * flags->wait_s, text);
 }
 
+/* Runs `cadre status`: asks a coordinator how its job stands, prints it, and returns the exit
+ * code. */
 int
 cadre_command_status(int argc, char **argv)
 {

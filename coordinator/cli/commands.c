@@ -77,6 +77,7 @@ static const struct {
     {"version", print_version, "what this is"},
 };
 
+/* Prints the verbs and the exit codes. */
 static void
 print_help(FILE *to)
 {
@@ -95,6 +96,7 @@ print_help(FILE *to)
 #undef X
 }
 
+/* Prints that there is no such verb, with the nearest one; returns the exit code. */
 static int
 fail_verb(const char *verb)
 {
@@ -120,6 +122,8 @@ run_verb(int argc, char **argv)
     return fail_verb(argv[1]);
 }
 
+/* Runs the command line: finds the verb, runs it, and returns the exit code. Help and version may
+ * be asked for in several ways. */
 int
 cadre_command(int argc, char **argv)
 {
@@ -140,7 +144,7 @@ cadre_command(int argc, char **argv)
         return CADRE_EXIT_OK;
     }
 
-    if (asks) {
+    if (asks) { /* `cadre help VERB` is `cadre VERB --help` */
         static char help[] = "--help";
         char *words[] = {argv[0], argv[2], help, NULL};
         return run_verb(3, words);

@@ -91,6 +91,8 @@ static const struct {
 /* Most options of a verb, with the empty one at the end. */
 enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 10 };
 
+/* Writes the options of the verb into `options`, which is zeroed, and returns how many there are.
+ * `local`: the verb is `run`, which starts tasks here and has flags for them; else `train`. */
 static size_t
 make_options(bool local, struct argp_option *options)
 {
@@ -144,6 +146,7 @@ make_options(bool local, struct argp_option *options)
     return count;
 }
 
+/* Adds a shared object of --native by its absolute path, as workers may run in another folder. */
 static void
 add_native(cadre_run_flags_t *self, const char *path, const struct argp_state *state)
 {
@@ -157,6 +160,7 @@ add_native(cadre_run_flags_t *self, const char *path, const struct argp_state *s
     }
 }
 
+/* Sets the log level from its word; 'D', 'I', 'W' or 'E' are the letters of the levels in order. */
 static void
 set_log_level(cadre_run_flags_t *self, const char *text, const struct argp_state *state)
 {
@@ -170,6 +174,8 @@ set_log_level(cadre_run_flags_t *self, const char *text, const struct argp_state
     argp_error(state, "--log-level: \"%s\" is none of debug, info, warn, error", text);
 }
 
+/* Takes a flag that is no setting of the job, the job file, or the end of the command line; called
+ * by argp. */
 static error_t
 parse_other(int key, char *argument, struct argp_state *state)
 {
@@ -224,6 +230,8 @@ parse_other(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* Takes one option; called by argp. Flags that are settings of the job are kept as text: they count
+ * only after the job file and the environment. */
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -268,7 +276,7 @@ check_written_out(const struct argp_option *options, int argc, char **argv)
         }
 
         if (strncmp(argv[i], "--", 2) != 0 || is_own) {
-            continue;
+            continue; /* no long flag, or one that argp has by itself */
         }
 
         const struct argp_option *option = find_option(options, argv[i]);
@@ -305,6 +313,7 @@ typed_command(int argc, char **argv)
     return command;
 }
 
+/* Reads the command line of `cadre run` (`local`) or `cadre train`. */
 int
 cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
 {
@@ -330,7 +339,7 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
         }
     }
 
-    argv[0] = local ? "cadre run" : "cadre train";
+    argv[0] = local ? "cadre run" : "cadre train"; /* the name in usage texts */
     if (check_written_out(options, argc, argv) < 0) {
         return CADRE_EINVALID;
     }
@@ -340,6 +349,7 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
                : cadre_fail(CADRE_EINVALID, "the command line cannot be read");
 }
 
+/* Frees what the flags hold; zeroed flags hold nothing. */
 void
 cadre_run_flags_fini(cadre_run_flags_t *self)
 {

@@ -34,14 +34,15 @@ typedef struct {
     char **command; /* the whole command as typed, "cadre" first; NULL-terminated */
 } cadre_run_flags_t;
 
-/* Reads argv. Ends the process after a usage error (exit 2) or --help (exit 0). CADRE_EINVALID or
- * CADRE_ENOTFOUND for a bad value of a flag. */
+/* Reads the command line. Ends the process after a usage error (exit 2) or --help (exit 0). Fails
+ * with CADRE_EINVALID or CADRE_ENOTFOUND for a bad value of a flag. */
 int cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv);
 
 void cadre_run_flags_fini(cadre_run_flags_t *self);
 
-/* Makes the job: defaults, the file if there is one, environment, flags. CADRE_EINVALID for a flag,
- * CADRE_ECONFIG for anything else, CADRE_ENOTFOUND. */
+/* Makes the job: defaults, overridden by the job file if there is one, by the environment, and by
+ * flags. Fails with CADRE_EINVALID for a bad flag, CADRE_ENOTFOUND when the job file cannot be
+ * opened, CADRE_ECONFIG for anything else. */
 int cadre_run_flags_job(const cadre_run_flags_t *self, cadre_job_t *job);
 
 #endif

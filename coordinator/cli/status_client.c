@@ -62,6 +62,7 @@ client_open(client_t *self, const cadre_endpoint_t *coordinator, const cadre_sec
     return cadre_socket_connect(self->socket, coordinator);
 }
 
+/* Closes what the client has opened; nothing waits for messages that are still to be sent. */
 static void
 client_close(client_t *self)
 {
@@ -71,6 +72,7 @@ client_close(client_t *self)
     cadre_context_close(&self->context);
 }
 
+/* Sends the question when it is due: at first, and every CADRE_RESEND_MS without an answer. */
 static void
 ask(client_t *self, int64_t now_ms)
 {
@@ -80,11 +82,12 @@ ask(client_t *self, int64_t now_ms)
     cadre_message_t question = {
         .type = CADRE_MESSAGE_STATUS, .request = 1, .incarnation = self->task.incarnation};
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&question);
-    /* A question that is lost is asked again. */
+    /* A failure to send does not matter: the question is sent again. */
     cadre_socket_send(self->socket, NULL, header, NULL, 0);
     self->ask_ms = now_ms + CADRE_RESEND_MS;
 }
 
+/* Returns the chunks of the message, one behind the other, as a text with a NUL at its end. */
 static char *
 join_chunks(const cadre_message_t *message)
 {
@@ -128,6 +131,7 @@ static int
 watch(client_t *self)
 {
     cadre_event_t event;
+    /* Whether keys are used, which changes the likely causes of a failure. */
     bool guarded = cadre_context_keyring(self->context) != NULL;
     while (cadre_monitor_receive(self->monitor, &event) == 0) {
         if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
@@ -166,6 +170,7 @@ converse(client_t *self, int64_t timeout_ms, char **text)
                       self->address, (long long)(timeout_ms / 1000));
 }
 
+/* Asks the coordinator for the status of its job; gives JSON text, which the caller frees. */
 int
 cadre_status_ask(const cadre_endpoint_t *coordinator, const cadre_security_t *security,
                  int64_t timeout_ms, char **text)

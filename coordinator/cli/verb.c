@@ -7,6 +7,8 @@
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_file.h"
 
+/* Returns whether -o asks for json. Anything but json and text is a usage error, which ends the
+ * process. */
 bool
 cadre_verb_is_json(const char *argument, const struct argp_state *state)
 {
@@ -24,6 +26,8 @@ cadre_verb_fail(int status)
     return cadre_exit_code(status);
 }
 
+/* Takes the next word behind the verb: the first says what to do, the second with which file.
+ * Returns false when the word is one too many. */
 bool
 cadre_verb_words_take(cadre_verb_words_t *self, const char *word)
 {
@@ -43,6 +47,8 @@ cadre_verb_words_check(const cadre_verb_words_t *self, const char *one, const ch
     }
 }
 
+/* Fills the job from its file (NULL: none), then from the environment, then from flags: later
+ * sources overrule earlier ones. */
 int
 cadre_verb_read_job(cadre_job_t *job, const char *file, const cadre_verb_setting_t *settings,
                     size_t count)

@@ -19,7 +19,7 @@ bool cadre_verb_is_json(const char *argument, const struct argp_state *state);
 /* Prints this thread's error text on stderr and returns the exit code of `status`. */
 int cadre_verb_fail(int status);
 
-/* The two words behind a verb: what to do, and with which file or directory. NULL: not given
+/* The two words that follow a verb: what to do, and with which file or directory. NULL: not given
  * yet. */
 typedef struct {
     const char *what;
@@ -42,7 +42,8 @@ typedef struct {
 
 /* Fills `job` from `file` (NULL: none), then from the environment, then from `count` flags; later
  * sources overrule earlier ones. The caller may change settings and then calls cadre_job_finish.
- * CADRE_ECONFIG, or a status of cadre_job_file_read. */
+ * Fails with CADRE_ECONFIG for a bad environment variable, and as cadre_job_file_read and
+ * cadre_job_set do. */
 int cadre_verb_read_job(cadre_job_t *job, const char *file, const cadre_verb_setting_t *settings,
                         size_t count);
 
