@@ -397,8 +397,8 @@ run(evaluate_t *self, const cadre_launcher_options_t *launch, const cadre_job_t 
     return status;
 }
 
-/* Ends the evaluator's thread, then the cluster, and frees the rest. The thread uses the
- * coordinator, so it is first. */
+/* Waits for the evaluator's thread, which uses the coordinator; then closes the cluster and the
+ * descriptors. */
 static void
 close_all(evaluate_t *self)
 {

@@ -31,10 +31,10 @@ typedef struct {
     uint32_t ps;
     uint32_t workers;
     int64_t slots;
-    int64_t threads;            /* of a worker; 0: its share of the CPUs of this machine */
+    int64_t threads;            /* compute threads of a worker; 0: its share of the CPUs here */
     int64_t ps_lanes;           /* 0: half of the CPUs */
     int64_t shard_timeout_s;    /* --shard-timeout of the workers */
-    const char *device;         /* of the workers in turn (device_list.h); NULL: their default */
+    const char *device;         /* devices of the workers in turn, a list; NULL: their default */
     int64_t math;               /* --math of the workers: position in CADRE_MATH_WORDS */
     const char *trace;          /* folder for the workers' traces (trace_folder.h); NULL: none */
     int64_t restarts_max;       /* most restarts of all tasks together; negative: no limit */
@@ -47,7 +47,7 @@ typedef struct {
     const char *checkpoint_dirs[2];
     bool keep_session;
     char *const *program; /* the user's command, NULL-terminated; NULL: none */
-    const char *strategy; /* for the program: its word */
+    const char *strategy; /* word of the strategy that the program gets in its environment */
 } cadre_launcher_options_t;
 
 /* A task that ended. */

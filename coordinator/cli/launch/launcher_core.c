@@ -160,8 +160,9 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     };
 }
 
-/* Decides what follows from the end of a running task: the end of the program ends the job; what
- * the coordinator told to leave is expected to end; task_ended decides about the rest. */
+/* Decides what follows from the end of a running task. The end of the user's program ends the job.
+ * A ps or worker is expected to end when the job stops or its coordinator told it to leave. Other
+ * ends are left to task_ended. */
 cadre_launch_decision_t
 cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_process_end_t end,
                           int64_t now_ms)

@@ -60,8 +60,8 @@ typedef struct {
     uint32_t starts;
     uint32_t quick_ends; /* ends in a row within CADRE_LAUNCHER_STEADY_MS of the start */
     bool was_heard;      /* the coordinator has heard this process */
-    int64_t silent_ms;   /* for how long it has been silent; -1: it was heard at the last look */
-    bool given_up;       /* it was silent for too long, and its process is being killed */
+    int64_t silent_ms; /* for how long nothing was heard of it; -1: it was heard at the last look */
+    bool given_up;     /* nothing was heard of it for too long: its process is being killed */
 } cadre_launch_task_t;
 
 typedef enum {

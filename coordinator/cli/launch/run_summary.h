@@ -16,7 +16,7 @@
 typedef struct {
     const cadre_job_t *job;                 /* NULL: a program of the user was run */
     const cadre_trainer_outcome_t *outcome; /* NULL: the trainer was never started */
-    char *const *command;                   /* as the user typed it */
+    char *const *command;                   /* the command as the user typed it */
     bool json;
     int status; /* status of the supervisor's own calls; `text` is the error text of a failure */
     char text[CADRE_ERROR_TEXT_SIZE];

@@ -336,7 +336,8 @@ open_job(supervisor_t *self)
     }
 
     status = open_coordinator(self);
-    self->cannot_write = status == CADRE_EIO; /* then the checkpoint folder is at fault */
+    self->cannot_write =
+        status == CADRE_EIO; /* an I/O error here is one of the checkpoint folder */
     return status;
 }
 

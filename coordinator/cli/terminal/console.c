@@ -113,7 +113,7 @@ typedef struct {
     size_t length;
 } line_t;
 
-/* Appends to a line what fits; the rest is cut off. */
+/* Appends a formatted text to the line, as much of it as fits. */
 static void __attribute__((format(printf, 2, 3))) append(line_t *line, const char *format, ...)
 {
     va_list arguments;

@@ -48,7 +48,7 @@ typedef struct {
     int64_t workers_wanted;
     double checkpoint_age_s; /* negative: there is no checkpoint */
     double seconds_left;     /* negative: not known */
-    cadre_metrics_t metrics; /* of the evaluation after this epoch */
+    cadre_metrics_t metrics; /* what the evaluation after this epoch found */
 } cadre_progress_t;
 
 typedef struct {

@@ -34,7 +34,7 @@ typedef struct {
     int64_t test_rows;
     int64_t examples; /* rows of closures that finished, each epoch counted, in the whole job */
     int64_t resumed_examples; /* those of `examples` that were trained on before this run */
-    double seconds;           /* of this run, from the first closure to the last */
+    double seconds;           /* duration of this run, from the first closure to the last */
     uint64_t scheduled; /* closures that train, in the whole job; evaluations are not counted */
     uint64_t finished;
     uint64_t attempts;
@@ -42,7 +42,7 @@ typedef struct {
     cadre_result_shard_t *shards;
     uint64_t workers_lost;
     uint64_t ps_lost;
-    json_t *staleness;   /* of this run's closures, as in the status of the job; NULL: not known */
+    json_t *staleness;   /* histogram over this run's closures, as in the status; NULL: not known */
     char *checkpoint;    /* path of the newest checkpoint; NULL: none */
     const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
     char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* why in more words, or "" */

@@ -26,7 +26,7 @@ typedef struct {
     cadre_training_data_t data;
     cadre_model_t model;
     uint64_t seen;   /* id of the newest checkpoint at the last look; 0: look at the newest again */
-    int64_t seen_ms; /* when the last look was */
+    int64_t seen_ms; /* when checkpoints were last looked for */
     uint64_t evaluated; /* id of the checkpoint evaluated last */
     uint64_t noted;     /* id of the newest damaged checkpoint that was reported */
     bool complete;      /* the checkpoint evaluated last is the job's final one */

@@ -28,12 +28,12 @@
 typedef struct {
     cadre_program_t *program;
     cadre_optimizer_spec_t spec;
-    int step;                   /* from 1; 0: none so far */
-    cadre_node_t rate;          /* of adam and adamw: that of this step, bias correction included */
+    int step;                   /* number of the present step, from 1; 0: none so far */
+    cadre_node_t rate;          /* learning rate; adam, adamw: of this step, with bias correction */
     cadre_node_t momentum;      /* of momentum and nesterov */
     cadre_node_t beta_rests[2]; /* 1 - beta_1 and 1 - beta_2 of adam and adamw */
     cadre_node_t epsilon;
-    cadre_node_t kept; /* of adamw: what a step leaves of a value, 1 - weight_decay lr */
+    cadre_node_t kept; /* adamw: factor by which a step shrinks a value, 1 - weight_decay lr */
 } cadre_inner_optimizer_t;
 
 /* What the optimizer keeps of one variable between steps, of its shape; zeroed before the first. */

@@ -151,7 +151,7 @@ typedef struct {
     int64_t evaluation_batch_size;
     int64_t steps_per_epoch;      /* closures; 0: those of a pass over the rows */
     int64_t stop_steps;           /* closures that train, in the whole job; 0: any number */
-    double stop_seconds;          /* of training, in the whole job; 0: any time */
+    double stop_seconds;          /* limit for training, all runs of the job together; 0: none */
     double stop_at_least;         /* value of the metric that ends training; read it from `stop` */
     double stop_at_most;          /* as stop_at_least, for a metric of which lower is better */
     int64_t stop_metric;          /* cadre_metric_t */

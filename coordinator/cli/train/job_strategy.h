@@ -18,10 +18,10 @@ typedef struct {
     int64_t devices; /* of this host, for workers; 0: only the CPU, which any number of workers
                           share: as many as the job says, else one */
     bool is_choice;  /* fewer workers than devices are allowed, and use the first devices */
-    int64_t workers; /* of a cluster that runs already and lists them; 0: there is none */
+    int64_t workers; /* workers of a cluster that runs already and lists them; 0: no such cluster */
     bool has_shards_beside_workers; /* that cluster lists workers alone, each with a ps beside it:
                                        its strategy is multi_worker unless the job names one */
-    bool has_shards;                /* that cluster has its ps already: cluster.ps is not set */
+    bool has_shards;                /* that cluster lists its ps, so their number is not set */
 } cadre_job_places_t;
 
 /* Return the strategy of the job, as a number and as its word in job files. */

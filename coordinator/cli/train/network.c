@@ -626,7 +626,7 @@ cut_columns(cadre_network_t *self, const char *scope, const cadre_layer_t *layer
 static bool
 find_inputs(cadre_network_t *self, const char *scope, const cadre_layer_t *layer, inputs_t *inputs)
 {
-    if (layer->column_count > 0) { /* then it names no layers */
+    if (layer->column_count > 0) { /* a layer of columns has no other inputs */
         inputs->count = 1;
         return self->row.id != 0 && cut_columns(self, scope, layer, &inputs->values[0]);
     }

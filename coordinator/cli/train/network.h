@@ -6,7 +6,7 @@
  *
  *     dense, conv1d, conv2d  w<i>, b<i>
  *     layer_norm     scale<i>, shift<i>
- *     batch_norm     the same, and mean<i>, variance<i>: running averages, which are not trained
+ *     batch_norm     scale<i>, shift<i>, and the running averages mean<i>, variance<i>, not trained
  *     positions      positions<i>
  *     embedding      table<i>
  *     gru            kernel<i>, recurrent<i>, b<i>
@@ -49,7 +49,7 @@ typedef struct {
     double value;            /* value for the initializer "constant" */
     cadre_network_role_t role;
     cadre_dtype_t wire; /* dtype in which its values travel between workers and ps */
-    bool trainable;     /* else nothing is pushed to it */
+    bool trainable;     /* false: nothing is pushed to it */
     double l1;          /* penalties of a weight; below 0: those of the model */
     double l2;
     cadre_node_t node;  /* its value: as pulled, or after local steps */
@@ -84,7 +84,7 @@ typedef struct {
     /* Name of the layers in messages, before an index from 0: "model.layers" for
      * "model.layers[0]"; NULL: "layers". */
     const char *list;
-    int status; /* of the first layer that does not fit its inputs; 0: all fit so far */
+    int status; /* CADRE_ECONFIG after a layer that does not fit its inputs; 0: all fit so far */
     char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* the message for `status` */
 } cadre_network_t;
 

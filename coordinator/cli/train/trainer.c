@@ -23,7 +23,7 @@
  * coordinator has it. */
 typedef struct {
     cadre_training_plan_t plan;
-    int64_t since_ms; /* when the plan's start was reached; 0: the job has no time limit */
+    int64_t since_ms; /* time at which training was at plan.start; 0: the job has no time limit */
 } record_t;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     cadre_trainer_outcome_t *outcome;
     cadre_training_data_t data;
     cadre_model_t model;
-    cadre_training_plan_t plan;   /* of this run, from where it began */
+    cadre_training_plan_t plan;   /* the plan of this run, from the place where the run began */
     cadre_training_place_t place; /* how far training is */
     record_t records[2];          /* the coordinator has records[record], the other one is free */
     int record;
@@ -46,7 +46,7 @@ typedef struct {
     int64_t start_ms;      /* when training began; 0: it has not */
     int64_t tick_ms;       /* when progress was last sent */
     uint64_t checkpoints;  /* checkpoints seen so far */
-    int64_t checkpoint_ms; /* when the newest was seen */
+    int64_t checkpoint_ms; /* when the newest checkpoint was seen */
 } trainer_t;
 
 /* --- progress --- */
@@ -442,8 +442,8 @@ begin_epoch(trainer_t *self)
     }
 }
 
-/* Trains the rest of this epoch and waits for its closures. When the time limit ends it, the plan
- * ends here, too. */
+/* Trains what is left of this epoch, and waits for its closures. When the job's time limit ends the
+ * epoch, the plan is cut off at this place, too. */
 static int
 train_epoch(trainer_t *self)
 {
