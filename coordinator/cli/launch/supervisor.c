@@ -488,7 +488,7 @@ start(supervisor_t *self)
 /* --- one run, from start to end --- */
 
 /* Runs the main loop until the trainer is done, or a program of the user has ended, or a second
- * signal kills. After a failure the trainer is told to end, and is waited for. */
+ * signal kills. After a failure sends the trainer the command to end, and waits for it. */
 static int
 run(supervisor_t *self)
 {

@@ -393,7 +393,7 @@ static int
 follow(evaluator_t *self)
 {
     int status = 0;
-    /* If there is no checkpoint at first, the user is told of the wait at once. */
+    /* If there is no checkpoint at first, the wait is reported at once. */
     self->said_ms = cadre_clock_now_ms() - CADRE_EVALUATOR_SAY_MS;
     while (status == 0 && !self->complete) {
         uint64_t before = self->evaluated;

@@ -122,8 +122,8 @@ fail_absent(const trainer_t *self)
                       job->wait_s, totals.ps, (long long)job->ps, totals.workers, next ? next : "");
 }
 
-/* Waits, at most the job's `wait_s`, until all ps and one worker have joined; meanwhile the user is
- * told so. */
+/* Waits, at most the job's `wait_s`, until all ps and one worker have joined; reports the wait to
+ * the user. */
 static int
 wait_for_tasks(trainer_t *self)
 {

@@ -7,8 +7,7 @@
 #include "common/spec/data_spec.h"
 #include "coordinator/cli/terminal/notice.h"
 
-/* Opens a dataset by its description; while that waits for a worker to read the file, the user is
- * told so. */
+/* Opens a dataset by its description; reports the wait, as a worker has to read the file first. */
 static int
 open_dataset(const cadre_trainer_options_t *options, const char *name, const json_t *description,
              cadre_dataset_t **dataset)
