@@ -25,6 +25,7 @@ static const struct {
 #undef ROW
 };
 
+/* Finds the format with the word `text`; returns false when there is none, or `text` is NULL. */
 bool
 cadre_data_format_find(const char *text, cadre_data_format_t *out)
 {
@@ -50,6 +51,7 @@ refuse(const char *key, const char *wanted)
                       wanted);
 }
 
+/* Reads an integer between `least` and `most`, both allowed. */
 static int
 integer_between(const char *key, const json_t *value, int64_t least, int64_t most, int64_t *out)
 {
@@ -74,6 +76,7 @@ refuse_choice(const char *key, const char *choices)
             wanted[at++] = *from;
             continue;
         }
+        /* The last word follows "or", the others a comma. */
         const char *between = strchr(from + 1, '|') ? "\", \"" : "\" or \"";
         at += (size_t)snprintf(wanted + at, sizeof(wanted) - at, "%s", between);
     }
@@ -93,6 +96,7 @@ index_among(const json_t *value, const char *const *texts, size_t count)
     return -1;
 }
 
+/* Copies the path that is the value of `key`. */
 static int
 set_path_at(const char *key, const json_t *value, char **path)
 {
@@ -125,6 +129,7 @@ set_format(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads "label_kind": whether labels are classes, 0 or 1, or any numbers. */
 static int
 set_label_kind(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -139,6 +144,8 @@ set_label_kind(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads "label": which column of a CSV file is the label. A string other than "last" and "first" is
+ * the name of a column. */
 static int
 set_label(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -161,10 +168,12 @@ set_label(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads "header": whether the first row of a CSV file has names; with "auto", the reader finds out.
+ * */
 static int
 set_header(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
-    static const char *const automatic[] = {"auto"};
+    static const char *const automatic[] = {"auto"}; /* the one string that is allowed */
     if (json_is_boolean(value)) {
         spec->header = json_is_true(value) ? CADRE_HEADER_YES : CADRE_HEADER_NO;
         return 0;
@@ -173,6 +182,7 @@ set_header(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return index_among(value, automatic, 1) == 0 ? 0 : refuse(key, "true, false or \"auto\"");
 }
 
+/* Reads "delimiter": the character between the columns of a CSV file. */
 static int
 set_delimiter(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -186,6 +196,7 @@ set_delimiter(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads "scale": every feature is multiplied by it. */
 static int
 set_scale(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -222,6 +233,7 @@ set_rows(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return integer_between(key, value, 1, CADRE_DATA_ROWS_MAX, &spec->rows);
 }
 
+/* Reads "held_out": the fraction of the rows that is set aside, for instance for evaluations. */
 static int
 set_held_out(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -233,6 +245,7 @@ set_held_out(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads "part": whether the dataset is the held-out rows or the others. */
 static int
 set_part(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -280,6 +293,8 @@ static const struct {
     {"skip_bad", CADRE_DATA_LINES, set_skip_bad},
 };
 
+/* Sets the field that belongs to a key of the description. The format is known by now: it decides
+ * whether the key is allowed. */
 static int
 set(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
@@ -297,7 +312,7 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return cadre_fail(CADRE_ECONFIG, "dataset: unknown key \"%.*s\"", QUOTED_SIZE_MAX, key);
 }
 
-/* Checks what depends on several keys: required keys, and keys that the format does not use. */
+/* Checks what depends on several keys: required ones, and keys that are allowed only together. */
 static int
 check_whole(const cadre_data_spec_t *spec)
 {
@@ -324,6 +339,8 @@ check_whole(const cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads every key of the description into `spec`, then checks the whole. On failure the caller
+ * frees what `spec` holds. */
 static int
 decode_object(json_t *object, cadre_data_spec_t *spec)
 {
@@ -344,6 +361,7 @@ decode_object(json_t *object, cadre_data_spec_t *spec)
     return status < 0 ? status : check_whole(spec);
 }
 
+/* Reads the description of a dataset from JSON text; writes *out only on success. */
 int
 cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out)
 {

@@ -90,7 +90,7 @@ typedef struct {
     char *labels_path; /* of the file of labels, for idx; else NULL */
     cadre_label_kind_t label_kind;
     int64_t classes;           /* number of classes; 0: found in the file */
-    double scale;              /* factor of every number of x */
+    double scale;              /* every feature is multiplied by it */
     int64_t first_row;         /* first row of the part to use, counted in good rows from 0 */
     int64_t rows;              /* rows of that part; 0: all up to the end of the file */
     double held_out;           /* fraction of the part's rows that is held out; 0: none */
@@ -117,7 +117,7 @@ typedef struct {
  *   "features"     libsvm: features of a row; default: the largest index in the file
  *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"
  *   "classes"      with "class": labels are below it; default: the largest label + 1
- *   "scale"        x is multiplied by it; default 1
+ *   "scale"        every feature is multiplied by it; default 1
  *   "first_row", "rows"  the part of the file to use; default: all rows
  *   "held_out"     a fraction of those rows, above 0 and below 1, drawn at random and set aside
  *   "part"         with "held_out", required: "held_out" for the rows set aside, "rest" for the

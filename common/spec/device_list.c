@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/spec/device_name.h"
 
+/* Returns how many names a list has, which commas separate. */
 size_t
 cadre_device_list_count(const char *list)
 {
@@ -16,6 +17,8 @@ cadre_device_list_count(const char *list)
     return count;
 }
 
+/* Returns a copy of the name for worker `index`: workers take the names in turn. The list has been
+ * checked. */
 char *
 cadre_device_list_item(const char *list, size_t index)
 {
@@ -26,6 +29,7 @@ cadre_device_list_item(const char *list, size_t index)
     return cadre_strndup(item, strcspn(item, ","));
 }
 
+/* Checks that each name is that of a device, and that "auto" or "auto:N" is the only one. */
 int
 cadre_device_list_check(const char *list)
 {

@@ -2,8 +2,8 @@
  * device_list - the devices of several workers as one text: names (device_name.h) with commas
  * between them, "cuda:0,cuda:2,cpu".
  *
- * Worker i gets the device at i modulo the length of the list. "auto" is refused in a longer list:
- * alone it means the GPUs of the machine, one for each worker in turn.
+ * Worker i gets the device at i modulo the length of the list. "auto" is allowed only as the whole
+ * list: it means the GPUs of the machine, one for each worker in turn.
  *
  * Thread:  any; the functions keep no state.
  */

@@ -28,11 +28,13 @@ index_of(const char *kind, const char *name)
     return index;
 }
 
+/* Converts the name of a device to a number: N for "cuda:N", CADRE_DEVICE_CPU for "cpu",
+ * CADRE_DEVICE_AUTO - N for "auto:N"; without ":N", N is 0. */
 int
 cadre_device_name_parse(const char *name, int *device)
 {
     int index = index_of("cuda", name);
-    int turn = index_of("auto", name);
+    int turn = index_of("auto", name); /* of the GPUs of a host, given out in turn */
     if (index >= 0) {
         *device = index;
     } else if (turn >= 0) {
@@ -53,6 +55,7 @@ cadre_device_name_parse(const char *name, int *device)
     return 0;
 }
 
+/* Checks that `math` is one of the words of CADRE_MATH_WORDS, which '|' separates. */
 int
 cadre_math_check(const char *math)
 {

@@ -10,7 +10,7 @@
 #define CADRE_COMMON_SPEC_DEVICE_NAME_H
 
 enum {
-    CADRE_DEVICE_AUTO = -2, /* the best that there is; N less: "auto:N" */
+    CADRE_DEVICE_AUTO = -2, /* "auto", the best device there is; "auto:N" is -2 - N */
     CADRE_DEVICE_CPU = -1,
     CADRE_DEVICE_INDEX_MAX = 1023, /* N of "cuda:N" */
 };

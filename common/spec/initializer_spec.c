@@ -62,6 +62,7 @@ cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_paramete
     return cadre_kinds_parameters(&kinds, kind, table);
 }
 
+/* Gives the kind called `text` with its default parameters and seed 0. */
 int
 cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
 {
@@ -76,6 +77,7 @@ cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
     return 0;
 }
 
+/* Converts the public struct of a user's program. A struct that is all 0 stands for "zeros". */
 int
 cadre_initializer_spec_take(cadre_initializer_spec_t *self, const cadre_initializer_t *given)
 {
@@ -108,6 +110,8 @@ cadre_initializer(cadre_initializer_kind_t kind)
     return cadre_initializer_spec_give(&spec);
 }
 
+/* Gives the public struct for the initializer called `word`, with its defaults. `initializer` may
+ * be NULL: the word is only checked. */
 int
 cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
 {
@@ -119,7 +123,7 @@ cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
     return status;
 }
 
-/* Checks what depends on several parameters. */
+/* Checks the one limit that depends on two parameters: min and max of uniform. */
 static int
 check_together(const cadre_initializer_spec_t *self)
 {
@@ -131,6 +135,8 @@ check_together(const cadre_initializer_spec_t *self)
     return 0;
 }
 
+/* Reads a spec that came from wire or disk, and checks its parameters; not whether they suit a
+ * dtype. */
 int
 cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
                               const double *parameters, size_t count, uint64_t seed)
@@ -156,6 +162,7 @@ fits_integer(double value, int bits)
     return value == trunc(value) && value >= -limit && value < limit;
 }
 
+/* Checks that an element of `dtype` can hold the value. */
 static int
 check_constant(double value, cadre_dtype_t dtype)
 {
@@ -169,6 +176,8 @@ check_constant(double value, cadre_dtype_t dtype)
     return 0;
 }
 
+/* Checks the parameters, and that the initializer can make values of `dtype`: random kinds make f32
+ * only, zeros and constant every dtype that a variable may have. */
 int
 cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype)
 {

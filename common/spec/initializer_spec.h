@@ -18,22 +18,22 @@
 
 /* Positions of a kind's parameters, with their defaults; kinds that are not listed have none. */
 enum {
-    CADRE_CONSTANT_VALUE = 0, /* 0 */
-    CADRE_UNIFORM_MIN = 0,    /* -0.05 */
-    CADRE_UNIFORM_MAX = 1,    /* 0.05 */
-    CADRE_NORMAL_MEAN = 0,    /* 0; of normal and truncated_normal */
-    CADRE_NORMAL_STDDEV = 1,  /* 0.05 */
+    CADRE_CONSTANT_VALUE = 0, /* default 0 */
+    CADRE_UNIFORM_MIN = 0,    /* default -0.05 */
+    CADRE_UNIFORM_MAX = 1,    /* default 0.05 */
+    CADRE_NORMAL_MEAN = 0,    /* normal and truncated_normal; default 0 */
+    CADRE_NORMAL_STDDEV = 1,  /* normal and truncated_normal; default 0.05 */
     CADRE_INITIALIZER_PARAMETERS_MAX = 4,
 };
 
 typedef struct {
     cadre_initializer_kind_t kind;
     double parameters[CADRE_INITIALIZER_PARAMETERS_MAX]; /* unused ones are 0 */
-    uint64_t seed; /* of this variable: two variables of a job must not share it */
+    uint64_t seed; /* of the random kinds; two variables of a job must not have the same */
 } cadre_initializer_spec_t;
 
-/* Gives the kind called `text` with its default parameters and seed 0; fails with CADRE_ENOTFOUND
- * and the names of all kinds. */
+/* Gives the kind called `text` with its default parameters and seed 0. Fails with CADRE_ENOTFOUND,
+ * and a text that lists all kinds, when none is called so. */
 int cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text);
 
 /* Converts the public struct that a user's program has filled in; `seed` becomes 0. Fails with

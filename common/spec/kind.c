@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 
+/* Returns the row of a kind; NULL where the number is out of the table or a gap in it. */
 static const cadre_kind_t *
 find_row(const cadre_kinds_t *self, uint64_t number)
 {
@@ -19,6 +20,8 @@ cadre_kinds_text(const cadre_kinds_t *self, uint64_t number)
     return row ? row->text : "?";
 }
 
+/* Returns how many parameters the kind has, and gives the table that describes them; 0 and NULL for
+ * a number that is no kind. */
 size_t
 cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number, const cadre_parameter_t **table)
 {
@@ -27,6 +30,7 @@ cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number, const cadre_p
     return row ? row->parameter_count : 0;
 }
 
+/* Writes the default of each parameter of a kind; nothing for a number that is no kind. */
 void
 cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *parameters)
 {
@@ -37,6 +41,7 @@ cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *paramet
     }
 }
 
+/* Fails with a text that names all kinds, as far as they fit into it. */
 static int
 no_such_kind(const cadre_kinds_t *self, const char *text)
 {
@@ -50,6 +55,7 @@ no_such_kind(const cadre_kinds_t *self, const char *text)
     return cadre_fail(CADRE_ENOTFOUND, "no %s '%.64s'; there are%s", self->what, text, known);
 }
 
+/* Finds the kind called `text` and writes its number and the defaults of its parameters. */
 int
 cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number, double *parameters)
 {
@@ -63,6 +69,7 @@ cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number,
     return no_such_kind(self, text);
 }
 
+/* Reads a field of type double from the public struct at `given`, whose type is not known here. */
 static double
 value_of(const cadre_kind_field_t *field, const void *given)
 {
@@ -83,6 +90,8 @@ find_field(const cadre_kinds_t *self, const char *name)
     return NULL;
 }
 
+/* Returns whether every double field of the public struct is 0, as in a struct that the program has
+ * not filled in. */
 bool
 cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given)
 {
@@ -94,6 +103,8 @@ cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given)
     return true;
 }
 
+/* Copies a kind's parameters from the fields of the public struct at `given`; a parameter without a
+ * field there gets its default. */
 int
 cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *given, double *parameters)
 {
@@ -110,6 +121,8 @@ cadre_kinds_take(const cadre_kinds_t *self, uint64_t number, const void *given, 
     return 0;
 }
 
+/* Copies a kind's parameters to the fields of the public struct; one without a field is left out.
+ * */
 void
 cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *parameters, void *given)
 {
@@ -123,6 +136,7 @@ cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *param
     }
 }
 
+/* Copies the parameters of a kind that came from wire or disk, and checks them. */
 int
 cadre_kinds_decode(const cadre_kinds_t *self, uint64_t number, const double *parameters,
                    size_t count, double *out)
@@ -141,6 +155,7 @@ cadre_kinds_decode(const cadre_kinds_t *self, uint64_t number, const double *par
     return cadre_kinds_check(self, number, out);
 }
 
+/* Finds the position of the kind's parameter `name` in its table. */
 int
 cadre_kinds_find(const cadre_kinds_t *self, uint64_t number, const char *name, size_t *position)
 {
@@ -149,6 +164,7 @@ cadre_kinds_find(const cadre_kinds_t *self, uint64_t number, const char *name, s
     return cadre_parameter_find(table, count, cadre_kinds_text(self, number), name, position);
 }
 
+/* Checks the kind's parameters against the ranges in its table. */
 int
 cadre_kinds_check(const cadre_kinds_t *self, uint64_t number, const double *parameters)
 {

@@ -20,7 +20,8 @@ typedef struct {
     size_t parameter_count;
 } cadre_kind_t;
 
-/* Where a parameter is in the public struct: the offset of a field of type double. */
+/* Where a parameter is in the public struct, such as cadre_optimizer_t: the offset of a field of
+ * type double. */
 typedef struct {
     const char *name;
     size_t offset;
@@ -29,28 +30,29 @@ typedef struct {
 typedef struct {
     const char *what; /* "optimizer" */
     const cadre_kind_t *rows;
-    size_t count; /* of rows, whose index is the number on the wire */
+    size_t count; /* number of rows; the index of a row is the kind's number on the wire */
     const cadre_kind_field_t *fields;
     size_t field_count;
 } cadre_kinds_t;
 
-/* Returns the word of a number; "?" where it is no kind. */
+/* Returns the word of the kind with this number; "?" where it is no kind. */
 const char *cadre_kinds_text(const cadre_kinds_t *self, uint64_t number);
 
-/* Returns how many parameters a kind has, and their table; none where it is no kind. */
+/* Returns how many parameters a kind has, and gives their table; 0 and NULL where `number` is no
+ * kind. */
 size_t cadre_kinds_parameters(const cadre_kinds_t *self, uint64_t number,
                               const cadre_parameter_t **table);
 
 /* Writes the defaults of a kind's parameters. */
 void cadre_kinds_defaults(const cadre_kinds_t *self, uint64_t number, double *parameters);
 
-/* Finds the kind called `text` and writes its defaults; fails with CADRE_ENOTFOUND and the names of
- * all kinds. */
+/* Finds the kind called `text`: writes its number and the defaults of its parameters. Fails with
+ * CADRE_ENOTFOUND, and a text that lists all kinds, when none is called so. */
 int cadre_kinds_parse(const cadre_kinds_t *self, const char *text, uint64_t *number,
                       double *parameters);
 
-/* Returns whether all fields of the public struct at `given` are 0: the user's program wants the
- * default. */
+/* Returns whether all fields of the public struct at `given` that are doubles are 0. If its other
+ * fields are, too, the user's program has set nothing and gets the default. */
 bool cadre_kinds_is_unset(const cadre_kinds_t *self, const void *given);
 
 /* Copies a kind's parameters from the fields of the public struct at `given`; a parameter without a
@@ -68,12 +70,12 @@ void cadre_kinds_give(const cadre_kinds_t *self, uint64_t number, const double *
 int cadre_kinds_decode(const cadre_kinds_t *self, uint64_t number, const double *parameters,
                        size_t count, double *out);
 
-/* Finds the position of a kind's parameter by name; fails with CADRE_ENOTFOUND and the kind's
- * parameters. */
+/* Finds the position of a kind's parameter by name. Fails with CADRE_ENOTFOUND, and a text that
+ * lists the kind's parameters, when it has none of that name. */
 int cadre_kinds_find(const cadre_kinds_t *self, uint64_t number, const char *name,
                      size_t *position);
 
-/* Checks the ranges of a kind's parameters; fails with CADRE_EINVALID. */
+/* Checks a kind's parameters; fails with CADRE_EINVALID where one is out of its range. */
 int cadre_kinds_check(const cadre_kinds_t *self, uint64_t number, const double *parameters);
 
 #endif

@@ -126,6 +126,8 @@ cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t 
     return cadre_kinds_parameters(&kinds, kind, table);
 }
 
+/* Gives the kind called `text` with its default parameters, without schedule, clipping and average.
+ * */
 int
 cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
 {
@@ -140,6 +142,8 @@ cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
     return 0;
 }
 
+/* Converts the public struct of a user's program. A struct that is all 0 stands for sgd. `centered`
+ * is read apart from the other parameters: it is a bool, they are doubles. */
 int
 cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given)
 {
@@ -159,6 +163,7 @@ cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t 
     return 0;
 }
 
+/* Converts the spec to the public struct, which has neither schedule nor clipping nor average. */
 cadre_optimizer_t
 cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self)
 {
@@ -177,6 +182,8 @@ cadre_optimizer(cadre_optimizer_kind_t kind)
     return cadre_optimizer_spec_give(&spec);
 }
 
+/* Gives the public struct for the optimizer called `word`, with its defaults. `optimizer` may be
+ * NULL: the word is only checked. */
 int
 cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer)
 {
@@ -188,6 +195,8 @@ cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer)
     return status;
 }
 
+/* Sets the parameter called `name`; on failure the spec stays as it was. It is checked as for f32,
+ * the one dtype that all optimizers update. */
 int
 cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value)
 {
@@ -205,7 +214,8 @@ cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double 
     return status;
 }
 
-/* Checks what depends on several parameters. */
+/* Checks what the ranges of single parameters do not say: numbers that must be whole, fields
+ * outside the table of parameters, and settings that exclude each other. */
 static int
 check_together(const cadre_optimizer_spec_t *self)
 {
@@ -240,6 +250,8 @@ check_together(const cadre_optimizer_spec_t *self)
     return 0;
 }
 
+/* Reads kind and parameters that came from wire or disk, and checks them. Schedule, clipping and
+ * average are none then; the caller sets them. */
 int
 cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind, const double *parameters,
                             size_t count)
@@ -257,6 +269,8 @@ cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind, const d
     return 0;
 }
 
+/* Checks all values, and that the optimizer updates `dtype`: `add` every dtype that a variable may
+ * have, the others f32 only. */
 int
 cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype)
 {
@@ -276,6 +290,7 @@ cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dty
     return status < 0 ? status : check_together(self);
 }
 
+/* Returns whether two specs update a variable in the same way. Unused parameters are 0 in both. */
 bool
 cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optimizer_spec_t *right)
 {
@@ -305,7 +320,7 @@ has_slot(const cadre_optimizer_spec_t *self, size_t place)
     return slots[self->kind][place] != NULL;
 }
 
-/* How many slots the optimizer keeps for itself. */
+/* Returns how many slots the optimizer keeps for itself, that is, without the running average. */
 static size_t
 own_slots(const cadre_optimizer_spec_t *self)
 {
@@ -328,6 +343,8 @@ cadre_optimizer_average_slot(const cadre_optimizer_spec_t *self)
     return own_slots(self);
 }
 
+/* Returns the name of a slot, as checkpoints have it. Slots are numbered without gaps: places of
+ * the table that this optimizer does not keep are not counted. */
 const char *
 cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
 {
@@ -343,6 +360,8 @@ cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
     return "?";
 }
 
+/* Returns the number with which each element of a slot begins: adagrad and ftrl have a parameter
+ * for their first slot; all others but the average begin with 0. */
 float
 cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot)
 {

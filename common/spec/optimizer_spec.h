@@ -17,19 +17,20 @@
 #include "common/spec/schedule_spec.h"
 #include "common/tensor/tensor.h"
 
-/* Positions of parameters, with Keras' defaults. `add` has none. */
+/* Positions of parameters, with their defaults, which are those of Keras. `add` has no
+ * parameters. */
 enum {
-    CADRE_LEARNING_RATE = 0, /* of all but add: 0.01 for sgd, momentum, nesterov, else 0.001;
-                                delayed_nesterov 0.7 */
+    CADRE_LEARNING_RATE = 0, /* all but add; default 0.01 for sgd, momentum and nesterov,
+                                0.7 for delayed_nesterov, 0.001 for the others */
 
-    CADRE_MOMENTUM_MOMENTUM = 1, /* 0.9; of momentum, nesterov and delayed_nesterov */
-    CADRE_DELAYED_DELAY = 2,     /* 4; of delayed_nesterov */
+    CADRE_MOMENTUM_MOMENTUM = 1, /* momentum, nesterov, delayed_nesterov; default 0.9 */
+    CADRE_DELAYED_DELAY = 2,     /* delayed_nesterov; default 4 */
 
     CADRE_ADAGRAD_INITIAL_ACCUMULATOR = 1, /* 0.1 */
     CADRE_ADAGRAD_EPSILON = 2,             /* 1e-7 */
 
     CADRE_RMSPROP_RHO = 1,      /* 0.9 */
-    CADRE_RMSPROP_MOMENTUM = 2, /* 0: no momentum, and no slot for it */
+    CADRE_RMSPROP_MOMENTUM = 2, /* default 0: no momentum, and no slot for it */
     CADRE_RMSPROP_EPSILON = 3,  /* 1e-7 */
     CADRE_RMSPROP_CENTERED = 4, /* 0 or 1 */
 
@@ -46,20 +47,20 @@ enum {
     CADRE_FTRL_BETA = 6,                /* 0 */
 
     CADRE_OPTIMIZER_PARAMETERS_MAX = 8,
-    CADRE_OPTIMIZER_SLOTS_MAX = 4, /* of an optimizer, at most 3, and the average */
+    CADRE_OPTIMIZER_SLOTS_MAX = 4, /* at most 3 of the optimizer itself, and the average */
 };
 
 typedef struct {
     cadre_optimizer_kind_t kind;
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX]; /* unused ones are 0 */
-    cadre_schedule_spec_t schedule; /* of the learning rate; kind 0: there is none */
-    double clip_value;              /* of each element of a gradient; 0: none */
-    double average_momentum;        /* of the running average, its last slot; 0: there is none */
-    uint64_t average_overwrite;     /* steps after which it becomes the values; 0: never */
+    cadre_schedule_spec_t schedule; /* of the learning rate; kind 0: there is no schedule */
+    double clip_value;              /* largest absolute value of a gradient's element; 0: any */
+    double average_momentum;        /* of the running average of the values; 0: no average */
+    uint64_t average_overwrite;     /* every so many updates the average becomes the values */
 } cadre_optimizer_spec_t;
 
-/* Gives the kind called `text` with its default parameters; fails with CADRE_ENOTFOUND and the
- * names of all kinds. */
+/* Gives the kind called `text` with its default parameters. Fails with CADRE_ENOTFOUND, and a text
+ * that lists all kinds, when none is called so. */
 int cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text);
 
 /* Sets a parameter by Keras' name for it (ftrl: learning_rate_power, l1, l2, l2_shrinkage, beta).
@@ -74,8 +75,8 @@ int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimize
 /* Converts the spec to the public struct. */
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
-/* Reads the optimizer of a spec that came from wire or disk as `kind` and `count` parameters; what
- * these do not say is 0 then. Fails with CADRE_EMALFORMED for an unknown kind or another number of
+/* Reads an optimizer that came from wire or disk as `kind` and `count` parameters; schedule,
+ * clipping and average become 0, that is, none. Fails with CADRE_EMALFORMED for an unknown kind or another number of
  * parameters, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);

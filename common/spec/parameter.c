@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 
+/* Checks that the value is finite and in the parameter's range; `owner` begins the error text. */
 int
 cadre_parameter_check(const cadre_parameter_t *self, const char *owner, double value)
 {
@@ -17,6 +18,7 @@ cadre_parameter_check(const cadre_parameter_t *self, const char *owner, double v
     return 0;
 }
 
+/* Checks each value against the parameter at the same position of the table. */
 int
 cadre_parameter_check_all(const cadre_parameter_t *table, size_t count, const char *owner,
                           const double *values)
@@ -30,6 +32,8 @@ cadre_parameter_check_all(const cadre_parameter_t *table, size_t count, const ch
     return 0;
 }
 
+/* Finds the position of the parameter called `name`; fails with a text that lists the names in the
+ * table (as far as they fit). */
 int
 cadre_parameter_find(const cadre_parameter_t *table, size_t count, const char *owner,
                      const char *name, size_t *position)

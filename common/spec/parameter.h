@@ -26,8 +26,8 @@ int cadre_parameter_check(const cadre_parameter_t *self, const char *owner, doub
 int cadre_parameter_check_all(const cadre_parameter_t *table, size_t count, const char *owner,
                               const double *values);
 
-/* Finds the position of `name` in a table; fails with CADRE_ENOTFOUND and the names in the
- * table. */
+/* Finds the position of `name` in a table. Fails with CADRE_ENOTFOUND, and a text that lists the
+ * names in the table, when it is not among them. */
 int cadre_parameter_find(const cadre_parameter_t *table, size_t count, const char *owner,
                          const char *name, size_t *position);
 

@@ -98,6 +98,7 @@ cadre_schedule_parameters(cadre_schedule_kind_t kind, const cadre_parameter_t **
     return cadre_kinds_parameters(&kinds, kind, table);
 }
 
+/* Gives the kind called `text` with its default parameters. */
 int
 cadre_schedule_spec_parse(cadre_schedule_spec_t *self, const char *text)
 {
@@ -129,6 +130,8 @@ switch_of(cadre_schedule_t *given, const char *name)
     return strcmp(name, "cycle") == 0 ? &given->cycle : NULL;
 }
 
+/* Converts the public struct of a user's program; one that is all 0 stands for no schedule.
+ * Parameters that are bools there become 0 or 1. */
 int
 cadre_schedule_spec_take(cadre_schedule_spec_t *self, const cadre_schedule_t *given)
 {
@@ -143,7 +146,7 @@ cadre_schedule_spec_take(cadre_schedule_spec_t *self, const cadre_schedule_t *gi
         return status;
     }
 
-    cadre_schedule_t copy = *given;
+    cadre_schedule_t copy = *given; /* switch_of wants one that may be written to */
     const cadre_parameter_t *table = NULL;
     size_t count = cadre_schedule_parameters(spec.kind, &table);
     for (size_t i = 0; i < count; i++) {
@@ -165,6 +168,7 @@ cadre_schedule_spec_take(cadre_schedule_spec_t *self, const cadre_schedule_t *gi
     return 0;
 }
 
+/* Converts the spec to the public struct, where some parameters are bools (switch_of). */
 cadre_schedule_t
 cadre_schedule_spec_give(const cadre_schedule_spec_t *self)
 {
@@ -184,6 +188,8 @@ cadre_schedule_spec_give(const cadre_schedule_spec_t *self)
     return given;
 }
 
+/* Writes the schedule's numbers as messages carry them: parameters, boundaries, values. Kind 0 (no
+ * schedule) has none. */
 size_t
 cadre_schedule_spec_encode(const cadre_schedule_spec_t *self,
                            double numbers[CADRE_SCHEDULE_NUMBERS_MAX])
@@ -197,6 +203,8 @@ cadre_schedule_spec_encode(const cadre_schedule_spec_t *self,
     return count + 2 * boundaries;
 }
 
+/* Reads the schedule that a message carries as a kind and `count` numbers: parameters, then, for
+ * piecewise_constant, boundaries and as many values. Kind 0 without numbers is no schedule. */
 int
 cadre_schedule_spec_decode(cadre_schedule_spec_t *self, uint64_t kind, const double *numbers,
                            size_t count)
@@ -209,6 +217,8 @@ cadre_schedule_spec_decode(cadre_schedule_spec_t *self, uint64_t kind, const dou
 
     const cadre_parameter_t *table = NULL;
     size_t parameters = cadre_kinds_parameters(&kinds, kind, &table);
+
+    /* A count that is wrong for the kind stays as it is: cadre_kinds_decode refuses it. */
     if (kind == CADRE_SCHEDULE_PIECEWISE_CONSTANT && count > parameters &&
         (count - parameters) % 2 == 0 && count <= CADRE_SCHEDULE_NUMBERS_MAX) {
         spec.boundary_count = (count - parameters) / 2;
@@ -235,6 +245,7 @@ cadre_schedule_spec_decode(cadre_schedule_spec_t *self, uint64_t kind, const dou
     return 0;
 }
 
+/* Checks that boundaries (numbers of updates) rise, and that each value is a learning rate. */
 static int
 check_boundaries(const cadre_schedule_spec_t *self)
 {
@@ -261,6 +272,7 @@ check_boundaries(const cadre_schedule_spec_t *self)
     return 0;
 }
 
+/* Checks the parameters, those that stand for bools, and the boundaries. */
 int
 cadre_schedule_spec_check(const cadre_schedule_spec_t *self)
 {
@@ -273,7 +285,7 @@ cadre_schedule_spec_check(const cadre_schedule_spec_t *self)
     }
 
     const cadre_parameter_t *table = NULL;
-    cadre_schedule_t switches = {0};
+    cadre_schedule_t switches = {0}; /* only for switch_of to point into */
     size_t count = cadre_schedule_parameters(self->kind, &table);
     for (size_t i = 0; i < count; i++) {
         const double value = self->parameters[i];
@@ -285,6 +297,7 @@ cadre_schedule_spec_check(const cadre_schedule_spec_t *self)
     return self->kind == CADRE_SCHEDULE_PIECEWISE_CONSTANT ? check_boundaries(self) : 0;
 }
 
+/* Compares as numbers: 0 and -0 are equal. */
 static bool
 numbers_equal(const double *left, const double *right, size_t count)
 {
@@ -296,6 +309,7 @@ numbers_equal(const double *left, const double *right, size_t count)
     return true;
 }
 
+/* Returns whether two schedules have the same kind and the same numbers. */
 bool
 cadre_schedule_spec_equal(const cadre_schedule_spec_t *left, const cadre_schedule_spec_t *right)
 {
@@ -329,6 +343,9 @@ decays(const cadre_schedule_spec_t *self, double step)
     return self->parameters[CADRE_EXPONENTIAL_STAIRCASE] != 0 ? floor(done) : done;
 }
 
+/* Keras' PolynomialDecay: the rate falls from `initial` to `end` in decay_steps. With `cycle`,
+ * decay_steps grows to its next multiple that `step` has not passed, so the rate begins to fall
+ * anew. */
 static double
 polynomial(const cadre_schedule_spec_t *self, double initial, double step)
 {
@@ -358,7 +375,8 @@ periods_length(double t_mul, double count)
     return t_mul == 1 ? count : (pow(t_mul, count) - 1) / (t_mul - 1);
 }
 
-/* Keras' CosineDecayRestarts. The logarithm may round to the wrong side just where a period begins:
+/* Keras' CosineDecayRestarts: period n, counted from 0, is t_mul^n times as long as the first, and
+ * m_mul^n times as high. The logarithm may round to the wrong side just where a period begins: so
  * the number of restarts is corrected by comparing the lengths of the periods. */
 static double
 cosine_restarts(const cadre_schedule_spec_t *self, double initial, double step)
@@ -378,7 +396,8 @@ cosine_restarts(const cadre_schedule_spec_t *self, double initial, double step)
     return half_cosine(initial, height, fmin(in_period, 1), self->parameters[CADRE_COSINE_ALPHA]);
 }
 
-/* Returns the learning rate `step` updates after the end of the warm-up. */
+/* Returns the learning rate `step` updates after the end of the warm-up, by the formula of the
+ * kind. */
 static double
 rate_of(const cadre_schedule_spec_t *self, double initial, double step)
 {
@@ -403,6 +422,8 @@ rate_of(const cadre_schedule_spec_t *self, double initial, double step)
     return initial;
 }
 
+/* Returns the learning rate of an update that `steps` others came before. In the warm-up it goes
+ * linearly from warmup_initial to `initial`; the schedule's own steps begin after it. */
 double
 cadre_schedule_spec_rate(const cadre_schedule_spec_t *self, double initial, uint64_t steps)
 {
@@ -431,6 +452,8 @@ cadre_schedule(cadre_schedule_kind_t kind)
     return cadre_schedule_spec_give(&spec);
 }
 
+/* Gives the public struct for the schedule called `word`, with its defaults. `schedule` may be
+ * NULL: the word is only checked. */
 int
 cadre_schedule_named(const char *word, cadre_schedule_t *schedule)
 {
@@ -442,6 +465,8 @@ cadre_schedule_named(const char *word, cadre_schedule_t *schedule)
     return status;
 }
 
+/* Computes the learning rate of an update that `steps` others came before, for a schedule of the
+ * user's program, which is checked first. */
 int
 cadre_schedule_rate(const cadre_schedule_t *schedule, double learning_rate, uint64_t steps,
                     double *rate)

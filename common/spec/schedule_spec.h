@@ -23,8 +23,8 @@
 #define CADRE_LEARNING_RATE_MIN 1e-20
 #define CADRE_LEARNING_RATE_MAX 1e10
 
-/* Positions in `parameters`, with the default of each where it has one; without a default a program
- * must give it. Names and meanings are those of Keras but for the warm-up, which is ours. */
+/* Positions in `parameters`, with the default of each where it has one; a parameter without a
+ * default must be given by the program. Names and meanings are those of Keras but for the warm-up, which is ours. */
 enum {
     CADRE_SCHEDULE_WARMUP_STEPS = 0,   /* all kinds; default 0 */
     CADRE_SCHEDULE_WARMUP_INITIAL = 1, /* all kinds; default 0 */
@@ -51,7 +51,7 @@ typedef struct {
     double parameters[CADRE_SCHEDULE_PARAMETERS_MAX]; /* unused ones are 0 */
     size_t boundary_count;                            /* of piecewise_constant */
     double boundaries[CADRE_SCHEDULE_BOUNDARIES_MAX]; /* [boundary_count], rising */
-    double values[CADRE_SCHEDULE_BOUNDARIES_MAX];     /* [boundary_count] the rate after each */
+    double values[CADRE_SCHEDULE_BOUNDARIES_MAX];     /* values[i]: rate after boundaries[i] */
 } cadre_schedule_spec_t;
 
 /* Makes the kind called `text` with its default parameters. Fails with CADRE_ENOTFOUND, and a text

@@ -19,6 +19,7 @@ static const cadre_strategy_spec_t specs[] = {
     [CADRE_STRATEGY_LOCAL] = {"local", ONE, ONE, true},
 };
 
+/* Returns the row of a strategy, for 0 that of parameter_server; NULL for an unknown number. */
 const cadre_strategy_spec_t *
 cadre_strategy_spec(int64_t strategy)
 {
@@ -27,6 +28,7 @@ cadre_strategy_spec(int64_t strategy)
     return is_known ? &specs[number] : NULL;
 }
 
+/* Finds the strategy with this word. Number 0 stands for the default, so the table begins at 1. */
 int
 cadre_strategy_parse(const char *word, cadre_strategy_t *strategy)
 {

@@ -19,7 +19,7 @@
  * skips the first "|". */
 #define CADRE_STRATEGY_WORDS (&CADRE_STRATEGY_LIST(CADRE_STRATEGY_WORD)[1])
 
-/* How many tasks of a role there are. */
+/* How many tasks of a role (ps, worker) a strategy prescribes. */
 typedef enum {
     CADRE_STRATEGY_TASKS_OPEN,         /* any number: the job says it */
     CADRE_STRATEGY_TASKS_ONE,          /* one */
@@ -31,7 +31,7 @@ typedef struct {
     const char *word;
     cadre_strategy_tasks_t ps;      /* how many ps */
     cadre_strategy_tasks_t workers; /* how many workers */
-    bool is_synchronous;            /* in steps of as many closures as there are workers */
+    bool is_synchronous;            /* a step: as many closures as there are workers */
 } cadre_strategy_spec_t;
 
 /* Returns the row of a strategy; for 0 that of the default, parameter_server. NULL when the number

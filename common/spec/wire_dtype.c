@@ -17,7 +17,8 @@ cadre_wire_dtype_at(int64_t place)
     return dtypes[place];
 }
 
-/* Returns whether values of `dtype` may travel in another dtype, that with this number. */
+/* Returns whether values of `dtype` may travel in the dtype with this number, which is another one.
+ * Only f32 values may. */
 static bool
 is_allowed(cadre_dtype_t dtype, uint64_t number)
 {
@@ -28,6 +29,8 @@ is_allowed(cadre_dtype_t dtype, uint64_t number)
     return is_listed && dtype == CADRE_F32 && number != CADRE_F32;
 }
 
+/* Gives the dtype in which values of `dtype` travel, from its number in a message or manifest; 0
+ * stands for `dtype` itself. */
 int
 cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire)
 {

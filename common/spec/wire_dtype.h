@@ -25,8 +25,8 @@
 /* Returns the dtype at a position of the list. */
 cadre_dtype_t cadre_wire_dtype_at(int64_t place);
 
-/* Gives the dtype that `number` means for a variable of `dtype`; 0 means its own. Fails with
- * CADRE_EDTYPE when values of `dtype` may not travel in it. */
+/* Gives the wire dtype that `number` means for a variable of `dtype`; 0 means `dtype` itself. Fails
+ * with CADRE_EDTYPE when values of `dtype` may not travel in the dtype with this number. */
 int cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire);
 
 /* Returns the number for `wire` in messages and manifests: 0 when it is the variable's own
