@@ -76,8 +76,8 @@ int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimize
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
 /* Reads an optimizer that came from wire or disk as `kind` and `count` parameters; schedule,
- * clipping and average become 0, that is, none. Fails with CADRE_EMALFORMED for an unknown kind or another number of
- * parameters, CADRE_EINVALID for a bad value. */
+ * clipping and average become 0, that is, none. Fails with CADRE_EMALFORMED for an unknown kind or
+ * another number of parameters, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);
 

@@ -24,7 +24,8 @@
 #define CADRE_LEARNING_RATE_MAX 1e10
 
 /* Positions in `parameters`, with the default of each where it has one; a parameter without a
- * default must be given by the program. Names and meanings are those of Keras but for the warm-up, which is ours. */
+ * default must be given by the program. Names and meanings are those of Keras but for the warm-up,
+ * which is ours. */
 enum {
     CADRE_SCHEDULE_WARMUP_STEPS = 0,   /* all kinds; default 0 */
     CADRE_SCHEDULE_WARMUP_INITIAL = 1, /* all kinds; default 0 */

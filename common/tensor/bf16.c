@@ -11,6 +11,8 @@ typedef uint32_t aliasing_u32_t __attribute__((may_alias));
 
 static const uint16_t exponent = UINT16_C(0x7f80);
 
+/* Rounds f32 to bf16; returns false when a result is infinite or NaN, that is, has all bits of the
+ * exponent set. The loop runs to the end in any case, so that it can be vectorised. */
 CADRE_CLONES static bool
 from_f32(const float *in, void *out, size_t count)
 {
@@ -25,6 +27,7 @@ from_f32(const float *in, void *out, size_t count)
     return bad == 0;
 }
 
+/* Converts bf16 to f32, whose upper half it is. */
 CADRE_CLONES static void
 to_f32(const void *in, float *out, size_t count)
 {
@@ -35,6 +38,7 @@ to_f32(const void *in, float *out, size_t count)
     }
 }
 
+/* Returns whether no bf16 is infinite or NaN, that is, has all bits of the exponent set. */
 CADRE_CLONES static bool
 finite(const void *words, size_t count)
 {

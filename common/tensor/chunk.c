@@ -20,6 +20,8 @@ struct cadre_chunk {
     void *owner;
 };
 
+/* Returns a chunk over memory of another owner; `release(owner)` is called when the last reference
+ * is dropped. */
 cadre_chunk_t *
 cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *owner), void *owner)
 {
@@ -32,6 +34,8 @@ cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *ow
     return self;
 }
 
+/* Returns a chunk whose bytes follow this struct in one block of memory, at the next multiple of
+ * 64. */
 cadre_chunk_t *
 cadre_chunk_new(size_t size_bytes)
 {
@@ -49,6 +53,7 @@ cadre_chunk_new(size_t size_bytes)
     return self;
 }
 
+/* Returns a chunk with a copy of the bytes. */
 cadre_chunk_t *
 cadre_chunk_new_copy(const void *bytes, size_t size_bytes)
 {
@@ -59,6 +64,7 @@ cadre_chunk_new_copy(const void *bytes, size_t size_bytes)
     return self;
 }
 
+/* Adds a reference. Relaxed order is enough: the caller has one already, so the chunk cannot go. */
 cadre_chunk_t *
 cadre_chunk_ref(cadre_chunk_t *self)
 {
@@ -67,6 +73,8 @@ cadre_chunk_ref(cadre_chunk_t *self)
     return self;
 }
 
+/* Drops a reference and nulls the pointer; the last one frees the chunk. Acquire and release: what
+ * other holders did with the bytes happens before they are freed. */
 void
 cadre_chunk_unref(cadre_chunk_t **self_p)
 {
@@ -86,6 +94,7 @@ cadre_chunk_unref(cadre_chunk_t **self_p)
     free(self);
 }
 
+/* Returns whether the caller, who holds a reference, holds the only one, and so may write. */
 bool
 cadre_chunk_alone(const cadre_chunk_t *self)
 {

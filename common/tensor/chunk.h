@@ -33,8 +33,8 @@ cadre_chunk_t *cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*re
 /* Adds a reference; returns `self`. */
 cadre_chunk_t *cadre_chunk_ref(cadre_chunk_t *self);
 
-/* Drops the caller's reference and nulls the pointer; the last one frees the bytes. NULL inside is
- * fine. */
+/* Drops the caller's reference and nulls the pointer; *self_p may be NULL. When the last reference
+ * is dropped the bytes are freed. */
 void cadre_chunk_unref(cadre_chunk_t **self_p);
 
 /* True when the caller holds the only reference, and so may write. */

@@ -4,6 +4,8 @@
 #include "common/base/limits.h"
 #include "common/base/status.h"
 
+/* Computes how `rows` rows are cut into chunks: as many whole rows to a chunk as fit into it; a row
+ * that is larger than a chunk goes over several. */
 int
 cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes)
 {
@@ -22,6 +24,8 @@ cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_si
     return 0;
 }
 
+/* Returns the layout of the same elements in a smaller dtype: each chunk has the same elements as
+ * before. Sizes are those of one element in bytes. */
 cadre_chunk_layout_t
 cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes, size_t to_bytes)
 {
@@ -38,6 +42,7 @@ cadre_chunk_layout_offset(const cadre_chunk_layout_t *self, size_t k)
     return k * self->stride_bytes;
 }
 
+/* Returns the bytes of chunk `k`: the stride, or, for the last chunk, what is left. */
 size_t
 cadre_chunk_layout_size(const cadre_chunk_layout_t *self, size_t k)
 {

@@ -25,15 +25,15 @@ typedef struct {
  * INT64_MAX. */
 int cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes);
 
-/* Returns the layout of these elements in another dtype, chunk by chunk: `to_bytes` each in the
- * place of `from_bytes`, which must not be fewer. */
+/* Returns the layout of the same elements in another dtype, each chunk with the same elements as
+ * before. An element has `from_bytes` in `self` and `to_bytes` (not more) in the result. */
 cadre_chunk_layout_t cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes,
                                                 size_t to_bytes);
 
-/* Returns the bytes before chunk `k`, k < count. */
+/* Returns how many bytes of the partition come before chunk `k`, k < count. */
 size_t cadre_chunk_layout_offset(const cadre_chunk_layout_t *self, size_t k);
 
-/* Returns the bytes of chunk `k`, k < count. */
+/* Returns how many bytes chunk `k` has, k < count. */
 size_t cadre_chunk_layout_size(const cadre_chunk_layout_t *self, size_t k);
 
 #endif

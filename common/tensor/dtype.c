@@ -10,7 +10,7 @@
 typedef uint32_t unaligned_u32_t __attribute__((aligned(1), may_alias));
 typedef uint64_t unaligned_u64_t __attribute__((aligned(1), may_alias));
 
-/* A number is infinite or NaN when all bits of its exponent are set. */
+/* Returns whether no number is infinite or NaN: those have all bits of the exponent set. */
 CADRE_CLONES static bool
 all_finite_f32(const void *elements, size_t count)
 {
@@ -23,6 +23,7 @@ all_finite_f32(const void *elements, size_t count)
     return bad == 0;
 }
 
+/* Returns whether no number is infinite or NaN: those have all bits of the exponent set. */
 CADRE_CLONES static bool
 all_finite_f64(const void *elements, size_t count)
 {
@@ -35,8 +36,8 @@ all_finite_f64(const void *elements, size_t count)
     return bad == 0;
 }
 
-/* Wraps the function above, so that `rows` can be constant: the address of a function with clones
- * is known only at load time. */
+/* Wraps all_finite_f32 for the constant table `rows`, which cannot hold the address of a function
+ * with clones: it is known only at load time. */
 static bool
 is_finite_f32(const void *elements, size_t count)
 {
@@ -131,6 +132,7 @@ cadre_dtype_valid(uint64_t number)
     return number > 0 && number < CADRE_COUNT_OF(rows);
 }
 
+/* Returns the dtype of this text, such as "f32"; 0 when there is none. */
 cadre_dtype_t
 cadre_dtype_of_text(const char *text)
 {
@@ -149,6 +151,8 @@ cadre_dtype_is_finite(cadre_dtype_t dtype, const void *elements, size_t count)
     return !traits->is_finite || traits->is_finite(elements, count);
 }
 
+/* Returns the position of the first finite number that becomes infinite in `dtype`; `count` when
+ * there is none. `element` has room for an element of every dtype. */
 size_t
 cadre_dtype_find_beyond(cadre_dtype_t dtype, const float *numbers, size_t count)
 {

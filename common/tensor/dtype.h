@@ -33,9 +33,9 @@ typedef struct {
     /* Returns whether no element is infinite or NaN; NULL for integers, which never are. */
     bool (*is_finite)(const void *elements, size_t count);
 
-    /* Convert f32 to this dtype, by rounding, and back; from_f32 returns false when a result is
-     * infinite or NaN. Input and output do not overlap. Both are NULL for a dtype in which f32
-     * values may not travel. */
+    /* from_f32 rounds f32 to this dtype, and returns false when a result is infinite or NaN; to_f32
+     * converts back. Input and output do not overlap. Both functions are NULL for a dtype in which
+     * f32 values may not travel. */
     bool (*from_f32)(const float *in, void *out, size_t count);
     void (*to_f32)(const void *in, float *out, size_t count);
 } cadre_dtype_traits_t;

@@ -2,6 +2,7 @@
 
 #include "common/base/assert.h"
 
+/* Returns the first row of a part. The first `longer` parts have one row more than the others. */
 int64_t
 cadre_split_first(int64_t rows, int64_t parts, int64_t part)
 {

@@ -9,6 +9,8 @@
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 
+/* Checks a dtype and a shape, and computes the number of elements and of bytes; outputs may be
+ * NULL. */
 int
 cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *count,
                  size_t *size_bytes)
@@ -49,6 +51,7 @@ cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *c
     return 0;
 }
 
+/* Returns the number of elements; 1 for rank 0. The shape has been checked for overflow. */
 int64_t
 cadre_tensor_count(const cadre_tensor_t *tensor)
 {
@@ -65,6 +68,7 @@ cadre_tensor_size_bytes(const cadre_tensor_t *tensor)
     return (size_t)cadre_tensor_count(tensor) * cadre_dtype_size(tensor->dtype);
 }
 
+/* Makes a tensor of zeros, which owns its memory. */
 int
 cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int rank)
 {
@@ -83,6 +87,7 @@ cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *sh
     return 0;
 }
 
+/* Returns a tensor that refers to `data` and owns nothing; the empty tensor for a bad rank. */
 cadre_tensor_t
 cadre_tensor_view(cadre_dtype_t dtype, const void *data, const int64_t *shape, int rank)
 {
@@ -96,6 +101,7 @@ cadre_tensor_view(cadre_dtype_t dtype, const void *data, const int64_t *shape, i
     return view;
 }
 
+/* Gives the one element of a tensor as a double; `number` may be NULL. */
 int
 cadre_tensor_number(const cadre_tensor_t *tensor, double *number)
 {
@@ -113,6 +119,7 @@ cadre_tensor_number(const cadre_tensor_t *tensor, double *number)
     return 0;
 }
 
+/* Frees what the tensor owns, which is nothing for a view, and clears the struct. */
 void
 cadre_tensor_fini(cadre_tensor_t *tensor)
 {
@@ -123,6 +130,7 @@ cadre_tensor_fini(cadre_tensor_t *tensor)
     *tensor = (cadre_tensor_t){0};
 }
 
+/* Returns whether two shapes have the same rank and the same dimensions. */
 bool
 cadre_shape_equal(const int64_t *left, int left_rank, const int64_t *right, int right_rank)
 {
@@ -137,11 +145,13 @@ cadre_shape_equal(const int64_t *left, int left_rank, const int64_t *right, int 
     return true;
 }
 
+/* Writes a shape as "[3,4]" into `text` of CADRE_SHAPE_TEXT_SIZE bytes, and returns `text`. */
 const char *
 cadre_shape_text(const int64_t *shape, int rank, char *text)
 {
     size_t at = 0;
     text[at++] = '[';
+    /* 24 bytes are enough for one dimension, its comma and the closing bracket. */
     for (int i = 0; i < rank && at + 24 < CADRE_SHAPE_TEXT_SIZE; i++) {
         int length =
             snprintf(text + at, CADRE_SHAPE_TEXT_SIZE - at, "%s%" PRId64, i ? "," : "", shape[i]);

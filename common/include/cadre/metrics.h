@@ -38,8 +38,8 @@ CADRE_API double cadre_metric_f1(const double *confusion, int classes, int of_cl
 /* Computes the area under the receiver operating characteristic from counts [2, thresholds] of
  * cadre_op_roc_counts: the sum of trapezoids between thresholds, as keras.metrics.AUC computes it.
  * Scores that lie between the same two thresholds count as equal, so the result may differ from the
- * exact area by the share of such pairs of rows; with 200 thresholds usually by less than 0.01. NaN
- * where all targets are the same. */
+ * exact area by the share of such pairs of rows; with 200 thresholds usually by less than 0.01.
+ * Returns NaN where all targets are the same. */
 CADRE_API double cadre_metric_auc(const double *counts, int thresholds);
 
 #ifdef __cplusplus

@@ -34,7 +34,7 @@ extern "C" {
 
 /* --- Optimizers --- */
 
-/* name, number on the wire and on disk, word */
+/* The optimizers. Columns: name, number on the wire and on disk, word in job files. */
 #define CADRE_OPTIMIZER_LIST(X)                                                                    \
     X(SGD, 1, "sgd")                                                                               \
     X(MOMENTUM, 2, "momentum")                                                                     \
@@ -73,7 +73,7 @@ typedef struct {
         double rho;
 
         /* Of delayed_nesterov: after how many updates the momentum is computed again, from all of
-         * them; a whole number from 1, usually the number of workers. Default: 4. */
+         * these updates; a whole number from 1, usually the number of workers. Default: 4. */
         double delay;
     };
 
@@ -108,12 +108,12 @@ CADRE_API cadre_optimizer_t cadre_optimizer(cadre_optimizer_kind_t kind);
 
 /* Gives the kind called `word`, such as "adam", with its defaults.
  *
- * CADRE_ENOTFOUND: there is none; the text names those there are. */
+ * CADRE_ENOTFOUND: no kind is called so; the text lists the kinds. */
 CADRE_API int cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer);
 
 /* --- Learning-rate schedules --- */
 
-/* name, number on the wire and on disk, word */
+/* The schedules. Columns: name, number on the wire and on disk, word in job files. */
 #define CADRE_SCHEDULE_LIST(X)                                                                     \
     X(CONSTANT, 1, "constant")                                                                     \
     X(PIECEWISE_CONSTANT, 2, "piecewise_constant")                                                 \
@@ -182,7 +182,8 @@ typedef struct {
     double t_mul;
     double m_mul;
 
-    /* Of piecewise_constant: how many boundaries there are, at which t, and the rate after each. */
+    /* Of piecewise_constant: how many boundaries there are, at which number of updates each is, and
+     * the learning rate after each. */
     int boundary_count;
     double boundaries[CADRE_SCHEDULE_BOUNDARIES_MAX];
     double values[CADRE_SCHEDULE_BOUNDARIES_MAX];
@@ -205,7 +206,7 @@ CADRE_API int cadre_schedule_rate(const cadre_schedule_t *schedule, double learn
 
 /* --- Initializers --- */
 
-/* name, number on the wire and on disk, word */
+/* The initializers. Columns: name, number on the wire and on disk, word in job files. */
 #define CADRE_INITIALIZER_LIST(X)                                                                  \
     X(ZEROS, 1, "zeros")                                                                           \
     X(CONSTANT, 2, "constant")                                                                     \
@@ -245,7 +246,7 @@ CADRE_API cadre_initializer_t cadre_initializer(cadre_initializer_kind_t kind);
 
 /* Gives the kind called `word`, such as "he_normal", with its defaults.
  *
- * CADRE_ENOTFOUND: there is none; the text names those there are. */
+ * CADRE_ENOTFOUND: no kind is called so; the text lists the kinds. */
 CADRE_API int cadre_initializer_named(const char *word, cadre_initializer_t *initializer);
 
 #ifdef __cplusplus

@@ -200,7 +200,9 @@ CADRE_API cadre_node_t cadre_op_concat(cadre_program_t *self, const cadre_node_t
 CADRE_API cadre_node_t cadre_op_slice(cadre_program_t *self, cadre_node_t x, int axis,
                                       int64_t begin, int64_t length);
 
-/* Adds zeros before and after `x` along `axis`, counted as for cadre_op_slice. */
+/* Adds `before` entries of zeros before `x` and `after` behind it, along `axis`; a negative axis
+ * counts from the end. If the size of the axis is `c * symbol`, both count in units of the symbol,
+ * as in cadre_op_slice. */
 CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                     int64_t after);
 
@@ -230,8 +232,8 @@ typedef enum {
  * [B], where bag i begins at offsets[i] and ends where the next one begins, the last at nnz; so the
  * first offset is 0 and none is less than the one before. The result is [B, D]. `weights` [nnz]
  * scales each row; the empty node means 1, and a mean takes none. Position -1 is padding and counts
- * for nothing, also not in a mean; an empty bag gives zeros. Other positions outside 0..N-1 and
- * such offsets fail the closure with CADRE_EDATA. */
+ * for nothing, also not in a mean; an empty bag gives zeros. Other positions outside 0..N-1, and
+ * offsets that break their rule, fail the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                                     cadre_node_t offsets, cadre_node_t weights,
                                     cadre_bag_mode_t mode);
@@ -332,8 +334,9 @@ typedef struct {
 /* Returns (x - mean) / sqrt(variance + eps) times scale [C] plus shift [C] (either may be empty),
  * with the mean and biased variance of each channel of x [.., C] over all other axes, of this
  * closure's batch. Ioffe, Szegedy 2015, "Batch normalization". Writes mean and variance to
- * `moments` unless NULL. A program can keep running averages of these in variables with the
- * optimizer sgd, whose learning rate is then the rate of the average, by pushing the difference:
+ * `moments` unless NULL. A program can keep running averages of mean and variance in variables with
+ * the optimizer sgd, whose learning rate is then the rate of the average, by pushing the
+ * difference:
  *
  *     cadre_op_push(p, running_mean, cadre_op_sub(p, running_mean, moments.mean));
  */
@@ -442,8 +445,8 @@ CADRE_API cadre_node_t cadre_op_huber(cadre_program_t *self, cadre_node_t predic
 CADRE_API cadre_node_t cadre_op_correct(cadre_program_t *self, cadre_node_t logits,
                                         cadre_node_t labels);
 
-/* Tells of one logit per row whether it is right: above 0 (probability above one half) against a
- * target above one half. */
+/* Returns 1 for each row whose logit predicts its target, else 0, as f32. A logit above 0 (a
+ * probability above one half) predicts a target above one half, another logit another target. */
 CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits,
                                                cadre_node_t targets);
 
@@ -500,8 +503,9 @@ CADRE_API cadre_node_t cadre_op_embedding_bag(cadre_program_t *self, cadre_node_
 
 /* Returns the sum over all pairs i < j of an example's features of <v_i, v_j> x_i x_j, as [B], in
  * time linear in the features (Rendle 2010, "Factorization machines", equation 4): `table` [N, K]
- * holds the v, `index` and `offsets` are as above and `values` the x, the empty node for all 1. The
- * linear term is the embedding bag of a table [N, 1] with the same weights. */
+ * holds the v, `index` and `offsets` say which features an example has, as in cadre_op_bag, and
+ * `values` is the x; the empty node means that all x are 1. The linear term of the model is
+ * cadre_op_embedding_bag of a table [N, 1], with `values` as the weights. */
 CADRE_API cadre_node_t cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table,
                                                       cadre_node_t index, cadre_node_t offsets,
                                                       cadre_node_t values);

@@ -21,7 +21,7 @@ extern "C" {
 #define CADRE_PRINTF(format_index, first_argument)
 #endif
 
-/* name, number, text */
+/* The statuses. Columns: name, number, text. */
 #define CADRE_STATUS_LIST(X)                                                                       \
     X(CADRE_OK, 0, "success")                                                                      \
     X(CADRE_EINVALID, -2000, "invalid argument")                                                   \

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* name, number on the wire and on disk, bytes per element, text */
+/* The data types. Columns: name, number on the wire and on disk, bytes per element, text. */
 #define CADRE_DTYPE_LIST(X)                                                                        \
     X(CADRE_F32, 1, 4, "f32")                                                                      \
     X(CADRE_F64, 2, 8, "f64")                                                                      \
@@ -83,8 +83,8 @@ CADRE_API cadre_tensor_t cadre_tensor_view(cadre_dtype_t dtype, const void *data
  * CADRE_ESHAPE: it has no element, or several. */
 CADRE_API int cadre_tensor_number(const cadre_tensor_t *tensor, double *number);
 
-/* Frees the memory of a tensor that owns it and clears the struct. Of a view it clears the struct
- * alone; NULL and an empty one are harmless. */
+/* Frees the memory of a tensor that owns it, and clears the struct; of a view it only clears the
+ * struct. `tensor` may be NULL or empty. */
 CADRE_API void cadre_tensor_fini(cadre_tensor_t *tensor);
 
 #ifdef __cplusplus
