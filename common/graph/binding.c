@@ -6,6 +6,7 @@
 #include "common/graph/program_data.h"
 #include "common/tensor/tensor.h"
 
+/* Fails with a text that says which shape the argument has, and which it should have. */
 static int
 mismatch(const cadre_program_t *self, const cadre_program_argument_t *argument,
          const cadre_tensor_t *tensor)
@@ -17,8 +18,8 @@ mismatch(const cadre_program_t *self, const cadre_program_argument_t *argument,
                       cadre_extents_text(&argument->shape, self->symbols, expected));
 }
 
-/* Returns whether an extent (factor times symbol) can be `size`. If the symbol has no value yet,
- * gives it the one that follows; else compares. */
+/* Returns whether an extent (a factor, or a factor times a symbol) can be `size`. Gives a symbol
+ * that has no value yet (0) the value that follows, and compares with the value of another. */
 static bool
 bind_extent(cadre_extent_t extent, int64_t size, int64_t *symbol_values)
 {
@@ -35,6 +36,8 @@ bind_extent(cadre_extent_t extent, int64_t size, int64_t *symbol_values)
     return symbol_values[extent.symbol] == value;
 }
 
+/* Checks the dtype and the shape of argument `index`, and gives values to the symbols that no
+ * argument before it has. `f32_dtype` is what arguments that are declared as f32 must have. */
 static int
 bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tensor,
               cadre_dtype_t f32_dtype, int64_t *symbol_values)
@@ -48,7 +51,7 @@ bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tens
     if (tensor->rank != argument->shape.rank) {
         return mismatch(self, argument, tensor);
     }
-    int64_t before[CADRE_SYMBOLS_MAX];
+    int64_t before[CADRE_SYMBOLS_MAX]; /* values that earlier arguments gave; 0: none yet */
     for (int i = 0; i < self->symbol_count; i++) {
         before[i] = symbol_values[i];
     }
@@ -58,7 +61,7 @@ bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tens
             continue;
         }
         int status = mismatch(self, argument, tensor);
-        /* An earlier argument has given the symbol its value: the text names both. */
+        /* An earlier argument has given the symbol its value: the text names it. */
         if (extent.symbol >= 0 && before[extent.symbol] > 0 && tensor->shape[i] > 0) {
             char given[CADRE_SHAPE_TEXT_SIZE];
             char expected[CADRE_EXTENTS_TEXT_SIZE];
@@ -73,8 +76,8 @@ bind_argument(const cadre_program_t *self, int index, const cadre_tensor_t *tens
     return 0;
 }
 
-/* Checks the arguments against the program's parameters, and gives the size behind each of its
- * symbols (batch size and so on). */
+/* Checks the arguments of a call against those that the program declares, and finds the number that
+ * each symbol stands for (the batch size and so on). Writes symbol_values only on success. */
 int
 cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
                    cadre_dtype_t f32_dtype, int64_t *symbol_values)
@@ -96,6 +99,7 @@ cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments,
     return 0;
 }
 
+/* Computes the shape of a node in numbers, from the numbers that the symbols stand for. */
 int
 cadre_program_node_shape(const cadre_program_t *self, int32_t node, const int64_t *symbol_values,
                          int64_t *shape)

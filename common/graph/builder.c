@@ -29,6 +29,7 @@ cadre_dim_symbol_times(const char *symbol, int64_t factor)
     return (cadre_dim_t){.factor = factor, .symbol = symbol ? symbol : ""};
 }
 
+/* Makes an empty program. A bad name is its first mistake. */
 cadre_program_t *
 cadre_program_new(const char *name)
 {
@@ -41,6 +42,8 @@ cadre_program_new(const char *name)
     return self;
 }
 
+/* Notes the first mistake; later ones are ignored. Its text is the current error text behind the
+ * open scopes, "outer/inner: text". */
 void
 cadre_program_mistake(cadre_program_t *self, int status)
 {
@@ -49,6 +52,8 @@ cadre_program_mistake(cadre_program_t *self, int status)
         return;
     }
     self->status = status;
+
+    /* From the innermost scope to the outermost: each is put before the text so far. */
     for (int i = self->scope_count - 1; i >= 0; i--) {
         bool last = i == self->scope_count - 1;
         char *text = cadre_asprintf("%s%s%s", self->scopes[i], last ? ": " : "/",
@@ -74,6 +79,7 @@ building(cadre_program_t *self)
     return self->status == 0;
 }
 
+/* Opens a scope, whose name shows in error texts until it is ended. */
 void
 cadre_program_scope_begin(cadre_program_t *self, const char *name)
 {
@@ -88,6 +94,7 @@ cadre_program_scope_begin(cadre_program_t *self, const char *name)
     self->scopes[self->scope_count++] = cadre_strndup(name, strnlen(name, CADRE_NAME_SIZE_MAX));
 }
 
+/* Ends the scope that was opened last. */
 void
 cadre_program_scope_end(cadre_program_t *self)
 {
@@ -101,6 +108,8 @@ cadre_program_scope_end(cadre_program_t *self)
     cadre_free(&self->scopes[--self->scope_count]);
 }
 
+/* Returns whether `node` may be an input of a new node: building goes on, and the program has the
+ * node. Notes the mistake that `what` got a wrong node. */
 bool
 cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what)
 {
@@ -115,6 +124,8 @@ cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what)
     return true;
 }
 
+/* Notes the mistake that the shapes of two nodes do not go together; the text has both names and
+ * shapes. */
 void
 cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_node_t left,
                      cadre_named_node_t right)
@@ -134,6 +145,8 @@ cadre_program_at(const cadre_program_t *self, cadre_node_t node)
     return cadre_program_node(self, node.id - 1);
 }
 
+/* Appends a node and returns it; notes the mistake, and returns the empty node, when it is refused.
+ * Public ids count from 1, indexes of nodes from 0. */
 cadre_node_t
 cadre_program_emit(cadre_program_t *self, const cadre_program_node_t *node)
 {
@@ -149,6 +162,7 @@ cadre_program_emit(cadre_program_t *self, const cadre_program_node_t *node)
     return (cadre_node_t){.id = index + 1};
 }
 
+/* Appends a node with one input and one attribute. */
 cadre_node_t
 cadre_program_emit1(cadre_program_t *self, cadre_op_t op, int64_t attribute, cadre_node_t x)
 {
@@ -160,6 +174,7 @@ cadre_program_emit1(cadre_program_t *self, cadre_op_t op, int64_t attribute, cad
     return cadre_program_emit(self, &node);
 }
 
+/* Appends a node with two inputs and one attribute. */
 cadre_node_t
 cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t attribute, cadre_node_t left,
                     cadre_node_t right)
@@ -175,6 +190,8 @@ cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t attribute, cad
     return cadre_program_emit(self, &node);
 }
 
+/* Converts the dimensions that a caller gave to a shape, adding new symbols to the program. Returns
+ * false, and notes the mistake, when they are no shape. */
 bool
 cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *dims, int rank,
                     cadre_extents_t *out)
@@ -217,6 +234,7 @@ leaf(cadre_program_t *self, int status, int32_t index)
     return (cadre_node_t){.id = index + 1};
 }
 
+/* Adds an argument, which each closure brings under this name, and returns its node. */
 cadre_node_t
 cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const cadre_dim_t *dims,
              int rank)
@@ -230,8 +248,8 @@ cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const
     return leaf(self, status, index);
 }
 
-/* Finds the node of variable `name`, -1 when the program has none; fails when it has another
- * shape. */
+/* Gives the node of variable `name`. CADRE_ENOTFOUND, without a text, when the program has none;
+ * CADRE_ESHAPE when it has another shape. */
 static int
 find_variable(const cadre_program_t *self, const char *name, const int64_t *shape, int rank,
               int32_t *index)
@@ -254,6 +272,7 @@ find_variable(const cadre_program_t *self, const char *name, const int64_t *shap
     return CADRE_ENOTFOUND;
 }
 
+/* Returns the node of a variable's value; the first call with a name adds it. */
 cadre_node_t
 cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape, int rank)
 {
@@ -268,6 +287,7 @@ cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape, int 
     return leaf(self, status, index);
 }
 
+/* Adds a copy of a tensor as a constant, and returns its node. */
 cadre_node_t
 cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor)
 {
@@ -294,6 +314,8 @@ cadre_op_const_f32(cadre_program_t *self, float value)
     return cadre_op_const(self, &tensor);
 }
 
+/* Pushes `gradient` to a variable at the end of each closure; `variable` is a node of cadre_op_var.
+ * */
 void
 cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient)
 {
@@ -313,6 +335,7 @@ cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradien
     }
 }
 
+/* Makes the value of a node a result of each closure, under a name. */
 void
 cadre_op_result(cadre_program_t *self, const char *name, cadre_node_t node)
 {

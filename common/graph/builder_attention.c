@@ -49,7 +49,7 @@ has_heads(cadre_program_t *self, cadre_node_t x, int heads)
 }
 
 /* Returns whether attention can be causal: there are as many keys as queries, and their number is
- * no symbol, as the mask is a constant. Else notes the mistake. */
+ * no symbol, since the mask is a constant. If not, notes the mistake. */
 static bool
 can_be_causal(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys)
 {
@@ -96,6 +96,7 @@ hide_later(cadre_program_t *self, cadre_node_t scores, int64_t positions)
     for (int64_t i = 0; i < positions; i++) {
         ((int32_t *)numbers.data)[i] = (int32_t)i;
     }
+    /* The positions of keys as a row, against those of queries as a column. */
     cadre_node_t keys = cadre_op_const(self, &numbers);
     cadre_extents_t column = {.rank = 2,
                               .extents = {cadre_extent_number(positions), cadre_extent_number(1)}};
@@ -103,6 +104,8 @@ hide_later(cadre_program_t *self, cadre_node_t scores, int64_t positions)
     return cadre_op_where(self, later, cadre_op_const_f32(self, -INFINITY), scores);
 }
 
+/* Returns softmax(Q K' / sqrt(width of a head)) V for each head, with the heads side by side again
+ * at the end. */
 cadre_node_t
 cadre_op_attention(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys,
                    cadre_node_t values, int heads, int causal)

@@ -36,6 +36,7 @@ factor(cadre_program_t *self, cadre_node_t length, float norm)
     return cadre_op_div(self, limit, cadre_op_max(self, length, limit));
 }
 
+/* Moves each element into [low, high]. NaN as a limit is refused. */
 cadre_node_t
 cadre_op_clip_by_value(cadre_program_t *self, cadre_node_t x, float low, float high)
 {
@@ -48,6 +49,7 @@ cadre_op_clip_by_value(cadre_program_t *self, cadre_node_t x, float low, float h
     return cadre_op_min(self, above, cadre_op_const_f32(self, high));
 }
 
+/* Scales `x` down to length `norm` if it is longer. */
 cadre_node_t
 cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t x, float norm)
 {
@@ -58,6 +60,8 @@ cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t x, float norm)
     return cadre_op_mul(self, x, factor(self, length, norm));
 }
 
+/* Scales all nodes by one factor, so that the length of all their elements together is at most
+ * `norm`. Writes over `nodes`; returns the length before. */
 cadre_node_t
 cadre_op_clip_by_global_norm(cadre_program_t *self, cadre_node_t *nodes, int count, float norm)
 {

@@ -10,8 +10,8 @@
 
 static const cadre_node_t none = {0};
 
-/* Returns whether windows of these attributes fit over x; else notes the mistake, under the name
- * `what`. */
+/* Returns whether windows fit over the image x; else notes the mistake, under the name `what`. The
+ * attributes are those of im2col: height and width of a window, stride, padding. */
 static bool
 has_windows(cadre_program_t *self, const char *what, cadre_node_t x,
             const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX])
@@ -54,6 +54,8 @@ can_convolve(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_n
     return true;
 }
 
+/* Convolves images by one matrix product: the windows of the image as rows (im2col), times the
+ * kernel as a matrix [KH * KW * CIN, COUT]. */
 cadre_node_t
 cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
                 int stride, int padding)
@@ -70,7 +72,7 @@ cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadr
     }
     cadre_extents_t flat = {0};
     cadre_extents_collapse(&kernel, 1, &flat); /* succeeds: no symbols, within the limit */
-    /* The columns of a kernel of one element are the image. */
+    /* Windows of one element, one apart, are the image itself. */
     bool pointwise = height == 1 && width == 1 && stride == 1 && padding == 0;
     cadre_node_t columns = pointwise ? x : cadre_program_emit_im2col(self, x, attributes);
     cadre_node_t y =
@@ -112,6 +114,7 @@ pool_tiles(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const
     return cadre_program_emit_reshape(self, y, &image);
 }
 
+/* Returns whether windows do not overlap and fill the image, whose sizes must be numbers. */
 static bool
 tiles(const cadre_extents_t *image, const int window[2], int stride)
 {
@@ -121,6 +124,8 @@ tiles(const cadre_extents_t *image, const int window[2], int stride)
            image->extents[2].factor % stride == 0;
 }
 
+/* Pools images [B, H, W, C] by windows, `stride` apart. Windows that overlap or leave a rest are
+ * copied out (im2col) and reduced. */
 static cadre_node_t
 pool(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int window[2],
      int stride)
@@ -159,8 +164,8 @@ cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
 
 /* ---- sequences ---- */
 
-/* Returns whether windows of `window` positions fit over x [B, T, C] with `padding` zeros on both
- * ends; if not, notes the mistake. */
+/* Returns whether windows fit over x [B, T, C]; if not, notes the mistake. `window` is size,
+ * stride, and the padding with zeros on both ends. */
 static bool
 has_windows_along(cadre_program_t *self, const char *what, cadre_node_t x, const int64_t window[3])
 {
@@ -223,6 +228,7 @@ as_sequence(cadre_program_t *self, cadre_node_t x)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
+/* Convolves sequences x [B, T, CIN] with weight [K, CIN, COUT], as images of one row. */
 cadre_node_t
 cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
                 int stride, int padding)
@@ -253,6 +259,8 @@ cadre_op_conv1d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadr
     return as_sequence(self, cadre_op_conv2d(self, as_image(self, x), weight, bias, stride, 0));
 }
 
+/* Pools sequences [B, T, C] by windows of `window` positions, `stride` apart; in general as images
+ * of one row. */
 static cadre_node_t
 pool_along(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int window, int stride)
 {

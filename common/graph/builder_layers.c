@@ -14,6 +14,7 @@ cadre_op_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre
     return bias.id == 0 ? y : cadre_op_add(self, y, bias);
 }
 
+/* Zeroes each element with probability `rate`, and scales the others so that the mean stays. */
 cadre_node_t
 cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training)
 {
@@ -37,8 +38,8 @@ cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training
     return cadre_op_where(self, dropped, cadre_op_const_f32(self, 0), scaled);
 }
 
-/* Returns whether `node` is empty or a row [C] as long as the last axis of `x`; else notes the
- * mistake. */
+/* Returns whether `node` is empty or a row [C], one number for each channel (last axis) of `x`; if
+ * not, notes the mistake. */
 static bool
 fits_channels(cadre_program_t *self, const char *what, const char *name, cadre_node_t node,
               cadre_node_t x)
@@ -68,6 +69,7 @@ scale_and_shift(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre
     return shift.id == 0 ? x : cadre_op_add(self, x, shift);
 }
 
+/* Normalises each row of x [.., C], then scales and shifts by channel; empty nodes are left out. */
 cadre_node_t
 cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
                     float eps)
@@ -106,6 +108,8 @@ can_norm_batch(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_
     return status == 0;
 }
 
+/* Normalises each channel (last axis) by mean and variance over all other axes, which are those of
+ * this closure's batch, and gives both in `moments` unless NULL; empty nodes after a mistake. */
 cadre_node_t
 cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
                     float eps, cadre_moments_t *moments)
@@ -119,7 +123,7 @@ cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, c
     }
     int channels = cadre_program_at(self, x)->shape.rank - 1;
     batch.mean = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN, x, 0, channels);
-    /* The variance of the differences, not a difference of squares: see cpu_norm.c. */
+    /* The mean of the squared differences: mean(x^2) - mean(x)^2 would lose its digits. */
     cadre_node_t difference = cadre_op_sub(self, x, batch.mean);
     batch.variance = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN,
                                                cadre_op_square(self, difference), 0, channels);
@@ -131,6 +135,7 @@ cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, c
     return scale_and_shift(self, cadre_op_mul(self, difference, root), scale, shift);
 }
 
+/* Normalises as cadre_op_batch_norm does, but with the given moments, as evaluations do. */
 cadre_node_t
 cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t moments,
                           cadre_node_t scale, cadre_node_t shift, float eps)
@@ -142,7 +147,7 @@ cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t
         !fits_channels(self, "batch norm", "variance", moments.variance, x)) {
         return none;
     }
-    /* One factor for each channel, before the batch is touched. */
+    /* One factor for each channel, so that the batch is multiplied only once. */
     cadre_node_t factor =
         cadre_op_rsqrt(self, cadre_op_add(self, moments.variance, cadre_op_const_f32(self, eps)));
     factor = scale.id == 0 ? factor : cadre_op_mul(self, factor, scale);

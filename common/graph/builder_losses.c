@@ -9,7 +9,7 @@
 
 static const cadre_node_t none = {0};
 
-/* Returns whether low <= value < high; else notes the mistake. */
+/* Returns whether low <= value < high; if not, notes the mistake. */
 static bool
 in_range(cadre_program_t *self, const char *what, float value, float low, float high)
 {
@@ -27,6 +27,9 @@ cadre_op_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre
     return cadre_op_mean_all(self, cadre_op_xent(self, logits, labels));
 }
 
+/* Returns the mean cross entropy against labels of which `smoothing` is spread evenly over all
+ * classes: a weighted sum of the loss against the labels and of that against equal probabilities.
+ * */
 cadre_node_t
 cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
                                         cadre_node_t labels, float smoothing)
@@ -36,13 +39,14 @@ cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logi
         return none;
     }
     cadre_node_t hard = cadre_op_softmax_cross_entropy(self, logits, labels);
-    /* Against equal probabilities: the mean of -log p over the classes. */
+    /* The loss against equal probabilities is the mean of -log p over the classes. */
     cadre_node_t even =
         cadre_op_mean_all(self, cadre_op_neg(self, cadre_op_log_softmax(self, logits)));
     return cadre_op_add(self, cadre_op_mul(self, hard, cadre_op_const_f32(self, 1 - smoothing)),
                         cadre_op_mul(self, even, cadre_op_const_f32(self, smoothing)));
 }
 
+/* Returns the mean of -log p[label], given log probabilities. */
 cadre_node_t
 cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t labels)
 {
@@ -51,6 +55,7 @@ cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t
     return cadre_op_mean_all(self, cadre_op_xent(self, log_probabilities, labels));
 }
 
+/* Returns the mean over rows of sum(t (log t - log softmax(logits))), for targets t. */
 cadre_node_t
 cadre_op_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
@@ -88,7 +93,7 @@ drop_last(cadre_program_t *self, cadre_node_t x, cadre_node_t other)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* Brings predictions and targets to one shape and to f32: of [B,1] against [B] the last axis is
+/* Brings predictions and targets to one shape and to f32. Of [B,1] against [B] the last axis is
  * dropped, since broadcasting would give [B,B]; after that anything but the same shape is refused.
  * */
 static bool
@@ -122,6 +127,8 @@ pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadr
     return true;
 }
 
+/* Returns the mean cross entropy of targets z from 0 to 1 against s(x), s the sigmoid, x a logit.
+ * */
 cadre_node_t
 cadre_op_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
@@ -134,6 +141,8 @@ cadre_op_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre
     return cadre_op_mean_all(self, each);
 }
 
+/* Moves each target toward one half: t (1 - smoothing) + smoothing / 2; then as without smoothing.
+ * */
 cadre_node_t
 cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
                                         cadre_node_t targets, float smoothing)
@@ -147,6 +156,7 @@ cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logi
     return cadre_op_sigmoid_cross_entropy(self, logits, smoothed);
 }
 
+/* Returns the mean of max(0, 1 - y score), with y = 1 for a target above one half, else -1. */
 cadre_node_t
 cadre_op_hinge(cadre_program_t *self, cadre_node_t scores, cadre_node_t targets)
 {
@@ -161,6 +171,8 @@ cadre_op_hinge(cadre_program_t *self, cadre_node_t scores, cadre_node_t targets)
         self, cadre_op_relu(self, cadre_op_sub(self, one, cadre_op_mul(self, side, scores))));
 }
 
+/* Returns the mean of d^2 / 2 for differences |d| up to delta, beyond it of delta (|d| - delta /
+ * 2). */
 cadre_node_t
 cadre_op_huber(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets, float delta)
 {
@@ -203,6 +215,8 @@ cadre_op_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels
     return cadre_op_eq(self, cadre_op_argmax(self, logits, -1), labels);
 }
 
+/* Returns 1 where the logit predicts the target, else 0: a logit above 0 predicts a target above
+ * one half, another logit another target. */
 cadre_node_t
 cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
@@ -288,6 +302,8 @@ is_rows(cadre_program_t *self, const char *what, const char *name, cadre_node_t 
     return false;
 }
 
+/* Returns the confusion matrix [classes, classes] as a product of one-hot rows: row, the label;
+ * column, the prediction. */
 cadre_node_t
 cadre_op_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
@@ -311,6 +327,8 @@ both_sides(cadre_program_t *self, cadre_node_t is_so)
     return cadre_op_concat(self, sides, 2, 1);
 }
 
+/* Returns the confusion matrix [2, 2]: row, whether the target is true; column, whether the
+ * prediction is. */
 cadre_node_t
 cadre_op_binary_confusion(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
@@ -346,6 +364,8 @@ even_thresholds(cadre_program_t *self, int64_t count)
     return cadre_op_const(self, &thresholds);
 }
 
+/* Returns how many examples are above each threshold, f32 [2, thresholds]: examples whose target is
+ * false in the first row, those whose target is true in the second. */
 cadre_node_t
 cadre_op_roc_counts(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets,
                     int thresholds)
@@ -368,6 +388,7 @@ cadre_op_roc_counts(cadre_program_t *self, cadre_node_t logits, cadre_node_t tar
     return cadre_op_matmul_transposed(self, both_sides(self, is_true), 1, above, 0);
 }
 
+/* Returns 1 for each row in which fewer than `k` logits are above that of the label, else 0. */
 cadre_node_t
 cadre_op_top_k_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels, int k)
 {

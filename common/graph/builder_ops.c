@@ -45,6 +45,7 @@ MAP2(cadre_op_gt, CADRE_MAP2_GT)
 MAP2(cadre_op_eq, CADRE_MAP2_EQ)
 #undef MAP2
 
+/* Returns `yes` where `condition` is not 0, else `no`, element by element. */
 cadre_node_t
 cadre_op_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, cadre_node_t no)
 {
@@ -58,6 +59,7 @@ cadre_op_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, 
     return cadre_program_emit(self, &node);
 }
 
+/* Multiplies matrices, each of which may be transposed first. */
 cadre_node_t
 cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_left,
                            cadre_node_t right, int transpose_right)
@@ -72,8 +74,8 @@ cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpo
     return cadre_program_emit(self, &node);
 }
 
-/* If `right` is a single matrix while `left` has leading axes, these are collapsed into the rows of
- * one long matrix: one product instead of many. */
+/* Multiplies matrices. If `right` is a single matrix while `left` has leading axes, these axes of
+ * `left` are collapsed into the rows of one long matrix: one product instead of many. */
 cadre_node_t
 cadre_op_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
 {
@@ -94,6 +96,7 @@ cadre_op_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
     return cadre_program_emit_reshape(self, product, &shape);
 }
 
+/* Appends a reduction over the axes `begin` to `end` - 1, which disappear. */
 cadre_node_t
 cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int begin,
                           int end)
@@ -117,6 +120,7 @@ from_start(const cadre_program_t *self, cadre_node_t x, int axis)
     return axis < 0 && axis >= -rank ? axis + rank : axis;
 }
 
+/* Reduces over one axis; a negative one counts from the end. */
 static cadre_node_t
 reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int axis)
 {
@@ -151,6 +155,7 @@ cadre_op_argmax(cadre_program_t *self, cadre_node_t x, int axis)
     return reduce(self, CADRE_REDUCE_ARGMAX, x, axis);
 }
 
+/* Reduces over all axes, to a scalar; a scalar is returned as it is. */
 static cadre_node_t
 reduce_all(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x)
 {
@@ -173,6 +178,8 @@ cadre_op_mean_all(cadre_program_t *self, cadre_node_t x)
     return reduce_all(self, CADRE_REDUCE_MEAN, x);
 }
 
+/* Appends a broadcast to `shape`; returns `x` itself where it has that shape. With `share` each
+ * copy of a value is divided by the number of copies. */
 cadre_node_t
 cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_extents_t *shape,
                              bool share)
@@ -191,6 +198,7 @@ cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_
     return cadre_program_emit(self, &node);
 }
 
+/* Broadcasts `x` to a shape, as in NumPy. */
 cadre_node_t
 cadre_op_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
 {
@@ -201,6 +209,7 @@ cadre_op_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dim
     return cadre_program_emit_broadcast(self, x, &shape, false);
 }
 
+/* Appends a reshape; returns `x` itself where it has that shape. */
 cadre_node_t
 cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x, const cadre_extents_t *shape)
 {
@@ -215,6 +224,7 @@ cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x, const cadre_ex
     return cadre_program_emit(self, &node);
 }
 
+/* Gives `x` another shape with as many elements. */
 cadre_node_t
 cadre_op_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
 {
@@ -225,6 +235,8 @@ cadre_op_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims,
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
+/* Reorders axes: axis i of the result is axis order[i] of `x`. Whether `order` is a permutation is
+ * checked when the node is added. */
 cadre_node_t
 cadre_op_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
 {
@@ -238,6 +250,8 @@ cadre_op_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
     return cadre_program_emit(self, &node);
 }
 
+/* Joins nodes along an axis. At most CADRE_OP_INPUTS_MAX inputs are copied; a larger `count` is
+ * refused when the node is added. */
 cadre_node_t
 cadre_op_concat(cadre_program_t *self, const cadre_node_t *nodes, int count, int axis)
 {
@@ -254,6 +268,7 @@ cadre_op_concat(cadre_program_t *self, const cadre_node_t *nodes, int count, int
     return cadre_program_emit(self, &node);
 }
 
+/* Appends a slice or pad of one axis: `amounts` is (begin, length) or (before, after). */
 static cadre_node_t
 change_axis(cadre_program_t *self, cadre_op_t op, cadre_node_t x, int axis,
             const int64_t amounts[2])
@@ -304,6 +319,7 @@ cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, float eps)
     return cadre_program_emit1(self, CADRE_OP_ROWNORM, cadre_op_float_bits(eps), x);
 }
 
+/* Appends an im2col: attributes are height and width of the window, stride and padding. */
 cadre_node_t
 cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
                           const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX])
@@ -328,6 +344,8 @@ cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
     return cadre_program_emit1(self, CADRE_OP_CAST, (int64_t)dtype, x);
 }
 
+/* Appends random numbers in [0, 1). Each such node of a program has a stream of its own, so that no
+ * two give the same numbers. */
 cadre_node_t
 cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape)
 {
@@ -337,6 +355,7 @@ cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape)
     return cadre_program_emit(self, &node);
 }
 
+/* Returns random numbers in [0, 1) of the given shape. */
 cadre_node_t
 cadre_op_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank)
 {

@@ -20,7 +20,7 @@ static const cadre_node_t none = {0};
 typedef struct {
     const char *name;
     int64_t gates;
-    bool has_two_biases; /* of the input and of the recurrent projection: reset_after of Keras */
+    bool has_two_biases; /* one of each projection, of input and output: Keras' reset_after */
 } kind_t;
 
 static const kind_t gru = {"gru", GRU_GATES, true};
@@ -112,7 +112,8 @@ goes_together(cadre_program_t *self, const kind_t *kind, cadre_node_t x,
 
 /* ---- positions ---- */
 
-/* Cuts `rows` [count, B, gates * U] into `count` nodes [B, gates * U], as a tree (top of file). */
+/* Cuts `rows` [count, B, gates * U] into `count` nodes [B, gates * U]: into SPLIT parts, and each of
+ * them likewise, since the gradient of a slice is as large as what it was cut from. */
 static void
 cut_positions(cadre_program_t *self, cadre_node_t rows, int64_t count, cadre_node_t *out)
 {
@@ -136,8 +137,8 @@ cut_positions(cadre_program_t *self, cadre_node_t rows, int64_t count, cadre_nod
     }
 }
 
-/* Concatenates `count` nodes along axis 1, in rounds: one concat takes CADRE_OP_INPUTS_MAX. Writes
- * over `nodes`. */
+/* Concatenates `count` nodes along axis 1, in rounds: one concat takes at most CADRE_OP_INPUTS_MAX
+ * nodes. Writes over `nodes`. */
 static cadre_node_t
 join(cadre_program_t *self, cadre_node_t *nodes, int64_t count)
 {
@@ -152,7 +153,8 @@ join(cadre_program_t *self, cadre_node_t *nodes, int64_t count)
     return nodes[0];
 }
 
-/* Computes the input projection of all positions, and cuts it into self->inputs. */
+/* Computes the input projection (x times kernel plus bias) of all positions at once, and cuts it
+ * into self->inputs, one node for each position. */
 static void
 begin_unrolled(unrolled_t *self, cadre_node_t x, cadre_node_t kernel, cadre_node_t bias)
 {
@@ -161,7 +163,7 @@ begin_unrolled(unrolled_t *self, cadre_node_t x, cadre_node_t kernel, cadre_node
     cut_positions(p, cadre_op_dense(p, rows, kernel, bias), self->positions, self->inputs);
 }
 
-/* Returns the last output [B, U], or all of them as a sequence [B, T, U]. */
+/* Returns the last output [B, U], or all outputs as a sequence [B, T, U]. */
 static cadre_node_t
 end_unrolled(unrolled_t *self, int return_sequences)
 {
@@ -200,6 +202,8 @@ nothing(const unrolled_t *self)
                                         false);
 }
 
+/* Makes an empty layer for the positions of x [B, T, D] and the units of the recurrent kernel [U,
+ * gates * U]. cadre_free ends it. */
 static unrolled_t *
 unrolled_new(cadre_program_t *program, cadre_node_t x, cadre_node_t recurrent)
 {
@@ -242,6 +246,8 @@ gru_step(const unrolled_t *self, cadre_node_t inputs, cadre_node_t inner, cadre_
     return cadre_op_add(p, candidate, cadre_op_mul(p, update, away));
 }
 
+/* Adds a GRU layer: position by position, the recurrent projection of the output before and the new
+ * output. */
 cadre_node_t
 cadre_op_gru(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_node_t recurrent,
              cadre_node_t bias, int return_sequences)
@@ -278,6 +284,8 @@ lstm_step(const unrolled_t *self, cadre_node_t all, cadre_node_t *state)
     return cadre_op_mul(p, out, cadre_op_tanh(p, *state));
 }
 
+/* Adds an LSTM layer: position by position, the sum of both projections, the new state and the new
+ * output. */
 cadre_node_t
 cadre_op_lstm(cadre_program_t *self, cadre_node_t x, cadre_node_t kernel, cadre_node_t recurrent,
               cadre_node_t bias, int return_sequences)

@@ -15,6 +15,8 @@ cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
     return cadre_program_emit2(self, CADRE_OP_TAKE, 0, table, index);
 }
 
+/* Adds values [I.., D..] to the rows of a table of zeros, at the positions in index [I..]. The
+ * table is [rows, D..]: the axes of the values behind those of the index. */
 cadre_node_t
 cadre_op_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
 {
@@ -36,6 +38,8 @@ cadre_op_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index,
     return cadre_program_emit(self, &node);
 }
 
+/* Returns the sum, or mean, of each bag of rows of a table. The weights, one for each row, may be
+ * the empty node. */
 cadre_node_t
 cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
              cadre_node_t weights, cadre_bag_mode_t mode)
@@ -63,6 +67,7 @@ whole_numbers(cadre_program_t *self, cadre_node_t x)
     return cadre_op_cast(self, known, CADRE_I32);
 }
 
+/* Returns the row of the table for each id. */
 cadre_node_t
 cadre_op_embedding(cadre_program_t *self, cadre_node_t table, cadre_node_t ids)
 {
@@ -101,7 +106,7 @@ with_last(cadre_program_t *self, cadre_node_t x, const char *what)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* Returns the embeddings of bags that all have the same size: index [B, L]. */
+/* Returns the sums, or means, of bags that all have L rows: index [B, L]. */
 static cadre_node_t
 even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights,
           cadre_bag_mode_t mode)
@@ -122,8 +127,8 @@ even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_n
     return cadre_op_sum(self, rows, 1);
 }
 
-/* Checks that weights, if any, have the shape [B, L] of the index: the operations below would
- * broadcast others without a complaint. */
+/* Checks the other inputs of bags of one size: there are no offsets, and weights, if any, have the
+ * shape [B, L] of the index, because other weights would be broadcast without a complaint. */
 static bool
 check_even_bags(cadre_program_t *self, cadre_node_t index, cadre_node_t offsets,
                 cadre_node_t weights)
@@ -150,6 +155,8 @@ check_even_bags(cadre_program_t *self, cadre_node_t index, cadre_node_t offsets,
     return true;
 }
 
+/* Returns the sum, or mean, of each bag of rows of a table. An index [B, L] has bags of one size,
+ * which need no offsets and are computed as a take and a reduction. */
 cadre_node_t
 cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                        cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode)
@@ -165,6 +172,8 @@ cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t i
                : none;
 }
 
+/* Returns the sum over all pairs of features of <v_i, v_j> x_i x_j: half of (the square of the sum
+ * of v x, less the sum of the squares). */
 cadre_node_t
 cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                                cadre_node_t offsets, cadre_node_t values)
@@ -173,7 +182,8 @@ cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_
     cadre_node_t sum = cadre_op_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
     cadre_node_t own = cadre_op_embedding_bag(self, cadre_op_square(self, table), index, offsets,
                                               squares, CADRE_BAG_SUM);
-    /* (sum of all ordered pairs - pairs of a feature with itself) / 2. */
+    /* (all ordered pairs - pairs of a feature with itself) / 2, summed over the K numbers of a
+     * vector. */
     cadre_node_t both = cadre_op_sum(self, cadre_op_sub(self, cadre_op_square(self, sum), own), -1);
     return cadre_op_mul(self, both, cadre_op_const_f32(self, 0.5F));
 }
@@ -240,6 +250,8 @@ lower_triangle(cadre_program_t *self, int64_t count)
     return cadre_op_const(self, &index);
 }
 
+/* Returns `dense`, followed by the dot products of all pairs of vectors: the products of all
+ * vectors with all as a matrix, of which the part below the diagonal is taken. */
 cadre_node_t
 cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre_node_t *embeddings,
                           int count)
@@ -273,7 +285,7 @@ cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre
         .rank = 2, .extents = {shape.extents[0], cadre_extent_number(vectors * vectors)}};
     cadre_node_t all = cadre_program_emit_reshape(self, flat, &each);
     cadre_node_t products = cadre_op_matmul_transposed(self, all, 0, all, 1);
-    /* take is along the first axis. */
+    /* Transposed, because take is along the first axis. */
     const int swapped[2] = {1, 0};
     products =
         cadre_op_transpose(self, cadre_program_emit_reshape(self, products, &square), swapped);
@@ -284,7 +296,8 @@ cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre
 
 /* ---- skip-gram ---- */
 
-/* Returns the signs [count + 1] of the scores: -1 for the context, then 1 for each negative. */
+/* Returns the factors [count + 1] of the dot products in the loss: -1 for the context word, then 1
+ * for each negative. */
 static cadre_node_t
 signs(cadre_program_t *self, int64_t count)
 {
@@ -302,6 +315,8 @@ signs(cadre_program_t *self, int64_t count)
     return cadre_op_const(self, &tensor);
 }
 
+/* Returns the loss of skip-gram with negative sampling, given the positions of center word, context
+ * word and negatives. */
 cadre_node_t
 cadre_op_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output, cadre_node_t center,
               cadre_node_t context, cadre_node_t negatives)

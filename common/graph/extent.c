@@ -17,6 +17,7 @@ cadre_extent_equal(cadre_extent_t left, cadre_extent_t right)
     return left.factor == right.factor && left.symbol == right.symbol;
 }
 
+/* Returns whether two shapes have the same factors and symbols, axis by axis. */
 bool
 cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right)
 {
@@ -31,6 +32,8 @@ cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right)
     return true;
 }
 
+/* Computes the product of a shape's factors, which is the number of its elements if each symbol
+ * were 1. */
 int
 cadre_extents_factor(const cadre_extents_t *shape, int64_t *out)
 {
@@ -45,6 +48,8 @@ cadre_extents_factor(const cadre_extents_t *shape, int64_t *out)
     return 0;
 }
 
+/* Returns whether two shapes have the same number of elements whatever the symbols stand for: the
+ * factors have the same product, and each symbol occurs as often in one shape as in the other. */
 bool
 cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right)
 {
@@ -79,6 +84,9 @@ is_one(cadre_extent_t extent)
     return extent.factor == 1 && extent.symbol < 0;
 }
 
+/* Computes the shape to which two shapes are broadcast, as in NumPy: aligned at the last axis; a
+ * missing axis counts as 1, and 1 gives way to the other size. False when two sizes differ
+ * otherwise. */
 bool
 cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
                         cadre_extents_t *out)
@@ -98,6 +106,8 @@ cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t *righ
     return true;
 }
 
+/* Merges all axes but the last `kept` into one, the first of the result. False when that axis would
+ * have two symbols, which an extent cannot hold, or a factor beyond the limit. */
 bool
 cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *out)
 {
@@ -119,6 +129,7 @@ cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *
     return true;
 }
 
+/* Computes the size of an extent from the numbers that the symbols stand for. */
 int
 cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out)
 {
@@ -131,6 +142,8 @@ cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t 
     return 0;
 }
 
+/* Writes a shape as "[2*B,10]". CADRE_EXTENTS_TEXT_SIZE has room for the longest numbers and
+ * symbols on every axis. */
 const char *
 cadre_extents_text(const cadre_extents_t *shape, const char *const *symbols, char *text)
 {

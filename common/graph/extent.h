@@ -29,8 +29,8 @@ typedef struct {
     cadre_extent_t extents[CADRE_PROGRAM_RANK_MAX];
 } cadre_extents_t;
 
-/* The largest product of a shape's factors (its elements, if all symbols were 1); a shape with a
- * larger one is refused when it is made. */
+/* The largest product of a shape's factors (its elements, if all symbols were 1). A shape with a
+ * larger product is refused when it is made. */
 #define CADRE_EXTENTS_FACTOR_MAX (INT64_C(1) << 40)
 
 cadre_extent_t cadre_extent_number(int64_t factor);
@@ -52,8 +52,8 @@ bool cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t 
  * two symbols would be multiplied, or the product of factors exceeds CADRE_EXTENTS_FACTOR_MAX. */
 bool cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *out);
 
-/* Computes the size of `extent` for these values of the symbols; fails with CADRE_ETOOLARGE when it
- * overflows. */
+/* Computes the size of `extent`, where symbol_values[i] is what symbol i stands for. Fails with
+ * CADRE_ETOOLARGE when the size overflows. */
 int cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out);
 
 /* Writes a shape, such as "[B,512]", "[2*B,1]" or "[]", into `text` of CADRE_EXTENTS_TEXT_SIZE

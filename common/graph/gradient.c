@@ -17,7 +17,8 @@
 
 static const cadre_node_t none = {0};
 
-/* Marks in `depends` all nodes up to `last` that depend on a node marked before. */
+/* Marks in `depends` all nodes up to `last` that depend on a node which the caller has marked. Each
+ * node comes after its inputs, so one pass is enough. */
 static void
 spread(const cadre_program_t *program, bool *depends, int32_t last)
 {
@@ -29,7 +30,8 @@ spread(const cadre_program_t *program, bool *depends, int32_t last)
     }
 }
 
-/* Marks in `reached` all nodes that `from` depends on. */
+/* Marks in `reached` all nodes that `from` depends on; its users come behind each node, so one pass
+ * to the front is enough. */
 static void
 reach(const cadre_program_t *program, bool *reached, int32_t from)
 {
@@ -44,6 +46,9 @@ reach(const cadre_program_t *program, bool *reached, int32_t from)
     }
 }
 
+/* Walks from the loss to the front: the rule of each node adds to the adjoints of its inputs. A
+ * node without an adjoint by then does not change the loss. Node ids count from 1, indexes from 0.
+ * */
 static void
 walk_back(cadre_gradient_walk_t *walk, cadre_node_t loss)
 {
@@ -66,6 +71,7 @@ walk_back(cadre_gradient_walk_t *walk, cadre_node_t loss)
     }
 }
 
+/* Returns whether the loss is one f32 number of this program; else notes the mistake. */
 static bool
 check_loss(cadre_program_t *self, cadre_node_t loss)
 {
@@ -84,7 +90,7 @@ check_loss(cadre_program_t *self, cadre_node_t loss)
     return true;
 }
 
-/* Returns what to call a node in an error text. */
+/* Returns what to call a node in an error text: the name of a variable or argument, else its op. */
 static const char *
 node_name(const cadre_program_t *self, cadre_node_t node)
 {
@@ -100,6 +106,8 @@ node_name(const cadre_program_t *self, cadre_node_t node)
     return cadre_op_text(at->op, at->attributes[CADRE_FUNCTION]);
 }
 
+/* Adds nodes that compute the gradient of the loss with respect to each of `nodes`, and gives them
+ * in `gradients`. Node ids count from 1, the indexes of `depends` and `adjoints` from 0. */
 void
 cadre_op_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nodes, int count,
                   cadre_node_t *gradients)
@@ -134,6 +142,7 @@ cadre_op_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *
     }
 }
 
+/* Adds the gradient of each variable on which the loss depends, and pushes it. */
 void
 cadre_op_minimize(cadre_program_t *self, cadre_node_t loss)
 {

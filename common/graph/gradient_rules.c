@@ -7,13 +7,15 @@
 
 static const cadre_node_t none = {0};
 
+/* Returns the shape of a node; rank 0 for the empty node, which a mistake leaves. */
 static cadre_extents_t
 shape_of(const cadre_gradient_walk_t *walk, cadre_node_t node)
 {
     return node.id > 0 ? cadre_program_at(walk->program, node)->shape : (cadre_extents_t){0};
 }
 
-/* Reduces `x` over the axes along which `shape` was broadcast, so that it has that shape again. */
+/* Reduces `x` over the axes along which `shape` was broadcast, so that it has that shape again.
+ * Neighbouring axes are reduced at once. */
 static cadre_node_t
 unbroadcast(cadre_gradient_walk_t *walk, cadre_node_t x, const cadre_extents_t *shape,
             cadre_reduce_t function)
@@ -38,6 +40,7 @@ unbroadcast(cadre_gradient_walk_t *walk, cadre_node_t x, const cadre_extents_t *
     return x.id == 0 ? x : cadre_program_emit_reshape(walk->program, x, shape);
 }
 
+/* Gives input `index` its gradient, summed over the axes along which the input was broadcast. */
 static void
 give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
                  cadre_node_t gradient)
@@ -49,9 +52,9 @@ give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visi
     }
 }
 
-/* For C = op(A) op(B), where op transposes if its flag is set. If A and B are bf16, the products
- * for their gradients are of bf16 matrices too, for speed: dL/dC is rounded to bf16, sums are
- * f32. */
+/* Gives the gradients for C = op(A) op(B), where op transposes if its flag is set. If A and B are
+ * bf16, the products for their gradients are of bf16 matrices too, for speed: dL/dC is rounded to
+ * bf16, sums are f32. */
 void
 cadre_gradient_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -125,6 +128,8 @@ cadre_gradient_map1(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
     cadre_gradient_give(walk, visit, 0, map1_gradient(walk->program, visit));
 }
 
+/* Gives the gradients of a function of two elements, a and b, to those of the two that want one; g
+ * is the gradient of its result. */
 void
 cadre_gradient_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -150,7 +155,7 @@ cadre_gradient_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
         for_a = cadre_op_div(p, g, b);
         for_b = to_b ? cadre_op_neg(p, cadre_op_mul(p, for_a, visit->value)) : none;
         break;
-    case CADRE_MAP2_MAX: /* of equals, the right one gets it all */
+    case CADRE_MAP2_MAX: /* where a and b are equal, b gets all of the gradient, as for MIN */
         for_a = cadre_op_mul(p, g, cadre_op_gt(p, a, b));
         for_b = to_b ? cadre_op_sub(p, g, for_a) : none;
         break;
@@ -158,7 +163,7 @@ cadre_gradient_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
         for_a = cadre_op_mul(p, g, cadre_op_gt(p, b, a));
         for_b = to_b ? cadre_op_sub(p, g, for_a) : none;
         break;
-    case CADRE_MAP2_GT:
+    case CADRE_MAP2_GT: /* comparisons have no gradient */
     case CADRE_MAP2_EQ:
         return;
     }
@@ -170,6 +175,7 @@ cadre_gradient_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
     }
 }
 
+/* Gives the gradient to `yes` (input 1) where the condition holds, to `no` (input 2) elsewhere. */
 void
 cadre_gradient_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -184,6 +190,8 @@ cadre_gradient_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     }
 }
 
+/* Gives the gradient of a reduction: broadcast back over the reduced axes, for a mean divided by
+ * their size, for a maximum only to the largest elements. */
 void
 cadre_gradient_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -197,7 +205,7 @@ cadre_gradient_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
     }
     int64_t function = visit->node.attributes[CADRE_FUNCTION];
     cadre_node_t g = visit->gradient;
-    if (function == CADRE_REDUCE_MAX) { /* equals share it */
+    if (function == CADRE_REDUCE_MAX) { /* elements that are equally large share the gradient */
         cadre_node_t largest = cadre_program_emit_reshape(p, visit->value, &kept);
         cadre_node_t mask = cadre_op_eq(p, x, largest);
         cadre_node_t ties = cadre_program_emit_reduce(
@@ -212,6 +220,8 @@ cadre_gradient_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
                         cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));
 }
 
+/* Gives the gradient of a broadcast: the sum over all copies of a value, or, where each copy was
+ * divided by their number (share), the mean. */
 void
 cadre_gradient_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -230,6 +240,7 @@ cadre_gradient_reshape(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t
                         cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
 }
 
+/* Gives the gradient of a transpose: the gradient transposed by the inverse order. */
 void
 cadre_gradient_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -241,6 +252,7 @@ cadre_gradient_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit
                         cadre_op_transpose(walk->program, visit->gradient, inverse));
 }
 
+/* Gives each input of a concat its part of the gradient, cut out by a slice. */
 void
 cadre_gradient_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -257,6 +269,7 @@ cadre_gradient_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
     }
 }
 
+/* Gives the gradient of a slice: padded with zeros where the input was cut off. */
 void
 cadre_gradient_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -269,6 +282,7 @@ cadre_gradient_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
         cadre_op_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
 }
 
+/* Gives the gradient of a pad: cut to the part that is the input. */
 void
 cadre_gradient_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -279,8 +293,8 @@ cadre_gradient_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *vi
                                        visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
-/* Gives dL/dx, with g = dL/dy and sums over the row. softmax: y (g - sum(g y)); log softmax:
- * g - exp(y) sum(g). */
+/* Gives dL/dx of softmax or log softmax, with g = dL/dy, sums being over the row. softmax: y (g -
+ * sum(g y)); log softmax: g - exp(y) sum(g). */
 void
 cadre_gradient_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -300,6 +314,7 @@ cadre_gradient_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t
     }
 }
 
+/* Gives the gradient of the logits of xent by the op xent_grad; labels have none. */
 void
 cadre_gradient_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -310,6 +325,7 @@ cadre_gradient_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
+/* Gives the gradient of rownorm's input by the op rownorm_grad, with the same eps. */
 void
 cadre_gradient_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -351,6 +367,8 @@ cadre_gradient_cast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
     cadre_gradient_give(walk, visit, 0, visit->gradient);
 }
 
+/* Calls the rule of the node's op, from a table made of the list of ops. Ops without a rule (NONE,
+ * LAST) have no entry there. */
 void
 cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -373,6 +391,8 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     }
 }
 
+/* Returns whether a gradient flows from the node to its input `index`: the op and its function have
+ * a derivative for it (op.h), and neither node is of integers. */
 bool
 cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node, int index)
 {

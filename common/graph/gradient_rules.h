@@ -8,8 +8,8 @@
 
 #include "common/graph/gradient_visit.h"
 
-/* Adds, by the rule of the visited node's op, to the gradients of those of its inputs that depend
- * on a node whose gradient is asked for. */
+/* Adds to the adjoints of the visited node's inputs, by the rule of its op; inputs that do not
+ * depend on a node whose gradient is asked for may be left out. */
 void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
 
 /* Declares cadre_gradient_matmul and so on, a function for each op that has a rule. */

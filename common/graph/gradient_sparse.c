@@ -8,12 +8,14 @@
 #include "common/graph/gradient_rules.h"
 #include "common/graph/program_data.h"
 
-/* Returns a bag_grad of `gradient` over the bags of the visited node. `last` is its fourth input
- * (empty: none), `like` the node whose gradient it is, which has its shape. */
+/* Returns a bag_grad of `gradient` over the bags of the visited node (its inputs 1 and 2). `like`
+ * is the node, a table or weights, whose gradient it is and whose shape it has; `last` the fourth
+ * input (empty: none). */
 static cadre_node_t
 bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node_t gradient,
          cadre_node_t last, cadre_node_t like)
 {
+    /* Weights have one axis, a table has two. */
     bool of_weights = cadre_program_at(walk->program, like)->shape.rank == 1;
     cadre_program_node_t node = {.op = CADRE_OP_BAG_GRAD,
                                  .input_count = last.id ? 4 : 3,
@@ -24,6 +26,7 @@ bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre
     return cadre_program_emit(walk->program, &node);
 }
 
+/* Returns a bag of `table`, with `weights` (empty: none), over the bags of the visited node. */
 static cadre_node_t
 bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node_t table,
     cadre_node_t weights)
@@ -36,7 +39,7 @@ bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node
     return cadre_program_emit(walk->program, &node);
 }
 
-/* Gives the input's gradient by the op `adjoint`: take and scatter are each the adjoint of the
+/* Gives input 0 its gradient by the op `adjoint`: take and scatter are each the adjoint of the
  * other. */
 static void
 give_rows(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_op_t adjoint)
@@ -62,6 +65,8 @@ cadre_gradient_scatter(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t
     give_rows(walk, visit, CADRE_OP_TAKE);
 }
 
+/* Gives the gradients of a bag's table and weights: each is a bag_grad, whose fourth input is the
+ * other of the two. */
 void
 cadre_gradient_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -78,9 +83,10 @@ cadre_gradient_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *vi
     }
 }
 
-/* With h the gradient of bag_grad's result. For the gradient of a table h has the table's shape,
- * and the gradient of input 0 is the bag of h. For the gradient of weights h has the weights'
- * shape, and the gradient of input 0 is the bag weighted by h. */
+/* Gives the gradients of a bag_grad's inputs; h is the gradient of its result. If that result is
+ * the gradient of a table, h has the table's shape, and the gradient of input 0 is the bag of h. If
+ * it is the gradient of weights, h has their shape, and the gradient of input 0 is the bag weighted
+ * by h. The gradient of the fourth input is a bag_grad again. */
 void
 cadre_gradient_bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {

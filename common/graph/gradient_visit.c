@@ -13,6 +13,8 @@ cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_vi
     return walk->depends[visit->node.inputs[index]];
 }
 
+/* Adds `gradient` to the adjoint of input `index`: the first one becomes it. The empty node, which
+ * a mistake in the program leaves, is ignored. */
 void
 cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
                     cadre_node_t gradient)

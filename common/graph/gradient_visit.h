@@ -14,7 +14,8 @@ typedef struct {
     bool *depends;          /* per node: whether it depends on a node whose gradient is asked for */
 } cadre_gradient_walk_t;
 
-/* The node that is differentiated, copied because the list may move while nodes are added. */
+/* The node that is differentiated: a copy, because the program's list of nodes may move in memory
+ * while nodes are added. */
 typedef struct {
     cadre_program_node_t node;
     cadre_node_t value;    /* the node itself */
@@ -27,8 +28,8 @@ cadre_node_t cadre_gradient_input(const cadre_gradient_visit_t *visit, int index
 bool cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
                            int index);
 
-/* Adds `gradient` to the gradient of the input so far. Ignores the empty node, which a mistake in
- * the program makes of everything. */
+/* Adds `gradient` to what the adjoint of input `index` is so far. Ignores the empty node, which
+ * every call returns after a mistake in the program. */
 void cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
                          int index, cadre_node_t gradient);
 

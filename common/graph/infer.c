@@ -12,6 +12,8 @@ static rule_t *const rules[] = {
 #undef ROW
 };
 
+/* Checks the shape of a node: its rank, factors of at least 1, symbols that the program has, and
+ * the product of the factors. */
 static int
 check_shape(const cadre_infer_t *self, const cadre_extents_t *shape)
 {
@@ -29,7 +31,8 @@ check_shape(const cadre_infer_t *self, const cadre_extents_t *shape)
     return cadre_extents_factor(shape, &factor);
 }
 
-/* Checks the node's inputs, runs the rule of its op, and checks the shape that comes out. */
+/* Checks how many inputs the node has, runs the rule of its op, and checks the shape that comes
+ * out. A leaf has no rule: its shape comes with it. */
 static int
 infer(const cadre_infer_t *self, const cadre_op_info_t *info, cadre_program_node_t *node)
 {
@@ -47,6 +50,7 @@ infer(const cadre_infer_t *self, const cadre_op_info_t *info, cadre_program_node
     return status < 0 ? status : check_shape(self, &node->shape);
 }
 
+/* Sets dtype and shape of a node by the rule of its op. Error texts begin with the op's name. */
 int
 cadre_infer(const cadre_infer_t *self, cadre_program_node_t *node)
 {

@@ -10,8 +10,8 @@
 
 #include "common/graph/program.h"
 
-/* What a rule sees of the program to which the node is added. Borrowed; valid until the next node
- * is added. */
+/* What a rule sees of the program to which a node is added. Borrowed: valid until that node is in
+ * the program. */
 typedef struct {
     const cadre_program_node_t *nodes; /* the nodes before the new one, by index */
     const char *const *symbols;

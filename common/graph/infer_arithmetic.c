@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 
+/* Fails unless both nodes have the same dtype. */
 static int
 need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *right)
 {
@@ -18,8 +19,8 @@ need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *ri
     return 0;
 }
 
-/* Infers [.., m, k] times [.., k, n], either of which may be transposed, with equal leading axes.
- * The result is f32 for bf16 operands too: sums of products are never rounded to less. */
+/* Infers matmul: [.., m, k] times [.., k, n], either of which may be transposed, with equal leading
+ * axes. The result is f32 for bf16 operands too: sums of products are never rounded to less. */
 int
 cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -66,6 +67,7 @@ cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Infers a function of one element: f32, the shape stays. */
 int
 cadre_infer_map1(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -78,6 +80,7 @@ cadre_infer_map1(const cadre_infer_t *self, cadre_program_node_t *node)
     return cadre_infer_need_dtype(x, CADRE_F32);
 }
 
+/* Computes the shape to which two shapes are broadcast; fails when they cannot be. */
 static int
 need_broadcast(const cadre_infer_t *self, const cadre_extents_t *left, const cadre_extents_t *right,
                cadre_extents_t *out)
@@ -92,6 +95,8 @@ need_broadcast(const cadre_infer_t *self, const cadre_extents_t *left, const cad
     return 0;
 }
 
+/* Infers a function of two elements, which are broadcast against each other: f32, for comparisons
+ * also i32. The result is f32. */
 int
 cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -101,7 +106,7 @@ cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
     if (!cadre_map2_valid(function)) {
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
     }
-    bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ;
+    bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ; /* allows i32 */
     if (need_same_dtype(left, right) < 0) {
         return CADRE_EDTYPE;
     }
@@ -112,10 +117,11 @@ cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
     return need_broadcast(self, &left->shape, &right->shape, &node->shape);
 }
 
+/* Infers where: condition, yes and no, all f32, are broadcast against one another. */
 int
 cadre_infer_where(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    cadre_extents_t shape = {0};
+    cadre_extents_t shape = {0}; /* rank 0, which broadcasts to every shape */
     for (int i = 0; i < 3; i++) {
         const cadre_program_node_t *x = cadre_infer_input(self, node, i);
         if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
@@ -131,6 +137,8 @@ cadre_infer_where(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Infers a reduction over the axes `begin` to `end` - 1, which disappear. Positions (argmax) are
+ * i32. */
 int
 cadre_infer_reduce(const cadre_infer_t *self, cadre_program_node_t *node)
 {

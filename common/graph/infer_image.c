@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 
+/* Checks the attributes of im2col and col2im: height and width of a window, stride and padding. */
 static int
 check_window(const int64_t *attributes)
 {
@@ -39,7 +40,7 @@ is_image(const cadre_extents_t *shape)
            shape->extents[3].symbol < 0;
 }
 
-/* Computes the shape of im2col's result for an image of this shape: [batch, rows of windows,
+/* Computes the shape of im2col's result for an image of shape `image`: [batch, rows of windows,
  * windows in a row, elements of a window]. */
 static int
 columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_extents_t *image,
@@ -77,6 +78,7 @@ columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_ext
     return 0;
 }
 
+/* Infers im2col: the elements of each window of an image, as the last axis. */
 int
 cadre_infer_im2col(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -88,6 +90,8 @@ cadre_infer_im2col(const cadre_infer_t *self, cadre_program_node_t *node)
     return columns_of(self, node->attributes, &x->shape, &node->shape);
 }
 
+/* Infers col2im, the adjoint of im2col. The node carries the shape of the image that it makes; its
+ * input must have the shape that im2col would give for that image. */
 int
 cadre_infer_col2im(const cadre_infer_t *self, cadre_program_node_t *node)
 {

@@ -8,6 +8,8 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 
+/* Infers broadcast: the node carries the shape to which its input must broadcast. With `share` each
+ * copy of a value is divided by the number of copies. */
 int
 cadre_infer_broadcast(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -29,6 +31,7 @@ cadre_infer_broadcast(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Infers reshape: the node carries a shape, which must have as many elements as the input's. */
 int
 cadre_infer_reshape(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -44,6 +47,8 @@ cadre_infer_reshape(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Infers transpose: attribute i is the input's axis that becomes axis i. Unused attributes must be
+ * 0, so that a program has only one encoding. */
 int
 cadre_infer_transpose(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -68,6 +73,7 @@ cadre_infer_transpose(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Fails unless x has this axis, counted from 0. */
 static int
 need_axis(const cadre_infer_t *self, const cadre_program_node_t *x, int64_t axis)
 {
@@ -91,7 +97,7 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
         return status;
     }
     node->dtype = first->dtype;
-    node->shape = first->shape;
+    node->shape = first->shape; /* `total` changes its extent at the axis */
     cadre_extent_t *total = &node->shape.extents[axis];
 
     /* All extents but that of the axis must be equal. The extents of the axis are added; each is a
@@ -101,7 +107,7 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
         if (cadre_infer_need_dtype(next, first->dtype) < 0) {
             return CADRE_EDTYPE;
         }
-        cadre_extents_t aligned = next->shape; /* with the first's extent at the axis */
+        cadre_extents_t aligned = next->shape; /* next's shape, but first's extent at the axis */
         int64_t more = 0;
         if (axis < aligned.rank && aligned.extents[axis].symbol == total->symbol) {
             more = aligned.extents[axis].factor;
@@ -129,6 +135,8 @@ change_axis(cadre_program_node_t *node, const cadre_program_node_t *x, int64_t f
     return 0;
 }
 
+/* Infers slice: `length` entries from `begin` on along an axis; if the axis has a symbol, both
+ * count in units of it, so only its factor changes. */
 int
 cadre_infer_slice(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -150,6 +158,8 @@ cadre_infer_slice(const cadre_infer_t *self, cadre_program_node_t *node)
     return change_axis(node, x, length);
 }
 
+/* Infers pad: zeros before and after the input along an axis, counted in units of the axis' symbol,
+ * if it has one. The limits keep the sum from overflowing. */
 int
 cadre_infer_pad(const cadre_infer_t *self, cadre_program_node_t *node)
 {

@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 
+/* Infers softmax, or log softmax with the log flag, of each row: the shape stays. */
 int
 cadre_infer_softmax(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -49,6 +50,8 @@ check_labels(const cadre_infer_t *self, const cadre_program_node_t *node, cadre_
     return 0;
 }
 
+/* Infers xent, the cross entropy of each row of logits [.., C] against labels [..]: one number for
+ * each row, [..]. */
 int
 cadre_infer_xent(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -98,6 +101,7 @@ check_rownorm(const cadre_program_node_t *node, const cadre_program_node_t *x)
     return 0;
 }
 
+/* Infers rownorm, which normalises each row: the shape stays. */
 int
 cadre_infer_rownorm(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -111,7 +115,8 @@ cadre_infer_rownorm(const cadre_infer_t *self, cadre_program_node_t *node)
     return cadre_infer_need_dtype(x, CADRE_F32);
 }
 
-/* Infers rownorm_grad, whose inputs are the gradient of rownorm's result, and x. */
+/* Infers rownorm_grad: the gradient of the x of a rownorm, of x's shape. Inputs: the gradient of
+ * rownorm's result, and x. */
 int
 cadre_infer_rownorm_grad(const cadre_infer_t *self, cadre_program_node_t *node)
 {

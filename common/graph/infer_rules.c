@@ -15,6 +15,7 @@ cadre_infer_shown(const cadre_infer_t *self, const cadre_extents_t *shape, cadre
     return cadre_extents_text(shape, self->symbols, text->text);
 }
 
+/* Fails unless the node has this dtype. */
 int
 cadre_infer_need_dtype(const cadre_program_node_t *of, cadre_dtype_t dtype)
 {

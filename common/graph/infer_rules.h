@@ -23,7 +23,7 @@ typedef struct {
 const cadre_program_node_t *cadre_infer_input(const cadre_infer_t *self,
                                               const cadre_program_node_t *node, int index);
 
-/* Writes the shape into `text`, and returns that. */
+/* Writes the shape into `text`, and returns the text. */
 const char *cadre_infer_shown(const cadre_infer_t *self, const cadre_extents_t *shape,
                               cadre_infer_text_t *text);
 

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 
+/* Fails unless the node is i32, as positions of rows are; `what` names it in the error text. */
 static int
 need_positions(const cadre_program_node_t *index, const char *what)
 {
@@ -44,6 +45,7 @@ rows_at(const cadre_infer_t *self, const cadre_extents_t *table, const cadre_ext
     return 0;
 }
 
+/* Infers take: the rows of table [N, D..] at index [I..], as [I.., D..] of the table's dtype. */
 int
 cadre_infer_take(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -59,6 +61,8 @@ cadre_infer_take(const cadre_infer_t *self, cadre_program_node_t *node)
     return rows_at(self, &table->shape, &index->shape, &node->shape);
 }
 
+/* Infers scatter, which adds values to rows of a table of zeros. The node carries the table's
+ * shape; the values must have the shape of that table's rows at the index. */
 int
 cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -85,7 +89,8 @@ cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
-/* Checks inputs 1 and 2, the index [nnz] and the offsets [B]. */
+/* Checks what says which rows are in which bag: index [nnz] (input 1) and offsets [B] (input 2),
+ * and whether a bag is a sum or a mean. */
 static int
 check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
@@ -128,6 +133,7 @@ check_weights(const cadre_infer_t *self, const cadre_program_node_t *node)
     return cadre_infer_need_dtype(weights, CADRE_F32);
 }
 
+/* Checks that a table has two axes: rows, and the numbers of a row. */
 static int
 check_table(const cadre_infer_t *self, const cadre_extents_t *table)
 {
@@ -139,6 +145,8 @@ check_table(const cadre_infer_t *self, const cadre_extents_t *table)
     return 0;
 }
 
+/* Infers bag: for each of the offsets [B] the sum, or mean, of some rows of table [N, D], as [B,
+ * D]. A fourth input is a weight for each row. */
 int
 cadre_infer_bag(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -160,14 +168,15 @@ cadre_infer_bag(const cadre_infer_t *self, cadre_program_node_t *node)
     return status;
 }
 
-/* Checks that the shape in a bag_grad node is that of the table, or of the weights, whose gradient
- * it is. */
+/* Checks whose gradient a bag_grad is, by its attribute: that of bag's table (0) or of its weights
+ * (1). The fourth input is the other of the two; for a table's gradient it may be missing. The
+ * gradient of weights has the shape of the index. */
 static int
 check_gradient_of(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
     const cadre_extents_t *index = &cadre_infer_input(self, node, 1)->shape;
     int64_t of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS];
-    if (of_weights == 0) {
+    if (of_weights == 0) { /* the shape is checked as that of a table, by the caller */
         return node->input_count == 4 ? check_weights(self, node) : 0;
     }
     if (of_weights != 1) {
@@ -189,6 +198,9 @@ check_gradient_of(const cadre_infer_t *self, const cadre_program_node_t *node)
     return cadre_infer_need_dtype(cadre_infer_input(self, node, 3), CADRE_F32);
 }
 
+/* Infers bag_grad, the gradient of a bag's table or weights, whose shape the node carries. Inputs:
+ * the gradient of the bag's result, index, offsets and, for the gradient of weights, the table; for
+ * the gradient of a table the weights, if the bag had any. */
 int
 cadre_infer_bag_grad(const cadre_infer_t *self, cadre_program_node_t *node)
 {

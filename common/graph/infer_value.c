@@ -9,6 +9,7 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
+/* Infers cast: the shape of the input, with the dtype that the attribute names. */
 int
 cadre_infer_cast(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -23,6 +24,8 @@ cadre_infer_cast(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
+/* Infers rand: random f32 of the shape that the node carries. The stream is a number that tells the
+ * rand nodes of a program apart. */
 int
 cadre_infer_rand(const cadre_infer_t *self, cadre_program_node_t *node)
 {

@@ -12,6 +12,8 @@ typedef struct {
     double false_negatives;
 } class_counts_t;
 
+/* Counts for class `number` in a confusion matrix, whose rows are labels and whose columns are
+ * predictions. */
 static class_counts_t
 count_class(const double *confusion, int classes, int number)
 {
@@ -94,6 +96,9 @@ cadre_metric_f1(const double *confusion, int classes, int of_class)
     return of_classes(confusion, classes, of_class, f1);
 }
 
+/* Computes the area under the ROC curve from counts [2, thresholds]: how many negatives (first row)
+ * and positives (second) are above each of the rising thresholds. Adds the trapezoids between
+ * neighbouring thresholds. */
 double
 cadre_metric_auc(const double *counts, int thresholds)
 {

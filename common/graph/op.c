@@ -6,6 +6,8 @@
 
 #include "common/base/memory.h"
 
+/* Returns the row of an op in a table made of the lists in op.h; NULL for a number that is no op.
+ * The list that an op is in becomes its kind. */
 const cadre_op_info_t *
 cadre_op_info(uint64_t number)
 {
@@ -51,6 +53,7 @@ static const function_t map2[] = {CADRE_MAP2_LIST(ROW)};
 static const function_t reduce[] = {CADRE_REDUCE_LIST(ROW)};
 #undef ROW
 
+/* Returns the row of a function of an op; NULL for a number that is none. */
 static const function_t *
 find(const function_t *functions, size_t count, int64_t function)
 {
@@ -75,6 +78,8 @@ function_of(cadre_op_t op, int64_t function)
     return NULL;
 }
 
+/* Returns the word for error texts: that of the function (attribute 0) for MAP1, MAP2 and REDUCE,
+ * else that of the op. */
 const char *
 cadre_op_text(cadre_op_t op, int64_t function)
 {

@@ -16,7 +16,7 @@ enum {
     CADRE_OP_ATTRIBUTES_MAX = 4,
 };
 
-/* Sets of inputs, for the last two columns of the rows below. */
+/* Sets of an op's inputs: bit k stands for input k. */
 #define CADRE_OP_INPUT(k) (1U << (k))
 #define CADRE_OP_ALL      UINT32_MAX
 
@@ -57,7 +57,7 @@ enum {
     X(WHERE, 19, where, 3, 3, 0, false, BROADCAST, NONE, RULE,                                     \
       CADRE_OP_INPUT(1) | CADRE_OP_INPUT(2), CADRE_OP_ALL)
 
-/* All others. */
+/* Kernels: all other operations. */
 #define CADRE_OP_KERNEL_LIST(X)                                                                    \
     X(REDUCE, 20, reduce, 1, 1, 3, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                        \
     X(BROADCAST, 21, broadcast, 1, 1, 1, true, BROADCAST, NONE, RULE, CADRE_OP_ALL, 0)             \
@@ -81,7 +81,8 @@ enum {
     X(IM2COL, 96, im2col, 1, 1, 4, false, OWN, NONE, RULE, CADRE_OP_ALL, 0)                        \
     X(COL2IM, 97, col2im, 1, 1, 4, true, OWN, NONE, RULE, CADRE_OP_ALL, 0)
 
-/* All ops that are computed by steps; all that have a rule for their shape; all ops. */
+/* STEP: all ops that a device computes by steps of a plan. RULE: all ops that have a rule for their
+ * shape, that is, all but leaves. LIST: all ops. */
 #define CADRE_OP_STEP_LIST(X)                                                                      \
     CADRE_OP_PRODUCT_LIST(X) CADRE_OP_ELEMENT_LIST(X) CADRE_OP_KERNEL_LIST(X)
 #define CADRE_OP_RULE_LIST(X) CADRE_OP_VIEW_LIST(X) CADRE_OP_STEP_LIST(X)
@@ -142,9 +143,9 @@ typedef enum { CADRE_MAP2_LIST(ROW) } cadre_map2_t;
 typedef enum { CADRE_REDUCE_LIST(ROW) } cadre_reduce_t;
 #undef ROW
 
-/* What the attributes of the other ops mean, by index. */
+/* What the attributes of ops mean: the names of their indexes, with the ops that have them. */
 enum {
-    CADRE_LEAF_INDEX = 0, /* ARG, VAR, CONST: index in the program's table of these */
+    CADRE_LEAF_INDEX = 0, /* ARG, VAR, CONST: index in the program's table of such leaves */
 
     CADRE_MATMUL_TRANSPOSE_LEFT = 0,
     CADRE_MATMUL_TRANSPOSE_RIGHT = 1,
@@ -176,11 +177,11 @@ enum {
 
     /* IM2COL, COL2IM over [batch, height, width, channels]; padding is zeros, alike on all sides.
      */
-    CADRE_IMAGE_HEIGHT = 0, /* of the kernel, as its width */
+    CADRE_IMAGE_HEIGHT = 0, /* height of the window; the next is its width */
     CADRE_IMAGE_WIDTH = 1,
     CADRE_IMAGE_STRIDE = 2,
     CADRE_IMAGE_PADDING = 3,
-    CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* largest value of each of these four */
+    CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* largest value of height, width, stride or padding */
 };
 
 typedef enum {
@@ -214,8 +215,8 @@ typedef enum {
     CADRE_INDEXES_ROWS,        /* rows of input 0 */
     CADRE_INDEXES_RESULT_ROWS, /* rows of the result */
     CADRE_INDEXES_BAGS, /* rows of input 0 or none (-1), in bags that begin where input 2 says */
-    CADRE_INDEXES_RESULT_BAGS, /* as BAGS, rows of the result; for a gradient of weights, of input
-                                  3 */
+    CADRE_INDEXES_RESULT_BAGS, /* rows of the result or none (-1), in bags as above; for a gradient
+                                  of weights, rows of input 3 */
 } cadre_indexes_t;
 
 /* A row of CADRE_OP_LIST. */
@@ -236,8 +237,8 @@ typedef struct {
 /* Returns the row of an op; NULL for a number that is no op. */
 const cadre_op_info_t *cadre_op_info(uint64_t number);
 
-/* Returns which derivative an op has; for MAP1, MAP2 and REDUCE that of `function`, their
- * attribute 0. */
+/* Returns which derivative an op has. For MAP1, MAP2 and REDUCE it is that of `function` (their
+ * attribute 0); other ops ignore `function`. */
 cadre_derivative_t cadre_op_derivative(cadre_op_t op, int64_t function);
 
 /* Returns the word for error texts: the function's name for MAP1, MAP2 and REDUCE, else the

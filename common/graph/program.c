@@ -9,6 +9,7 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
+/* Frees a program with all that it owns, and nulls the pointer. */
 void
 cadre_program_destroy(cadre_program_t **self_p)
 {
@@ -52,8 +53,8 @@ cadre_program_destroy(cadre_program_t **self_p)
     free(self);
 }
 
-/* Makes room for one more element. The capacity of an array is the next power of two of its count,
- * so the array is full when the count is a power of two. */
+/* Makes room for one more element, and returns where the array is now. Its capacity is the next
+ * power of two of its count, so it is full when the count is a power of two, or 0. */
 static void *
 grown(void *array, int count, size_t size_bytes)
 {
@@ -64,6 +65,8 @@ grown(void *array, int count, size_t size_bytes)
     return cadre_realloc(array, count ? 2 * (size_t)count : 1, size_bytes);
 }
 
+/* Checks the length of a name, and that it has no control characters; `what` names its owner in the
+ * error text. */
 int
 cadre_program_check_name(const char *what, const char *name)
 {
@@ -88,6 +91,8 @@ full(const char *what, int limit)
     return cadre_fail(CADRE_ETOOLARGE, "more than %d %s", limit, what);
 }
 
+/* Returns whether `text` is a word of letters, digits and underscores that does not begin with a
+ * digit. */
 static bool
 is_word(const char *text)
 {
@@ -95,6 +100,7 @@ is_word(const char *text)
     return text[length] == '\0' && length > 0 && !(text[0] >= '0' && text[0] <= '9');
 }
 
+/* Gives the index of a symbol, which is added if the program does not have it. */
 int
 cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index)
 {
@@ -107,6 +113,7 @@ cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index)
     return cadre_program_add_symbol(self, symbol, index);
 }
 
+/* Adds a symbol that the program does not have yet, and gives its index. */
 int
 cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index)
 {
@@ -130,6 +137,7 @@ cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index)
     return 0;
 }
 
+/* Returns a shape of plain numbers as extents, that is, without symbols. */
 static cadre_extents_t
 numbers(const int64_t *shape, int rank)
 {
@@ -140,6 +148,7 @@ numbers(const int64_t *shape, int rank)
     return extents;
 }
 
+/* Adds an argument to the table of arguments, and the leaf that stands for it to the nodes. */
 int
 cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                            const cadre_extents_t *shape, int32_t *node)
@@ -174,6 +183,8 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
     return cadre_program_add_node(self, &leaf, node);
 }
 
+/* Adds a variable to the table of variables, and the leaf that stands for it, which is f32, to the
+ * nodes. */
 int
 cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape, int rank,
                            int32_t *node)
@@ -213,6 +224,7 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
     return cadre_program_add_node(self, &leaf, node);
 }
 
+/* Adds a constant to the table of constants, whose memory it takes, and its leaf to the nodes. */
 int
 cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_t *node)
 {
@@ -240,6 +252,8 @@ cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_
     return cadre_program_add_node(self, &leaf, node);
 }
 
+/* Makes the value of `node` the gradient that is pushed to a variable; each variable has one push.
+ * */
 int
 cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
 {
@@ -273,6 +287,7 @@ cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
     return 0;
 }
 
+/* Makes the value of `node` a result of the program, under a name that no other result has. */
 int
 cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node)
 {
@@ -297,6 +312,7 @@ cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node)
     return 0;
 }
 
+/* Returns what the rules of shapes see of the program: nodes and symbols, borrowed. */
 cadre_infer_t
 cadre_program_before(const cadre_program_t *self)
 {
@@ -304,6 +320,7 @@ cadre_program_before(const cadre_program_t *self)
         .nodes = self->nodes, .symbols = self->symbols, .symbol_count = self->symbol_count};
 }
 
+/* Checks a copy of the node, infers its dtype and shape, and appends it to the nodes. */
 int
 cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index)
 {
@@ -323,6 +340,8 @@ cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, 
     return 0;
 }
 
+/* Checks what can be checked only of a whole program: that it gives something back, and that each
+ * symbol is in the shape of an argument, from which its value follows when the program runs. */
 int
 cadre_program_check(const cadre_program_t *self)
 {

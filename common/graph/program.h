@@ -62,7 +62,8 @@ typedef struct {
 
 const char *cadre_program_name(const cadre_program_t *self);
 
-/* Returns XXH3 of the encoded bytes, which identifies a program; 0 before it is finished. */
+/* Returns the hash (XXH3) of the encoded bytes, which identifies a program; 0 before the program is
+ * finished. */
 uint64_t cadre_program_hash(const cadre_program_t *self);
 
 int cadre_program_symbol_count(const cadre_program_t *self);
@@ -97,8 +98,8 @@ const uint8_t *cadre_program_bytes(const cadre_program_t *self, size_t *size_byt
  * CADRE_EDTYPE, CADRE_EINVALID, CADRE_EEXISTS. */
 int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out);
 
-/* Copies a finished program, with `count` of its nodes (1 to CADRE_RESULTS_MAX, counted as in these
- * tables) in the place of its results: the result of nodes[i] is the i-th. */
+/* Copies a finished program, whose results are replaced by the values of `count` of its nodes (1 to
+ * CADRE_RESULTS_MAX): result i is that of node nodes[i], counted from 0. */
 int cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int count,
                           cadre_program_t **out);
 
@@ -112,8 +113,8 @@ int cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int
 int cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
                        cadre_dtype_t f32_dtype, int64_t *symbol_values);
 
-/* Computes the shape of `node` for these values of the symbols, into shape[CADRE_PROGRAM_RANK_MAX];
- * fails with CADRE_ETOOLARGE when it overflows. */
+/* Computes the shape of `node` into shape[CADRE_PROGRAM_RANK_MAX], where symbol_values[i] is what
+ * symbol i stands for. Fails with CADRE_ETOOLARGE when a size overflows. */
 int cadre_program_node_shape(const cadre_program_t *self, int32_t node,
                              const int64_t *symbol_values, int64_t *shape);
 

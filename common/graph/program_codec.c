@@ -34,6 +34,7 @@ typedef struct {
     size_t room;
 } writer_t;
 
+/* Appends bytes to the encoding, which grows by doubling. */
 static void
 put_bytes(writer_t *writer, const void *bytes, size_t size_bytes)
 {
@@ -47,6 +48,7 @@ put_bytes(writer_t *writer, const void *bytes, size_t size_bytes)
     writer->size_bytes += size_bytes;
 }
 
+/* Appends the lowest `width` bytes of a number, little-endian. */
 static void
 put(writer_t *writer, uint64_t value, int width)
 {
@@ -65,6 +67,7 @@ put_name(writer_t *writer, const char *name)
     put_bytes(writer, name, length);
 }
 
+/* Appends a shape: its rank and, for each axis, symbol and factor. */
 static void
 put_shape(writer_t *writer, const cadre_extents_t *shape)
 {
@@ -76,6 +79,7 @@ put_shape(writer_t *writer, const cadre_extents_t *shape)
     }
 }
 
+/* Appends the elements of a constant, little-endian on every machine. */
 static void
 put_constant(writer_t *writer, const cadre_tensor_t *tensor)
 {
@@ -120,8 +124,8 @@ put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_n
     }
 }
 
-/* Sets bytes, size_bytes and hash of a program that is complete; fails with CADRE_ETOOLARGE beyond
- * CADRE_PROGRAM_SIZE_MAX. */
+/* Encodes a program that is complete: sets its bytes, size_bytes and hash. Fails with
+ * CADRE_ETOOLARGE beyond CADRE_PROGRAM_SIZE_MAX. */
 static int
 encode(cadre_program_t *self)
 {
@@ -173,6 +177,7 @@ typedef struct {
     char text[UINT8_MAX + 1];
 } name_t;
 
+/* Returns the next bytes, and moves behind them. NULL, and `broken` is set, when fewer are left. */
 static const uint8_t *
 get_bytes(reader_t *reader, size_t size_bytes)
 {
@@ -186,6 +191,7 @@ get_bytes(reader_t *reader, size_t size_bytes)
     return bytes;
 }
 
+/* Returns the next `width` bytes as a number, little-endian; 0 when they are not there. */
 static uint64_t
 get(reader_t *reader, int width)
 {
@@ -197,6 +203,8 @@ get(reader_t *reader, int width)
     return value;
 }
 
+/* Reads a name into `name`, and returns its text. A zero byte in it breaks the reader, since the
+ * text would end there. */
 static const char *
 get_name(reader_t *reader, name_t *name)
 {
@@ -212,6 +220,7 @@ get_name(reader_t *reader, name_t *name)
     return name->text;
 }
 
+/* Reads a shape; a rank that is too large breaks the reader. */
 static cadre_extents_t
 get_shape(reader_t *reader)
 {
@@ -247,8 +256,8 @@ get_dtype(reader_t *reader, bool argument)
     return (cadre_dtype_t)number;
 }
 
-/* Copies the shape of a variable or constant, which has no symbols; sets `broken` if there is
- * one. */
+/* Copies the shape of a variable or constant, which has no symbols. One that has, or that is too
+ * large, breaks the reader. */
 static void
 numbers_only(reader_t *reader, const cadre_extents_t *shape, int64_t *numbers)
 {
@@ -265,6 +274,7 @@ numbers_only(reader_t *reader, const cadre_extents_t *shape, int64_t *numbers)
     }
 }
 
+/* Reads what follows the op and inputs of an arg node, and adds the argument. */
 static int
 get_argument(reader_t *reader, cadre_program_t *program)
 {
@@ -277,6 +287,7 @@ get_argument(reader_t *reader, cadre_program_t *program)
                           : cadre_program_add_argument(program, name.text, dtype, &shape, &index);
 }
 
+/* Reads what follows the op and inputs of a var node, and adds the variable. */
 static int
 get_variable(reader_t *reader, cadre_program_t *program)
 {
@@ -291,6 +302,7 @@ get_variable(reader_t *reader, cadre_program_t *program)
                : cadre_program_add_variable(program, name.text, numbers, shape.rank, &index);
 }
 
+/* Reads what follows the op and inputs of a const node, and adds the constant. */
 static int
 get_constant(reader_t *reader, cadre_program_t *program)
 {
@@ -299,7 +311,7 @@ get_constant(reader_t *reader, cadre_program_t *program)
     int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
     numbers_only(reader, &shape, numbers);
     size_t size_bytes = 0;
-    /* The data must be there before memory of that size is taken. */
+    /* Memory is taken only for bytes that are there: the size is not to be trusted. */
     if (reader->broken || cadre_shape_size(dtype, numbers, shape.rank, NULL, &size_bytes) < 0 ||
         size_bytes > reader->left) {
         return malformed("a broken const");
@@ -318,6 +330,8 @@ get_constant(reader_t *reader, cadre_program_t *program)
     return cadre_program_add_constant(program, &tensor, &index);
 }
 
+/* Reads the attributes of a node that is no leaf, and its shape if the op carries one; adds the
+ * node. */
 static int
 get_operation(reader_t *reader, cadre_program_t *program, cadre_program_node_t *node)
 {
@@ -333,6 +347,7 @@ get_operation(reader_t *reader, cadre_program_t *program, cadre_program_node_t *
                           : cadre_program_add_node(program, node, &index);
 }
 
+/* Reads a node, whose inputs must be nodes before it, and adds it to the program. */
 static int
 get_node(reader_t *reader, cadre_program_t *program)
 {
@@ -414,7 +429,7 @@ get_head(reader_t *reader, cadre_program_t **out)
         return malformed("a broken head");
     }
     cadre_program_t *program = cadre_program_new(name.text);
-    int status = program->status;
+    int status = program->status; /* a bad name */
     uint64_t symbol_count = get(reader, 1);
     for (uint64_t i = 0; i < symbol_count && status == 0; i++) {
         int index = 0;
@@ -430,6 +445,8 @@ get_head(reader_t *reader, cadre_program_t **out)
     return 0;
 }
 
+/* Makes a program of untrusted bytes: adds node by node, by the rules by which programs are built,
+ * and finishes it, which sets its bytes and hash. */
 int
 cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out)
 {
@@ -460,6 +477,7 @@ cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **
         return status;
     }
 
+    /* Encodes again, which gives the bytes that were decoded, and their hash. */
     status = cadre_program_finish(program);
     if (status < 0) {
         return status;
@@ -472,6 +490,8 @@ cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **
 
 /* --- the end of building --- */
 
+/* Ends building: checks and encodes the program, and fails with its first mistake if there is one.
+ * May be called again. */
 int
 cadre_program_finish(cadre_program_t *self)
 {
@@ -506,6 +526,9 @@ drop_results(cadre_program_t *self)
     self->result_count = 0;
 }
 
+/* Makes a copy of a finished program with other results: the values of `count` of its nodes, named
+ * "0", "1" and so on. The copy is decoded from the bytes, and finished again for bytes and a hash
+ * of its own. */
 int
 cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int count,
                       cadre_program_t **out)
@@ -526,7 +549,7 @@ cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int cou
         return status;
     }
 
-    cadre_free(&copy->bytes);
+    cadre_free(&copy->bytes); /* cadre_program_finish encodes the changed program */
     copy->finished = false;
     status = cadre_program_finish(copy);
     if (status < 0) {

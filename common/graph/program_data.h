@@ -23,7 +23,8 @@ struct cadre_program {
     int argument_count;
     cadre_program_result_t results[CADRE_RESULTS_MAX];
     int result_count;
-    cadre_program_variable_t *variables; /* this and the next three arrays grow by doubling */
+    /* Arrays that grow by doubling: variables, constants, pushes, nodes. */
+    cadre_program_variable_t *variables;
     int variable_count;
     cadre_tensor_t *constants;
     int constant_count;
@@ -35,9 +36,9 @@ struct cadre_program {
 
     const char *scopes[CADRE_SCOPE_DEPTH_MAX]; /* owned */
     int scope_count;
-    int rand_count;
-    int status; /* of the first mistake; 0: none was made */
-    char *text; /* error text of the first mistake */
+    int rand_count; /* of random nodes: the next one's stream */
+    int status;     /* of the first mistake; 0: none was made */
+    char *text;     /* error text of the first mistake */
     bool finished;
 
     uint8_t *bytes; /* encoded, once finished */
@@ -45,7 +46,7 @@ struct cadre_program {
     uint64_t hash;
 };
 
-/* ---- tables: each function refuses a bad entry, or gives the new entry's index ---- */
+/* ---- tables: a function that adds refuses a bad entry, or gives the index of the new one ---- */
 
 /* Checks that a name has 1 to CADRE_NAME_SIZE_MAX characters, none of them a control character;
  * `what` says in the error text whose name it is. */
@@ -56,7 +57,7 @@ int cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *ind
 /* Gives the index of `symbol`, adding it when it is new. */
 int cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index);
 
-/* Add a leaf: an entry in the table of arguments or variables, and its node. */
+/* Add a leaf: an entry in the table of arguments or variables, and the node that stands for it. */
 int cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                                const cadre_extents_t *shape, int32_t *node);
 int cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape,
@@ -68,7 +69,8 @@ int cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, in
 int cadre_program_add_push(cadre_program_t *self, int variable, int32_t node);
 int cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node);
 
-/* Returns what the rules of shapes see of the program when a node is added to it. */
+/* Returns what the rules of shapes see of the program before a node is added to it: nodes and
+ * symbols, borrowed. */
 cadre_infer_t cadre_program_before(const cadre_program_t *self);
 
 /* Checks a node (number of inputs, attributes), infers its dtype and shape, and appends it. The
@@ -108,7 +110,8 @@ void cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_n
  * added. */
 const cadre_program_node_t *cadre_program_at(const cadre_program_t *self, cadre_node_t node);
 
-/* Append a node with one or two inputs and attribute 0, as most have; as cadre_program_emit. */
+/* Append a node of `op` with one or two inputs and one attribute, number 0, as most have. Return
+ * and fail as cadre_program_emit does. */
 cadre_node_t cadre_program_emit1(cadre_program_t *self, cadre_op_t op, int64_t attribute,
                                  cadre_node_t x);
 cadre_node_t cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t attribute,
@@ -119,8 +122,8 @@ cadre_node_t cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t a
 bool cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *dims, int rank,
                          cadre_extents_t *out);
 
-/* Append a reshape or broadcast to a shape given as extents; `share`: CADRE_BROADCAST_SHARE
- * (op.h). */
+/* Append a reshape or broadcast to a shape given as extents, or a reduction over the axes `begin`
+ * to `end` - 1. `share`: each copy of a value is divided by the number of its copies (op.h). */
 cadre_node_t cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x,
                                         const cadre_extents_t *shape);
 cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
