@@ -70,6 +70,7 @@ typedef struct {
     uint8_t *seen;       /* one bit for each page: it was reached */
 } check_t;
 
+/* Reads a number of `size_bytes` bytes, little-endian. */
 static uint64_t
 number(const uint8_t *bytes, size_t size_bytes)
 {
@@ -78,6 +79,7 @@ number(const uint8_t *bytes, size_t size_bytes)
     return value;
 }
 
+/* Fails with a text that names the page and says what is wrong with it. */
 static int
 refuse(const check_t *self, uint64_t page, const char *what)
 {
@@ -85,6 +87,7 @@ refuse(const check_t *self, uint64_t page, const char *what)
                       what);
 }
 
+/* Reads bytes at an offset of the file; `page` is for error texts. */
 static int
 read_bytes(const check_t *self, uint64_t page, uint64_t offset, uint8_t *bytes, size_t size_bytes)
 {
@@ -100,8 +103,8 @@ read_bytes(const check_t *self, uint64_t page, uint64_t offset, uint8_t *bytes, 
 
 /* --- meta pages --- */
 
-/* Reads meta page 0 or 1 where LMDB looks for it: the second lies one page after the first, by the
- * page size in the newer one. */
+/* Reads meta page 0 or 1 where LMDB looks for it: page 1 lies one page size, which page 0 says,
+ * after page 0. */
 static int
 read_meta(const check_t *self, unsigned index, uint8_t *meta)
 {
@@ -152,6 +155,8 @@ read_newest(check_t *self, uint8_t *newest)
     return 0;
 }
 
+/* Checks the meta pages, and gives the number of the root page of the main tree (NO_PAGE: empty).
+ * */
 static int
 check_meta(check_t *self, uint64_t *root)
 {
@@ -243,6 +248,7 @@ check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsign
         return check_page(self, number(node, 4) | flags << 32, level + 1);
     }
 
+    /* A value is in the node, or in overflow pages, of which the node has the number (8 bytes). */
     uint64_t value_size = number(node, 4);
     bool big = flags == NODE_BIG;
     if ((flags != 0 && !big) || (big ? 8 : value_size) > room - key_size) {
@@ -253,7 +259,8 @@ check_node(check_t *self, uint64_t page, const uint8_t *bytes, size_t at, unsign
                : 0;
 }
 
-/* Checks all nodes of a page, and the pages below them. */
+/* Checks all nodes of a page, and the pages below them. A branch page has at least two children, a
+ * leaf at least one record. */
 static int
 check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
 {
@@ -277,7 +284,7 @@ check_nodes(check_t *self, uint64_t page, const uint8_t *bytes, unsigned level)
     return 0;
 }
 
-/* Checks a page and the pages below it; leaves must lie at `depth`. */
+/* Checks a page and the pages below it; level 1 is the root, and leaves must lie at self->depth. */
 static int
 check_page(check_t *self, uint64_t page, unsigned level)
 {
@@ -301,6 +308,8 @@ check_page(check_t *self, uint64_t page, unsigned level)
     return check_nodes(self, page, bytes, level);
 }
 
+/* Checks all pages that LMDB can reach from the main tree of the newest transaction. An empty tree
+ * has no pages. */
 int
 cadre_btree_check(int fd, const char *path, uint64_t size_bytes)
 {

@@ -17,7 +17,7 @@
 #include "common/checkpoint/disk.h"
 
 static const char best_file[] = "best";            /* names the best checkpoint */
-static const char best_draft_file[] = ".tmp-best"; /* what it is renamed from */
+static const char best_draft_file[] = ".tmp-best"; /* written first, then renamed to "best" */
 
 struct cadre_checkpoint_directory {
     char *path;
@@ -38,7 +38,8 @@ cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
     return text;
 }
 
-/* A name is ours if printing the number in it gives the same name again. */
+/* Gives the id in the name of a checkpoint. A name is ours only if printing that id gives the same
+ * name again. */
 bool
 cadre_checkpoint_name_parse(const char *name, uint64_t *id)
 {
@@ -47,6 +48,7 @@ cadre_checkpoint_name_parse(const char *name, uint64_t *id)
            strcmp(cadre_checkpoint_name(*id, again), name) == 0;
 }
 
+/* Returns whether this is the name of a temporary directory of ours. */
 static bool
 is_temporary(const char *name)
 {
@@ -57,6 +59,7 @@ is_temporary(const char *name)
            strcmp(cadre_checkpoint_temporary_name(id, n, again), name) == 0;
 }
 
+/* Returns whether this is the name of a file that a checkpoint consists of. */
 static bool
 is_content(const char *name)
 {
@@ -67,6 +70,7 @@ is_content(const char *name)
             strcmp(cadre_checkpoint_shard_name(shard, again), name) == 0);
 }
 
+/* Opens the directory of a job's checkpoints; creates it first if `create`. */
 int
 cadre_checkpoint_directory_open(const char *path, bool create, cadre_checkpoint_directory_t **out)
 {
@@ -112,6 +116,7 @@ cadre_checkpoint_directory_fd(const cadre_checkpoint_directory_t *self)
     return self->fd;
 }
 
+/* Opens a subdirectory, but not through a symbolic link. */
 int
 cadre_checkpoint_directory_enter(const cadre_checkpoint_directory_t *self, const char *name,
                                  int *out)
@@ -124,6 +129,7 @@ cadre_checkpoint_directory_enter(const cadre_checkpoint_directory_t *self, const
     return 0;
 }
 
+/* Frees a list of names that NULL ends. */
 static void
 free_names(char ***names_p)
 {
@@ -138,7 +144,7 @@ free_names(char ***names_p)
 static int
 read_names(int fd, const char *path, char ***out)
 {
-    /* Another descriptor, as closedir closes it. */
+    /* Another descriptor, because closedir closes the one that it was given. */
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = again >= 0 ? fdopendir(again) : NULL;
     if (!stream) {
@@ -151,6 +157,7 @@ read_names(int fd, const char *path, char ***out)
     size_t count = 0;
     struct dirent *entry;
     int status = 0;
+    /* readdir tells a failure from the end by errno only. */
     while (errno = 0, status == 0 && (entry = readdir(stream))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
@@ -179,8 +186,8 @@ read_names(int fd, const char *path, char ***out)
     return 0;
 }
 
-/* Checks that a subdirectory holds only files that belong to a checkpoint; CADRE_EREFUSED
- * otherwise. */
+/* Checks that a directory holds only files that a checkpoint consists of. CADRE_EREFUSED otherwise:
+ * whoever put something else there must not lose it. */
 static int
 check_ours(int fd, const char *path, char **names)
 {
@@ -198,6 +205,7 @@ check_ours(int fd, const char *path, char **names)
     return 0;
 }
 
+/* Removes a subdirectory with its files, after all of them were found to be a checkpoint's. */
 int
 cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char *name)
 {
@@ -232,7 +240,7 @@ cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char
     return 0;
 }
 
-/* Compares the sizes of the shards' files with the manifest. */
+/* Checks that the shards' files exist with the sizes that the manifest says. */
 static int
 check_sizes(int fd, const char *path, const cadre_manifest_t *manifest)
 {
@@ -251,6 +259,7 @@ check_sizes(int fd, const char *path, const cadre_manifest_t *manifest)
     return 0;
 }
 
+/* Checks that the manifest is of the checkpoint that its directory's name says. */
 static int
 check_id(const char *path, uint64_t id, const cadre_manifest_t *manifest)
 {
@@ -259,7 +268,8 @@ check_id(const char *path, uint64_t id, const cadre_manifest_t *manifest)
                                            (unsigned long long)manifest->id);
 }
 
-/* Fills an entry from the checkpoint's manifest; fails if the checkpoint is not valid. */
+/* Checks checkpoint entry->id without reading its shard files, and fills the entry from its
+ * manifest; fails if it is not valid. */
 static int
 look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entry)
 {
@@ -298,6 +308,7 @@ look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entr
     return 0;
 }
 
+/* Orders entries by falling id, for qsort. */
 static int
 newer_first(const void *left, const void *right)
 {
@@ -306,6 +317,8 @@ newer_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
+/* Lists the checkpoints in the directory, newest first; those that are not valid have the reason.
+ * */
 int
 cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
                                 cadre_checkpoint_entry_t **entries, size_t *count)
@@ -390,6 +403,7 @@ cadre_checkpoint_directory_verify(cadre_checkpoint_directory_t *self, uint64_t i
     return status == 0 ? cadre_checkpoint_reader_contents(reader, NULL, NULL) : status;
 }
 
+/* Checks size, hash and pages of every shard file of a checkpoint, but not its records. */
 static int
 verify_files(cadre_checkpoint_directory_t *self, uint64_t id)
 {
@@ -398,6 +412,8 @@ verify_files(cadre_checkpoint_directory_t *self, uint64_t id)
     return status == 0 ? cadre_checkpoint_reader_verify_files(reader) : status;
 }
 
+/* Gives the newest checkpoint whose files verify, and reports each newer one to `damaged` (may be
+ * NULL). Files are read only until one verifies. */
 int
 cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                   void (*damaged)(void *context, uint64_t id, const char *reason),
@@ -488,9 +504,9 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Retires the entries that are older than `oldest` and older than the newest `keep` valid
- * ones, but not the best one.
- * Goes on after an entry that cannot be removed, and returns the first failure. */
+/* Removes the entries behind the newest `keep` valid ones, but not the best one and none with an id
+ * from `oldest` on. Goes on after an entry that cannot be removed, and returns the first failure.
+ * */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
              size_t count, size_t keep, uint64_t oldest, size_t *removed)
@@ -527,6 +543,8 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
     return first_failure;
 }
 
+/* Keeps the newest `keep` valid checkpoints, the best one and those from `oldest` on, and removes
+ * the others. */
 int
 cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep, uint64_t oldest,
                                   size_t *removed)
@@ -554,6 +572,8 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     return status;
 }
 
+/* Gives the checkpoint that is marked as the best: the one that the file "best" names, if it
+ * exists. */
 int
 cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id)
 {
@@ -581,6 +601,8 @@ cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id
     return 0;
 }
 
+/* Marks a checkpoint as the best: writes a new file with its name, and renames that over the old
+ * one, so that a crash leaves one of the two. */
 int
 cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_t id)
 {
@@ -593,7 +615,7 @@ cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_
     }
 
     cadre_auto(cadre_free) char *line = cadre_asprintf("%s\n", name);
-    unlinkat(self->fd, best_draft_file, 0); /* of a process that crashed here */
+    unlinkat(self->fd, best_draft_file, 0); /* left by a process that crashed in this function */
     status = cadre_disk_create(self->fd, best_draft_file, path, line, strlen(line));
     if (status != 0) {
         return status;
@@ -608,6 +630,8 @@ cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_
     return cadre_disk_sync_directory(self->fd, self->path);
 }
 
+/* Removes all temporary directories. Goes on after one that cannot be removed, and returns the
+ * first failure. */
 int
 cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed)
 {

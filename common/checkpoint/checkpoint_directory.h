@@ -27,7 +27,8 @@ enum {
         65536, /* most checkpoints in one directory; with more, a listing fails */
     CADRE_CHECKPOINT_TEMPORARY_SIZE = 64, /* bytes for ".tmp-ckpt-<id>-<n>" */
     CADRE_CHECKPOINT_TEMPORARIES_MAX =
-        1000, /* most temporaries of one id; with more, CADRE_EEXISTS: clean was never called */
+        1000, /* most temporary directories of one id; with more, CADRE_EEXISTS: clean was never
+                 called */
 };
 
 typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
@@ -38,11 +39,11 @@ typedef struct {
     /* The manifest is sound and every file exists with its size; files are not hashed. */
     bool valid;
     char *reason; /* why it is not valid; NULL if it is */
-    uint64_t cut; /* this field and those below are set only when valid */
+    uint64_t cut; /* set only when valid, as the next three fields are */
     char *created;
     size_t shard_count;
     uint64_t size_bytes;
-    bool is_best; /* marked as the best; also one that is not valid */
+    bool is_best; /* marked as the best; set also when not valid */
 } cadre_checkpoint_entry_t;
 
 /* Opens DIR; creates it (not its parents) if `create`. CADRE_ENOTFOUND when it does not exist,
@@ -80,8 +81,8 @@ int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
 int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
                                       uint64_t oldest, size_t *removed);
 
-/* Removes the temporaries of a crashed process. Call it when no draft is open. `removed` may be
- * NULL. */
+/* Removes the temporary directories that a crashed process left. To be called when no draft is
+ * open, since it removes those of drafts too. `removed` may be NULL. */
 int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed);
 
 /* Marks checkpoint `id`, which is there, as the best in the place of the one that was: the file
@@ -89,20 +90,20 @@ int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t 
  * CADRE_ENOTFOUND, CADRE_EIO. */
 int cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uint64_t id);
 
-/* The checkpoint that is marked as the best. CADRE_ENOTFOUND when none is, or it is not there any
- * more; CADRE_ECORRUPT when the mark names no checkpoint; CADRE_EIO. */
+/* Gives the checkpoint that is marked as the best. CADRE_ENOTFOUND when none is, or it is not there
+ * any more; CADRE_ECORRUPT when the mark names no checkpoint; CADRE_EIO. */
 int cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id);
 
 /* Writes "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_name(uint64_t id, char *text);
 
-/* The id in such a name; false for any other text. */
+/* Gives the id in the name of a checkpoint, "ckpt-<id>"; false for any other text. */
 bool cadre_checkpoint_name_parse(const char *name, uint64_t *id);
 
 /* ---- for drafts ---- */
 
-/* Return DIR as it was given, for error texts; its descriptor. Valid while the directory is
- * open. */
+/* Return the path of DIR as it was given, for error texts, and its descriptor; both are valid while
+ * the directory is open. */
 const char *cadre_checkpoint_directory_path(const cadre_checkpoint_directory_t *self);
 int cadre_checkpoint_directory_fd(const cadre_checkpoint_directory_t *self);
 

@@ -21,6 +21,7 @@ struct cadre_checkpoint_draft {
     char *path;
 };
 
+/* Fails with CADRE_EEXISTS when checkpoint `id` exists. */
 static int
 refuse_existing(const cadre_checkpoint_directory_t *directory, uint64_t id)
 {
@@ -60,6 +61,8 @@ make_temporary(cadre_checkpoint_draft_t *self)
                            cadre_checkpoint_directory_path(self->directory), self->name);
 }
 
+/* Starts checkpoint `id` in a temporary directory of its own. An id of more than 63 bits could not
+ * be written into the manifest's JSON. */
 int
 cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t id,
                              cadre_checkpoint_draft_t **out)
@@ -93,6 +96,7 @@ cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self)
     return self->path;
 }
 
+/* Ends a draft: removes its temporary directory, unless that was renamed into place. */
 void
 cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
 {
@@ -184,6 +188,8 @@ finish(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
     return cadre_manifest_write(manifest, fd, self->path);
 }
 
+/* Commits a draft, and ends it in any case: the rename to its final name makes the checkpoint
+ * visible as a whole. */
 int
 cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_manifest_t *manifest)
 {
@@ -205,7 +211,7 @@ cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_man
     /* If the last sync failed, the rename is taken back: a checkpoint whose name may not be on disk
      * must not count. */
     if (status == 0 || renameat(fd, name, fd, self->name) != 0) {
-        self->name[0] = '\0';
+        self->name[0] = '\0'; /* it has its final name: the end of the draft removes nothing */
     }
 
     return status;

@@ -22,7 +22,7 @@ const char *cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self);
 
 /* Checks that `manifest` is for this id and that every file is there with its size, writes the
  * manifest, fsyncs everything and renames the directory into place. Ends the draft and nulls the
- * pointer; on failure the temporary is removed and the checkpoints before stay as they were.
+ * pointer; on failure the temporary directory is removed, and other checkpoints stay as they were.
  * CADRE_EINVALID, CADRE_ECORRUPT, CADRE_EIO; CADRE_EIO also when only the very last fsync, of DIR,
  * failed: the checkpoint is then visible, but the caller must not count on it. */
 int cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p,

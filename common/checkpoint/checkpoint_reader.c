@@ -21,6 +21,7 @@ struct cadre_checkpoint_reader {
     const cadre_manifest_variable_t **by_name; /* the manifest's variables, sorted */
 };
 
+/* Orders pointers to variables by name, for qsort and bsearch. */
 static int
 compare_variables(const void *left, const void *right)
 {
@@ -29,6 +30,7 @@ compare_variables(const void *left, const void *right)
     return strcmp((*a)->name, (*b)->name);
 }
 
+/* Opens a checkpoint by the path of its directory, which must not be a symbolic link. */
 int
 cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out)
 {
@@ -39,6 +41,8 @@ cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out)
     return cadre_checkpoint_reader_open_in(&fd, path, out);
 }
 
+/* Opens a checkpoint in an open directory, whose descriptor it takes, and reads its manifest; shard
+ * files are opened when they are needed. */
 int
 cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
                                 cadre_checkpoint_reader_t **out)
@@ -66,6 +70,7 @@ cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
     return 0;
 }
 
+/* Closes all files of a reader, and frees it. */
 void
 cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p)
 {
@@ -129,7 +134,8 @@ find_variable(const cadre_checkpoint_reader_t *self, const char *name)
     return found ? *found : NULL;
 }
 
-/* Returns the index of the partition that holds `element`, partition_count when none does. */
+/* Finds by bisection the partition that holds `element`, and returns its index; partition_count
+ * when none does. */
 static size_t
 partition_at(const cadre_manifest_variable_t *variable, int64_t element)
 {
@@ -191,7 +197,7 @@ part_of(const cadre_checkpoint_range_t *range, const cadre_manifest_partition_t 
     return part;
 }
 
-/* Reads the part of the range that lies in one partition. */
+/* Reads a part of a range that lies in one partition, from the file of the partition's shard. */
 static int
 read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
           uint32_t shard_index, void *out, cadre_change_counts_t *counts)
@@ -200,7 +206,8 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
     int status = open_shard(self, shard_index, NULL, &shard);
     cadre_change_counts_t of_part = {0};
 
-    /* A file is missing; further down the same status means a missing kind. */
+    /* The file is missing, which is damage. From cadre_shard_reader_read, below, the status would
+     * mean that the file has nothing of this kind. */
     if (status == CADRE_ENOTFOUND) {
         return CADRE_ECORRUPT;
     }
@@ -218,6 +225,9 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
     return 0;
 }
 
+/* Copies a range of a variable's values or slot to `out`, partition by partition. CADRE_ENOTFOUND
+ * only for a slot of which no shard has anything (the optimizer was another one); what is there
+ * only in part is damaged. */
 int
 cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *range,
                              void *out, cadre_change_counts_t *counts)
@@ -247,6 +257,7 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
     }
 
     if (missing > 0) {
+        /* A slot of which nothing is there: the optimizer was another one. */
         bool never_there =
             missing == range->count && strcmp(range->kind, CADRE_CHECKPOINT_KIND_VALUE) != 0;
         return cadre_fail(never_there ? CADRE_ENOTFOUND : CADRE_ECORRUPT,
@@ -262,6 +273,7 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
     return 0;
 }
 
+/* Opens, and so verifies, the files of all shards that hold a part of the range. */
 int
 cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
                                 const cadre_checkpoint_range_t *range,
@@ -284,6 +296,7 @@ cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
     return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status;
 }
 
+/* Opens every shard file, which checks its size, hash and pages. */
 int
 cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
 {
@@ -320,12 +333,14 @@ typedef struct {
     kind_t *kinds;
     size_t kind_count;
     size_t kind_capacity;
-    size_t last; /* index of the kind of the previous chunk; NONE at the start of a shard */
-    int64_t last_end;
-    size_t last_partition;
+    size_t last;      /* index of the kind of the previous chunk; NONE at the start of a shard */
+    int64_t last_end; /* end of the previous chunk's elements */
+    size_t last_partition; /* partition and version of the previous chunk */
     uint64_t last_version;
 } walk_t;
 
+/* Adds a kind of a variable (its values, or a slot) with the kind's first chunk; returns its index.
+ * The kinds of a variable are a list, of which self->newest has the last one found. */
 static size_t
 new_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_shard_chunk_t *chunk)
 {
@@ -356,6 +371,7 @@ find_kind(walk_t *self, const cadre_manifest_variable_t *variable, const cadre_s
     return index == NONE ? new_kind(self, variable, chunk) : index;
 }
 
+/* Fails with a text that names the file and the chunk, and says what is wrong with it. */
 static int
 fail_chunk(const walk_t *self, const cadre_shard_chunk_t *chunk, const char *why)
 {
@@ -542,6 +558,8 @@ walk_fini(walk_t *self)
     free(self->newest);
 }
 
+/* Reads and checks every record of a checkpoint, and lists what is there; `contents` may be NULL.
+ * */
 int
 cadre_checkpoint_reader_contents(cadre_checkpoint_reader_t *self,
                                  cadre_checkpoint_content_t **contents, size_t *count)

@@ -49,7 +49,8 @@ int cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
                                     const cadre_checkpoint_range_t *range,
                                     const cadre_give_up_t *give_up);
 
-/* Copies a range to `out`, and to `counts` (may be NULL) how often what it came from was changed.
+/* Copies a range to `out`, and to `counts` (may be NULL) the largest numbers of changes among the
+ * chunks that it came from.
  * CADRE_EINVALID for a range outside the variable; CADRE_ENOTFOUND when the variable is
  * not in the checkpoint or has no slot of that kind at all; CADRE_EDTYPE when it was written with
  * another dtype; CADRE_ECORRUPT (or CADRE_EIO) when a file or record is damaged or elements are

@@ -23,6 +23,7 @@ enum {
     SPANS_AT_ONCE = 64,
 };
 
+/* Returns the status for an errno. */
 static int
 status_of(int error)
 {
@@ -39,6 +40,7 @@ status_of(int error)
     }
 }
 
+/* Fails with the status for an errno, and a text that ends with what the errno means. */
 int
 cadre_disk_fail(int error, const char *format, ...)
 {
@@ -51,6 +53,7 @@ cadre_disk_fail(int error, const char *format, ...)
     return cadre_fail(status_of(error), "%s: %s", text, strerror_r(error, reason, sizeof(reason)));
 }
 
+/* Opens a regular file for reading, but not through a symbolic link. */
 int
 cadre_disk_open(int directory_fd, const char *name, const char *path, int *out)
 {
@@ -156,6 +159,8 @@ hash_span(void *context, size_t index)
     self->hashes[self->first + index] = htole64(XXH3_64bits_digest(state));
 }
 
+/* Computes the size and the hash of a file. The file's hash is that of the hashes of its spans, so
+ * it does not depend on how many spans are read at once. */
 int
 cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
                 uint64_t *size_bytes, uint64_t *hash)
@@ -201,6 +206,8 @@ cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *
     return 0;
 }
 
+/* Reads a whole file of at most `size_max` bytes, with a zero byte behind it; the caller frees it.
+ * */
 int
 cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max, char **bytes,
                 size_t *size_bytes)
@@ -241,6 +248,7 @@ cadre_disk_read(int directory_fd, const char *name, const char *path, size_t siz
     return 0;
 }
 
+/* Writes all bytes, in as many calls as it takes. */
 static int
 write_all(int fd, const char *path, const char *bytes, size_t size_bytes)
 {
@@ -255,6 +263,7 @@ write_all(int fd, const char *path, const char *bytes, size_t size_bytes)
     return 0;
 }
 
+/* Creates a file, which must not exist, with these bytes, and syncs it; removes it on failure. */
 int
 cadre_disk_create(int directory_fd, const char *name, const char *path, const void *bytes,
                   size_t size_bytes)
@@ -276,6 +285,8 @@ cadre_disk_create(int directory_fd, const char *name, const char *path, const vo
     return status;
 }
 
+/* Makes a directory unless it exists, and syncs the directory above, if that can be opened, so that
+ * the name survives a crash. */
 int
 cadre_disk_make_directory(const char *path)
 {
@@ -296,6 +307,8 @@ cadre_disk_sync(int fd, const char *path)
     return 0;
 }
 
+/* Syncs the names in a directory; file systems that know no such sync (EINVAL, EROFS) are let off.
+ * */
 int
 cadre_disk_sync_directory(int fd, const char *path)
 {

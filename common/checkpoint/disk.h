@@ -39,8 +39,8 @@ const char *cadre_disk_fd_path(int fd, char *text);
 /* Closes *fd_p, unless it is -1; a destructor for cadre_auto. */
 void cadre_disk_close(int *fd_p);
 
-/* Called now and then by functions that may take long: if it returns true, they give up with
- * CADRE_ECANCELLED. NULL instead of a pointer to it: never give up. */
+/* A question that functions which may take long ask now and then: if the answer is true, they give
+ * up with CADRE_ECANCELLED. Where they are given NULL instead, they never give up. */
 typedef struct {
     bool (*ask)(void *context);
     void *context;
@@ -57,8 +57,8 @@ enum { CADRE_DISK_SPAN_SIZE = 16 << 20 };
 int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
                     uint64_t *size_bytes, uint64_t *hash);
 
-/* Reads a whole file of at most `size_max` bytes, which free() frees; a zero byte follows.
- * CADRE_ETOOLARGE beyond it. */
+/* Reads a whole file into new memory, which the caller frees with free; a zero byte follows its
+ * bytes. CADRE_ETOOLARGE for a file of more than `size_max` bytes. */
 int cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max,
                     char **bytes, size_t *size_bytes);
 
@@ -69,8 +69,8 @@ int cadre_disk_create(int directory_fd, const char *name, const char *path, cons
 
 /* Makes the directory unless it exists, and syncs its parent in any case: a name that is not on
  * disk takes everything below it along in a crash, and whoever made the directory may have crashed
- * before syncing. A parent that cannot be opened or synced is skipped. CADRE_EIO; CADRE_ENOTFOUND
- * when the parent does not exist. */
+ * before syncing. A parent that cannot be opened is not synced. CADRE_EIO; CADRE_ENOTFOUND when the
+ * parent does not exist. */
 int cadre_disk_make_directory(const char *path);
 
 /* Fsyncs the file. CADRE_EIO on failure, after which it must not be tried again: the kernel may

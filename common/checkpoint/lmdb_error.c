@@ -6,6 +6,7 @@
 
 #undef cadre_lmdb_fail
 
+/* Returns the status for a code of LMDB's own, which is negative. */
 static int
 status_of(int code)
 {
@@ -26,6 +27,7 @@ status_of(int code)
     }
 }
 
+/* Fails with the status and text of a failed LMDB call; a positive code is an errno. */
 int
 cadre_lmdb_fail(int code, const char *path, const char *action)
 {

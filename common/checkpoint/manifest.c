@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Frees all that a manifest owns, and clears it. */
 void
 cadre_manifest_fini(cadre_manifest_t *self)
 {
@@ -29,6 +30,8 @@ cadre_manifest_fini(cadre_manifest_t *self)
     memset(self, 0, sizeof(*self));
 }
 
+/* Returns the variable called `name`, or NULL. Only a manifest that was decoded has a map of names.
+ * */
 const cadre_manifest_variable_t *
 cadre_manifest_find(const cadre_manifest_t *self, const char *name)
 {

@@ -40,18 +40,18 @@ enum {
     CADRE_CHECKPOINT_NAME_SIZE = 32,    /* bytes for "ckpt-<id>" or "shard-<k>.mdb" */
 };
 
-/* A run of elements that one shard held. */
+/* A partition: consecutive elements of a variable, which one shard held. */
 typedef struct {
     uint32_t shard;
     int64_t first_element;
-    int64_t count; /* the partitions of a variable cover exactly its elements, in order */
+    int64_t count; /* of elements; a variable's partitions cover its elements, in order */
 } cadre_manifest_partition_t;
 
 typedef struct {
     char *name;
     cadre_dtype_t dtype;
-    /* Type on the wire, for information only: the checkpoint holds `dtype`; 0: the same as
-     * dtype. */
+    /* Type in which values travel, for information only: the checkpoint holds them as `dtype`. 0:
+     * they travel as `dtype`, too. */
     cadre_dtype_t wire;
     int rank;
     int64_t shape[CADRE_RANK_MAX];

@@ -31,6 +31,8 @@ typedef struct {
 
 static void fail(decoder_t *self, const char *key, const char *format, ...) CADRE_PRINTF(3, 4);
 
+/* Notes the first failure, with the file and the place of the field `key`; later ones are ignored.
+ * */
 static void
 fail(decoder_t *self, const char *key, const char *format, ...)
 {
@@ -47,6 +49,7 @@ fail(decoder_t *self, const char *key, const char *format, ...)
 
 static void enter(decoder_t *self, const char *format, ...) CADRE_PRINTF(2, 3);
 
+/* Notes which object is being read from now on, for error texts. */
 static void
 enter(decoder_t *self, const char *format, ...)
 {
@@ -56,6 +59,7 @@ enter(decoder_t *self, const char *format, ...)
     va_end(arguments);
 }
 
+/* Returns what to call a JSON type in an error text. */
 static const char *
 type_text(json_type type)
 {
@@ -111,6 +115,7 @@ only(decoder_t *self, json_t *object, const char *const *keys, size_t key_count)
     }
 }
 
+/* Returns a field that is a whole number from 0 to `max`; 0 after a failure. */
 static uint64_t
 get_number(decoder_t *self, const json_t *object, const char *key, uint64_t max)
 {
@@ -159,6 +164,7 @@ get_text(decoder_t *self, const json_t *object, const char *key)
         fail(self, key, "has %zu bytes, not 1 to %d", size, CADRE_MANIFEST_TEXT_SIZE_MAX);
     }
 
+    /* In UTF-8 the bytes 0xc2 0x80 to 0xc2 0x9f are control characters, too. */
     for (size_t i = 0; i < size; i++) {
         if (text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && text[i + 1] < 0xa0)) {
             fail(self, key, "holds a control character");
@@ -193,6 +199,7 @@ get_list(decoder_t *self, const json_t *object, const char *key, size_t max)
     return self->status == 0 ? list : NULL;
 }
 
+/* Decodes "dtype", the type of the variable's values. */
 static void
 decode_dtype(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
 {
@@ -203,6 +210,7 @@ decode_dtype(decoder_t *self, const json_t *object, cadre_manifest_variable_t *v
     }
 }
 
+/* Decodes "wire", the type in which values travel; without the field it is the variable's own. */
 static void
 decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
 {
@@ -284,10 +292,12 @@ decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable
     }
 }
 
+/* Decodes one variable. `shard_count` is the number of shards that its partitions may name. */
 static void
 decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *variable,
                 size_t shard_count)
 {
+    /* The last key, "wire", is known only to manifests of the schema that has it. */
     static const char *const KEYS[] = {"name",      "dtype",      "shape", "initializer",
                                        "optimizer", "partitions", "wire"};
     only(self, object, KEYS, CADRE_COUNT_OF(KEYS) - (self->has_wire ? 0 : 1));
@@ -332,6 +342,7 @@ share_optimizer(cadre_manifest_t *manifest, size_t index)
     }
 }
 
+/* Decodes the next variable of the manifest, whose array has room for it. */
 static void
 decode_item(decoder_t *self, json_t *object, cadre_manifest_t *manifest)
 {
@@ -342,6 +353,7 @@ decode_item(decoder_t *self, json_t *object, cadre_manifest_t *manifest)
     note_name(self, manifest, &manifest->variables[index]);
 }
 
+/* Decodes the variables of a manifest whose layout is not one variable to a line. */
 static void
 decode_list(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
 {
@@ -386,6 +398,7 @@ decode_lines(decoder_t *self, cadre_manifest_t *manifest)
     manifest->variables = cadre_calloc(count, sizeof(*manifest->variables));
     const char *at = self->lines;
     while (self->status == 0 && (line = next_line(&at, self->lines_end, &size_bytes))) {
+        /* The text is that of a wrong comma, unless the parser writes another. */
         json_error_t error = {.text = "no comma where another one follows, or the other way round"};
         bool comma = size_bytes > 0 && line[size_bytes - 1] == ',';
         json_t *object = NULL;
@@ -405,6 +418,7 @@ decode_lines(decoder_t *self, cadre_manifest_t *manifest)
     }
 }
 
+/* Decodes the variables, from their lines or from the JSON tree. */
 static void
 decode_variables(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
 {
@@ -416,6 +430,7 @@ decode_variables(decoder_t *self, const json_t *root, cadre_manifest_t *manifest
     enter(self, "%s", "");
 }
 
+/* Decodes the counters of a shard, each of which must be there. */
 static void
 decode_counters(decoder_t *self, size_t index, const json_t *shard, cadre_shard_state_t *state)
 {
@@ -436,6 +451,7 @@ decode_counters(decoder_t *self, size_t index, const json_t *shard, cadre_shard_
 #undef COUNTER_GET
 }
 
+/* Decodes what the manifest says of one shard: its file, with size and hash, and its state. */
 static void
 decode_shard(decoder_t *self, size_t index, json_t *object, cadre_manifest_shard_t *shard)
 {
@@ -456,6 +472,7 @@ decode_shard(decoder_t *self, size_t index, json_t *object, cadre_manifest_shard
     decode_counters(self, index, object, &shard->state);
 }
 
+/* Decodes the list of shards, of which there is at least one. */
 static void
 decode_shards(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
 {
@@ -477,6 +494,8 @@ decode_shards(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
     enter(self, "%s", "");
 }
 
+/* Decodes all fields of the manifest but hash and schema, which were checked. Shards come before
+ * variables, whose partitions name shards. */
 static void
 decode_root(decoder_t *self, json_t *root, cadre_manifest_t *manifest)
 {
@@ -520,8 +539,9 @@ release(json_t **json_p)
     json_decref(*json_p);
 }
 
-/* Finds the lines of the variables in a text with the layout that the encoder writes; false for any
- * other layout. The text has its hash, and no line before the list begins as the list does. */
+/* Finds the lines of the variables in a text with the layout that the encoder writes. False for any
+ * other layout, and for a text that was changed since it was written (its hash differs): such a
+ * text is parsed as a whole, so that an error names its line in the file. */
 static bool
 find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
 {
@@ -544,7 +564,8 @@ find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
     return true;
 }
 
-/* Parses all of the manifest except the variables. */
+/* Parses all of the manifest that comes before the lines of the variables, closed as JSON with an
+ * empty list of variables. */
 static json_t *
 load_head(const char *text, const char *lines, json_error_t *error)
 {
@@ -554,6 +575,7 @@ load_head(const char *text, const char *lines, json_error_t *error)
     return json_loads(head, JSON_REJECT_DUPLICATES, error);
 }
 
+/* Decodes a manifest of unknown origin; writes *out only on success. */
 int
 cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cadre_manifest_t *out)
 {
@@ -597,6 +619,7 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
     return 0;
 }
 
+/* Reads and decodes the manifest in an open directory; `directory` is for error texts. */
 int
 cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_t *out)
 {

@@ -18,6 +18,7 @@ release(json_t **json_p)
     json_decref(*json_p);
 }
 
+/* Returns the list of a variable's partitions as JSON. */
 static json_t *
 encode_partitions(const cadre_manifest_variable_t *variable)
 {
@@ -32,12 +33,15 @@ encode_partitions(const cadre_manifest_variable_t *variable)
     return partitions;
 }
 
+/* Returns whether the variable's values travel in another type than its own. */
 static bool
 has_wire(const cadre_manifest_variable_t *variable)
 {
     return variable->wire != 0 && variable->wire != variable->dtype;
 }
 
+/* Returns a variable as JSON; NULL with `error` when a text of it is not UTF-8 or an object is
+ * missing. */
 static json_t *
 encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
 {
@@ -58,6 +62,7 @@ encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
     return object;
 }
 
+/* Returns a shard as JSON. The hash has all 64 bits, so it is stored as text. */
 static json_t *
 encode_shard(const cadre_manifest_shard_t *shard, json_error_t *error)
 {
@@ -81,6 +86,7 @@ typedef struct {
     size_t capacity;
 } text_t;
 
+/* Appends bytes, and ends the text with a zero byte. */
 static void
 add_bytes(text_t *self, const char *bytes, size_t size_bytes)
 {
@@ -105,8 +111,8 @@ fail_utf8(void)
     return cadre_fail(CADRE_EINVALID, "manifest: a text is not UTF-8");
 }
 
-/* Appends one line per variable, whose JSON tree is built and freed by itself: as one tree they
- * took 9 KB each. */
+/* Appends one line per variable, whose JSON tree is built and freed by itself: all variables in one
+ * tree took 9 KB of memory each. */
 static int
 add_variables(text_t *self, const cadre_manifest_t *manifest)
 {
@@ -172,9 +178,11 @@ fini_text(text_t *self)
     free(self->bytes);
 }
 
-/* The first lines of the file; the hash, of all bytes after them, is filled in by write_hash. */
+/* The first lines of the file. write_hash puts the hash of all bytes that follow them in the place
+ * of the zeros. */
 static const char HASH_LINE[] = "{\n  \"hash\": \"0000000000000000\",\n";
 
+/* Writes the hash of all that follows the first lines over the zeros in them. */
 static void
 write_hash(text_t *self)
 {
@@ -186,6 +194,8 @@ write_hash(text_t *self)
     memcpy(self->bytes + line_size - BEHIND - DIGITS, digits, DIGITS);
 }
 
+/* Writes a manifest as text, and decodes the text again, so that none is written that could not be
+ * read. */
 int
 cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_bytes)
 {
@@ -204,7 +214,8 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     cadre_assert(strncmp(plain, "{\n", 2) == 0 && strcmp(plain + plain_size - 2, "\n}") == 0);
     cadre_auto(fini_text) text_t whole = {.bytes = NULL};
     add_text(&whole, HASH_LINE);
-    /* Without its first and last lines, which are written here. */
+    /* The head goes without its first and last lines, "{" and "}": HASH_LINE has the one, the end
+     * of the variables the other. */
     add_bytes(&whole, plain + 2, plain_size - 4);
     int status = add_variables(&whole, self);
     if (status != 0) {
@@ -226,6 +237,7 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     return 0;
 }
 
+/* Encodes the manifest, writes its file in an open directory, and syncs both. */
 int
 cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char *directory)
 {

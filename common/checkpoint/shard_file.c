@@ -41,6 +41,7 @@ static const uint64_t CHUNK_MAGIC = 0x4b48434552444143; /* "CADRECHK" */
 static const uint64_t STATE_MAGIC = 0x5453434552444143; /* "CADRECST" */
 static const uint64_t FORMAT = 1;
 
+/* Writes a number of `size_bytes` bytes, little-endian. */
 static void
 put(uint8_t *at, uint64_t number, int size_bytes)
 {
@@ -49,6 +50,7 @@ put(uint8_t *at, uint64_t number, int size_bytes)
     }
 }
 
+/* Reads a number of `size_bytes` bytes, little-endian. */
 static uint64_t
 get(const uint8_t *at, int size_bytes)
 {
@@ -59,6 +61,8 @@ get(const uint8_t *at, int size_bytes)
     return number;
 }
 
+/* Returns whether a name has 1 to `size_max` letters, digits and ._-, the first of them a letter or
+ * digit. */
 bool
 cadre_checkpoint_name_valid(const char *name, size_t size_max)
 {
@@ -77,6 +81,7 @@ cadre_checkpoint_name_valid(const char *name, size_t size_max)
     return true;
 }
 
+/* Checks the names of a chunk's variable and kind (value or slot), which are parts of its key. */
 static int
 check_names(const cadre_shard_chunk_t *chunk)
 {
@@ -89,6 +94,8 @@ check_names(const cadre_shard_chunk_t *chunk)
     return 0;
 }
 
+/* Checks everything about a chunk but its bytes: names, shape, size, counters, and that its
+ * elements lie in the variable. */
 int
 cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk)
 {
@@ -141,7 +148,8 @@ cadre_shard_chunk_count(const cadre_shard_chunk_t *chunk)
     return (int64_t)(chunk->size_bytes / cadre_dtype_size(chunk->dtype));
 }
 
-/* The key is: variable, 0, kind, 0, first element (big-endian, so that keys sort by it). */
+/* Writes the key of a chunk: variable, 0, kind, 0, first element (big-endian, so that keys sort by
+ * it). */
 size_t
 cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_element, uint8_t *key)
 {
@@ -159,6 +167,8 @@ cadre_shard_key_encode(const char *variable, const char *kind, int64_t first_ele
     return variable_size + kind_size + 8;
 }
 
+/* Writes the key of the shard's state. It begins with a zero byte, so it sorts before every
+ * chunk's. */
 size_t
 cadre_shard_state_key_encode(uint8_t *key)
 {
@@ -178,6 +188,7 @@ record_hash(const void *key, size_t key_size, const uint8_t *header, const void 
     return XXH3_64bits_withSeed(bytes, size_bytes, hash);
 }
 
+/* Writes the header of a chunk's record; its last field is the hash of key, header and bytes. */
 void
 cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, size_t key_size,
                           uint8_t *header)
@@ -199,7 +210,7 @@ cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key, siz
     put(header + AT_HASH, record_hash(key, key_size, header, chunk->bytes, chunk->size_bytes), 8);
 }
 
-/* Decodes a key; the chunk's names point into it. CADRE_ECORRUPT for a malformed key. */
+/* Decodes a chunk's key; the chunk's names point into it. CADRE_ECORRUPT for a malformed key. */
 static int
 decode_key(const uint8_t *key, size_t key_size, cadre_shard_chunk_t *chunk)
 {
@@ -231,7 +242,7 @@ small(uint64_t number)
     return number <= INT32_MAX ? (int)number : -1;
 }
 
-/* Reads and checks the header of a chunk record. */
+/* Reads and checks the header of a chunk's record; the key was decoded into `chunk` before. */
 static int
 decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chunk)
 {
@@ -263,6 +274,7 @@ decode_header(const uint8_t *header, size_t value_size, cadre_shard_chunk_t *chu
     return 0;
 }
 
+/* Decodes the key and header of a chunk's record, and checks all but the hash. */
 int
 cadre_shard_record_peek(const void *key, size_t key_size, const void *value, size_t value_size,
                         cadre_shard_chunk_t *chunk)
@@ -293,6 +305,7 @@ cadre_shard_record_peek(const void *key, size_t key_size, const void *value, siz
     return 0;
 }
 
+/* Decodes the record of a chunk, and checks its hash. */
 int
 cadre_shard_record_decode(const void *key, size_t key_size, const void *value, size_t value_size,
                           cadre_shard_chunk_t *chunk)
@@ -314,6 +327,8 @@ cadre_shard_record_decode(const void *key, size_t key_size, const void *value, s
     return 0;
 }
 
+/* Writes the record of a shard's state: magic number, format, fields, and the hash of all of these.
+ * */
 void
 cadre_shard_state_encode(const cadre_shard_state_t *state, uint8_t *value)
 {
@@ -328,6 +343,7 @@ cadre_shard_state_encode(const cadre_shard_state_t *state, uint8_t *value)
     put(value + AT_STATE_HASH, XXH3_64bits(value, AT_STATE_HASH), 8);
 }
 
+/* Reads and checks the record of a shard's state. */
 int
 cadre_shard_state_decode(const void *value, size_t value_size, cadre_shard_state_t *state)
 {

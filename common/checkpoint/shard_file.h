@@ -56,13 +56,15 @@ typedef struct {
     size_t size_bytes;
 } cadre_shard_chunk_t;
 
-/* How often a partition was changed: the largest numbers of its chunks. */
+/* How often a partition was changed: the largest version, and the largest number of steps, of its
+ * chunks. */
 typedef struct {
     uint64_t version;
     uint64_t steps;
 } cadre_change_counts_t;
 
-/* The counters of a shard at the cut, by their name in the struct and in the manifest. */
+/* The counters of updates that a shard has at the cut, by their names in the struct and in the
+ * manifest. */
 #define CADRE_SHARD_COUNTER_LIST(X)                                                                \
     X(applied)                                                                                     \
     X(duplicate)                                                                                   \
@@ -85,7 +87,7 @@ bool cadre_checkpoint_name_valid(const char *name, size_t size_max);
  * elements. */
 int cadre_shard_chunk_check(const cadre_shard_chunk_t *chunk);
 
-/* Raises `counts` to the numbers of a chunk where these are larger. */
+/* Raises `counts` to the version and steps of a chunk, where those of the chunk are larger. */
 void cadre_shard_chunk_count_changes(const cadre_shard_chunk_t *chunk,
                                      cadre_change_counts_t *counts);
 
@@ -106,7 +108,8 @@ void cadre_shard_header_encode(const cadre_shard_chunk_t *chunk, const void *key
                                uint8_t *header);
 
 /* Decodes the record under `key`; checks its hash and all its fields. `chunk` then points into the
- * key and the value, and is valid as long as these. CADRE_ECORRUPT when anything is wrong. */
+ * key and the value, and is valid as long as key and value. CADRE_ECORRUPT when anything is
+ * wrong. */
 int cadre_shard_record_decode(const void *key, size_t key_size, const void *value,
                               size_t value_size, cadre_shard_chunk_t *chunk);
 

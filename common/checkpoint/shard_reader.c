@@ -90,6 +90,7 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
     return code == 0 ? 0 : cadre_lmdb_fail(code, self->path, "open");
 }
 
+/* Verifies the file of a shard, and opens it. */
 int
 cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up,
                         cadre_shard_reader_t **out)
@@ -119,6 +120,7 @@ cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_
     return 0;
 }
 
+/* Closes the file and frees the reader, also one that was opened only in part. */
 void
 cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
 {
@@ -143,6 +145,7 @@ cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
     free(self);
 }
 
+/* Reads and checks the record of the shard's state. */
 int
 cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out)
 {
@@ -168,6 +171,7 @@ typedef struct {
     MDB_val value;
 } place_t;
 
+/* Moves the cursor, and gives the record there; place->end when there is none. */
 static int
 move(cadre_shard_reader_t *self, MDB_cursor_op operation, place_t *place)
 {
@@ -176,6 +180,7 @@ move(cadre_shard_reader_t *self, MDB_cursor_op operation, place_t *place)
     return code == 0 || place->end ? 0 : cadre_lmdb_fail(code, self->path, "read");
 }
 
+/* Returns whether the record at `place` is the shard's state, not a chunk. */
 static bool
 is_state(const place_t *place)
 {
@@ -184,8 +189,8 @@ is_state(const place_t *place)
     return place->key.mv_size == size && memcmp(place->key.mv_data, key, size) == 0;
 }
 
-/* Decodes the record at `place` without hashing it; *mine says whether it belongs to the range's
- * variable and kind. */
+/* Decodes the record at `place` without hashing it, and tells in *mine whether it is a chunk of the
+ * range's variable and kind. */
 static int
 peek(const cadre_shard_reader_t *self, const place_t *place, const cadre_checkpoint_range_t *range,
      cadre_shard_chunk_t *chunk, bool *mine)
@@ -241,6 +246,7 @@ seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t 
         return 0;
     }
 
+    /* Back to the record after it. */
     return before.end ? move(self, MDB_FIRST, place) : move(self, MDB_NEXT, place);
 }
 
@@ -276,11 +282,12 @@ copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next,
     return 0;
 }
 
-/* Fails because elements from `next` on were not found, with the status of the cause. */
+/* Fails because element `next` was not found: with CADRE_ENOTFOUND if the file has no element of
+ * this variable and kind, else with CADRE_ECORRUPT, since some are there. */
 static int
 fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_t next)
 {
-    cadre_checkpoint_range_t all = *range;
+    cadre_checkpoint_range_t all = *range; /* to look for any element of this kind */
     all.first_element = 0;
     place_t place;
     int status = seek(self, &all, &place);
@@ -330,6 +337,8 @@ locate(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_
     return holds ? 0 : fail_missing(self, range, next);
 }
 
+/* Copies a range of elements to `out`, record by record. Only finding a record needs the lock,
+ * since all threads share one cursor; the mapped record itself does not change. */
 int
 cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
                         void *out, cadre_change_counts_t *counts)
@@ -361,6 +370,8 @@ cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range
     return 0;
 }
 
+/* Calls `visit` for every chunk in the order of keys, after its hash was checked. Ends with the
+ * first status that is not 0. */
 int
 cadre_shard_reader_each(cadre_shard_reader_t *self,
                         int (*visit)(void *context, const cadre_shard_chunk_t *chunk),

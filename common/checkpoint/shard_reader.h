@@ -33,7 +33,7 @@ typedef struct {
 
 /* A shard's file, and the size and hash that it must have. */
 typedef struct {
-    int directory_fd; /* open while the file is being opened */
+    int directory_fd; /* of the file's directory; needed only until the file is open */
     const char *name; /* name of the file in that directory; a symbolic link is refused */
     const char *path; /* for messages */
     uint64_t size_bytes;
@@ -46,16 +46,16 @@ typedef struct {
 int cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up,
                             cadre_shard_reader_t **out);
 
-/* NULL inside is fine. */
+/* Closes the file, and frees the reader; *self_p may be NULL. */
 void cadre_shard_reader_destroy(cadre_shard_reader_t **self_p);
 
 /* Reads the shard's state. CADRE_ECORRUPT when its record is missing or damaged. */
 int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out);
 
-/* Copies the range to `out` (count elements) and the largest version among the chunks it came from
- * to `version` (may be NULL). CADRE_ENOTFOUND when the file holds nothing of that variable and
- * kind, CADRE_EDTYPE when it was written with another dtype, CADRE_ECORRUPT when elements are
- * missing or damaged; `out` may then be partly written. */
+/* Copies the range to `out` (count elements), and to `counts` (may be NULL) the largest numbers of
+ * changes among the chunks that it came from. CADRE_ENOTFOUND when the file holds nothing of that
+ * variable and kind, CADRE_EDTYPE when it was written with another dtype, CADRE_ECORRUPT when
+ * elements are missing or damaged; `out` may then be partly written. */
 int cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
                             void *out, cadre_change_counts_t *counts);
 

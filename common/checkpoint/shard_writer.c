@@ -39,8 +39,8 @@ struct cadre_shard_writer {
     char *error_text; /* its text */
 };
 
-/* Closes everything and removes the file; from now on every call fails with this status and
- * text. */
+/* Closes everything and removes the file; from now on every call fails with this status and the
+ * current error text. */
 static int
 drop(cadre_shard_writer_t *self, int status)
 {
@@ -60,6 +60,7 @@ drop(cadre_shard_writer_t *self, int status)
     return status;
 }
 
+/* Drops the file because an LMDB call failed with `code` when it should do `action`. */
 static int
 drop_lmdb(cadre_shard_writer_t *self, int code, const char *action)
 {
@@ -88,6 +89,7 @@ reserve_map(cadre_shard_writer_t *self)
     return code == 0 ? 0 : drop_lmdb(self, code, "grow the map");
 }
 
+/* Begins a transaction, in a map that has room for it. */
 static int
 begin(cadre_shard_writer_t *self)
 {
@@ -106,6 +108,7 @@ begin(cadre_shard_writer_t *self)
     return 0;
 }
 
+/* Commits the transaction: what it has put is on disk then. */
 static int
 commit(cadre_shard_writer_t *self)
 {
@@ -145,6 +148,8 @@ open_env(cadre_shard_writer_t *self)
     return code == 0 ? 0 : drop_lmdb(self, code, "open");
 }
 
+/* Creates the file of a shard and opens it with LMDB; the expected size sets the size of the map.
+ * */
 int
 cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
                         uint64_t expected_size_bytes, cadre_shard_writer_t **out)
@@ -180,8 +185,8 @@ cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
     return 0;
 }
 
-/* Reserves `value_size` bytes under `key`, in this transaction or the next; the caller fills
- * *value. */
+/* Reserves `value_size` bytes under `key`, after a commit if the transaction would become too
+ * large. The caller fills *value before the next call. */
 static int
 reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t value_size,
         void **value)
@@ -218,6 +223,7 @@ reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t val
     return 0;
 }
 
+/* Adds the record of a chunk: its header, then a copy of its bytes. */
 int
 cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk_t *chunk)
 {
@@ -243,6 +249,7 @@ cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk
     return 0;
 }
 
+/* Adds the record of the shard's state, once. */
 int
 cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state)
 {
@@ -271,6 +278,8 @@ sync_and_hash(const cadre_shard_writer_t *self, const cadre_give_up_t *give_up,
     return cadre_disk_hash(self->fd, self->path, false, give_up, size_bytes, hash);
 }
 
+/* Finishes the file: commits, closes, syncs, and reads it again for its size and hash. Ends the
+ * writer; on failure the file is removed. */
 int
 cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *give_up,
                          uint64_t *size_bytes, uint64_t *hash)
@@ -301,6 +310,7 @@ cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *g
     return 0;
 }
 
+/* Frees the writer. A file that is not finished is removed. */
 void
 cadre_shard_writer_destroy(cadre_shard_writer_t **self_p)
 {

@@ -112,8 +112,8 @@ goes_together(cadre_program_t *self, const kind_t *kind, cadre_node_t x,
 
 /* ---- positions ---- */
 
-/* Cuts `rows` [count, B, gates * U] into `count` nodes [B, gates * U]: into SPLIT parts, and each of
- * them likewise, since the gradient of a slice is as large as what it was cut from. */
+/* Cuts `rows` [count, B, gates * U] into `count` nodes [B, gates * U]: into SPLIT parts, and each
+ * part likewise, since the gradient of a slice is as large as what it was cut from. */
 static void
 cut_positions(cadre_program_t *self, cadre_node_t rows, int64_t count, cadre_node_t *out)
 {
