@@ -20,6 +20,7 @@ static json_t *
 waits_json(const cadre_core_t *core, const cadre_member_t *member)
 {
     json_t *waits = json_array();
+    /* Each wait is three numbers: closure, shard, milliseconds. */
     for (size_t i = 0; i < member->wait_items; i += 3) {
         const uint64_t *wait = &member->waits[i];
         const cadre_closure_t *closure = cadre_begun_find(&core->begun, wait[0]);
