@@ -345,7 +345,7 @@ decays(const cadre_schedule_spec_t *self, double step)
 
 /* Keras' PolynomialDecay: the rate falls from `initial` to `end` in decay_steps. With `cycle`,
  * decay_steps grows to its next multiple that `step` has not passed, so the rate begins to fall
- * anew. */
+ * again. */
 static double
 polynomial(const cadre_schedule_spec_t *self, double initial, double step)
 {
