@@ -320,6 +320,7 @@ cadre_shard_writer_destroy(cadre_shard_writer_t **self_p)
     }
 
     *self_p = NULL;
+    /* Finishing clears `name`; a failure (`status`) has removed the file already. */
     if (self->name && self->status == 0) {
         drop(self, CADRE_ECANCELLED);
     }

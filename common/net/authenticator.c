@@ -274,7 +274,7 @@ run(void *pipe, void *argument)
     bool stopped = false;
     while (!stopped) {
         int64_t now_ms = cadre_clock_now_ms();
-        open_window(self, now_ms);
+        open_window(self, now_ms); /* the log has at most some lines per window */
         if (now_ms >= look_ms) {
             look(self, now_ms);
             look_ms = now_ms + CADRE_KEYS_LOOK_MS;
@@ -290,7 +290,7 @@ run(void *pipe, void *argument)
         }
 
         cadre_pipe_message_t message;
-        /* The only other message is CADRE_PIPE_STOP. */
+        /* Nothing comes over this pipe but CADRE_PIPE_STOP or its end, and both end the thread. */
         stopped = cadre_pipe_receive(pipe, &message) != CADRE_EAGAIN;
     }
 

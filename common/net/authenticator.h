@@ -39,8 +39,8 @@ int cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms);
 
 /* Connects to a bound address as two strangers, one without keys and one with a new pair. Returns 0
  * when both are refused. CADRE_EREFUSED when one is let in: the task must not go on. CADRE_ETIMEOUT
- * when neither was seen in time, CADRE_EIO when no socket can be had. Takes up to
- * CADRE_SELF_CHECK_MS, mostly milliseconds. */
+ * when none was let in, but the refusal of one was not seen in time; CADRE_EIO when no socket can
+ * be had. Takes up to CADRE_SELF_CHECK_MS, usually a few milliseconds. */
 int cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *bound);
 
 /* Returns the ZAP domain of the sockets of a plane. */

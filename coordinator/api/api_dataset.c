@@ -107,8 +107,8 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
     return 0;
 }
 
-/* Gives the next batch of the epoch; false at its end. The last batch may be smaller, or is left
- * out. */
+/* Gives the next batch of the epoch; false at its end. A last batch that the rows do
+ * not fill is smaller, or left out if the options of the dataset say so. */
 bool
 cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
 {

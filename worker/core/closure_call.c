@@ -131,7 +131,8 @@ told_by(const cadre_message_t *message)
 
 /* Takes references to the kept results that the CLOSURE names as arguments, and keeps those results
  * whose tensors came in the message (`is_told`) for later closures. Returns false when a result
- * that came without its tensor is not kept on this worker. */
+ * that came without its tensor is not kept on this worker. values[i] stays NULL for a result that
+ * came in the message. */
 bool
 cadre_closure_call_take_values(cadre_closure_call_t *self, cadre_kept_values_t *kept,
                                cadre_worker_counters_t *counters)

@@ -59,8 +59,8 @@ const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t 
 int cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
                               const int *pids);
 
-/* Returns the environment variable CADRE_CLUSTER for the user's program, the coordinator of this
- * session: the addresses of all tasks as JSON. Freed by the caller. */
+/* Returns the value of the environment variable CADRE_CLUSTER for the user's program, which is the
+ * coordinator of this session: the addresses of all tasks as JSON. Freed by the caller. */
 char *cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *core);
 
 #endif

@@ -645,8 +645,9 @@ cadre_job_checkpoints(const cadre_job_t *self)
     return none ? NULL : self->checkpoint_dir;
 }
 
-/* Returns where the value of a setting is from, for messages; the name of the setting if it is a
- * default. The setting must exist. Freed by the caller. */
+/* Returns where the value of a setting is from, for messages; the name of the setting alone if the
+ * user wrote it nowhere: it is a default, or follows from the strategy. The setting must exist.
+ * Freed by the caller. */
 char *
 cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
 {

@@ -27,7 +27,7 @@ enum {
     CADRE_JOB_BLOCKS_MAX = 16,         /* blocks of a transformer */
     CADRE_JOB_LAYERS_MAX = 64,         /* layers of a list */
     CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
-    CADRE_JOB_SETTINGS_MAX = 96,       /* rows of the table */
+    CADRE_JOB_SETTINGS_MAX = 96,       /* of the table in job.c */
     CADRE_JOB_DEVICES_SIZE_MAX = 4095, /* characters of a list of devices */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
     CADRE_JOB_LOCAL_STEPS_MAX = 1024,  /* local steps of one closure, if its program has room */

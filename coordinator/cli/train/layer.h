@@ -2,7 +2,8 @@
  * layer - one layer of a model as a job file describes it: its type and its numbers.
  *
  * Plain data. Which keys a type of layer has, their ranges and defaults stand in one table
- * (layer.c); what it takes is read by layer_links.h; what it computes is in network.h.
+ * (layer.c); layer_links.h reads the names of its inputs; what it computes
+ * is in network.h.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_LAYER_H
 #define CADRE_COORDINATOR_CLI_TRAIN_LAYER_H

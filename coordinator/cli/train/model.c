@@ -303,8 +303,9 @@ move_variables(local_t *self, cadre_node_t loss)
 }
 
 /* Pushes for each variable how far the local steps have led it: the outer optimizer, which runs on
- * the ps, takes that for a gradient. The ps multiplies that of a running average by AVERAGE_RATE,
- * so it is divided by it here. */
+ * the ps, takes that for a gradient. A running average of batch_norm is a variable too, but its
+ * optimizer on the ps is SGD with the learning rate AVERAGE_RATE: what is pushed for it is divided
+ * by AVERAGE_RATE here, so that the ps moves it all the way. */
 static void
 push_ways(const local_t *self)
 {
@@ -348,9 +349,10 @@ add_step(local_t *self, const int64_t widths[2], const cadre_node_t rows[2], int
     return 0;
 }
 
-/* Builds a program of local steps: each takes the next `step` rows, the last what is left. `step`
- * counts single rows, or multiples of the symbol if `rows` has one. The loss of the program is the
- * mean over all rows. */
+/* Builds a program of local steps: each takes the next `step` rows, the last what is left. `rows`
+ * may be a multiple of a symbol (a number that is known only when the program runs): then `step`
+ * counts multiples of it too. `widths`: elements of a row of features, of labels. The loss of the
+ * program is the mean over all rows. */
 static int
 build_local(const cadre_job_t *job, const int64_t widths[2], cadre_dim_t rows, int64_t step,
             cadre_network_t *network)

@@ -337,7 +337,7 @@ cadre_checkpoint_on_lost(cadre_checkpoint_t *self)
         /* the API call that saves a checkpoint begins another one in this case */
         self->ps_lost = true;
         if (self->retry_ms < self->due_ms) {
-            /* Try again soon: nothing is wrong once the shard is back. */
+            /* Try again soon (`retry_ms` is a time): only the absence of a shard is in the way. */
             self->due_ms = self->retry_ms;
         }
     }

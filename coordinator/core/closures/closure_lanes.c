@@ -196,9 +196,10 @@ unless_kept_back(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
     return closure && cadre_closure_is_kept_back(closure, filter) ? NULL : closure;
 }
 
-/* Returns the first common closure that may go. Closures that were begun before stand in front
- * (some of them are handed out apart and skipped here); then come those whose arguments are ready,
- * then new ones. */
+/* Returns the first closure of the lane that is for any worker (common), has an id below `below`,
+ * and passes the filter; CADRE_QUEUE_NEW_TOO: one without an id, too. Closures that have an id were
+ * begun before and stand in front; those that must run alone (`apart`) are skipped. Then come those
+ * whose arguments have become ready, then the others without an id. */
 static cadre_closure_t *
 first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
 {

@@ -47,9 +47,9 @@ typedef struct {
 } cadre_layout_output_t;
 
 typedef struct {
-    int first; /* outputs first .. first + count - 1 */
+    int first; /* outputs first .. first + count - 1 of the layout are one piece of memory */
     int count;
-    size_t offset;
+    size_t offset; /* of the piece in the block of device memory */
     size_t size_bytes;
     int ready; /* the step after which all outputs of the group are computed */
 } cadre_layout_group_t;

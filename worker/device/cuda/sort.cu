@@ -65,7 +65,9 @@ digit_of(const pass_t &pass, uint32_t row)
     return row >> pass.shift & (DIGITS - 1);
 }
 
-/* Counts the digits of a tile per block. */
+/* Each block counts how often each digit occurs among the keys of its tile. Thread i clears and
+ * writes the count of digit i (BLOCK equals DIGITS). The counts of one digit lie side by side, tile
+ * after tile, for the prefix sum that follows. */
 static __global__ void
 count_digits(const __grid_constant__ pass_t pass)
 {
