@@ -98,6 +98,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
         return;
     }
 
+    cadre_dispatcher_note_done(self->links.dispatcher, closure->function, done->total_us);
     worker->took_us += done->total_us < TOTAL_US_MAX ? done->total_us : TOTAL_US_MAX;
     if (is_on(closure, worker, done->attempt)) {
         cadre_backups_note_done(self->links.backups, worker, closure);

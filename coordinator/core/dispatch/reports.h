@@ -19,6 +19,7 @@
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/backups.h"
 #include "coordinator/core/dispatch/closure_sender.h"
+#include "coordinator/core/dispatch/dispatcher.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/dispatch/steps.h"
 #include "coordinator/core/effects/core_options.h"
@@ -34,6 +35,7 @@ typedef struct {
     cadre_apart_t *apart;
     cadre_attempts_t *attempts;
     cadre_backups_t *backups;
+    cadre_dispatcher_t *dispatcher;
     cadre_reach_t *reach;
     cadre_steps_t *steps;
     const cadre_closure_sender_t *sender;

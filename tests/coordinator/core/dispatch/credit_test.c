@@ -53,10 +53,10 @@ Test(credit, the_credit_of_a_fast_worker_grows_to_its_limit_and_shrinks_again)
     fixture_destroy(&self);
 }
 
-/* All that `worker` was sent since the record was cleared has ended at once; how many there were.
- * `runs`: in how many rows of successive ids. */
+/* All that `worker` was sent since the record was cleared has ended, each after `took_us`; how many
+ * there were. `runs`: in how many rows of successive ids. */
 static size_t
-end_all_sent(fixture_t *self, const cadre_task_t *worker, size_t *runs)
+end_all_sent(fixture_t *self, const cadre_task_t *worker, uint64_t took_us, size_t *runs)
 {
     size_t count = fixture_count(self, worker, CADRE_MESSAGE_CLOSURE);
     uint64_t last = 0;
@@ -65,7 +65,7 @@ end_all_sent(fixture_t *self, const cadre_task_t *worker, size_t *runs)
         uint64_t id = fixture_sent(self, worker, CADRE_MESSAGE_CLOSURE, i)->closure.id;
         *runs += id != last + 1;
         last = id;
-        fixture_done_in(self, worker, id, 1, 0);
+        fixture_done_in(self, worker, id, 1, took_us);
     }
     return count;
 }
@@ -86,7 +86,7 @@ Test(credit, a_long_queue_of_short_closures_is_handed_out_in_batches_that_shrink
         size_t counts[2];
         for (size_t i = 0; i < 2; i++) {
             size_t rows = 0;
-            counts[i] = end_all_sent(self, &workers[i], &rows);
+            counts[i] = end_all_sent(self, &workers[i], 150, &rows);
             most = counts[i] > most ? counts[i] : most;
             runs += rows;
             left -= counts[i];
@@ -98,6 +98,37 @@ Test(credit, a_long_queue_of_short_closures_is_handed_out_in_batches_that_shrink
     cr_assert_eq(most, 64, "twice what is handed out in a row");
     cr_assert_lt(runs, 60, "%zu rows of 900 closures", runs);
     fixture_destroy(&self);
+}
+
+/* The most closures that one worker of two is handed while no more than two wait for each of them.
+ * */
+static size_t
+most_of_a_short_queue(uint64_t took_us)
+{
+    fixture_t *self = cluster(2);
+    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
+    size_t most = 0;
+    for (int round = 0; round < 300; round++) {
+        self->now_ms += 51;
+        for (uint32_t i = 1; i <= 4; i++) {
+            fixture_schedule(self, i);
+        }
+        fixture_clear(self);
+        fixture_turn(self);
+        for (size_t i = 0; i < 2; i++) {
+            size_t rows = 0;
+            size_t count = end_all_sent(self, &workers[i], took_us, &rows);
+            most = count > most ? count : most;
+        }
+    }
+    fixture_destroy(&self);
+    return most;
+}
+
+Test(credit, closures_that_end_at_once_share_a_message_while_others_are_idle)
+{
+    cr_assert_eq(most_of_a_short_queue(5), 4);
+    cr_assert_eq(most_of_a_short_queue(1000), 2);
 }
 
 Test(credit, reports_are_acknowledged_with_the_next_closures_or_heartbeat)
