@@ -2,7 +2,6 @@
  * The store: the thread that does the coordinator's file work, so that a slow disk never holds up a
  * heartbeat. It begins and aborts drafts, commits them, and deletes old checkpoints.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -116,10 +115,7 @@ retain(store_t *self, uint64_t oldest)
         self->directory, (size_t)self->coordinator->checkpoint_keep, oldest, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
-        cadre_core_note_retention_failed(&self->coordinator->core);
-        cadre_effects_log(&self->coordinator->core.effects, 'E', "retention_failed",
-                          "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
-                          self->id, cadre_error_text());
+        cadre_core_note_retention_failed(&self->coordinator->core, self->id, cadre_error_text());
         cadre_gate_unlock_and_wake(self->coordinator->gate);
     }
 }

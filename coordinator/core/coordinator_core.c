@@ -775,9 +775,12 @@ cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64
 /* --- counts of the shell and the API --- */
 
 void
-cadre_core_note_retention_failed(cadre_core_t *self)
+cadre_core_note_retention_failed(cadre_core_t *self, uint64_t checkpoint, const char *why)
 {
     self->totals.retentions_failed++;
+    cadre_effects_log(&self->effects, 'E', "retention_failed",
+                      "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
+                      checkpoint, why);
 }
 
 void

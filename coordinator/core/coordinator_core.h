@@ -141,8 +141,9 @@ uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 /* Takes the store's answer to an order. */
 void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
 
-/* Counts that the store could not delete older checkpoints after a commit. */
-void cadre_core_note_retention_failed(cadre_core_t *self);
+/* Counts and logs that the store could not delete older checkpoints after it had committed
+ * `checkpoint`. */
+void cadre_core_note_retention_failed(cadre_core_t *self, uint64_t checkpoint, const char *why);
 
 /* Notes whether the files of keys cannot be read. */
 void cadre_core_note_keys(cadre_core_t *self, bool are_unreadable);

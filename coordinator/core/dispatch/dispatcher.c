@@ -141,22 +141,13 @@ queue_limit(const cadre_dispatcher_t *self)
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 
-/* Returns whether a worker with index `tag` is connected. */
-static bool
-is_present(const void *context, uint32_t tag)
-{
-    const cadre_membership_t *members = context;
-    return tag < members->worker_capacity && members->workers[tag];
-}
-
-/* Returns whether the worker could run the closure at all; whether it has room does not matter. */
 bool
 cadre_dispatcher_may_run(const cadre_dispatcher_t *self, const cadre_member_t *worker,
                          const cadre_closure_t *closure)
 {
     /* a closure that runs again need not wait for the worker of its tag, if that has gone */
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker->index ||
-                  (closure->kept && !is_present(self->links.members, closure->tag));
+                  (closure->kept && !cadre_membership_worker_at(self->links.members, closure->tag));
     const cadre_needs_t needs = cadre_closure_needs(closure);
     return is_for && !cadre_closure_has_overrun_on(closure, worker->task.incarnation) &&
            cadre_reach_may_run(self->links.reach, worker, closure) &&
@@ -205,7 +196,7 @@ take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
     cadre_closure_t *closure = NULL;
     if (links->replay->active) {
         closure = cadre_replay_next(links->replay, worker->index, &worker->abilities, filter,
-                                    is_present, links->members);
+                                    links->members);
     }
     if (!closure && !links->queue->cancelling) {
         closure = cadre_closure_lanes_next(&links->queue->lanes, worker->index, queue_limit(self),

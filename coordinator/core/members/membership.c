@@ -55,6 +55,12 @@ cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation)
     return cadre_u64_map_get(&self->members, incarnation);
 }
 
+cadre_member_t *
+cadre_membership_worker_at(const cadre_membership_t *self, uint32_t index)
+{
+    return index < self->worker_capacity ? self->workers[index] : NULL;
+}
+
 /* Returns whether another process has taken this one's place: then it may not join again. */
 static bool
 was_replaced(const cadre_membership_t *self, uint64_t incarnation)

@@ -141,6 +141,9 @@ void cadre_membership_fini(cadre_membership_t *self);
 /* Returns the member with this incarnation, or NULL. */
 cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
 
+/* Returns the worker with this index, or NULL. */
+cadre_member_t *cadre_membership_worker_at(const cadre_membership_t *self, uint32_t index);
+
 /* Returns the member that holds the place which a HELLO asks for: another incarnation of the same
  * role and index. NULL when the place is free, when the sender is a member or was replaced, or when
  * it does not insist on the place: its routing id says CADRE_INDEX_ANY, and the index in the HELLO

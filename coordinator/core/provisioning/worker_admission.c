@@ -496,8 +496,8 @@ static uint32_t
 tag_of(const cadre_worker_admission_t *self, const cadre_closure_t *closure)
 {
     const cadre_membership_t *members = self->links.members;
-    bool is_gone = closure->tag != CADRE_TAG_NONE &&
-                   (closure->tag >= members->worker_capacity || !members->workers[closure->tag]);
+    bool is_gone =
+        closure->tag != CADRE_TAG_NONE && !cadre_membership_worker_at(members, closure->tag);
     return closure->kept && is_gone ? CADRE_TAG_NONE : closure->tag;
 }
 

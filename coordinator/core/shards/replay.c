@@ -372,17 +372,16 @@ cadre_replay_limit(const cadre_replay_t *self)
 }
 
 /* Returns the next closure that this worker may run again, looking at a limited number only; NULL:
- * none. A closure that is tagged for a worker which is gone (`present`) is for any worker. */
+ * none. A closure that is tagged for a worker which is gone is for any worker. */
 cadre_closure_t *
 cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abilities_t *abilities,
-                  const cadre_closure_filter_t *filter,
-                  bool (*present)(const void *context, uint32_t tag), const void *context)
+                  const cadre_closure_filter_t *filter, const cadre_membership_t *members)
 {
     uint64_t limit = cadre_replay_limit(self);
     cadre_closure_t *closure = cadre_closure_log_first(&self->redo);
     for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
-                      !present(context, closure->tag);
+                      !cadre_membership_worker_at(members, closure->tag);
         const cadre_needs_t needs = cadre_closure_needs(closure);
         if (is_for && !cadre_closure_is_apart(closure) &&
             !cadre_closure_is_kept_back(closure, filter) &&
@@ -401,20 +400,6 @@ cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure)
     cadre_closure_log_take(&self->redo, closure);
     closure->state = CADRE_CLOSURE_IN_FLIGHT;
     self->in_flight++;
-}
-
-/* Puts the next closure in flight for a worker without resources and datasets, and returns it;
- * NULL: none. */
-cadre_closure_t *
-cadre_replay_take(cadre_replay_t *self, uint32_t worker,
-                  bool (*present)(const void *context, uint32_t tag), const void *context)
-{
-    const cadre_abilities_t none = {.built = {.words = {0}}};
-    cadre_closure_t *closure = cadre_replay_next(self, worker, &none, NULL, present, context);
-    if (closure) {
-        cadre_replay_take_out(self, closure);
-    }
-    return closure;
 }
 
 static void

@@ -29,6 +29,7 @@
 
 #include "common/base/u64_map.h"
 #include "common/wire/outbox.h"
+#include "coordinator/core/members/membership.h"
 #include "coordinator/core/shards/closure_log.h"
 
 /* An assignment of one partition, as it was sent to its shard. */
@@ -144,22 +145,15 @@ uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
 /* Returns the next kept closure to run again on the worker with index `worker`, which has these
  * abilities; NULL when there is none for now. Skips at most CADRE_REPLAY_PASSED_MAX closures that
- * are not for this worker, or that `filter` (may be NULL) keeps from it. `present` tells whether
- * the worker with a tag is connected: if it is not, any worker may run the closure. */
+ * are not for this worker, or that `filter` (may be NULL) keeps from it. A closure whose
+ * tag names a worker that is not connected may run on any worker. */
 cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
                                    const cadre_abilities_t *abilities,
                                    const cadre_closure_filter_t *filter,
-                                   bool (*present)(const void *context, uint32_t tag),
-                                   const void *context);
+                                   const cadre_membership_t *members);
 
 /* Puts a closure that is to run again in flight. */
 void cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure);
-
-/* Puts the next closure in flight for a worker that has no resources and no datasets, and returns
- * it; NULL when there is none. */
-cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
-                                   bool (*present)(const void *context, uint32_t tag),
-                                   const void *context);
 
 /* Take a kept closure out of flight: because it has run again (done), must run again (put_back),
  * waits for a shard that is away (put_aside), or is given up and freed (drop). */
