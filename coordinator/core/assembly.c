@@ -35,6 +35,7 @@ init_dispatch(cadre_core_t *self)
                                             .replay = &self->replay,
                                             .requests = &self->requests,
                                             .repairs = &self->recovery.repairs.requests,
+                                            .recovery = &self->recovery,
                                             .attempts = &self->attempts,
                                             .effects = &self->effects});
     cadre_reports_init(&self->reports, &(cadre_reports_links_t){.options = &self->options,

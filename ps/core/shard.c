@@ -510,10 +510,11 @@ end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
 {
     const cadre_shard_target_t target = target_of(self);
     int status = check_generation(self, message->generation);
-    if (status == 0) {
-        cadre_shard_updates_end_step(self->updates, &target, message);
+    if (status < 0) {
+        return status;
     }
-    return status;
+
+    return cadre_shard_updates_end_step(self->updates, &target, message);
 }
 
 /* --- pull --- */

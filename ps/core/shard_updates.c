@@ -309,16 +309,72 @@ apply_shares(cadre_shard_updates_t *self, const share_t *shares, size_t count)
     cadre_update_apply(&self->update, &self->lanes);
 }
 
+static int
+compare_ids(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Refuses a list of updates that names one twice: it would count twice. */
+static int
+check_once(const cadre_step_update_list_t *list)
+{
+    cadre_auto(cadre_free) uint64_t *ids = cadre_calloc(list->count, sizeof(*ids));
+    for (size_t i = 0; i < list->count; i++) {
+        ids[i] = list->items[i].update;
+    }
+    qsort(ids, list->count, sizeof(*ids), compare_ids);
+    for (size_t i = 1; i < list->count; i++) {
+        if (ids[i] == ids[i - 1]) {
+            return cadre_fail(CADRE_EINVALID, "update %" PRIu64 " is named twice", ids[i]);
+        }
+    }
+    return 0;
+}
+
+/* Checks the updates that END_STEP names before any value is changed: a weight for each, so that
+ * the mean is a number, and none that is held for another step. An update that is not held is fine:
+ * its closure may have pushed nothing to this shard. */
+static int
+check_ended(const cadre_shard_updates_t *self, const cadre_end_step_message_t *message)
+{
+    const cadre_step_update_list_t list = cadre_step_update_list_view(&message->updates);
+    if (cadre_step_update_list(list.items, list.count).count != message->updates.count) {
+        return cadre_fail(CADRE_EMALFORMED, "a list of updates has %zu numbers",
+                          message->updates.count);
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        const cadre_step_update_t *update = &list.items[i];
+        const cadre_held_update_t *held = cadre_shard_steps_find(self->steps, update->update);
+        if (update->rows == 0) {
+            return cadre_fail(CADRE_EINVALID, "update %" PRIu64 " has no rows", update->update);
+        }
+        if (held && held->step != message->step) {
+            return cadre_fail(CADRE_EINVALID,
+                              "update %" PRIu64 " is of step %" PRIu64 ", not of %" PRIu64,
+                              update->update, held->step, message->step);
+        }
+    }
+    return check_once(&list);
+}
+
 /* Ends a step: gathers the shares of the updates that END_STEP names, each weighted by its rows,
  * applies their sum part by part, and drops the updates that END_STEP does not name. A repeated
  * END_STEP changes nothing. */
-void
+int
 cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                              const cadre_end_step_message_t *message)
 {
     if (message->step <= cadre_shard_steps_last(self->steps)) {
-        return;
+        return 0;
     }
+    int status = check_ended(self, message);
+    if (status < 0) {
+        return status;
+    }
+
     const cadre_step_update_list_t list = cadre_step_update_list_view(&message->updates);
     double rows = 0;
     size_t parts = 0;
@@ -346,6 +402,7 @@ cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_targ
     for (size_t i = 0; i < dropped; i++) {
         cadre_ps_counters_note(target->counters, CADRE_PS_COUNTER_refused);
     }
+    return 0;
 }
 
 size_t

@@ -50,9 +50,11 @@ int cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_targ
 /* Ends a synchronous step: each partition that the updates of the message changed takes one step
  * with their mean, weighted by their rows (with the optimizer `add`: their sum), added in the
  * message's order. Held updates of the step that the message does not name are dropped and counted
- * as refused. Ending a step again changes nothing. */
-void cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
-                                  const cadre_end_step_message_t *message);
+ * as refused. Ending a step again changes nothing. Fails, and changes nothing, with CADRE_EMALFORMED
+ * when the list of updates is no list of pairs, CADRE_EINVALID when it names an update twice, with
+ * no rows, or one that is held for another step. */
+int cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+                                 const cadre_end_step_message_t *message);
 
 /* Return how many updates of unfinished steps are held, and their bytes. */
 size_t cadre_shard_updates_held_count(const cadre_shard_updates_t *self);

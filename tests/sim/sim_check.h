@@ -112,6 +112,9 @@ typedef struct {
     cadre_u64_map_t updates; /* update id -> call */
 } sim_life_t;
 
+/* Why a shard refuses END_STEP, in worlds where one does. */
+#define SIM_REFUSED_STEP "a shard of the simulation ends no step"
+
 /* A cut that a coordinator has made. */
 typedef struct {
     uint64_t epoch;
@@ -168,12 +171,14 @@ typedef struct {
     size_t cut_count;
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
-    uint64_t replayed;    /* updates that were applied again after a restore */
-    uint64_t taken;       /* results that were arguments, for every attempt */
-    uint64_t found;       /* of them without being told */
-    uint64_t unserved;    /* closures that ended because no worker could run them */
-    bool few_values;      /* there is little room for results: closures may fail for it */
-    uint32_t short_shard; /* has no memory for a variable that is too large; SIM_NEVER: none */
+    uint64_t replayed;      /* updates that were applied again after a restore */
+    uint64_t taken;         /* results that were arguments, for every attempt */
+    uint64_t found;         /* of them without being told */
+    uint64_t unserved;      /* closures that ended because no worker could run them */
+    uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
+    bool is_fatal;          /* and the job has ended by it */
+    bool few_values;        /* there is little room for results: closures may fail for it */
+    uint32_t short_shard;   /* has no memory for a variable that is too large; SIM_NEVER: none */
 
     bool cancels_all; /* the user has cancelled everything: calls may end cancelled */
     sim_group_t groups[SIM_GROUPS];

@@ -63,6 +63,7 @@ typedef struct sim_cluster {
     uint32_t ps_count; /* incarnations so far */
     sim_shard_t shards[SIM_PS_TASKS_MAX];
     sim_shard_plan_t shard_plan;
+    bool refuses_steps;    /* its shards do; its job is synchronous */
     uint32_t worker_count; /* the same */
     sim_worker_t workers[SIM_WORKER_TASKS_MAX];
     struct {

@@ -406,7 +406,10 @@ sim_coordinator_turn(sim_coordinator_t *self)
     }
     doubt_newest(self);
     self->check->relaxed = self->check->relaxed || !self->core.replay.keeping;
-    if (self->core.fatal) {
+    if (self->core.fatal && self->check->refused_steps > 0 &&
+        strstr(self->core.fatal_text, SIM_REFUSED_STEP)) {
+        self->check->is_fatal = true;
+    } else if (self->core.fatal) {
         sim_check_fail(self->check, "the job cannot go on: %s", self->core.fatal_text);
     }
     if (cadre_effects_take_progress(&self->core.effects)) {

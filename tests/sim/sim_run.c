@@ -63,7 +63,8 @@ swarm_coordinator(sim_cluster_t *self)
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
     cadre_core_options_t *options = &self->coordinator->options;
     options->step_closures = 1;
-    if (sim_swarm_has(self->seed, "steps", 6)) {
+    self->shard_plan.refuses_steps = self->refuses_steps;
+    if (self->refuses_steps || sim_swarm_has(self->seed, "steps", 6)) {
         options->consistency = CADRE_SYNC;
         options->step_closures = (uint32_t)sim_swarm_draw(self->seed, "step", 1, 8);
         options->recovery = CADRE_RECOVERY_ROLLBACK;
@@ -320,6 +321,9 @@ run(sim_cluster_t *self)
     bool ended = false;
     do {
         next_event(self);
+        if (self->check.is_fatal) {
+            return false;
+        }
         if (self->quit_faults && self->faults >= self->quit_faults && self->coordinator->alive) {
             return false;
         }
@@ -372,6 +376,36 @@ stop(sim_cluster_t *self)
     }
 }
 
+/* Whether the call adds to any variable: some only say that they will. */
+static bool
+pushes_anything(const sim_call_t *call)
+{
+    bool pushes = false;
+    for (uint32_t step = 0; step < call->steps; step++) {
+        pushes = pushes || call->pushes[step] != 0;
+    }
+    return pushes;
+}
+
+/* A step that a shard refused to end is never over: no closure of a step has ended well, and the
+ * job has ended with the error. */
+static void
+check_refused(const sim_cluster_t *self)
+{
+    if (self->check.refused_steps == 0) {
+        return;
+    }
+    if (!self->check.is_fatal) {
+        sim_check_fail(&self->check, "a refused END_STEP was lost");
+    }
+    for (uint32_t i = 0; i < self->check.call_count; i++) {
+        const sim_call_t *call = self->check.calls[i];
+        if (call->ended && call->status == 0 && pushes_anything(call)) {
+            sim_check_fail(&self->check, "call %u ended well, and its step has not ended", i);
+        }
+    }
+}
+
 static void
 final_checks(sim_cluster_t *self)
 {
@@ -416,7 +450,8 @@ summarize(const sim_cluster_t *self)
                            .won = self->coordinator->core.attempts.backups_won,
                            .refused = self->script.refused,
                            .errors = self->script.errors,
-                           .unserved = self->check.unserved};
+                           .unserved = self->check.unserved,
+                           .is_fatal = self->check.is_fatal};
 }
 
 sim_summary_t
@@ -426,6 +461,7 @@ sim_run(const sim_options_t *options)
     uint64_t seed = options->seed;
     self->seed = seed;
     self->quiet = options->quiet;
+    self->refuses_steps = options->refuses_steps;
     self->verbose = options->verbose;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
@@ -441,6 +477,7 @@ sim_run(const sim_options_t *options)
     if (run(self)) {
         final_checks(self);
     }
+    check_refused(self);
     stop(self);
     sim_summary_t summary = summarize(self);
     sim_cluster_fini(self);

@@ -14,7 +14,8 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
 
 typedef struct {
     uint64_t seed;
-    bool quiet; /* messages suffer, and nothing else */
+    bool quiet;         /* messages suffer, and nothing else */
+    bool refuses_steps; /* a synchronous job whose shards end no step: it must end with the error */
     bool verbose;
 } sim_options_t;
 
@@ -38,6 +39,7 @@ typedef struct {
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
     uint64_t unserved; /* closures that failed because no worker could run them */
+    bool is_fatal;     /* the job ended because a shard refused to end a step */
 } sim_summary_t;
 
 /* Runs the job of a seed to its end; a broken invariant ends the process. */

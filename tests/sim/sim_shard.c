@@ -285,6 +285,18 @@ order_loads(sim_shard_t *self)
 
 /* --- questions and answers --- */
 
+/* Sends a refusal in the place of the answer to END_STEP, as of a shard that disagrees with its
+ * coordinator about what it holds. */
+static void
+refuse_end(sim_shard_t *self, const cadre_outbox_entry_t *entry, const cadre_message_t *answer)
+{
+    cadre_message_t refusal = *answer;
+    refusal.reply.status = (uint64_t)-CADRE_EINVALID;
+    refusal.reply.text = SIM_REFUSED_STEP;
+    self->check->refused_steps++;
+    cadre_outbox_send(&self->answers, &entry->destination, &refusal);
+}
+
 /* Checks what the shard answers, to `question` (NULL for none) or to one of before; true when
  * `question` is answered. */
 static bool
@@ -309,8 +321,13 @@ take_answers(sim_shard_t *self, cadre_plane_t plane, const cadre_message_t *ques
         }
         is_answered = is_answered || is_now;
         cadre_message_fini(&before);
+        if (is_now && self->plan->refuses_steps && question->type == CADRE_MESSAGE_END_STEP &&
+            answer.reply.status == 0) {
+            refuse_end(self, &entry, &answer);
+        } else {
+            cadre_outbox_repeat(&self->answers, &entry);
+        }
         cadre_message_fini(&answer);
-        cadre_outbox_repeat(&self->answers, &entry);
         cadre_outbox_entry_fini(&entry);
     }
     return is_answered;

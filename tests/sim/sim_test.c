@@ -2,10 +2,11 @@
  * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants
  * (docs/protocol.md) after every event.
  *
- *     sim_test                     seeds 1 to 500 (150 with a sanitizer) and 1 to 10 quiet, and
- *                                  that a seed repeats itself
+ *     sim_test                     seeds 1 to 500 (150 with a sanitizer), 1 to 10 quiet and 1 to
+ *                                  20 refused, and that a seed repeats itself
  *     sim_test --seeds 1..5000     others; a line for each with --list
  *     sim_test --quiet --seeds ... jobs in which only messages suffer
+ *     sim_test --refused --seeds ... synchronous jobs whose shards refuse to end a step
  *     sim_test --seed 17 --verbose one, with every message and fault
  *
  * Every job that is not quiet must have had SIM_FAULTS_MIN faults.
@@ -22,12 +23,13 @@
 #include "tests/sanitizer.h"
 #include "tests/sim/sim_run.h"
 
-enum { SEEDS = SANITIZER ? 150 : 500, QUIET_SEEDS = 10, REPEATED = 20 };
+enum { SEEDS = SANITIZER ? 150 : 500, QUIET_SEEDS = 10, REFUSED_SEEDS = 20, REPEATED = 20 };
 
 typedef struct {
     uint64_t first;
     uint64_t last;
     bool quiet;
+    bool refused;
     bool verbose;
     bool list;
 } options_t;
@@ -62,6 +64,8 @@ parse(int count, char **words, options_t *options)
             options->verbose = true;
         } else if (strcmp(words[i], "--quiet") == 0) {
             options->quiet = true;
+        } else if (strcmp(words[i], "--refused") == 0) {
+            options->refused = true;
         } else if (strcmp(words[i], "--list") == 0) {
             options->list = true;
         } else if (strcmp(words[i], "--seed") == 0 || strcmp(words[i], "--seeds") == 0) {
@@ -84,8 +88,10 @@ run(uint64_t seed, const options_t *options)
 {
     snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 "%s crashed\n", seed,
              options->quiet ? " --quiet" : "");
-    sim_summary_t summary = sim_run(
-        &(sim_options_t){.seed = seed, .quiet = options->quiet, .verbose = options->verbose});
+    sim_summary_t summary = sim_run(&(sim_options_t){.seed = seed,
+                                                     .quiet = options->quiet,
+                                                     .refuses_steps = options->refused,
+                                                     .verbose = options->verbose});
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
                " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64 " restores, %" PRIu64
@@ -162,12 +168,31 @@ run_range(const options_t *options)
     return few == 0;
 }
 
+/* Jobs whose shards refuse to end a step, all of them repeated; false when one does not repeat
+ * itself, or none ended by it. */
+static bool
+run_refused(const options_t *options)
+{
+    uint64_t fatal = 0;
+    for (uint64_t seed = options->first; seed <= options->last; seed++) {
+        sim_summary_t summary = run(seed, options);
+        fatal += summary.is_fatal;
+        if (!options->verbose && !repeats(seed, options, &summary)) {
+            return false;
+        }
+    }
+    printf("sim: %" PRIu64 " seeds whose shards end no step: %" PRIu64
+           " jobs ended with the error\n",
+           options->last - options->first + 1, fatal);
+    return fatal > 0;
+}
+
 int
 main(int count, char **words)
 {
     options_t options;
     if (!parse(count, words, &options)) {
-        fprintf(stderr, "usage: sim_test [--seed N | --seeds A..B] [--quiet] [--list] "
+        fprintf(stderr, "usage: sim_test [--seed N | --seeds A..B] [--quiet | --refused] [--list] "
                         "[--verbose]\n");
         return 64;
     }
@@ -176,10 +201,11 @@ main(int count, char **words)
     for (size_t i = 0; i < CADRE_COUNT_OF(before); i++) {
         sigaction(fatal_signals[i], &(struct sigaction){.sa_handler = on_fatal_signal}, &before[i]);
     }
-    bool good = run_range(&options);
+    bool good = options.refused ? run_refused(&options) : run_range(&options);
     if (good && count == 1) {
         options_t quiet = {.first = 1, .last = QUIET_SEEDS, .quiet = true};
-        good = run_range(&quiet);
+        options_t refused = {.first = 1, .last = REFUSED_SEEDS, .refused = true};
+        good = run_range(&quiet) && run_refused(&refused);
     }
     return good ? 0 : 1;
 }

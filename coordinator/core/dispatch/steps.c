@@ -1,6 +1,7 @@
 #include "coordinator/core/dispatch/steps.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/assert.h"
@@ -76,18 +77,34 @@ add_update(cadre_steps_t *self, const cadre_closure_t *closure)
     self->updates[self->update_count++] = (cadre_step_update_t){closure->id, rows_of(closure)};
 }
 
-/* Takes a shard's answer to END_STEP. */
+/* Ends the job, because a shard has refused END_STEP: the step can never be applied everywhere. */
+static void
+on_refused(cadre_steps_t *self, uint64_t shard, int status, const char *why)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    cadre_effects_log(self->links.effects, 'E', "step_refused",
+                      "shard=%" PRIu64 " why=\"%.200s\" next=\"the job cannot go on\"", shard, why);
+    snprintf(text, sizeof(text), "ps %" PRIu64 " did not end a synchronous step: %s", shard, why);
+    cadre_recovery_end_job(self->links.recovery, status, text);
+}
+
+/* Takes a shard's answer to END_STEP. One that was refused because the shard has another generation
+ * does not come here: `requests` sends it again. */
 static void
 on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
     cadre_steps_t *self = context;
+    (void)status;
     if (!reply) {
         return; /* the shard is lost, and will be restored together with all others */
     }
-    if (reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
-        cadre_effects_log(
-            self->links.effects, 'E', "step_refused", "shard=%" PRIu64 " why=\"%.200s\"", shard,
-            reply->type == CADRE_MESSAGE_REPLY ? reply->reply.text : cadre_status_text(status));
+    if (reply->type != CADRE_MESSAGE_REPLY) {
+        on_refused(self, shard, CADRE_EMALFORMED, "it answered out of turn");
+        return;
+    }
+    if (reply->reply.status != 0) {
+        const int refusal = -(int)reply->reply.status;
+        on_refused(self, shard, refusal < 0 ? refusal : CADRE_EMALFORMED, reply->reply.text);
         return;
     }
     self->pending--;

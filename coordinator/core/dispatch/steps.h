@@ -14,6 +14,9 @@
  *
  * When shards are restored (always all of them, by rollback) the closures since the cut run again
  * step by step, and END_STEP names the same updates in the same order: the same bits.
+ *
+ * A shard that refuses END_STEP ends the job. It refuses only what contradicts the updates that it
+ * holds (ps/core/shard_updates.h), and a restore would lead to the same step with the same updates.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_STEPS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_STEPS_H
@@ -26,6 +29,7 @@
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/effects/core_options.h"
 #include "coordinator/core/effects/effects.h"
+#include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 
@@ -37,6 +41,7 @@ typedef struct {
     cadre_shard_requests_t *requests;
     /* Requests that are sent even while shards are being restored. */
     cadre_shard_requests_t *repairs;
+    cadre_shard_recovery_t *recovery;
     cadre_attempts_t *attempts;
     cadre_effects_t *effects;
 } cadre_steps_links_t;

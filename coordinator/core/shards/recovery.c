@@ -81,8 +81,8 @@ cadre_recovery_take_outcome(cadre_shard_recovery_t *self, cadre_recovery_outcome
 }
 
 /* Says, once, by the outcome that the job cannot go on. */
-static void
-end_job(cadre_shard_recovery_t *self, int status, const char *text)
+void
+cadre_recovery_end_job(cadre_shard_recovery_t *self, int status, const char *text)
 {
     if (!self->job_ended) {
         self->job_ended = true;
@@ -272,7 +272,7 @@ on_refused(cadre_shard_recovery_t *self, uint32_t shard, const cadre_refusal_t *
 
     char text[CADRE_CLOSURE_ERROR_SIZE];
     snprintf(text, sizeof(text), "ps %u cannot begin: %s", shard, refusal->text);
-    end_job(self, refusal->status, text);
+    cadre_recovery_end_job(self, refusal->status, text);
 }
 
 bool
@@ -696,7 +696,7 @@ watch_deadline(cadre_shard_recovery_t *self, uint32_t shard)
         char text[CADRE_CLOSURE_ERROR_SIZE];
         snprintf(text, sizeof(text), "%s; nobody has taken its place for %" PRIu64 " s",
                  place->lost_text, self->links.options->ps_timeout_ms / 1000);
-        end_job(self, CADRE_EUNAVAILABLE, text);
+        cadre_recovery_end_job(self, CADRE_EUNAVAILABLE, text);
         place->deadline_ms = 0;
         return UINT64_MAX;
     }

@@ -130,6 +130,9 @@ void cadre_recovery_resume(cadre_shard_recovery_t *self, const char *path, uint6
 /* Takes out what other classes are to do since the last call; false when there is nothing. */
 bool cadre_recovery_take_outcome(cadre_shard_recovery_t *self, cadre_recovery_outcome_t *outcome);
 
+/* Ends the job by the outcome, for the first reason that is given: `status` below 0 and `text`. */
+void cadre_recovery_end_job(cadre_shard_recovery_t *self, int status, const char *text);
+
 /* --- events --- */
 
 /* Takes the HELLO of a ps that is to serve the shard of its place: either it is back with the state

@@ -141,6 +141,32 @@ Test(shard_steps, checks_an_update_before_it_is_held)
     close_shard(&self);
 }
 
+/* Each of these would count an update twice, drop more than is held, or divide by 0. */
+Test(shard_steps, refuses_an_end_that_contradicts_what_it_holds)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_in_step(&self, 1, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_in_step(&self, 2, 20, 0, 0.5f), 0);
+    const cadre_step_update_t twice[] = {{10, 1}, {11, 1}, {10, 1}};
+    const cadre_step_update_t later[] = {{10, 1}, {20, 1}};
+    const cadre_step_update_t without_rows[] = {{10, 0}};
+    cr_assert_eq(end_step(&self, 1, twice, 3), CADRE_EINVALID);
+    cr_assert_eq(end_step(&self, 1, later, 2), CADRE_EINVALID);
+    cr_assert_eq(end_step(&self, 1, without_rows, 1), CADRE_EINVALID);
+    static const uint64_t odd[] = {10, 1, 11};
+    cadre_message_t message = question(CADRE_MESSAGE_END_STEP, &THE_COORDINATOR);
+    message.end_step =
+        (cadre_end_step_message_t){.step = 1, .updates = {odd, 3}, .generation = GENERATION};
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_EMALFORMED);
+    cr_assert(values_are(&self, 1, 1), "and nothing changed");
+    cr_expect_eq(COUNTER(&self, refused), 0);
+
+    const cadre_step_update_t good[] = {{10, 1}};
+    cr_assert_eq(end_step(&self, 1, good, 1), 0);
+    cr_assert(values_are(&self, 1, 0.75f));
+    close_shard(&self);
+}
+
 Test(shard_steps, a_restored_shard_holds_nothing)
 {
     fixture_t self = open_filled_shard();
