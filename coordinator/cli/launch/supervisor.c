@@ -529,8 +529,10 @@ close_all(supervisor_t *self)
     }
 
     cadre_coordinator_close(&self->coordinator);
-    /* What the coordinator logged while it closed. */
-    take_notices(self, cadre_clock_now_ms());
+    /* What the coordinator logged while it closed; there are no notices where the start failed. */
+    if (self->notices) {
+        take_notices(self, cadre_clock_now_ms());
+    }
     if (self->launcher) {
         wait_for_tasks(self);
         cadre_launcher_close(&self->launcher);
