@@ -248,6 +248,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(json_object_get(status, "closures"), "returned",
                         json_integer((json_int_t)core->reach.returned));
     json_object_set_new(status, "staleness", staleness_json(&core->reports.staleness));
+    json_object_set_new(status, "staleness_sum",
+                        json_integer((json_int_t)core->reports.staleness.sum));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "messages",

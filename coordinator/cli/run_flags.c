@@ -72,6 +72,9 @@ static const struct {
     {"batch-size", "N", "training.batch_size", false, "Rows of one step"},
     {"local-steps", "N", "training.local_steps", false,
      "Steps that a closure runs by itself before it pushes how far it came (default: 1)"},
+    {"history", "FILE", "training.history", false,
+     "Where a CSV file is written with a row for each epoch: loss, metrics, learning rate, "
+     "staleness (default: nowhere)"},
     {"consistency", "HOW", "training.consistency", false,
      "When updates count: async, at once; bounded, as async but none is missed that is older than "
      "training.staleness_bound closures; sync, in steps of training.step_closures (default: "

@@ -2,6 +2,7 @@
  * and then; and what it says when a run goes on with another optimizer. */
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,80 @@ Test(run_numbers, an_epoch_that_was_not_evaluated_has_no_accuracy)
     const char *third = strstr(words, "epoch=3/5 progress=100%");
     cr_assert(third, "%s", words);
     cr_expect_null(memmem(third, strcspn(third, "\n"), "test_", 5), "%s", words);
+    command_close(&command);
+}
+
+/* A number of a history's row, by the name of its column; NaN where the field is empty. */
+static double
+history_number(const char *text, int row, const char *name)
+{
+    int column = 0;
+    const char *names = text;
+    while (strncmp(names, name, strlen(name)) != 0 || !strchr(",\n", names[strlen(name)])) {
+        names += strcspn(names, ",\n") + 1;
+        column++;
+        cr_assert(names[-1] == ',', "no column %s", name);
+    }
+    for (; row > 0; row--) {
+        text += strcspn(text, "\n") + 1;
+    }
+    for (; column > 0; column--) {
+        text += strcspn(text, ",\n") + 1;
+    }
+    return strchr(",\n", *text) ? NAN : strtod(text, NULL);
+}
+
+Test(run_numbers, a_history_has_one_row_for_each_epoch_of_two_runs)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *history = cadre_asprintf("%s/h.csv", command.scratch.path);
+    cadre_auto(cadre_free) char *job = write_job(
+        &command, "digits",
+        "{\"training\": {\"epochs\": 3, \"evaluate_every\": 2, \"target_accuracy\": 0},"
+        " \"optimizer\": {\"learning_rate\": {\"schedule\": \"inverse_time\", \"initial\": 0.004,"
+        " \"decay_steps\": 45, \"decay_rate\": 1}}}");
+    const char *first[] = {"run",   job, "--checkpoint-dir", command.checkpoints, "--history",
+                           history, NULL};
+    const char *second[] = {"run",
+                            job,
+                            "--checkpoint-dir",
+                            command.checkpoints,
+                            "--history",
+                            history,
+                            "--resume",
+                            "auto",
+                            "--epochs",
+                            "5",
+                            NULL};
+    command_expect_exit(&command, command_run(&command, first), 0);
+    command_expect_exit(&command, command_run(&command, second), 0);
+
+    cadre_auto(cadre_free) char *text = file_text(history);
+    for (int row = 1; row <= 5; row++) {
+        bool evaluated = row != 1; /* epoch 3 was the last one of its run */
+        cr_expect_eq(history_number(text, row, "epoch"), row, "%s", text);
+        cr_expect_eq(history_number(text, row, "step"), 45 * row, "%s", text);
+        cr_expect_eq(isfinite(history_number(text, row, "test_accuracy")), evaluated, "%s", text);
+        cr_expect_float_eq(history_number(text, row, "learning_rate"), 0.004 / (1 + row), 1e-9);
+        cr_expect_leq(history_number(text, row, "staleness_mean"),
+                      history_number(text, row, "staleness_max"));
+        cr_expect_gt(history_number(text, row, "seconds"),
+                     row > 1 ? history_number(text, row - 1, "seconds") : 0);
+    }
+
+    const char *other[] = {"run",      job,    "--history",        history,
+                           "--resume", "auto", "--checkpoint-dir", command.checkpoints,
+                           NULL};
+    cadre_auto(cadre_free) char *changed = cadre_strdup(text);
+    memcpy(strstr(changed, "test_loss"), "test_lass", strlen("test_lass"));
+    FILE *file = fopen(history, "w");
+    fputs(changed, file);
+    fclose(file);
+    command_expect_exit(&command, command_run(&command, other), 78);
+    cadre_auto(cadre_free) char *words = command_errors(&command);
+    cr_expect(strstr(words, "column 5 is \"test_lass\", where this job writes \"test_loss\""), "%s",
+              words);
     command_close(&command);
 }
 

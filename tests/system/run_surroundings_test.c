@@ -92,8 +92,14 @@ Test(run_surroundings, output_that_cannot_be_written_ends_with_74)
         &command,
         "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none --events /dev/full", 74);
     cr_expect(said(&command, "--events /dev/full: No space left on device"));
+    EXPECT_SHELL(
+        &command,
+        "cadre run $DIGITS --workers 1 --epochs 30 --checkpoint-dir none --history /dev/full", 74);
+    cr_expect(said(&command, "--history /dev/full: No space left on device"));
     EXPECT_SHELL(&command, "cadre run $DIGITS --events none/a.json", 73);
     cr_expect(said(&command, "none/a.json: No such file or directory"));
+    EXPECT_SHELL(&command, "cadre run $DIGITS --history none/a.csv", 73);
+    cr_expect(said(&command, "--history: none/a.csv: No such file or directory"));
     EXPECT_SHELL(&command, "cadre config show $DIGITS", 0);
     command_close(&command);
 }

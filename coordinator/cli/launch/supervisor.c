@@ -24,6 +24,7 @@
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/display.h"
 #include "coordinator/cli/terminal/events.h"
+#include "coordinator/cli/terminal/history.h"
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/trainer.h"
@@ -32,6 +33,7 @@ typedef struct {
     const cadre_supervisor_options_t *options;
     cadre_console_t console;
     cadre_events_t events;
+    cadre_history_t history;
     cadre_launcher_t *launcher;
     cadre_coordinator_t *coordinator;
     json_t *train; /* dataset descriptions as sent to workers */
@@ -50,6 +52,7 @@ typedef struct {
     bool unsaved;      /* the trainer knows that the last checkpoint cannot be taken */
     bool kill;         /* a second signal came: ends at once */
     bool events_said;  /* the user was warned that the events file cannot be written any more */
+    bool history_said; /* and that the history cannot be */
     bool cannot_write; /* an output that the user chose cannot be written: for the exit code */
     /* The launcher ended the run: a task is gone for good, or the program has ended. */
     bool ended;
@@ -177,6 +180,18 @@ say_events(supervisor_t *self)
     }
 }
 
+/* Warns, once, that the history cannot be written any more. */
+static void
+say_history(supervisor_t *self)
+{
+    if (self->history.error && !self->history_said) {
+        self->history_said = true;
+        cadre_console_say(&self->console,
+                          "warning: --history %s: %s; nothing more is written to it",
+                          self->history.path, strerror(self->history.error));
+    }
+}
+
 /* Kills tasks that run but have not been heard for too long, so that they are replaced. When the
  * run is to stop and no worker is heard, lets the trainer end without its last checkpoint, which
  * would wait for a worker. */
@@ -217,6 +232,7 @@ turn(supervisor_t *self)
     look_for_silence(self, now_ms);
     cadre_display_wait(&self->display, now_ms);
     say_events(self);
+    say_history(self);
     return status;
 }
 
@@ -397,8 +413,31 @@ say_recovery(supervisor_t *self)
                       CADRE_REPLAY_CLOSURES_MAX, CADRE_REPLAY_SIZE_MAX >> 20);
 }
 
-/* Opens events file, signals, launcher, coordinator and trace folder, in this order: the launcher
- * makes the session, whose folder holds the coordinator's socket. */
+/* Opens the history, where the job has one: before any task is started, so that a file of other
+ * columns, or one that cannot be written, costs no training. */
+static int
+open_history(supervisor_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    if (!job || !job->history) {
+        return 0;
+    }
+
+    bool columns[CADRE_METRICS];
+    cadre_job_metrics(job, columns);
+    bool resumes = strcmp(job->resume, "never") != 0;
+    int status = cadre_history_open(&self->history, job->history, columns, resumes);
+    self->cannot_write = status == CADRE_EIO;
+    if (status < 0) {
+        cadre_auto(cadre_free) char *place = cadre_job_place(job, "training.history", "history");
+        return cadre_fail_within(status, "%s", place);
+    }
+
+    return 0;
+}
+
+/* Opens events file, history, signals, launcher, coordinator and trace folder, in this order: the
+ * launcher makes the session, whose folder holds the coordinator's socket. */
 static int
 open_all(supervisor_t *self)
 {
@@ -406,6 +445,11 @@ open_all(supervisor_t *self)
     int status = options->events ? cadre_events_open(&self->events, options->events) : 0;
 
     self->cannot_write = status < 0;
+    if (status < 0) {
+        return status;
+    }
+
+    status = open_history(self);
     if (status < 0) {
         return status;
     }
@@ -567,7 +611,10 @@ conclude(supervisor_t *self, int status)
         .reason = self->reason,
     };
     snprintf(summary.text, sizeof(summary.text), "%s", status < 0 ? cadre_error_text() : "");
-    return cadre_run_summary_print(&summary, &self->console, &self->events);
+    int code = cadre_run_summary_print(&summary, &self->console, &self->events);
+    say_history(self);
+    /* A run that went well but could not write its history has failed for who reads that. */
+    return code == CADRE_EXIT_OK && self->history.error ? CADRE_EXIT_IO : code;
 }
 
 /* Runs the job or the user's program from start to end, prints every error, and returns the exit
@@ -580,6 +627,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
     cadre_console_init(&self.console);
     self.display = (cadre_display_t){.console = &self.console,
                                      .events = &self.events,
+                                     .history = &self.history,
                                      .log_level = options->log_level,
                                      .line_ms = cadre_clock_now_ms()};
     /* Cleaning up may fail with error texts of its own; the first one is to be shown. */
@@ -605,6 +653,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
 
     cadre_notices_close(&self.notices);
     cadre_events_close(&self.events);
+    cadre_history_close(&self.history);
     cadre_result_fini(&self.outcome.result);
     json_decref(self.train);
     json_decref(self.test);

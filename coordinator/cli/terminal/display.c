@@ -35,7 +35,8 @@ is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
 }
 
 /* Shows progress: on a terminal as a bar, at once; elsewhere as a line, which like the event for
- * the events file comes every CADRE_DISPLAY_LINE_MS and at the end of each epoch. */
+ * the events file comes every CADRE_DISPLAY_LINE_MS and at the end of each epoch. The history gets
+ * a row at the end of each epoch. */
 static void
 show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms)
 {
@@ -54,6 +55,9 @@ show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_m
         self->line_ms = now_ms;
         cadre_events_write(self->events, epoch_end ? "epoch" : "progress",
                            cadre_events_progress(&notice->progress));
+    }
+    if (epoch_end) {
+        cadre_history_write(self->history, &notice->progress);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * display - shows notices on the terminal and writes them to the events file.
+ * display - shows notices on the terminal, and writes them to the events file and the history.
  *
  * Owner:   a supervisor; an open struct.
  * Thread:  the main thread.
@@ -9,6 +9,7 @@
 
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/events.h"
+#include "coordinator/cli/terminal/history.h"
 
 enum {
     CADRE_DISPLAY_SAY_MS = 5000,   /* how often the terminal says that a wait still lasts */
@@ -18,6 +19,7 @@ enum {
 typedef struct {
     cadre_console_t *console;
     cadre_events_t *events;
+    cadre_history_t *history;
     char log_level;    /* 'D', 'I', 'W', 'E': the coordinator's events below it are not shown */
     int64_t line_ms;   /* time of the last progress line */
     char waiting[256]; /* what the trainer waits for; "" when for nothing */
@@ -26,7 +28,7 @@ typedef struct {
     int64_t said_ms;
 } cadre_display_t;
 
-/* Shows a notice, and writes it as an event. */
+/* Shows a notice, and writes it as an event; the end of an epoch also as a row of the history. */
 void cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms);
 
 /* Prints, when that is due, what the trainer waits for and how long it may take. */

@@ -43,7 +43,10 @@ typedef struct {
     double epoch_fraction;
     double loss; /* mean over a sample of the latest closures; not a number when none is known */
     double rows_per_second;
-    uint64_t staleness_max;
+    double seconds;         /* since training began in this run */
+    double learning_rate;   /* of the ps' next update */
+    uint64_t staleness_max; /* the largest so far */
+    double staleness_mean;  /* of the closures of this epoch; not a number when none is known */
     int workers;
     int64_t workers_wanted;
     double checkpoint_age_s; /* negative: there is no checkpoint */

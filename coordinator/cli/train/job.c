@@ -57,6 +57,7 @@ static const cadre_setting_t settings[] = {
     {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},
     {"training.local_steps", "CADRE_LOCAL_STEPS", INTEGER, 1, CADRE_JOB_LOCAL_STEPS_MAX, NULL, "1",
      AT(local_steps)},
+    {"training.history", "CADRE_HISTORY", TEXT, 1, 4095, NULL, NULL, AT(history)},
     {"training.inner.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(inner)},
     {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},
     {"training.drop_last", NULL, SWITCH, 0, 0, NULL, "false", AT(drop_last)},
@@ -575,6 +576,19 @@ check_keep_best(const cadre_job_t *self)
     }
     return check_watched(self, "checkpoint.keep_best",
                          (cadre_metric_t)(self->checkpoint_keep_best - 1));
+}
+
+/* Sets which metrics evaluations find: loss, accuracy where labels are classes, and those that
+ * training.metrics names. */
+void
+cadre_job_metrics(const cadre_job_t *self, bool found[CADRE_METRICS])
+{
+    const bool evaluates = self->test || self->test_fraction > 0;
+    for (cadre_metric_t i = 0; i < CADRE_METRICS; i++) {
+        found[i] = evaluates && cadre_metric_is_extra(i) && self->metrics[i];
+    }
+    found[CADRE_METRIC_LOSS] = evaluates;
+    found[CADRE_METRIC_ACCURACY] = evaluates && self->label != CADRE_JOB_VALUE;
 }
 
 bool

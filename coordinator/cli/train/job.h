@@ -140,6 +140,7 @@ typedef struct {
 
     int64_t epochs;
     int64_t batch_size; /* rows of one step */
+    char *history;      /* file of the history; NULL: none is written */
     bool shuffle;
     bool drop_last;
     double target_accuracy;  /* 0: none */
@@ -239,6 +240,9 @@ int cadre_job_set_environment(cadre_job_t *self);
  * settings against each other; call it after all were set. CADRE_ECONFIG when they do not go
  * together. */
 int cadre_job_finish(cadre_job_t *self);
+
+/* Sets which metrics the evaluations of a finished job find: none where it holds out no rows. */
+void cadre_job_metrics(const cadre_job_t *self, bool found[CADRE_METRICS]);
 
 /* Returns whether evaluations count a confusion matrix, from which several metrics are computed. */
 bool cadre_job_counts_confusion(const cadre_job_t *self);

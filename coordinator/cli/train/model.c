@@ -518,6 +518,12 @@ cadre_model_check(const cadre_job_t *job)
     return cadre_model_program(job, features, 2, true, &program);
 }
 
+cadre_optimizer_spec_t
+cadre_model_optimizer(const cadre_job_t *job)
+{
+    return cadre_job_is_local(job) ? cadre_job_outer(job) : cadre_job_optimizer_scaled(job);
+}
+
 /* Returns the options of a trained variable: optimizer, averages and partitions as the job has
  * them. */
 static cadre_variable_options_t
@@ -525,8 +531,7 @@ variable_options(const cadre_job_t *job)
 {
     cadre_variable_options_t options = cadre_variable_options();
     const bool is_local = cadre_job_is_local(job);
-    const cadre_optimizer_spec_t optimizer =
-        is_local ? cadre_job_outer(job) : cadre_job_optimizer_scaled(job);
+    const cadre_optimizer_spec_t optimizer = cadre_model_optimizer(job);
     options.optimizer = cadre_optimizer_spec_give(&optimizer);
     options.schedule = cadre_schedule_spec_give(&optimizer.schedule);
     options.clip_value = is_local ? 0 : job->clip_value; /* local steps clip on the worker */

@@ -74,4 +74,8 @@ int cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinat
 /* Returns the function that trains on a closure of `rows` rows. */
 const cadre_function_t *cadre_model_train(const cadre_model_t *self, int64_t rows);
 
+/* Returns the optimizer that the ps apply to what closures push: the outer one of a job with local
+ * steps, else that of the section "optimizer" with its learning rate scaled (job_optimizer.h). */
+cadre_optimizer_spec_t cadre_model_optimizer(const cadre_job_t *job);
+
 #endif

@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/system/clock.h"
 #include "coordinator/cli/terminal/notice.h"
+#include "coordinator/cli/train/epoch_figures.h"
 #include "coordinator/cli/train/evaluation.h"
 #include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/job_strategy.h"
@@ -41,6 +42,7 @@ typedef struct {
     cadre_totals_t excluded; /* part of the coordinator's totals that is not training */
     uint64_t epoch_finished; /* closures finished, by the coordinator's totals, at epoch begin */
     int64_t epoch_begun;     /* closures of this epoch that trained before it was resumed */
+    cadre_epoch_figures_t figures;
     cadre_loss_sample_t losses;
     cadre_progress_t progress;
     int64_t start_ms;      /* when training began; 0: it has not */
@@ -75,6 +77,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
     double elapsed_s = (double)(now_ms - self->start_ms) / 1000;
     double done = (double)(progress->step - self->plan.start.closures);
     double speed = elapsed_s > 0 ? done / elapsed_s : 0;
+    progress->seconds = elapsed_s;
     progress->rows_per_second = speed * (double)self->plan.batch_size;
     progress->seconds_left = speed > 0 ? (double)(progress->steps - progress->step) / speed : -1;
 }
@@ -553,21 +556,6 @@ save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
     return status < 0 ? cadre_fail_within(status, "the checkpoint") : 0;
 }
 
-/* Raises the largest staleness of the progress to what the ps report. A ps that does not answer in
- * time is left out. */
-static void
-note_staleness(trainer_t *self)
-{
-    for (int shard = 0; shard < (int)self->options->job->ps; shard++) {
-        cadre_shard_totals_t totals;
-        if (cadre_shard_totals(self->options->coordinator, shard, &totals, CADRE_TRAINER_TICK_MS) ==
-                0 &&
-            totals.staleness_max > self->progress.staleness_max) {
-            self->progress.staleness_max = totals.staleness_max;
-        }
-    }
-}
-
 /* --- stopping, and keeping the best state --- */
 
 /* Returns why training ends at this place, or CADRE_STOP_NOT. */
@@ -731,7 +719,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
         return status;
     }
 
-    note_staleness(self);
+    cadre_epoch_figures_note(&self->figures, &self->plan, &self->place, &self->progress);
     bool is_last = cadre_training_plan_is_over(&self->plan, &self->place);
     if (is_last || ends_with_checkpoint(self)) {
         /* Saved before the evaluation, which may take long and does not change the values. */
@@ -932,7 +920,9 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     *outcome = (cadre_trainer_outcome_t){0};
     cadre_result_init(&outcome->result);
     outcome->result.strategy = cadre_job_strategy_word(options->job);
-    trainer_t self = {.options = options, .outcome = outcome};
+    trainer_t self = {.options = options,
+                      .outcome = outcome,
+                      .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted = options->job->workers;
     self.progress.loss = NAN;

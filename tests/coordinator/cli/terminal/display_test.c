@@ -8,11 +8,13 @@ TestSuite(display, .timeout = 240, .init = cr_redirect_stderr);
 
 static cadre_console_t console;
 static cadre_events_t events; /* closed: what is written is dropped */
+static cadre_history_t history;
 
 static cadre_display_t
 display(char log_level)
 {
-    return (cadre_display_t){.console = &console, .events = &events, .log_level = log_level};
+    return (cadre_display_t){
+        .console = &console, .events = &events, .history = &history, .log_level = log_level};
 }
 
 static void
