@@ -672,6 +672,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .staleness_bound = options->staleness_bound,
         .backup_attempts = options->backup_attempts,
         .strategy = options->strategy,
+        .client_closures = options->client_closures,
         .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
     if (core.seed == 0) {
         core.seed = random_u64();

@@ -261,6 +261,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(status, "keys_unreadable", json_boolean(core->keys_unreadable));
     json_object_set_new(status, "resources", resources_json(core));
     json_object_set_new(status, "variables", variables_json(core));
+    json_object_set_new(status, "clients", json_integer((json_int_t)core->clients.attached.count));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
         json_object_set_new(json_object_get(status, "checkpoints"), "under_way",
                             under_way_json(&core->checkpoint, now_ms));

@@ -14,8 +14,8 @@
  * Message rows:  X(name, NAME, number, header limit, senders, plane, receivers)
  *   number   on the wire; never reused
  *   limit    SMALL (CADRE_HEADER_SIZE_MAX) or LARGE (CADRE_LARGE_HEADER_SIZE_MAX)
- *   senders  roles that may send it: COORDINATOR, PS, WORKER, CLIENT, joined with |, and ASKERS for
- *            COORDINATOR | WORKER; anyone else is refused
+ *   senders  roles that may send it: COORDINATOR, PS, WORKER, CLIENT, joined with |, ASKERS for
+ *            COORDINATOR | WORKER, and LEAVERS for PS | WORKER | CLIENT; anyone else is refused
  *   plane    CONTROL or DATA: how it travels; a REPLY, and PROBE with PROBED, on the other one too
  *   receivers  roles that it is for, in the same words
  *
@@ -40,11 +40,11 @@
     /* membership, control plane */                                                       \
     X(hello,            HELLO,             1, LARGE, PS | WORKER, CONTROL, COORDINATOR)   \
     X(welcome,          WELCOME,           2, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
-    X(unknown_peer,     UNKNOWN_PEER,      3, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
+    X(unknown_peer,     UNKNOWN_PEER,      3, SMALL, COORDINATOR, CONTROL, LEAVERS)       \
     X(heartbeat,        HEARTBEAT,         4, LARGE, PS | WORKER, CONTROL, COORDINATOR)   \
     X(drain,            DRAIN,             5, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
-    X(stop,             STOP,              6, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
-    X(goodbye,          GOODBYE,           7, SMALL, PS | WORKER, CONTROL, COORDINATOR)   \
+    X(stop,             STOP,              6, SMALL, COORDINATOR, CONTROL, LEAVERS)       \
+    X(goodbye,          GOODBYE,           7, SMALL, LEAVERS,     CONTROL, COORDINATOR)   \
     X(reply,            REPLY,             8, SMALL, PS,          CONTROL, COORDINATOR)   \
     X(refused,          REFUSED,           9, SMALL, COORDINATOR, CONTROL, PS | WORKER)   \
     X(status,           STATUS,           10, SMALL, CLIENT,      CONTROL, COORDINATOR)   \
@@ -86,7 +86,16 @@
     X(probe,            PROBE,            69, LARGE, ASKERS,      DATA,    PS)            \
     X(probed,           PROBED,           70, LARGE, PS,          DATA,    ASKERS)        \
     X(reserve,          RESERVE,          71, SMALL, WORKER,      DATA,    PS)            \
-    X(grant,            GRANT,            72, SMALL, PS,          DATA,    WORKER)
+    X(grant,            GRANT,            72, SMALL, PS,          DATA,    WORKER)        \
+    /* clients, control plane */                                                          \
+    X(attach,           ATTACH,           80, SMALL, CLIENT,      CONTROL, COORDINATOR)   \
+    X(attached,         ATTACHED,         81, SMALL, COORDINATOR, CONTROL, CLIENT)        \
+    X(list,             LIST,             82, SMALL, CLIENT,      CONTROL, COORDINATOR)   \
+    X(listed,           LISTED,           83, LARGE, COORDINATOR, CONTROL, CLIENT)        \
+    X(read,             READ,             84, SMALL, CLIENT,      CONTROL, COORDINATOR)   \
+    X(part,             PART,             85, LARGE, COORDINATOR, CONTROL, CLIENT)        \
+    X(schedule,         SCHEDULE,         86, LARGE, CLIENT,      CONTROL, COORDINATOR)   \
+    X(result,           RESULT,           87, LARGE, COORDINATOR, CONTROL, CLIENT)
 
 /* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
@@ -526,6 +535,76 @@
 /* states: (request, cadre_probed_t) each, of all that were asked after. */
 #define CADRE_PROBED_FIELDS(F)                                                     \
     F(U64S, states,      2 * CADRE_PROBE_REQUESTS_MAX)
+
+/* A client, which is no member of the job, begins to use the job, and goes on: sent at first with
+ * epoch 0, then with each heartbeat, until GOODBYE. schema, build: as in HELLO. awaited: requests
+ * of this client that were sent before this message and are unanswered. settled: the client has
+ * the answers of all SCHEDULEs with a request below this number. */
+#define CADRE_ATTACH_FIELDS(F)                                                     \
+    F(U64,  schema,      UINT64_MAX)                                               \
+    F(STR,  build,       CADRE_BUILD_SIZE_MAX)                                     \
+    F(U64S, awaited,     CADRE_CLIENT_REQUESTS_MAX)                                \
+    F(U64,  settled,     UINT64_MAX)
+
+/* status: why the client may not attach. unknown: those of `awaited` that are not under way: they,
+ * or their answers, were lost, and the client sends them again. may_schedule: 1 where the job takes
+ * closures of clients. */
+#define CADRE_ATTACHED_FIELDS(F)                                                   \
+    F(U64,  status,      9999)                                                     \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(STR,  job,         CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  heartbeat_ms, 600000)                                                  \
+    F(U64,  lease_ms,    3600000)                                                  \
+    F(U64,  may_schedule, 1)                                                       \
+    F(U64S, unknown,     CADRE_CLIENT_REQUESTS_MAX)
+
+/* A client asks what there is. kind: cadre_listed_t. after: id behind which the answer begins. */
+#define CADRE_LIST_FIELDS(F)                                                       \
+    F(U64,  kind,        1)                                                        \
+    F(U64,  after,       UINT32_MAX)
+
+/* names, and CADRE_LISTED_ITEMS numbers for each: of a variable its id, dtype, partitions, whether
+ * it keeps an average, rank and dimensions; of a dataset its id and rows. more: 1 where there are
+ * further ones behind the last. */
+#define CADRE_LISTED_FIELDS(F)                                                     \
+    F(STRS, names,       CADRE_LISTED_MAX)                                         \
+    F(U64S, items,       CADRE_LISTED_ITEMS * CADRE_LISTED_MAX)                    \
+    F(U64,  more,        1)
+
+/* A client asks for the values of one partition, or their running average. */
+#define CADRE_READ_FIELDS(F)                                                       \
+    F(U64,  variable,    UINT32_MAX)                                               \
+    F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
+    F(U64,  average,     1)
+
+/* Payload: the partition, in the variable's dtype. */
+#define CADRE_PART_FIELDS(F)                                                       \
+    F(U64,  status,      9999)                                                     \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64,  version,     UINT64_MAX)
+
+/* A client wants a closure of the newest function of that name. The request is what a repetition
+ * is known by. dataset: "" for none; else the closure gets `count` rows of it in file order, from
+ * `first` on. names, tensors: as in CLOSURE. steps: as in CLOSURE. deadline_ms: of an attempt; 0:
+ * as the job's own closures. */
+#define CADRE_SCHEDULE_FIELDS(F)                                                   \
+    F(STR,  function,    CADRE_NAME_SIZE_MAX)                                      \
+    F(STR,  dataset,     CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  first,       INT64_MAX)                                                \
+    F(U64,  count,       INT64_MAX)                                                \
+    F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)               \
+    F(U64,  steps,       CADRE_STEPS_MAX)                                          \
+    F(U64,  deadline_ms, INT64_MAX)
+
+/* How the closure of a SCHEDULE has ended, or why there was none. Kept until the client has
+ * settled it. closure: its id, 0 where it was not begun. Payload: the results. */
+#define CADRE_RESULT_FIELDS(F)                                                     \
+    F(U64,  status,      9999)                                                     \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64,  closure,     UINT64_MAX)                                               \
+    F(STRS, names,       CADRE_RESULTS_MAX)                                        \
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_RESULTS_MAX)
 
 /* Counters that heartbeats carry, by position; each only grows within one incarnation. */
 #define CADRE_PS_COUNTERS(C)                                                       \

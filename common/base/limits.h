@@ -163,6 +163,20 @@ enum {
     /* Slots of a hosted worker: while one waits for values the other computes; each has its share
      * of the CPUs. */
     CADRE_LOCAL_SLOTS = 2,
+    /* Clients, which read and schedule without being members. One more may not attach. */
+    CADRE_CLIENTS_MAX = 64,
+    /* Requests of one client that have no answer yet; its program waits with a further one. */
+    CADRE_CLIENT_REQUESTS_MAX = 64,
+    /* Bytes of a partition that a client may read: the coordinator has as much of each client in
+     * memory, since a client reads one partition at a time. A larger one is refused. */
+    CADRE_CLIENT_READ_SIZE_MAX = 128 << 20,
+    /* Bytes of the arguments of a client's closure; scheduling it with more is refused. */
+    CADRE_CLIENT_ARGUMENTS_SIZE_MAX = 1 << 20,
+    /* Bytes of the results of a client's closure; with more the client gets an error instead. */
+    CADRE_CLIENT_RESULTS_SIZE_MAX = 1 << 20,
+    CADRE_LISTED_MAX = 128,  /* what one LISTED names */
+    CADRE_LISTED_ITEMS = 13, /* numbers for each: five, and eight dimensions */
+
     CADRE_STATUS_MS = 100, /* minimum interval between status messages to clients */
 
     /* Minimum interval between log lines about dropped messages. */

@@ -16,6 +16,7 @@ enum {
     WORKER = 1 << CADRE_ROLE_WORKER,
     CLIENT = 1 << CADRE_ROLE_CLIENT,
     ASKERS = COORDINATOR | WORKER,
+    LEAVERS = PS | WORKER | CLIENT,
 };
 
 /* All message structs are in one union, so their fields count from the same offset. */

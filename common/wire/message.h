@@ -82,7 +82,7 @@ typedef enum {
     CADRE_ROLE_PS = 1,
     CADRE_ROLE_WORKER = 2,
     CADRE_ROLE_EVALUATOR = 3,
-    CADRE_ROLE_CLIENT = 4, /* asks how a job stands, and is no task of it */
+    CADRE_ROLE_CLIENT = 4, /* looks at a job and uses it, and is no task of it */
 } cadre_role_t;
 
 /* The names of roles that rows of CADRE_MESSAGE_LIST use; undefined again below. */
@@ -91,6 +91,7 @@ typedef enum {
 #define WORKER      (1 << CADRE_ROLE_WORKER)
 #define CLIENT      (1 << CADRE_ROLE_CLIENT)
 #define ASKERS      (COORDINATOR | WORKER)
+#define LEAVERS     (PS | WORKER | CLIENT)
 
 /* For each role, the types of the messages that are for it, so that its `switch` over messages
  * needs no `default` and the compiler names a message that is not handled. A message that is not
@@ -113,6 +114,7 @@ typedef enum { CADRE_MESSAGE_LIST(X) CADRE_FOR_WORKER_NONE = 0 } cadre_for_worke
 #undef WORKER
 #undef CLIENT
 #undef ASKERS
+#undef LEAVERS
 
 #define CADRE_INDEX_ANY UINT32_MAX
 
@@ -149,6 +151,12 @@ typedef enum {
     CADRE_ASSIGN_ADD = 1,
     CADRE_ASSIGN_SUB = 2,
 } cadre_assign_mode_t;
+
+/* What a LIST asks for. */
+typedef enum {
+    CADRE_LISTED_VARIABLES = 0,
+    CADRE_LISTED_DATASETS = 1,
+} cadre_listed_t;
 
 /* What a ps says, in PROBED, of a request that PROBE asks after. */
 typedef enum {

@@ -70,6 +70,8 @@ static const struct {
      "JOB.json: test the newest checkpoint on the rows held out, also while it trains"},
     {"status", cadre_command_status,
      "how a job stands that runs somewhere: its tasks and closures"},
+    {"variables", cadre_command_variables,
+     "[NAME]: the variables of a job that runs somewhere, or the values of one"},
     {"checkpoint", cadre_command_checkpoint, "list DIR, or verify DIR: look at checkpoints"},
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
     {"keygen", cadre_command_keygen,

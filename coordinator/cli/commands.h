@@ -23,6 +23,7 @@ int cadre_command_evaluate(int argc, char **argv);
 int cadre_command_checkpoint(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
 int cadre_command_status(int argc, char **argv);
+int cadre_command_variables(int argc, char **argv);
 int cadre_command_keygen(int argc, char **argv);
 
 /* Runs the whole command line: finds the verb and calls it. */

@@ -65,6 +65,8 @@ static const struct {
      "Closures that may be tried a second time at once, when they take much longer than usual "
      "while "
      "another worker is idle (default: 0)"},
+    {"client-closures", "true|false", "cluster.client_closures", false,
+     "Let clients schedule closures of the job's functions, besides reading (default: false)"},
     {"shard-timeout", "S", "cluster.shard_timeout_s", true,
      "Seconds for which a ps may not answer a worker before that gives back the closures that need "
      "it (default: 30); 0: as long as it takes"},

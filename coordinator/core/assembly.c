@@ -177,6 +177,12 @@ cadre_core_assemble(cadre_core_t *self)
                                                       .recovery = &self->recovery,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
+    cadre_clients_init(&self->clients, &(cadre_clients_links_t){.options = &self->options,
+                                                                .catalogue = &self->catalogue,
+                                                                .queue = &self->queue,
+                                                                .requests = &self->requests,
+                                                                .totals = &self->totals,
+                                                                .effects = &self->effects});
     init_dispatch(self);
     init_choices(self);
     init_admission(self);

@@ -115,6 +115,7 @@ void
 cadre_core_fini(cadre_core_t *self)
 {
     cadre_core_close(self);
+    cadre_clients_fini(&self->clients);
     cadre_steps_fini(&self->steps);
     cadre_backups_fini(&self->backups);
     cadre_dispatcher_fini(&self->dispatcher);
@@ -285,6 +286,8 @@ cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms
     snprintf(why, sizeof(why), "it does not read: over %d MiB wait for it",
              CADRE_SEND_QUEUE_SIZE_MAX >> 20);
     lose_task(self, task, now_ms, why, false);
+    cadre_clients_lose(&self->clients, task, why);
+    carry_out_ends(self);
 }
 
 /* Takes out as lost each member whose key is not among the allowed ones, `ids`, any more. */
@@ -298,6 +301,8 @@ cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint6
     while ((member = cadre_rights_find_withdrawn(&self->rights, ids, count))) {
         lose(self, member, "its key is revoked", false);
     }
+    cadre_clients_keys_withdrawn(&self->clients, ids, count);
+    carry_out_ends(self);
 }
 
 /* Takes out a member that leaves. A ps counts as lost, unless the job is ending. */
@@ -330,6 +335,8 @@ cadre_core_stop(cadre_core_t *self, const char *reason)
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
         cadre_members_tell_stop(&self->members, &member->task, reason);
     }
+    cadre_clients_stop(&self->clients, reason);
+    carry_out_ends(self);
 }
 
 /* --- tasks that join --- */
@@ -523,9 +530,25 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         break;
     case CADRE_FOR_COORDINATOR_HELLO:  /* answered by cadre_core_receive */
     case CADRE_FOR_COORDINATOR_STATUS: /* answered by the shell */
+    case CADRE_FOR_COORDINATOR_ATTACH: /* these of clients, who are no members */
+    case CADRE_FOR_COORDINATOR_LIST:
+    case CADRE_FOR_COORDINATOR_READ:
+    case CADRE_FOR_COORDINATOR_SCHEDULE:
     case CADRE_FOR_COORDINATOR_NONE:
         break;
     }
+}
+
+/* Gives a message of a client to the object that knows them. While the job ends nobody attaches. */
+static void
+from_client(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    if (self->stopping) {
+        cadre_members_tell_stop(&self->members, from, "the job is ending");
+        return;
+    }
+    cadre_clients_receive(&self->clients, from, message);
+    carry_out_ends(self);
 }
 
 /* Returns whether the message was sent before its sender had this session's WELCOME. Closure ids of
@@ -545,6 +568,12 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     if (cadre_rights_check(&self->rights, from, message) < 0) {
         const cadre_sender_t sender = {*from, true, message->key};
         cadre_rights_note_dropped(&self->rights, 1, &sender, cadre_error_text());
+        cadre_message_fini(message);
+        return;
+    }
+
+    if (from->role == CADRE_ROLE_CLIENT) {
+        from_client(self, from, message);
         cadre_message_fini(message);
         return;
     }
@@ -692,6 +721,7 @@ tick_leases(cadre_core_t *self, bool unread)
     if (stall_ms > 0) {
         cadre_members_excuse(&self->members, stall_ms);
         cadre_recovery_excuse(&self->recovery, stall_ms);
+        cadre_clients_excuse(&self->clients, stall_ms);
     }
     uint64_t due_ms = UINT64_MAX;
     cadre_member_t *expired = NULL;
@@ -748,6 +778,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         give_up_hopeless(self);
         due_ms = hand_out(self) ? now_ms : due_ms; /* now_ms: more can be handed out at once */
         due_ms = cadre_min_u64(due_ms, cadre_backups_tick(&self->backups));
+        due_ms = cadre_min_u64(due_ms, cadre_clients_tick(&self->clients, unread));
+        carry_out_ends(self);
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = cadre_min_u64(due_ms, self->overruns.due_ms);
         }

@@ -17,6 +17,7 @@
 
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/clients/clients.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/acks.h"
@@ -72,6 +73,7 @@ struct cadre_core {
     cadre_operations_t operations;      /* creates, reads and assigns variables on shards */
     cadre_resources_t resources;        /* which workers build and have which resource */
     cadre_worker_admission_t admission; /* which workers have which functions and datasets */
+    cadre_clients_t clients; /* programs that are no members: they read, and may schedule */
     cadre_totals_t totals;
 
     /* Which worker runs which closure: coordinator/core/dispatch. */

@@ -69,7 +69,7 @@ draw_task(target_t *self)
     unsigned name = byte % NAMES;
     cadre_role_t role = name >= 5 ? CADRE_ROLE_PS : CADRE_ROLE_WORKER;
     if (byte >= 192) { /* a name that is not its own */
-        role = (cadre_role_t)(fuzz_byte(&self->fuzz) % 4);
+        role = (cadre_role_t)(fuzz_byte(&self->fuzz) % 5);
     }
     uint32_t index = byte & 32 ? INDEXES[fuzz_byte(&self->fuzz) % NAMES] : name % 5 % 4;
     return (cadre_task_t){role, index, INCARNATIONS[name]};
@@ -96,6 +96,10 @@ say(target_t *self)
         message.hello.role = from.role;
         message.hello.index = from.index == CADRE_INDEX_ANY ? message.hello.index : from.index;
         message.hello.session = how & 32 ? SELF : 0;
+    }
+    if (message.type == CADRE_MESSAGE_ATTACH && how & 24) {
+        message.attach.schema = cadre_message_schema_hash();
+        message.epoch = how & 32 ? EPOCH : 0;
     }
     fuzz_chunks(fuzz, &message);
     if (fuzz_wire(&message, &received)) {
@@ -220,6 +224,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .heartbeat_ms = 1000,
                                     .resend_ms = 1000,
                                     .ps_timeout_ms = 60000,
+                                    .client_closures = how / 64 % 2,
                                     .recovery = (cadre_recovery_t)(how / 2 % 3)};
     cadre_core_init(&self->core, &options, self->now_ms);
     self->core.checkpoint.enabled = true;

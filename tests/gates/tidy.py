@@ -57,7 +57,7 @@ SHELL_CALLS = re.compile(
 CORE = ("proto-schemas", "common/base", "common/tensor", "common/spec", "common/graph", "common/wire",
         "common/session", "coordinator/core", "coordinator/cli/launch/launcher_core.[ch]", "ps/core", "worker/core")
 
-CORE_ROOMS = "closures effects catalogue members shards checkpoint provisioning dispatch"  # from below
+CORE_ROOMS = "closures effects catalogue members shards checkpoint provisioning dispatch clients"  # from below
 CORE_BELOW = "base tensor spec wire keys checkpoint coordinator/include"
 
 
@@ -99,12 +99,14 @@ BELOW = {
     "coordinator/core/checkpoint": CORE_BELOW + rooms("closures effects catalogue members shards"),
     "coordinator/core/provisioning": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint"),
     "coordinator/core/dispatch": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint provisioning"),
+    "coordinator/core/clients": CORE_BELOW + rooms("closures effects catalogue members shards"),
     "coordinator/core": CORE_BELOW + rooms(CORE_ROOMS),
     "coordinator/local": "base system net ps worker/include worker/core worker/device worker",
     "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core coordinator/local"
                    + rooms(CORE_ROOMS),
     "coordinator/api": "base system tensor spec graph worker/device coordinator/include coordinator/core coordinator"
                        + rooms(CORE_ROOMS),
+    "coordinator/client": "base system tensor wire keys net coordinator/include coordinator",
     "coordinator/cli/terminal": "base system coordinator/include",
     "coordinator/cli/train": "base system spec graph keys checkpoint coordinator/include coordinator/cli/terminal",
     "coordinator/cli/launch": "base system spec net coordinator/include coordinator/cli/terminal "

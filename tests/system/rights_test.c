@@ -1,6 +1,7 @@
 /* What each key may say, to a real coordinator and a real ps over CURVE: every message of every
  * role, against the table of rights (proto-schemas/messages.h). What is not allowed changes
  * nothing, and is counted. */
+#include <cadre/client.h>
 #include <cadre/coordinator.h>
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -240,5 +241,49 @@ Test(rights, of_a_worker_are_what_it_may_say_to_a_ps)
     }
     wait_number(&stage, "tasks.0.counters.malformed", expected);
     speaker_close(&speaker);
+    stage_close(&stage);
+}
+
+/* Opens a client of the coordinator with the keys in that directory. */
+static int
+open_client(const stage_t *stage, const char *keys, cadre_client_t **client)
+{
+    cadre_client_options_t options = cadre_client_options();
+    options.address = cadre_coordinator_address(stage->coordinator);
+    options.keys = keys;
+    options.timeout_ms = WAIT_MS;
+    return cadre_client_open(&options, client);
+}
+
+Test(rights, of_a_client_are_to_read_and_no_more)
+{
+    stage_t stage;
+    cadre_client_t *client = NULL;
+    cadre_client_closure_t *closure = NULL;
+    cadre_tensor_t value = {.data = NULL};
+    stage_open(&stage);
+    OK(open_client(&stage, stage.keys, &client));
+    OK(cadre_client_read(client, "v", &value, WAIT_MS));
+    cr_expect_eq(cadre_tensor_count(&value), ROWS);
+    cadre_tensor_fini(&value);
+    OK(cadre_client_schedule(client, "noop", NULL, &closure));
+    cr_expect_eq(cadre_client_closure_wait(closure, WAIT_MS), CADRE_EREFUSED);
+    cadre_client_closure_destroy(&closure);
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+/* Keys of another job: nobody here allows them, and they allow nobody here. */
+Test(rights, of_a_client_are_those_of_an_allowed_key)
+{
+    stage_t stage;
+    cadre_client_t *client = NULL;
+    cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
+    stage_open(&stage);
+    cadre_auto(cadre_free) char *others = scratch_path(&stage.scratch, "others");
+    OK(cadre_job_keys_make(&keys));
+    OK(cadre_job_keys_write(&keys, others));
+    cr_expect_eq(open_client(&stage, others, &client), CADRE_EREFUSED, "%s", cadre_error_text());
+    cr_expect_null(client);
     stage_close(&stage);
 }

@@ -315,6 +315,7 @@ open_coordinator(supervisor_t *self)
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
     options.closure_deadline_ms = (int64_t)ceil(job->closure_deadline_s * 1000);
     options.backup_attempts = (uint32_t)job->backup_attempts;
+    options.client_closures = job->client_closures;
     options.recovery = (cadre_recovery_t)job->recovery;
     options.consistency = (cadre_consistency_t)job->consistency;
     options.step_closures = (uint32_t)job->step_closures;

@@ -112,6 +112,8 @@ static const cadre_setting_t settings[] = {
      AT(closure_deadline_s)},
     {"cluster.backup_attempts", "CADRE_BACKUP_ATTEMPTS", INTEGER, 0, CADRE_BACKUP_ATTEMPTS_MAX,
      NULL, "0", AT(backup_attempts)},
+    {"cluster.client_closures", "CADRE_CLIENT_CLOSURES", SWITCH, 0, 0, NULL, "false",
+     AT(client_closures)},
     {"cluster.shard_timeout_s", "CADRE_SHARD_TIMEOUT_S", INTEGER, 0, CADRE_SHARD_TIMEOUT_S_MAX,
      NULL, "30", AT(shard_timeout_s)},
     {"cluster.wait_s", "CADRE_WAIT_S", NUMBER, 0.1, 86400, NULL, "60", AT(wait_s)},

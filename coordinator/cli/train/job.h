@@ -182,6 +182,7 @@ typedef struct {
     double ps_timeout_s;       /* how long a lost ps has to come back */
     double closure_deadline_s; /* how long one attempt may run; 0: any time */
     int64_t backup_attempts;   /* most backup attempts at a time; 0: none */
+    bool client_closures;      /* clients may schedule closures */
     int64_t shard_timeout_s;   /* how long a ps may leave a worker without an answer; 0: any time */
     double wait_s;             /* how long the start waits for ps and a worker */
 

@@ -28,6 +28,14 @@ cadre_closure_group_new(bool goes_on)
 }
 
 cadre_closure_group_t *
+cadre_closure_group_new_unpaced(void)
+{
+    cadre_closure_group_t *self = cadre_closure_group_new(true);
+    self->is_unpaced = true;
+    return self;
+}
+
+cadre_closure_group_t *
 cadre_closure_group_ref(cadre_closure_group_t *self)
 {
     self->references++;

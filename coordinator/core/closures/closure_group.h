@@ -24,6 +24,7 @@ enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL in
 typedef struct cadre_closure_group {
     uint32_t references;
     bool goes_on;              /* a failure cancels nothing; a join raises it */
+    bool is_unpaced;           /* its closures have no turn (pace.h): they are not the program's */
     bool is_heard;             /* the program has its handle and may join it */
     bool cancelling;           /* from a failure or cancel until no closure of it is in flight */
     size_t in_flight;          /* closures of the group in flight, those with a tag included */
@@ -38,6 +39,9 @@ typedef struct cadre_closure_group {
 
 /* Makes an empty group with one reference, that of its handle. The last unref frees the group. */
 cadre_closure_group_t *cadre_closure_group_new(bool goes_on);
+
+/* Makes a group that goes on, whose closures have no turn and change nobody else's. */
+cadre_closure_group_t *cadre_closure_group_new_unpaced(void);
 cadre_closure_group_t *cadre_closure_group_ref(cadre_closure_group_t *self);
 void cadre_closure_group_unref(cadre_closure_group_t **self_p);
 

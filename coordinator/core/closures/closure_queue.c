@@ -220,8 +220,11 @@ cancel_group(cadre_closure_queue_t *self, cadre_closure_group_t *group)
     self->cancels++;
     self->groups_cancelling += cadre_closure_group_cancel(group) ? 1 : 0;
 
-    /* The step that is being filled gets no more closures. */
-    cadre_pace_cut_short(&self->pace);
+    /* The step that is being filled gets no more closures; where those of the group have no turn,
+     * it is none of theirs. */
+    if (!group->is_unpaced) {
+        cadre_pace_cut_short(&self->pace);
+    }
     for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
         cadre_closure_list_move(lists[i], name, &cancelled);
     }
@@ -282,8 +285,8 @@ static void
 take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     closure->place = ++self->placed;
-    if (closure->tag != CADRE_TAG_NONE) {
-        return; /* tagged closures have no turn */
+    if (closure->tag != CADRE_TAG_NONE || (closure->group && closure->group->is_unpaced)) {
+        return; /* tagged closures have no turn, nor do those of an unpaced group */
     }
     /* a closure may not be in the same step as one whose result it takes */
     uint64_t after = 0;
@@ -398,6 +401,9 @@ lacks_values_room(const cadre_closure_queue_t *self, const cadre_closure_t *clos
 static bool
 is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
+    if (closure->group && closure->group->is_unpaced) {
+        return false; /* whoever has such a group bounds it */
+    }
     size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
     size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
     /* A closure of high priority still finds room when others no longer do. */

@@ -38,6 +38,7 @@ typedef struct {
     uint32_t staleness_bound;
     uint32_t backup_attempts;  /* closures that may have a second attempt at a time; 0: none */
     cadre_strategy_t strategy; /* for people; 0: the default */
+    bool client_closures;      /* clients may schedule closures */
     bool round_robin;
 } cadre_core_options_t;
 

@@ -95,6 +95,12 @@ cadre_rights_sort_keys(uint64_t *ids, size_t count)
     qsort(ids, count, sizeof(*ids), compare_ids);
 }
 
+bool
+cadre_rights_is_key_of(uint64_t key, const uint64_t *ids, size_t count)
+{
+    return bsearch(&key, ids, count, sizeof(*ids), compare_ids) != NULL;
+}
+
 /* Returns a member that joined under a key which is not among the allowed ones any more; NULL:
  * none. */
 cadre_member_t *
@@ -102,7 +108,7 @@ cadre_rights_find_withdrawn(const cadre_rights_t *self, const uint64_t *ids, siz
 {
     cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership->members, &cursor));) {
-        if (member->key != 0 && !bsearch(&member->key, ids, count, sizeof(*ids), compare_ids)) {
+        if (member->key != 0 && !cadre_rights_is_key_of(member->key, ids, count)) {
             return member;
         }
     }

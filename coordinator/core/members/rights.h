@@ -52,7 +52,10 @@ void cadre_rights_note_dropped(cadre_rights_t *self, uint64_t count, const cadre
 cadre_member_t *cadre_rights_find_withdrawn(const cadre_rights_t *self, const uint64_t *ids,
                                             size_t count);
 
-/* Sorts ids of keys for cadre_rights_find_withdrawn. */
+/* Sorts ids of keys for the functions above and below. */
 void cadre_rights_sort_keys(uint64_t *ids, size_t count);
+
+/* Returns whether the key with this id is among the sorted ones. */
+bool cadre_rights_is_key_of(uint64_t key, const uint64_t *ids, size_t count);
 
 #endif

@@ -177,6 +177,11 @@ typedef struct {
     /* With `local`: called to register native functions, as the entry point of a shared object is
      * (cadre_native_register of <cadre/worker.h>). NULL: there are no native functions. */
     int (*natives)(struct cadre_registry *registry);
+
+    /* Lets clients (<cadre/client.h>) schedule closures of the job's functions. Without it they
+     * read variables and nothing else. A client is whoever has the key of a client, or without keys
+     * whoever reaches the address. */
+    bool client_closures;
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. Inline, so that it is compiled into the program and

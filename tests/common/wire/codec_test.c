@@ -304,7 +304,7 @@ Test(codec, asserts_a_header_within_its_limit, .signal = SIGABRT)
 
 static const struct {
     cadre_message_type_t type;
-    const char *senders; /* c, p, w; s of a client, who asks for the status */
+    const char *senders; /* c, p, w; s of a client, who also asks for the status */
 } rights[] = {
     {CADRE_MESSAGE_HELLO, "pw"},
     {CADRE_MESSAGE_WELCOME, "c"},
@@ -312,7 +312,7 @@ static const struct {
     {CADRE_MESSAGE_HEARTBEAT, "pw"},
     {CADRE_MESSAGE_DRAIN, "c"},
     {CADRE_MESSAGE_STOP, "c"},
-    {CADRE_MESSAGE_GOODBYE, "pw"},
+    {CADRE_MESSAGE_GOODBYE, "pws"},
     {CADRE_MESSAGE_REPLY, "p"},
     {CADRE_MESSAGE_REFUSED, "c"},
     {CADRE_MESSAGE_STATUS, "s"},
@@ -351,6 +351,14 @@ static const struct {
     {CADRE_MESSAGE_PROBED, "p"},
     {CADRE_MESSAGE_RESERVE, "w"},
     {CADRE_MESSAGE_GRANT, "p"},
+    {CADRE_MESSAGE_ATTACH, "s"},
+    {CADRE_MESSAGE_ATTACHED, "c"},
+    {CADRE_MESSAGE_LIST, "s"},
+    {CADRE_MESSAGE_LISTED, "c"},
+    {CADRE_MESSAGE_READ, "s"},
+    {CADRE_MESSAGE_PART, "c"},
+    {CADRE_MESSAGE_SCHEDULE, "s"},
+    {CADRE_MESSAGE_RESULT, "c"},
 };
 
 static const char *

@@ -1,0 +1,293 @@
+/* A second program beside a running job: the ids K of docs/conformance.md. */
+#include <cadre/client.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/base/memory.h"
+#include "tests/conformance/stage.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(conformance_clients, .timeout = 240);
+
+enum { ROWS = 50 };
+
+/* Opens a cluster, whose job takes closures of clients or not. */
+static void
+open_job(stage_t *stage, int ps, int workers, bool client_closures)
+{
+    local_cluster_options_t options = {.ps = ps, .workers = workers};
+    options.coordinator.client_closures = client_closures;
+    options.coordinator.lease_ms = 3000;
+    stage_open_with(stage, &options);
+}
+
+static cadre_client_t *
+attach(const stage_t *stage)
+{
+    cadre_client_t *client = NULL;
+    cadre_client_options_t options = cadre_client_options();
+    options.address = stage->cluster.address;
+    options.timeout_ms = LOCAL_WAIT_MS;
+    OK(cadre_client_open(&options, &client));
+    return client;
+}
+
+/* Whether the coordinator's log has a line with this text. */
+static bool
+logged(const stage_t *stage, const char *text)
+{
+    cadre_auto(cadre_free) char *path = scratch_path(&stage->cluster.scratch, "coordinator.log");
+    char line[1024];
+    bool found = false;
+    FILE *log = fopen(path, "re");
+    while (log && !found && fgets(line, sizeof(line), log)) {
+        found = strstr(line, text) != NULL;
+    }
+    if (log) {
+        fclose(log);
+    }
+    return found;
+}
+
+Test(conformance_clients, K1_a_client_lists_and_reads_the_variables_of_a_running_job)
+{
+    stage_t stage;
+    open_job(&stage, 2, 1, false);
+    stage_schedule(&stage, "add_one", 3);
+    stage_join(&stage);
+
+    cadre_client_t *client = attach(&stage);
+    cadre_client_variable_t *variables = NULL;
+    size_t count = 0;
+    cr_expect_str_eq(cadre_client_job(client), "job");
+    cadre_auto(cadre_free) char *status = NULL;
+    OK(cadre_coordinator_status_json(stage.coordinator, &status));
+    cr_expect(strstr(status, "\"clients\":1"), "%s", status);
+    OK(cadre_client_variables(client, LOCAL_WAIT_MS, &variables, &count));
+    cr_assert_eq(count, 1);
+    cr_expect_str_eq(variables[0].name, "wide");
+    cr_expect_eq(variables[0].dtype, CADRE_F32);
+    cr_expect_eq(variables[0].rank, 1);
+    cr_expect_eq(variables[0].shape[0], WIDE_ROWS);
+    cr_expect_eq(variables[0].partitions, 2);
+    free(variables);
+
+    cadre_tensor_t value = {0};
+    OK(cadre_client_read(client, "wide", &value, LOCAL_WAIT_MS));
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        cr_expect_eq(((const float *)value.data)[i], 3);
+    }
+    cadre_tensor_fini(&value);
+    FAILS(cadre_client_read(client, "narrow", &value, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "narrow");
+    FAILS(cadre_client_read_average(client, "wide", &value, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "no average");
+    cadre_client_close(&client);
+    EVENTUALLY(logged(&stage, "client_left"));
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K2_closures_of_clients_are_refused_unless_the_job_allows_them)
+{
+    stage_t stage;
+    open_job(&stage, 1, 1, false);
+    stage_function(&stage, "add_one");
+    cadre_client_t *client = attach(&stage);
+    cadre_client_closure_t *closure = NULL;
+    cr_expect(!cadre_client_may_schedule(client));
+    OK(cadre_client_schedule(client, "add_one", NULL, &closure));
+    FAILS(cadre_client_closure_wait(closure, LOCAL_WAIT_MS), CADRE_EREFUSED, "client_closures");
+    cadre_client_closure_destroy(&closure);
+    cadre_client_close(&client);
+    stage_expect(&stage, 0);
+    cr_expect(logged(&stage, "client_closure_refused"));
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K3_a_client_schedules_and_each_closure_counts_once)
+{
+    stage_t stage;
+    open_job(&stage, 2, 2, true);
+    stage_function(&stage, "add_one");
+    cadre_client_t *client = attach(&stage);
+    cadre_client_closure_t *closures[20];
+    for (int i = 0; i < 20; i++) {
+        OK(cadre_client_schedule(client, "add_one", NULL, &closures[i]));
+    }
+    for (int i = 0; i < 20; i++) {
+        OK(cadre_client_closure_wait(closures[i], LOCAL_WAIT_MS));
+        cadre_client_closure_destroy(&closures[i]);
+    }
+    stage_expect(&stage, 20);
+    stage_expect_applied(&stage, 20);
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K4_a_client_gets_results_and_errors_of_its_closures)
+{
+    stage_t stage;
+    open_job(&stage, 1, 1, true);
+    stage_function(&stage, "echo");
+    stage_function(&stage, "fail");
+    cadre_client_t *client = attach(&stage);
+    cadre_client_closure_t *closure = NULL;
+    float numbers[WIDE_ROWS];
+    cadre_tensor_t given = stage_row(numbers, 2.5f);
+    cadre_client_argument_t argument = {"value", &given};
+    cadre_client_call_t call = cadre_client_call();
+    call.tensors = &argument;
+    call.tensor_count = 1;
+    OK(cadre_client_schedule(client, "echo", &call, &closure));
+    cadre_tensor_t value = {0};
+    OK(cadre_client_closure_fetch(closure, "value", &value, LOCAL_WAIT_MS));
+    cr_expect_eq(value.shape[0], WIDE_ROWS);
+    cr_expect_eq(((const float *)value.data)[WIDE_ROWS - 1], 2.5);
+    cadre_tensor_fini(&value);
+    FAILS(cadre_client_closure_fetch(closure, "other", &value, 0), CADRE_ENOTFOUND, "other");
+    cadre_client_closure_destroy(&closure);
+
+    cadre_tensor_t text = stage_text("the soup is cold");
+    argument = (cadre_client_argument_t){"text", &text};
+    OK(cadre_client_schedule(client, "fail", &call, &closure));
+    FAILS(cadre_client_closure_wait(closure, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    cadre_client_closure_destroy(&closure);
+    stage_join(&stage); /* the job's program hears nothing of it */
+
+    OK(cadre_client_schedule(client, "nothing", NULL, &closure));
+    FAILS(cadre_client_closure_wait(closure, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "nothing");
+    cadre_client_closure_destroy(&closure);
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+/* Evaluates "tally" over a dataset. */
+static int
+evaluate(cadre_client_t *client, const char *dataset, const char *result, int64_t batch_size,
+         double *mean)
+{
+    const cadre_client_evaluation_t what = {"tally", dataset, result, batch_size};
+    return cadre_client_evaluate(client, &what, LOCAL_WAIT_MS, mean);
+}
+
+Test(conformance_clients, K5_a_client_evaluates_a_function_over_a_dataset_of_the_job)
+{
+    stage_t stage;
+    open_job(&stage, 1, 2, true);
+    stage_function(&stage, "tally");
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, ROWS);
+    stage_open_rows(&stage, path, "rows");
+    cadre_client_t *client = attach(&stage);
+    double mean = 0;
+    /* "loss" is 1 in each batch, whatever its size */
+    OK(evaluate(client, "rows", "loss", 7, &mean));
+    cr_expect_float_eq(mean, 1, 1e-12, "%g", mean);
+    /* "correct" is the sum of the row numbers of a batch: with batches of one row the mean is that
+     * of the numbers */
+    OK(evaluate(client, "rows", "correct", 1, &mean));
+    cr_expect_float_eq(mean, (ROWS - 1) / 2.0, 1e-9, "%g", mean);
+    FAILS(evaluate(client, "lines", NULL, 7, &mean), CADRE_ENOTFOUND, "lines");
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+/* Starts a client as a process that schedules `count` calls of "hold". */
+static pid_t
+start_client(const stage_t *stage, const hold_t *hold, const char *count)
+{
+    cadre_auto(cadre_free) char *program = program_path("../tests/conformance_client");
+    cadre_auto(cadre_free) char *log = scratch_path(&stage->cluster.scratch, "client.log");
+    const char *arguments[] = {program, stage->cluster.address, hold->started, hold->release, count,
+                               NULL};
+    return process_start(&(process_t){.arguments = arguments, .output = log});
+}
+
+Test(conformance_clients, K6_of_a_client_that_is_killed_nothing_is_left)
+{
+    stage_t stage;
+    int end = 0;
+    open_job(&stage, 1, 1, true);
+    stage_function(&stage, "hold");
+    hold_t hold = stage_hold_files(&stage, "killed");
+    pid_t client = start_client(&stage, &hold, "8");
+    hold_wait(&hold, 1);
+
+    kill(client, SIGKILL);
+    cr_assert(process_wait(client, LOCAL_WAIT_MS, &end));
+    EVENTUALLY(logged(&stage, "client_left"));
+    stage_join(&stage); /* what ran was asked to stop, what waited is cancelled */
+    stage_expect(&stage, 0);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    stage_expect(&stage, 2);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K7_a_worker_that_dies_does_not_end_a_closure_of_a_client)
+{
+    stage_t stage;
+    int end = 0;
+    open_job(&stage, 1, 1, true);
+    stage_function(&stage, "hold");
+    hold_t hold = stage_hold_files(&stage, "again");
+    pid_t client = start_client(&stage, &hold, "1");
+    hold_wait(&hold, 1);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    hold_wait(&hold, 2);
+    hold_release(&hold);
+    cr_assert(process_wait(client, LOCAL_WAIT_MS, &end));
+    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0);
+    stage_expect(&stage, 1);
+    stage_expect_applied(&stage, 1);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K8_a_job_that_ends_ends_the_calls_of_its_clients)
+{
+    stage_t stage;
+    open_job(&stage, 1, 1, false);
+    cadre_client_t *client = attach(&stage);
+    stage_close(&stage);
+    FAILS(cadre_client_variables(client, LOCAL_WAIT_MS, NULL, NULL), CADRE_ECLOSED, "");
+    cadre_client_close(&client);
+
+    cadre_client_options_t options = cadre_client_options();
+    options.address = "ipc:///nonexistent/coordinator";
+    options.timeout_ms = 200;
+    FAILS(cadre_client_open(&options, &client), CADRE_ETIMEOUT, "does a coordinator run there");
+}
+
+/* Runs `cadre variables` with up to three words behind the address; gives its exit status and what
+ * it has printed. */
+static int
+run_variables(const stage_t *stage, const char *const words[3], char text[4096])
+{
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    const char *arguments[] = {program,  "variables", "--coordinator", stage->cluster.address,
+                               words[0], words[1],    words[2],        NULL};
+    return process_output(arguments, NULL, LOCAL_WAIT_MS, text, 4096);
+}
+
+Test(conformance_clients, K9_a_command_prints_what_a_client_reads)
+{
+    stage_t stage;
+    char text[4096];
+    open_job(&stage, 2, 1, false);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    cr_assert_eq(run_variables(&stage, (const char *[3]){NULL}, text), 0, "%s", text);
+    cr_expect_str_eq(text, "wide                     f32 [10], 2 partitions\n");
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"wide"}, text), 0, "%s", text);
+    cr_expect_str_eq(text, "2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n");
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"wide", "-o", "json"}, text), 0);
+    cr_expect(strstr(text, "\"values\":[2.0,2.0,"), "%s", text);
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"-o", "json"}, text), 0);
+    cr_expect(strstr(text, "\"name\":\"wide\",\"dtype\":\"f32\",\"shape\":[10]"), "%s", text);
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"narrow"}, text), 0);
+    cr_expect(strstr(text, "the job has no variable narrow"), "%s", text);
+    stage_close(&stage);
+}
