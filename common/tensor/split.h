@@ -16,4 +16,7 @@ int64_t cadre_split_first(int64_t rows, int64_t parts, int64_t part);
 /* Returns how many rows part `part` has. */
 int64_t cadre_split_rows(int64_t rows, int64_t parts, int64_t part);
 
+/* Returns the part that has row `row`, 0 <= row < rows. */
+int64_t cadre_split_part(int64_t rows, int64_t parts, int64_t row);
+
 #endif

@@ -18,6 +18,14 @@ typedef struct {
                         version that the gradient was computed from */
 } cadre_part_t;
 
+/* Rows of one partition (common/wire/row_list.h). */
+typedef struct {
+    uint64_t variable;
+    uint64_t partition;
+    uint64_t first; /* row of the variable; CADRE_ROWS_LISTED: their ids are in the payload */
+    uint64_t count;
+} cadre_row_part_t;
+
 /* What VALUES says of a partition; partitions are in the order of the PULL. */
 typedef struct {
     uint64_t version;
@@ -74,6 +82,7 @@ typedef struct {
 
 #define CADRE_RECORD_LIST(R)                                                                       \
     R(part)                                                                                        \
+    R(row_part)                                                                                    \
     R(pulled_part)                                                                                 \
     R(probe)                                                                                       \
     R(probe_answer)                                                                                \

@@ -21,6 +21,7 @@ struct cadre_partition {
     cadre_partition_spec_t spec;
     cadre_ps_initializer_t initializer;
     uint64_t first_element; /* of the variable */
+    uint64_t row_elements;
     cadre_ps_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
     cadre_chunk_layout_t wire_layout;
@@ -133,6 +134,7 @@ cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spe
     self->pool = pool;
     self->initializer = initializer;
     self->first_element = (uint64_t)spec->first_row * (uint64_t)row_elements;
+    self->row_elements = (uint64_t)row_elements;
     self->values = new_chunks(&self->layout);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         self->slots[slot] = new_chunks(&self->layout);
@@ -416,6 +418,67 @@ cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
     for (size_t k = 0; k < self->layout.count; k++) {
         chunks[k] = cadre_chunk_ref(self->wire_values[k]);
     }
+}
+
+uint64_t
+cadre_partition_row_elements(const cadre_partition_t *self)
+{
+    return self->row_elements;
+}
+
+int
+cadre_partition_average_slot(const cadre_partition_t *self)
+{
+    cadre_assert(cadre_partition_has_average(self));
+    return (int)self->optimizer.slot_count - 1;
+}
+
+/* Returns where element `first` of the partition stands in `chunks`, and how many of the `count`
+ * elements from there on stand in the same chunk. */
+static const char *
+piece_at(const cadre_partition_t *self, cadre_chunk_t *const *chunks, uint64_t first, size_t count,
+         size_t *here)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    const size_t stride = self->layout.stride_bytes / size;
+    const size_t k = (size_t)(first / stride);
+    const size_t at = (size_t)(first % stride);
+    const size_t left = elements_of(self, k) - at;
+    *here = count < left ? count : left;
+    return (const char *)cadre_chunk_data(chunks[k]) + at * size;
+}
+
+/* Copies elements of values or of a slot, chunk by chunk. */
+void
+cadre_partition_copy(const cadre_partition_t *self, int slot, uint64_t first, size_t count,
+                     void *to)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    cadre_chunk_t *const *chunks = slot < 0 ? self->values : self->slots[slot];
+    for (size_t done = 0, here = 0; done < count; done += here) {
+        const char *from = piece_at(self, chunks, first + done, count - done, &here);
+        memcpy((char *)to + done * size, from, here * size);
+    }
+}
+
+/* Copies values in the wire dtype. They are converted here, element by element that is asked for:
+ * the copy of a whole version (cadre_partition_make_wire) would cost more than a few rows. */
+int
+cadre_partition_copy_wire(const cadre_partition_t *self, uint64_t first, size_t count, void *to)
+{
+    if (!is_converted(self)) {
+        cadre_partition_copy(self, -1, first, count, to);
+        return 0;
+    }
+    const size_t size = cadre_dtype_size(self->spec.wire);
+    for (size_t done = 0, here = 0; done < count; done += here) {
+        const void *from = piece_at(self, self->values, first + done, count - done, &here);
+        int status = convert_values(self->spec.wire, from, (char *)to + done * size, here);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
 }
 
 /* Returns the `count` elements of a stretch from element `first` on, with `gradient` as their

@@ -118,6 +118,22 @@ int cadre_partition_make_wire(cadre_partition_t *self);
  * caller has called cadre_partition_make_wire since the last change. */
 void cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
+/* Returns how many elements a row has. */
+uint64_t cadre_partition_row_elements(const cadre_partition_t *self);
+
+/* Copies `count` elements from element `first` of the partition on to `to`: of the values in their
+ * own dtype (slot < 0), or of slot number `slot`. */
+void cadre_partition_copy(const cadre_partition_t *self, int slot, uint64_t first, size_t count,
+                          void *to);
+
+/* Copies values as cadre_partition_copy, and converts them to the wire dtype. Fails with
+ * CADRE_ENOTFINITE as cadre_partition_make_wire. */
+int cadre_partition_copy_wire(const cadre_partition_t *self, uint64_t first, size_t count,
+                              void *to);
+
+/* Returns the number of the slot that is the running average; it must have one. */
+int cadre_partition_average_slot(const cadre_partition_t *self);
+
 /* Returns whether a running average of the values is kept. */
 bool cadre_partition_has_average(const cadre_partition_t *self);
 

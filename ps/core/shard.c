@@ -10,6 +10,7 @@
 #include "ps/core/intake.h"
 #include "ps/core/shard_loads.h"
 #include "ps/core/shard_pull.h"
+#include "ps/core/shard_rows.h"
 #include "ps/core/shard_updates.h"
 
 struct cadre_shard {
@@ -538,37 +539,62 @@ window_of(const cadre_shard_t *self, const question_t *question)
     return question->from->role == CADRE_ROLE_WORKER ? cadre_intake_window(self->intake) : 0;
 }
 
+/* Puts what a PULL asks for into `answer`: references to whole partitions, or copies of rows.
+ * Writes to `pulled` the version and the number of chunks of each of the `count` partitions. */
+static int
+take_values(cadre_shard_t *self, const question_t *question, cadre_message_t *answer,
+            cadre_pulled_part_t *pulled, size_t *count)
+{
+    const cadre_message_t *message = question->message;
+    const cadre_pull_message_t *pull = &message->pull;
+    const cadre_pulled_t what = what_is_pulled(question);
+    cadre_named_parts_t named = {.count = 0};
+    int status = check_fence(self, message, pull->generation);
+    if (status < 0) {
+        return status;
+    }
+    if (pull->rows.count > 0) {
+        status = cadre_shard_rows_pull(self->parts, message, what, &self->counters, answer, pulled);
+        *count = status < 0 ? 0 : cadre_row_part_list_view(&pull->rows).count;
+        return status;
+    }
+
+    status = cadre_shard_pull_prepare(self->parts, &pull->partitions, what, &named);
+    if (status < 0) {
+        return status;
+    }
+    cadre_shard_pull_answer(&named, what, &self->counters, answer, pulled);
+    *count = named.count;
+    return 0;
+}
+
 /* Answers a PULL: with the values that the asker does not have yet, or with why there are none. */
 static void
 pull(cadre_shard_t *self, const question_t *question)
 {
-    const cadre_pull_message_t *pull = &question->message->pull;
-    const cadre_pulled_t what = what_is_pulled(question);
     cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
-    cadre_named_parts_t named = {.count = 0};
+    size_t count = 0;
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
-    int status = check_fence(self, question->message, pull->generation);
-    if (status == 0) {
-        status = cadre_shard_pull_prepare(self->parts, &pull->partitions, what, &named);
-    }
+    int status = take_values(self, question, &answer, pulled, &count);
     answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
                                              .text = status < 0 ? cadre_error_text() : "",
                                              .generation = self->generation,
+                                             .partitions = cadre_pulled_part_list(pulled, count),
                                              .window = window_of(self, question)};
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
-    if (status == 0) {
-        cadre_shard_pull_answer(&named, what, &self->counters, &answer, pulled);
-        answer.values.partitions = cadre_pulled_part_list(pulled, named.count);
-    }
     send(question, &answer);
 }
 
+/* Returns how many bytes of values the answer to a message has; 0 unless that is a PULL. */
 size_t
 cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message)
 {
-    return message->type == CADRE_MESSAGE_PULL
-               ? cadre_shard_pull_size_bytes(self->parts, &message->pull.partitions)
-               : 0;
+    if (message->type != CADRE_MESSAGE_PULL) {
+        return 0;
+    }
+    return message->pull.rows.count > 0
+               ? cadre_shard_rows_size_bytes(self->parts, message)
+               : cadre_shard_pull_size_bytes(self->parts, &message->pull.partitions);
 }
 
 /* --- push --- */

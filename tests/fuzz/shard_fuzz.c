@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/wire/row_list.h"
 #include "ps/core/ps_core.h"
 #include "ps/core/shard.h"
 #include "tests/fuzz/fuzz_message.h"
@@ -219,6 +220,34 @@ begin(target_t *self)
     }
 }
 
+/* Names rows of the first partitions instead of whole ones, half of the time: stretches, or ids in
+ * the payload, few of which are out of range. */
+static void
+name_rows(target_t *self, const uint64_t *triples, size_t count, cadre_message_t *message)
+{
+    static uint64_t rows[16];
+    static uint64_t ids[4];
+    const unsigned how = fuzz_byte(&self->fuzz);
+    message->pull.rows = (cadre_u64s_t){rows, 0};
+    if (how & 1) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[4 * i] = triples[3 * i];
+        rows[4 * i + 1] = triples[3 * i + 1];
+        rows[4 * i + 2] = how & 2 ? CADRE_ROWS_LISTED : fuzz_byte(&self->fuzz) % 4;
+        rows[4 * i + 3] = how & 2 ? 1 : fuzz_byte(&self->fuzz) % 3;
+        ids[i] = fuzz_byte(&self->fuzz) % 3;
+    }
+    message->pull.rows.count = 4 * count - (how >> 2) % 32 / 31;
+    while (message->chunk_count > 0) {
+        cadre_chunk_unref(&message->chunks[--message->chunk_count]);
+    }
+    if (how & 2) {
+        cadre_message_add_chunk(message, cadre_chunk_new_copy(ids, count * sizeof(*ids)));
+    }
+}
+
 /* Most of what is drawn is refused at the fence: half of it is made to pass. */
 static void
 correct(target_t *self, cadre_message_t *message)
@@ -234,6 +263,7 @@ correct(target_t *self, cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_PULL) {
         message->pull.generation = generation;
         message->pull.partitions = (cadre_u64s_t){triples, 3 * count};
+        name_rows(self, triples, count, message);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
         message->push.generation = generation;
         message->push.partitions = (cadre_u64s_t){triples, 3 * count};

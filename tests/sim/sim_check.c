@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
 #include "tests/sim/sim_values.h"
 
@@ -236,6 +237,38 @@ sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request)
     self->read.count = 0;
 }
 
+/* Whether a shard has told, since the read began, that a part is n. */
+static bool
+was_told(const sim_check_t *self, uint32_t part, int64_t n)
+{
+    bool told = false;
+    for (size_t k = 0; k < self->read.count; k++) {
+        told = told || (self->read.parts[k] == part && self->read.told[k] == n);
+    }
+    return told;
+}
+
+void
+sim_check_rows(sim_check_t *self, const cadre_row_plan_t *plan, const void *bytes)
+{
+    const sim_variable_t *variable = &self->variables[self->read.variable];
+    const cadre_dtype_t dtype = variable->definition.dtype;
+    const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
+    for (size_t i = 0; i < plan->count; i++) {
+        const char *row = (const char *)bytes + i * variable->row_size_bytes;
+        const int64_t first = plan->ids[i] * row_elements;
+        const int64_t part = cadre_split_part(variable->rows, variable->part_count, plan->ids[i]);
+        const int64_t n = sim_guess(dtype, row, first);
+        if (sim_differs(dtype, row, first, row_elements, n) >= 0 ||
+            !was_told(self, (uint32_t)part, n)) {
+            sim_check_fail(self,
+                           "I4: row %" PRId64 " of %s as read is n = %" PRId64 ", no shard said so",
+                           plan->ids[i], variable->name, n);
+        }
+    }
+    sim_check_read_ends(self);
+}
+
 void
 sim_check_read(sim_check_t *self, const void *bytes)
 {
@@ -245,15 +278,11 @@ sim_check_read(sim_check_t *self, const void *bytes)
         const sim_part_t *part = &variable->parts[i];
         const char *from = (const char *)bytes + (size_t)part->first * cadre_dtype_size(dtype);
         int64_t n = sim_guess(dtype, from, part->first);
-        bool told = false;
         if (sim_differs(dtype, from, part->first, part->count, n) >= 0) {
             sim_check_fail(self, "I4: part %u of %s as read is not n = %" PRId64, i, variable->name,
                            n);
         }
-        for (size_t k = 0; k < self->read.count; k++) {
-            told = told || (self->read.parts[k] == i && self->read.told[k] == n);
-        }
-        if (!told) {
+        if (!was_told(self, i, n)) {
             sim_check_fail(self, "part %u of %s as read is n = %" PRId64 ", no shard said so", i,
                            variable->name, n);
         }

@@ -30,6 +30,7 @@
 #include "common/wire/message.h"
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure_queue.h"
+#include "coordinator/core/provisioning/row_plan.h"
 #include "ps/core/partition.h"
 #include "tests/sim/sim_state.h"
 
@@ -217,6 +218,8 @@ void sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t reques
 void sim_check_read(sim_check_t *self, const void *bytes);
 
 /* A read has ended without a value. */
+/* (I4) Each row of a read of rows is of a version that its shard has told. */
+void sim_check_rows(sim_check_t *self, const cadre_row_plan_t *plan, const void *bytes);
 void sim_check_read_ends(sim_check_t *self);
 
 /* Join has returned: nothing the user scheduled is unfinished, and (I2) the shards, which the

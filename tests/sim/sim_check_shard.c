@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/wire/row_list.h"
 #include "tests/sim/sim_check.h"
 
 /* --- beginning --- */
@@ -510,10 +512,9 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
 /* What the user's read is told. */
 static void
 note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
-          uint64_t part, int64_t n)
+          const uint64_t asked[2], int64_t n)
 {
     sim_read_t *read = &self->read;
-    const uint64_t *asked = question->pull.partitions.items;
     bool ours = read->variable != SIM_NEVER && question->request > read->request &&
                 asked[0] == read->variable + 1 && state->epoch == sim_check_life(self)->epoch;
     if (!ours) {
@@ -522,8 +523,58 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     sim_check_complete(self, state, read->begun_event);
     read->parts = cadre_realloc(read->parts, read->count + 1, sizeof(*read->parts));
     read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
-    read->parts[read->count] = (uint32_t)part;
+    read->parts[read->count] = (uint32_t)asked[1];
     read->told[read->count++] = n;
+}
+
+/* Whether the chunks hold these rows of a part, one after the other, made with n; none here is
+ * larger than a chunk. */
+static bool
+rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
+          cadre_chunk_t *const *chunks, int64_t n)
+{
+    const cadre_dtype_t dtype = variable->definition.dtype;
+    const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
+    size_t at = 0;
+    for (size_t k = 0; k < rows->count; k++) {
+        if (at == cadre_chunk_size_bytes(*chunks)) {
+            chunks++;
+            at = 0;
+        }
+        const char *bytes = (const char *)cadre_chunk_data(*chunks) + at;
+        const int64_t first = (int64_t)cadre_part_rows_at(rows, k) * row_elements;
+        if (sim_differs(dtype, bytes, first, row_elements, n) >= 0) {
+            return false;
+        }
+        at += variable->row_size_bytes;
+    }
+    return at == cadre_chunk_size_bytes(*chunks);
+}
+
+/* Checks an answer with rows: each is of the version that is told, and that is the shard's. */
+static void
+check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                const cadre_message_t *answer)
+{
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    size_t chunk = 0;
+    cadre_assert(cadre_row_list_init(&list, &question->pull.rows, question) == 0);
+    for (size_t i = 0; cadre_row_list_next(&list, &rows); i++) {
+        const uint64_t asked[] = {rows.variable, rows.partition};
+        const uint64_t *got = answer->values.partitions.items + 2 * i;
+        const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
+        const sim_variable_t *variable = sim_check_variable(self, asked[0]);
+        if (got[0] != value->version ||
+            !rows_hold(variable, &rows, answer->chunks + chunk, value->n)) {
+            sim_check_fail(self,
+                           "I4: shard %u sends other rows of part %" PRIu64 " of %s than those of "
+                           "version %" PRIu64,
+                           state->shard, asked[1], variable->name, value->version);
+        }
+        note_told(self, state, question, asked, value->n);
+        chunk += got[1];
+    }
 }
 
 void
@@ -531,16 +582,22 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
                       const cadre_message_t *answer, bool to_coordinator)
 {
     const cadre_values_message_t *values = &answer->values;
-    size_t count = question->pull.partitions.count / 3;
+    const cadre_u64s_t *rows = &question->pull.rows;
+    size_t count = rows->count > 0 ? rows->count / 4 : question->pull.partitions.count / 3;
     if (is_fenced(self, state, question, question->pull.generation, values->status)) {
         return;
     }
     if (values->status == (uint64_t)-CADRE_ENOTFOUND &&
-        sim_check_names_dropped(self, &question->pull.partitions, 3)) {
+        (sim_check_names_dropped(self, &question->pull.partitions, 3) ||
+         sim_check_names_dropped(self, rows, 4))) {
         return;
     }
     if (values->status != 0 || values->partitions.count != 2 * count) {
         sim_check_fail(self, "I7: shard %u refused a pull: %s", state->shard, values->text);
+    }
+    if (rows->count > 0) {
+        check_rows_sent(self, state, question, answer);
+        return;
     }
     size_t chunk = 0;
     for (size_t i = 0; i < count; i++) {
@@ -565,7 +622,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
                            state->shard, got[0]);
         }
         if (to_coordinator) {
-            note_told(self, state, question, asked[1], value->n);
+            note_told(self, state, question, asked, value->n);
         }
         chunk += got[1];
     }

@@ -232,18 +232,64 @@ is_answered(sim_script_t *self)
     return true;
 }
 
+/* Plans to read some rows instead of all, half of the time: a stretch, or any, also twice. */
+static void
+plan_rows(sim_script_t *self)
+{
+    char what[32];
+    const sim_variable_t *variable = &self->check->variables[self->variable];
+    snprintf(what, sizeof(what), "read rows %u", self->reads++);
+    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    if (variable->definition.rank == 0 || drawn < 5000) {
+        return;
+    }
+    const bool is_stretch = drawn % 3 == 0;
+    const uint64_t rows = (uint64_t)variable->rows;
+    size_t count = 1 + drawn % 40;
+    count = is_stretch && count > rows ? (size_t)rows : count;
+    self->row_ids = cadre_calloc(count, sizeof(*self->row_ids));
+    for (size_t k = 0; k < count; k++) {
+        const uint64_t row =
+            is_stretch ? drawn % (rows - count + 1) + k : (drawn + k * k * 7) % rows;
+        self->row_ids[k] = (int64_t)row;
+    }
+    cadre_row_plan_init(&self->row_plan, core_of(self)->catalogue.variables[self->variable],
+                        self->row_ids, 0, count);
+}
+
+static void
+begin_read(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    const sim_variable_t *variable = &self->check->variables[self->variable];
+    plan_rows(self);
+    const size_t size_bytes = self->row_plan.count * variable->row_size_bytes;
+    self->buffer =
+        cadre_aligned_alloc(size_bytes > 0 ? size_bytes : sim_variable_size_bytes(variable));
+    self->pending = (cadre_operation_t){.target = self->buffer};
+    sim_check_read_begins(self->check, self->variable, core->requests.last);
+    if (size_bytes > 0) {
+        cadre_operations_read_rows(&core->operations, &self->row_plan, &self->pending);
+    } else {
+        cadre_operations_read(&core->operations, core->catalogue.variables[self->variable],
+                              &self->pending);
+    }
+}
+
+static void
+end_read(sim_script_t *self)
+{
+    cadre_free(&self->buffer);
+    cadre_row_plan_fini(&self->row_plan);
+    cadre_free(&self->row_ids);
+}
+
 static bool
 read_value(sim_script_t *self)
 {
-    cadre_core_t *core = core_of(self);
     if (!self->asked) {
         self->asked = true;
-        self->buffer =
-            cadre_aligned_alloc(sim_variable_size_bytes(&self->check->variables[self->variable]));
-        self->pending = (cadre_operation_t){.target = self->buffer};
-        sim_check_read_begins(self->check, self->variable, core->requests.last);
-        cadre_operations_read(&core->operations, core->catalogue.variables[self->variable],
-                              &self->pending);
+        begin_read(self);
     }
     if (!is_answered(self)) {
         return false;
@@ -252,10 +298,12 @@ read_value(sim_script_t *self)
         sim_check_read_ends(self->check);
     } else if (self->pending.status < 0) {
         sim_check_fail(self->check, "read: %s", self->pending.text);
+    } else if (self->row_plan.count > 0) {
+        sim_check_rows(self->check, &self->row_plan, self->buffer);
     } else {
         sim_check_read(self->check, self->buffer);
     }
-    cadre_free(&self->buffer);
+    end_read(self);
     return true;
 }
 
@@ -581,7 +629,7 @@ sim_script_fini(sim_script_t *self)
         cadre_closure_group_unref(&self->groups[i]);
     }
     sim_futures_fini(&self->futures);
-    cadre_free(&self->buffer);
+    end_read(self);
     self->variables = self->check->variable_count > self->variables ? self->check->variable_count
                                                                     : self->variables;
 }

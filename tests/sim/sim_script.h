@@ -98,6 +98,9 @@ typedef struct {
     size_t
         give_up_at; /* SIM_CREATE: parts that are left when it gives up; SIM_NEVER: it does not */
     void *buffer;
+    uint32_t reads;            /* begun */
+    cadre_row_plan_t row_plan; /* SIM_READ of rows; count 0: whole */
+    int64_t *row_ids;
     cadre_shard_totals_t counted;
     uint64_t checkpoint_attempts;
 

@@ -169,6 +169,90 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
     }
 }
 
+/* --- read rows --- */
+
+/* Copies `size_bytes` from the chunks of a message to `to`, from byte `at` of chunk `k` on, and
+ * steps behind them. The message has so many. */
+static void
+take_bytes(const cadre_message_t *message, size_t *k, size_t *at, size_t size_bytes, char *to)
+{
+    while (size_bytes > 0) {
+        const size_t left = cadre_chunk_size_bytes(message->chunks[*k]) - *at;
+        const size_t here = size_bytes < left ? size_bytes : left;
+        memcpy(to, (const char *)cadre_chunk_data(message->chunks[*k]) + *at, here);
+        to += here;
+        size_bytes -= here;
+        *at += here;
+        if (here == left) {
+            *k += 1;
+            *at = 0;
+        }
+    }
+}
+
+/* Takes the VALUES of one message of a plan, and copies each row to its position in
+ * operation->target. */
+static void
+on_rows(void *context, uint64_t number, const cadre_message_t *reply, int status)
+{
+    cadre_operation_t *operation = context;
+    if (!reply || reply->type != CADRE_MESSAGE_VALUES) {
+        end_one(operation, status < 0 ? status : CADRE_EMALFORMED, "a shard answered out of turn");
+        return;
+    }
+    if (reply->values.status != 0) {
+        end_one(operation, -(int)reply->values.status, reply->values.text);
+        return;
+    }
+    const cadre_row_plan_t *plan = operation->plan;
+    const cadre_row_plan_message_t *message = &plan->messages[number];
+    const size_t row_size_bytes = plan->variable->row_size_bytes;
+    if (chunks_size_bytes(reply) != message->row_count * row_size_bytes) {
+        end_one(operation, CADRE_EMALFORMED, "a shard sent rows of another size");
+        return;
+    }
+
+    /* The rows of a message stand behind each other in the plan's order. */
+    const size_t first = plan->parts[message->first_part].first;
+    size_t k = 0;
+    size_t at = 0;
+    for (size_t i = first; i < first + message->row_count; i++) {
+        char *to = (char *)operation->target + plan->order[i] * row_size_bytes;
+        take_bytes(reply, &k, &at, row_size_bytes, to);
+    }
+    end_one(operation, 0, "");
+}
+
+/* Asks the shards for the rows of a plan, one PULL for each of its messages. */
+void
+cadre_operations_read_rows(cadre_operations_t *self, const cadre_row_plan_t *plan,
+                           cadre_operation_t *operation)
+{
+    operation->pending = plan->message_count;
+    operation->variable = plan->variable;
+    operation->plan = plan;
+
+    for (size_t i = 0; i < plan->message_count; i++) {
+        const cadre_row_plan_message_t *planned = &plan->messages[i];
+        cadre_row_part_t records[CADRE_ROW_PARTS_MAX];
+        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
+        cadre_chunk_t *ids = cadre_row_plan_name(plan, planned, records);
+        message.pull =
+            (cadre_pull_message_t){.generation = generation_of(self, planned->shard),
+                                   .average = operation->average,
+                                   .rows = cadre_row_part_list(records, planned->part_count)};
+        if (ids) {
+            cadre_message_add_chunk(&message, ids);
+        }
+
+        cadre_shard_requests_ask(self->links.requests, planned->shard, &message, on_rows, operation,
+                                 i);
+        /* time limits allow for the bytes that the answer will have */
+        cadre_shard_requests_expect(self->links.requests, planned->shard,
+                                    planned->row_count * plan->variable->row_size_bytes);
+    }
+}
+
 /* --- assign --- */
 
 /* Adds the rows of one partition to the message, cut into chunks as its shard holds them. */

@@ -19,6 +19,7 @@
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/effects/core_options.h"
 #include "coordinator/core/effects/effects.h"
+#include "coordinator/core/provisioning/row_plan.h"
 #include "coordinator/core/shards/recovery.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
@@ -32,6 +33,7 @@ typedef struct {
     bool average;                     /* read: the running average, not the values */
     void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
     const cadre_variable_t *variable; /* read and assign: the variable */
+    const cadre_row_plan_t *plan;     /* read of rows: which, and in which messages */
     uint32_t failed;                  /* create: id of the first variable that could not be created;
                                          0: none */
 } cadre_operation_t;
@@ -64,6 +66,11 @@ void cadre_operations_create(cadre_operations_t *self, const cadre_variable_t *v
 /* Reads the variable's value into operation->target, which has room for it. */
 void cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable,
                            cadre_operation_t *operation);
+
+/* Reads the rows of a plan, which the caller keeps until the operation has ended, into
+ * operation->target: that of each position at its place. */
+void cadre_operations_read_rows(cadre_operations_t *self, const cadre_row_plan_t *plan,
+                                cadre_operation_t *operation);
 
 /* Assigns `bytes`, a whole value of the variable, to it; the bytes are copied. */
 void cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variable,

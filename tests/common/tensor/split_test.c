@@ -24,3 +24,16 @@ Test(split, P4_gives_the_first_parts_one_row_more)
     expect(1, 1, (int64_t[]){1});
     expect(0, 1, (int64_t[]){0});
 }
+
+Test(split, finds_the_part_of_each_row)
+{
+    for (int64_t rows = 1; rows <= 13; rows++) {
+        for (int64_t parts = 1; parts <= rows; parts++) {
+            for (int64_t row = 0; row < rows; row++) {
+                const int64_t part = cadre_split_part(rows, parts, row);
+                cr_assert(cadre_split_first(rows, parts, part) <= row);
+                cr_assert(row < cadre_split_first(rows, parts, part + 1));
+            }
+        }
+    }
+}

@@ -147,6 +147,54 @@ Test(operations, a_part_of_another_size_is_not_written_over_the_others)
     fixture_destroy(&self);
 }
 
+Test(operations, rows_come_back_at_their_positions)
+{
+    fixture_t *self = fixture_new(2);
+    float rows[4] = {0};
+    cadre_operation_t operation = {.target = rows};
+    const int64_t ids[] = {4, 0, 3, 0};
+    cadre_row_plan_t plan;
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 5, 2);
+    cadre_row_plan_init(&plan, variable, ids, 0, 4);
+    cadre_operations_read_rows(&self->core.operations, &plan, &operation);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_PULL), 2, "each shard once");
+    const cadre_message_t *pulls[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        pulls[i] = fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 0);
+        cr_assert_eq(pulls[i]->pull.rows.count, 4);
+    }
+    say_values(self, 1, pulls[1], (const float[]){5, 4}, 2);
+    say_values(self, 0, pulls[0], (const float[]){1, 1}, 2);
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(operation.status, 0, "%s", operation.text);
+    const float wanted[] = {5, 1, 4, 1};
+    cr_assert_arr_eq(rows, wanted, sizeof(wanted));
+    cadre_row_plan_fini(&plan);
+    fixture_destroy(&self);
+}
+
+Test(operations, rows_of_another_size_are_not_taken)
+{
+    fixture_t *self = fixture_new(1);
+    float rows[2] = {0};
+    cadre_operation_t operation = {.target = rows};
+    cadre_task_t ps = fixture_ps(0);
+    cadre_row_plan_t plan;
+    fixture_join_ps(self);
+    cadre_row_plan_init(&plan, fixture_add_variable(self, "w", 5, 1), NULL, 1, 2);
+    cadre_operations_read_rows(&self->core.operations, &plan, &operation);
+    fixture_turn(self);
+    say_values(self, 0, fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 0), (const float[]){1, 2, 3},
+               3);
+    cr_assert_eq(operation.status, CADRE_EMALFORMED);
+    cr_assert_eq(rows[0], 0);
+    cadre_row_plan_fini(&plan);
+    fixture_destroy(&self);
+}
+
 Test(operations, assignments_to_a_shard_go_one_after_the_other_by_ascending_sequence)
 {
     fixture_t *self = fixture_new(1);

@@ -1,0 +1,50 @@
+/*
+ * rows - rows of variables, read without the others.
+ *
+ *     const int64_t ids[] = {70001, 3, 70001};
+ *     cadre_tensor_t rows = {0};
+ *     s = cadre_variable_read_rows(table, ids, 3, &rows, -1);
+ *     ...
+ *     cadre_tensor_fini(&rows);
+ *
+ * A row is what one index of axis 0 names: of a variable of shape [n, d] so many numbers d, of one
+ * of shape [n] a single number. Each ps is asked for its rows alone, all of its partitions in one
+ * message where that holds them, and copies nothing else. Names, errors, waiting and threads are as
+ * <cadre/coordinator.h> says.
+ */
+#ifndef CADRE_ROWS_H
+#define CADRE_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cadre/coordinator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reads rows `ids` [count] into `rows`, in their order: a tensor of the variable's dtype and of
+ * shape [count, then the variable's without its first dimension], which the caller ends with
+ * cadre_tensor_fini. `rows` is an empty tensor, {0}, or a used one, whose memory is freed; on an
+ * error it stays as it was. An id may stand in `ids` several times. Each row is of one version;
+ * while closures run, rows may be of different ones. At most 67,108,864 ids.
+ *
+ * CADRE_EINVALID: an id is not a row of the variable, or there is none; the error names it and its
+ *   place in `ids`.
+ * CADRE_ESHAPE: the variable is a scalar.
+ * CADRE_ETOOLARGE: there are more ids than that. */
+CADRE_API int cadre_variable_read_rows(cadre_variable_t *self, const int64_t *ids, size_t count,
+                                       cadre_tensor_t *rows, int64_t timeout_ms);
+
+/* Reads `count` rows from row `first` on, as cadre_variable_read_rows does.
+ *
+ * CADRE_EINVALID: they are not all rows of the variable, or `count` is 0. */
+CADRE_API int cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count,
+                                        cadre_tensor_t *rows, int64_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,205 @@
+#include "ps/core/shard_rows.h"
+
+#include <inttypes.h>
+
+#include "common/base/status.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/dtype.h"
+
+/* Fails with CADRE_EINVALID unless all rows are of this part. */
+static int
+check_ids(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
+{
+    const uint64_t first = (uint64_t)part->spec.first_row;
+    const uint64_t count = (uint64_t)part->spec.rows;
+    for (size_t k = 0; k < rows->count; k++) {
+        const uint64_t row = cadre_part_rows_at(rows, k);
+        if (row < first || row - first >= count) {
+            return cadre_shard_part_fail(
+                part, cadre_fail(CADRE_EINVALID,
+                                 "row %" PRIu64 " is not among its %" PRIu64 " from %" PRIu64 " on",
+                                 row, count, first));
+        }
+    }
+    return 0;
+}
+
+/* Finds the part of a record, and checks that what is pulled is there. */
+static int
+find_rows(const cadre_shard_parts_t *parts, const cadre_part_rows_t *rows, cadre_pulled_t what,
+          const cadre_shard_part_t **out)
+{
+    int status = cadre_shard_parts_find(parts, rows->variable, rows->partition, out);
+    if (status < 0) {
+        return status;
+    }
+    if (what == CADRE_PULLED_AVERAGE && !cadre_partition_has_average((*out)->partition)) {
+        return cadre_shard_part_fail(*out, cadre_fail(CADRE_EINVALID, "there is no average"));
+    }
+    return check_ids(*out, rows);
+}
+
+/* Returns the bytes of one row of a part in its own dtype. */
+static size_t
+row_size_bytes(const cadre_shard_part_t *part)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+    return (size_t)cadre_partition_row_elements(part->partition) * cadre_dtype_size(spec->dtype);
+}
+
+/* Checks all records before anything is copied. */
+static int
+check_rows(const cadre_shard_parts_t *parts, const cadre_row_list_t *list, cadre_pulled_t what)
+{
+    cadre_row_list_t walk = *list;
+    cadre_part_rows_t rows;
+    size_t count = 0;
+    size_t size_bytes = 0;
+    while (cadre_row_list_next(&walk, &rows)) {
+        const cadre_shard_part_t *part = NULL;
+        int status = find_rows(parts, &rows, what, &part);
+        if (status < 0) {
+            return status;
+        }
+        count += rows.count;
+        size_bytes += rows.count * row_size_bytes(part);
+    }
+    if (count > 1 && size_bytes > CADRE_ROWS_SIZE_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu bytes of rows, one answer has %d: ask in parts",
+                          size_bytes, CADRE_ROWS_SIZE_MAX);
+    }
+    return 0;
+}
+
+/* Copies elements of a partition, as `what` says, to `to`. */
+static int
+copy(const cadre_partition_t *partition, cadre_pulled_t what, uint64_t first, size_t count,
+     void *to)
+{
+    switch (what) {
+    case CADRE_PULLED_WIRE:
+        return cadre_partition_copy_wire(partition, first, count, to);
+    case CADRE_PULLED_EXACT:
+        cadre_partition_copy(partition, -1, first, count, to);
+        return 0;
+    case CADRE_PULLED_AVERAGE:
+        cadre_partition_copy(partition, cadre_partition_average_slot(partition), first, count, to);
+        return 0;
+    }
+    return 0;
+}
+
+/* Copies the rows of one record into chunks that are cut by `layout`. A row larger than a chunk
+ * goes into several. */
+static int
+copy_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
+          const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+    const size_t size = cadre_dtype_size(what == CADRE_PULLED_WIRE ? spec->wire : spec->dtype);
+    const size_t row_elements = (size_t)cadre_partition_row_elements(part->partition);
+    const size_t stride = layout->stride_bytes / size;
+    size_t at = 0; /* elements of the record that are copied */
+    for (size_t k = 0; k < rows->count; k++) {
+        const uint64_t row = cadre_part_rows_at(rows, k) - (uint64_t)spec->first_row;
+        for (size_t done = 0, here = 0; done < row_elements; done += here, at += here) {
+            const size_t room = stride - at % stride;
+            here = row_elements - done < room ? row_elements - done : room;
+            char *to = (char *)cadre_chunk_data(chunks[at / stride]) + at % stride * size;
+            int status = copy(part->partition, what, row * row_elements + done, here, to);
+            if (status < 0) {
+                return cadre_shard_part_fail(part, status);
+            }
+        }
+    }
+    return 0;
+}
+
+/* Adds the rows of one record to the answer. */
+static int
+add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
+         cadre_message_t *answer, cadre_pulled_part_t *pulled)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+    cadre_chunk_layout_t layout;
+    int status = cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part));
+    if (status < 0) {
+        return status;
+    }
+    if (what == CADRE_PULLED_WIRE) {
+        layout = cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype),
+                                            cadre_dtype_size(spec->wire));
+    }
+
+    const size_t first = answer->chunk_count;
+    for (size_t k = 0; k < layout.count; k++) {
+        cadre_message_add_chunk(answer, cadre_chunk_new(cadre_chunk_layout_size(&layout, k)));
+    }
+    *pulled = (cadre_pulled_part_t){.version = cadre_partition_version(part->partition),
+                                    .chunk_count = layout.count};
+    return copy_rows(part, rows, what, &layout, answer->chunks + first);
+}
+
+/* Drops the chunks of an answer that cannot be given. */
+static void
+drop_chunks(cadre_message_t *answer)
+{
+    while (answer->chunk_count > 0) {
+        cadre_chunk_unref(&answer->chunks[--answer->chunk_count]);
+    }
+}
+
+/* Copies the rows that a PULL names into its answer, after all of them were checked. */
+int
+cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
+                      cadre_pulled_t what, cadre_ps_counters_t *counters, cadre_message_t *answer,
+                      cadre_pulled_part_t *pulled)
+{
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    int status = cadre_row_list_init(&list, &message->pull.rows, message);
+    if (status < 0) {
+        return status;
+    }
+    status = check_rows(parts, &list, what);
+    if (status < 0) {
+        return status;
+    }
+
+    while (cadre_row_list_next(&list, &rows)) {
+        const cadre_shard_part_t *part = NULL;
+        (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);
+        status = add_rows(part, &rows, what, answer, pulled++);
+        if (status < 0) {
+            drop_chunks(answer);
+            return status;
+        }
+    }
+    size_t size_bytes = 0;
+    for (size_t k = 0; k < answer->chunk_count; k++) {
+        size_bytes += cadre_chunk_size_bytes(answer->chunks[k]);
+    }
+    cadre_ps_counters_note_pulled(counters, size_bytes);
+    return 0;
+}
+
+/* Adds up the bytes of the rows that a PULL names, in the wire dtype of their variables. */
+size_t
+cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts, const cadre_message_t *message)
+{
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    size_t size_bytes = 0;
+    if (cadre_row_list_init(&list, &message->pull.rows, message) < 0) {
+        return 0;
+    }
+    while (cadre_row_list_next(&list, &rows)) {
+        const cadre_shard_part_t *part = NULL;
+        if (cadre_shard_parts_find(parts, rows.variable, rows.partition, &part) == 0) {
+            const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+            size_bytes += rows.count * row_size_bytes(part) / cadre_dtype_size(spec->dtype) *
+                          cadre_dtype_size(spec->wire);
+        }
+    }
+    return size_bytes;
+}

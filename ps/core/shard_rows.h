@@ -1,0 +1,32 @@
+/*
+ * shard_rows - the rows of partitions that a PULL asks for, copied into its answer.
+ *
+ * Owner:   nobody: it has no state. Thread: the shard's.
+ *
+ * Whole partitions are answered by references to their chunks (shard_pull.h); a few rows of a chunk
+ * are copied, so that no more travels than was asked for. All rows of one PULL are of the versions
+ * that the answer tells, one for each record. How much is copied in one turn is bounded by
+ * CADRE_ROWS_MAX and CADRE_ROWS_SIZE_MAX.
+ */
+#ifndef CADRE_PS_CORE_SHARD_ROWS_H
+#define CADRE_PS_CORE_SHARD_ROWS_H
+
+#include "common/wire/row_list.h"
+#include "ps/core/shard_pull.h"
+
+/* Adds the rows that the PULL `message` names to `answer`, and writes to `pulled` [the records of
+ * the message] the version and the number of chunks of each. Changes nothing when it fails: as
+ * cadre_row_list_init, with CADRE_ENOTFOUND for an unknown partition, with CADRE_EINVALID for a row
+ * that is not in its partition and for a partition without average, with CADRE_ETOOLARGE for
+ * several rows of more than CADRE_ROWS_SIZE_MAX bytes together, with CADRE_ENOTFINITE when a value
+ * does not fit the wire dtype. */
+int cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
+                          cadre_pulled_t what, cadre_ps_counters_t *counters,
+                          cadre_message_t *answer, cadre_pulled_part_t *pulled);
+
+/* Returns the bytes, in the wire dtype, of the rows that a PULL names; unknown parts count as 0,
+ * and so do all of a list that is malformed. */
+size_t cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts,
+                                   const cadre_message_t *message);
+
+#endif

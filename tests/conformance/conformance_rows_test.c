@@ -1,0 +1,127 @@
+/* Rows of variables: the ids V of docs/conformance.md that are about rows. */
+#include <cadre/rows.h>
+
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_rows, .timeout = 240);
+
+enum { COLUMNS = 3 };
+
+static void
+open_plain(stage_t *stage, int ps)
+{
+    *stage = (stage_t){.coordinator = NULL};
+    local_cluster_open(&stage->cluster, &(local_cluster_options_t){.ps = ps});
+    stage->coordinator = stage->cluster.coordinator;
+}
+
+/* A variable whose element i is i. */
+static cadre_variable_t *
+create(stage_t *stage, const char *name, int64_t rows, int64_t columns, int parts)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    const int64_t shape[] = {rows, columns};
+    cadre_variable_t *variable = NULL;
+    cadre_tensor_t value = {.data = NULL};
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = parts;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    OK(cadre_variable_create(stage->coordinator, name, CADRE_F32, shape, 2, &options, &variable));
+    OK(cadre_tensor_init(&value, CADRE_F32, shape, 2));
+    for (int64_t i = 0; i < rows * columns; i++) {
+        ((float *)value.data)[i] = (float)i;
+    }
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+    cadre_tensor_fini(&value);
+    return variable;
+}
+
+/* Passes when the tensor is these rows of a variable that `create` has made. */
+static void
+expect_rows(const cadre_tensor_t *rows, const int64_t *ids, size_t count, int64_t columns)
+{
+    cr_assert_eq(rows->rank, 2);
+    cr_assert_eq(rows->shape[0], (int64_t)count);
+    cr_assert_eq(rows->shape[1], columns);
+    for (size_t i = 0; i < count * (size_t)columns; i++) {
+        const float wanted = (float)(ids[i / (size_t)columns] * columns + (int64_t)i % columns);
+        const float got = ((const float *)rows->data)[i];
+        cr_assert_eq(got, wanted, "element %zu is %g, not %g", i, (double)got, (double)wanted);
+    }
+}
+
+static void
+read_rows_of(int ps, int parts)
+{
+    stage_t stage;
+    open_plain(&stage, ps);
+    cadre_variable_t *variable = create(&stage, "table", 13, COLUMNS, parts);
+    cadre_tensor_t rows = {.data = NULL};
+    const int64_t ids[] = {12, 0, 7, 7, 3, 11, 0};
+    OK(cadre_variable_read_rows(variable, ids, 7, &rows, LOCAL_WAIT_MS));
+    expect_rows(&rows, ids, 7, COLUMNS);
+    OK(cadre_variable_read_rows(variable, ids + 2, 1, &rows, LOCAL_WAIT_MS));
+    expect_rows(&rows, ids + 2, 1, COLUMNS);
+    const int64_t stretch[] = {2, 3, 4, 5, 6, 7, 8, 9, 10};
+    OK(cadre_variable_read_slice(variable, 2, 9, &rows, LOCAL_WAIT_MS));
+    expect_rows(&rows, stretch, 9, COLUMNS);
+    cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V8_rows_come_in_the_order_of_the_ids_from_one_ps)
+{
+    read_rows_of(1, 1);
+    read_rows_of(1, 5);
+}
+
+Test(conformance_rows, V8_rows_come_in_the_order_of_the_ids_from_three_ps)
+{
+    read_rows_of(3, 5);
+    read_rows_of(3, 13);
+}
+
+Test(conformance_rows, V8_more_rows_than_a_message_holds_come_in_several)
+{
+    enum { ROWS = 1500, WIDE = 1009 }; /* 6 MB in all, of which a message holds 4 */
+    static int64_t ids[ROWS];
+    stage_t stage;
+    open_plain(&stage, 1);
+    cadre_variable_t *variable = create(&stage, "large", ROWS, WIDE, 2);
+    cadre_tensor_t rows = {.data = NULL};
+    for (int i = 0; i < ROWS; i++) {
+        ids[i] = (i * 7) % ROWS;
+    }
+    OK(cadre_variable_read_rows(variable, ids, ROWS, &rows, LOCAL_WAIT_MS));
+    expect_rows(&rows, ids, ROWS, WIDE);
+    cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V10_ids_outside_are_refused_by_name)
+{
+    stage_t stage;
+    open_plain(&stage, 1);
+    cadre_variable_t *variable = create(&stage, "table", 13, COLUMNS, 5);
+    cadre_variable_t *scalar = NULL;
+    cadre_tensor_t rows = {.data = NULL};
+    const int64_t behind[] = {3, 13};
+    const int64_t negative[] = {-1};
+    FAILS(cadre_variable_read_rows(variable, behind, 2, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "id 1 is 13, variable table has rows 0 to 12");
+    FAILS(cadre_variable_read_rows(variable, negative, 1, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "id 0 is -1");
+    FAILS(cadre_variable_read_rows(variable, behind, 0, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "table");
+    FAILS(cadre_variable_read_rows(variable, NULL, 1, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "table");
+    FAILS(cadre_variable_read_rows(variable, behind, SIZE_MAX, &rows, LOCAL_WAIT_MS),
+          CADRE_ETOOLARGE, "table");
+    FAILS(cadre_variable_read_slice(variable, 5, 9, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "9 rows from 5 on");
+    FAILS(cadre_variable_read_slice(variable, -1, 1, &rows, LOCAL_WAIT_MS), CADRE_EINVALID, "-1");
+    OK(cadre_variable_create(stage.coordinator, "s", CADRE_F32, NULL, 0, NULL, &scalar));
+    FAILS(cadre_variable_read_slice(scalar, 0, 1, &rows, LOCAL_WAIT_MS), CADRE_ESHAPE, "s");
+    cr_assert_null(rows.data);
+    stage_close(&stage);
+}
