@@ -444,8 +444,8 @@
 /* The synchronous step `step` is over: make one update of what its closures pushed here. updates:
  * (update, rows) each, in the order in which they are summed: each counts in the mean by its share
  * of all rows. Whatever else is held of this step and those before it is dropped. A step that is
- * over is not ended again. Answered by REPLY; refused when it names an update twice, with no rows, or
- * one that is held for another step. */
+ * over is not ended again. Answered by REPLY; refused when it names an update twice, with no rows,
+ * or one that is held for another step. */
 #define CADRE_END_STEP_FIELDS(F)                                                   \
     F(U64,  step,        UINT64_MAX)                                               \
     F(U64S, updates,     2 * CADRE_STEP_CLOSURES_MAX)                              \

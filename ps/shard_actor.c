@@ -17,6 +17,7 @@
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
 #include "ps/core/intake.h"
+#include "ps/core/shard_steps.h"
 #include "ps/lane_pool.h"
 #include "ps/load_actor.h"
 
@@ -519,7 +520,8 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
     cadre_shard_options_t shard = {.incarnation = options->incarnation,
                                    .size_bytes_max = size_bytes_max,
                                    .admission = self->admission,
-                                   .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT};
+                                   .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT,
+                                   .step_bytes = size_bytes_max / 100 * CADRE_STEP_PERCENT};
     int status = cadre_lane_pool_open(options->lanes, &self->lanes);
     if (status == 0) {
         status = cadre_load_actor_open(context, options->folders, &self->load_steps, &self->load);

@@ -84,6 +84,10 @@ add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_gauge(text, "cadre_ps_push_collected_bytes",
                              (double)self->shard.collected_bytes,
                              "Bytes received of large updates that are not complete yet.");
+    cadre_metrics_text_gauge(text, "cadre_ps_step_held_bytes", (double)self->shard.held_bytes,
+                             "Bytes of updates that are held until their synchronous step ends.");
+    cadre_metrics_text_gauge(text, "cadre_ps_step_limit_bytes", (double)self->shard.held_bytes_max,
+                             "Limit of the bytes that are held for synchronous steps.");
 }
 
 /* Adds the metrics of the session with the coordinator; its silence counts only while this ps is a

@@ -49,7 +49,7 @@ cadre_shard_new(const cadre_shard_options_t *options)
                                                .step_context = options->step_context};
     self->options = *options;
     self->parts = cadre_shard_parts_new(&parts);
-    self->updates = cadre_shard_updates_new(&options->lanes);
+    self->updates = cadre_shard_updates_new(&options->lanes, options->step_bytes);
     self->cut = cadre_shard_cut_new();
     self->loads = cadre_shard_loads_new();
     self->intake = cadre_intake_new(options->intake_bytes ? options->intake_bytes : UINT64_MAX,
@@ -149,6 +149,8 @@ cadre_shard_figures(const cadre_shard_t *self)
                                    .size_bytes = cadre_shard_parts_size_bytes(self->parts),
                                    .granted_bytes = cadre_intake_granted_bytes(self->intake),
                                    .collected_bytes = cadre_intake_collected_bytes(self->intake),
+                                   .held_bytes = cadre_shard_updates_held_bytes(self->updates),
+                                   .held_bytes_max = self->options.step_bytes,
                                    .pulls_waiting =
                                        admission ? cadre_admission_count(admission) : 0};
 }

@@ -40,8 +40,9 @@ typedef struct {
     const cadre_admission_t *admission; /* where PULLs wait, which PROBED then calls queued; NULL:
                                            none wait */
     uint64_t intake_bytes; /* memory for updates that arrive (intake.h); 0: without bound */
-    size_t window_min;     /* smallest window of a peer; 0: CADRE_WINDOW_SIZE_MIN */
-    cadre_lanes_t lanes;   /* threads that check and apply updates; zeroed: the shard's own only */
+    uint64_t step_bytes; /* limit of what is held for synchronous steps (shard_steps.h); 0: none */
+    size_t window_min;   /* smallest window of a peer; 0: CADRE_WINDOW_SIZE_MIN */
+    cadre_lanes_t lanes; /* threads that check and apply updates; zeroed: the shard's own only */
     /* Called after each step of a long turn, so that the owner can say that the shard makes
      * progress; or NULL. */
     void (*on_step)(void *context);
@@ -110,6 +111,8 @@ typedef struct {
     uint64_t size_bytes;      /* bytes of values and slots */
     uint64_t granted_bytes;   /* bytes of updates that were granted and are not applied yet */
     uint64_t collected_bytes; /* bytes that came of updates that are not whole yet */
+    uint64_t held_bytes;      /* bytes of updates that are held until their step ends */
+    uint64_t held_bytes_max;  /* their limit; 0: none */
     uint64_t pulls_waiting;   /* PULLs that wait for room */
 } cadre_shard_figures_t;
 

@@ -1,22 +1,27 @@
 #include "ps/core/shard_steps.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/base/u64_map.h"
 
 struct cadre_shard_steps {
-    cadre_u64_map_t held; /* cadre_held_update_t by update */
-    uint64_t size_bytes;
-    uint64_t last; /* the step that ended last; 0: none has */
+    cadre_u64_map_t held;    /* cadre_held_update_t by update */
+    uint64_t size_bytes;     /* of the gradients that are held */
+    uint64_t size_bytes_max; /* 0: without limit */
+    uint64_t last;           /* the step that ended last; 0: none has */
 };
 
 cadre_shard_steps_t *
-cadre_shard_steps_new(void)
+cadre_shard_steps_new(uint64_t size_bytes_max)
 {
-    return cadre_calloc(1, sizeof(cadre_shard_steps_t));
+    cadre_shard_steps_t *self = cadre_calloc(1, sizeof(*self));
+    self->size_bytes_max = size_bytes_max;
+    return self;
 }
 
 /* Frees a held update and its references; the map is left to the caller. */
@@ -61,6 +66,34 @@ cadre_shard_steps_last(const cadre_shard_steps_t *self)
     return self->last;
 }
 
+static uint64_t
+size_of(const cadre_message_t *push)
+{
+    uint64_t size_bytes = 0;
+    for (size_t i = 0; i < push->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(push->chunks[i]);
+    }
+    return size_bytes;
+}
+
+/* Refuses an update for which there is no room beside those that are held already. A single one is
+ * held whatever its size: the shard has taken it in, and holds nothing else. */
+int
+cadre_shard_steps_check_room(const cadre_shard_steps_t *self, const cadre_message_t *push)
+{
+    const uint64_t size_bytes = size_of(push);
+    if (self->size_bytes_max == 0 || self->size_bytes == 0 ||
+        self->size_bytes + size_bytes <= self->size_bytes_max) {
+        return 0;
+    }
+    return cadre_fail(CADRE_EFULL,
+                      "%zu updates of step %" PRIu64 " take %" PRIu64
+                      " bytes until it ends, %" PRIu64 " more are above the limit of %" PRIu64
+                      ": use fewer step_closures, more ps, or ps with more memory",
+                      self->held.count, push->push.step, self->size_bytes, size_bytes,
+                      self->size_bytes_max);
+}
+
 /* Keeps the update of a PUSH until its step ends: copies `parts`, and takes references to the
  * chunks. The step must not have ended. */
 void
@@ -76,11 +109,11 @@ cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
         .part_count = part_count,
         .chunks = cadre_calloc(push->chunk_count, sizeof(cadre_chunk_t *)),
         .chunk_count = push->chunk_count,
+        .size_bytes = size_of(push),
     };
     memcpy(held->parts, parts, part_count * sizeof(*parts));
     for (size_t i = 0; i < push->chunk_count; i++) {
         held->chunks[i] = cadre_chunk_ref(push->chunks[i]);
-        held->size_bytes += cadre_chunk_size_bytes(push->chunks[i]);
     }
     self->size_bytes += held->size_bytes;
     cadre_u64_map_put(&self->held, held->update, held);

@@ -7,11 +7,16 @@
  * PUSH, which was checked before. END_STEP says which held updates count, and in which order, since
  * a sum of floats depends on the order. Other updates of that step are dropped: they are of
  * closures that failed in the end.
+ *
+ * What is held at once has a limit, but for a single update. An update beyond it is refused, and
+ * does not wait: room comes when the step ends, which waits for that update.
  */
 #ifndef CADRE_PS_CORE_SHARD_STEPS_H
 #define CADRE_PS_CORE_SHARD_STEPS_H
 
 #include "common/wire/message.h"
+
+enum { CADRE_STEP_PERCENT = 50 }; /* percent of a shard's memory: the limit of what is held */
 
 /* A part of a held update: its chunks are those of the update from number `first_chunk` on. */
 typedef struct {
@@ -32,8 +37,9 @@ typedef struct {
 
 typedef struct cadre_shard_steps cadre_shard_steps_t;
 
-/* Returns an object that holds nothing and knows of no step that has ended. */
-cadre_shard_steps_t *cadre_shard_steps_new(void);
+/* Returns an object that holds nothing and knows of no step that has ended. `size_bytes_max`: the
+ * most bytes of gradients that it holds, but for a single update; 0: without limit. */
+cadre_shard_steps_t *cadre_shard_steps_new(uint64_t size_bytes_max);
 void cadre_shard_steps_destroy(cadre_shard_steps_t **self_p);
 
 /* Drops all held updates and forgets which steps have ended. */
@@ -41,6 +47,10 @@ void cadre_shard_steps_clear(cadre_shard_steps_t *self);
 
 /* Returns the step that ended last, 0 for none. */
 uint64_t cadre_shard_steps_last(const cadre_shard_steps_t *self);
+
+/* Checks that there is room for the update of a PUSH; fails with CADRE_EFULL, whose text says what
+ * to change. */
+int cadre_shard_steps_check_room(const cadre_shard_steps_t *self, const cadre_message_t *push);
 
 /* Holds the update of a PUSH, with references to its chunks. `parts` (copied) says at which chunk
  * each partition's gradient begins. */

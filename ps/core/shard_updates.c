@@ -21,12 +21,12 @@ struct cadre_shard_updates {
 };
 
 cadre_shard_updates_t *
-cadre_shard_updates_new(const cadre_lanes_t *lanes)
+cadre_shard_updates_new(const cadre_lanes_t *lanes, uint64_t step_bytes_max)
 {
     cadre_shard_updates_t *self = cadre_calloc(1, sizeof(*self));
     self->lanes = *lanes;
     self->window = cadre_applied_window_new(0);
-    self->steps = cadre_shard_steps_new();
+    self->steps = cadre_shard_steps_new(step_bytes_max);
     return self;
 }
 
@@ -241,6 +241,10 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
         return status;
     }
     if (push->step > 0) {
+        status = cadre_shard_steps_check_room(self->steps, message);
+        if (status < 0) {
+            return status;
+        }
         hold(self, target, &named, message);
     } else {
         apply(self, target, &named, message, *staleness);

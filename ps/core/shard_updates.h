@@ -18,7 +18,9 @@
 
 typedef struct cadre_shard_updates cadre_shard_updates_t;
 
-cadre_shard_updates_t *cadre_shard_updates_new(const cadre_lanes_t *lanes);
+/* Returns an object that has applied nothing. `step_bytes_max`: the most bytes that updates of
+ * synchronous steps take, 0 for no limit (shard_steps.h). */
+cadre_shard_updates_t *cadre_shard_updates_new(const cadre_lanes_t *lanes, uint64_t step_bytes_max);
 void cadre_shard_updates_destroy(cadre_shard_updates_t **self_p);
 
 /* Forgets what was applied: every update below `base` is settled, no assignment was seen. */
@@ -40,19 +42,19 @@ typedef struct {
 
 /* Applies the update of a PUSH that is whole, or holds it if it is of a synchronous step;
  * `staleness` becomes that of its stalest partition. Changes nothing when it fails: with
- * CADRE_EDUPLICATE or CADRE_EFULL as cadre_applied_window_check, CADRE_ESTATE when its step has
- * ended without it, CADRE_EINVALID for a contradictory cut or version, CADRE_EMALFORMED for a bad
- * list of partitions, CADRE_ENOTFOUND for an unknown partition, CADRE_ESHAPE and
- * CADRE_ENOTFINITE for bad gradients. */
+ * CADRE_EDUPLICATE or CADRE_EFULL as cadre_applied_window_check, CADRE_EFULL too when there is no
+ * room to hold it (cadre_shard_steps_check_room), CADRE_ESTATE when its step has ended without it,
+ * CADRE_EINVALID for a contradictory cut or version, CADRE_EMALFORMED for a bad list of partitions,
+ * CADRE_ENOTFOUND for an unknown partition, CADRE_ESHAPE and CADRE_ENOTFINITE for bad gradients. */
 int cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                              const cadre_message_t *message, uint64_t *staleness);
 
 /* Ends a synchronous step: each partition that the updates of the message changed takes one step
  * with their mean, weighted by their rows (with the optimizer `add`: their sum), added in the
  * message's order. Held updates of the step that the message does not name are dropped and counted
- * as refused. Ending a step again changes nothing. Fails, and changes nothing, with CADRE_EMALFORMED
- * when the list of updates is no list of pairs, CADRE_EINVALID when it names an update twice, with
- * no rows, or one that is held for another step. */
+ * as refused. Ending a step again changes nothing. Fails, and changes nothing, with
+ * CADRE_EMALFORMED when the list of updates is no list of pairs, CADRE_EINVALID when it names an
+ * update twice, with no rows, or one that is held for another step. */
 int cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                                  const cadre_end_step_message_t *message);
 

@@ -177,6 +177,7 @@ typedef struct {
     uint64_t found;         /* of them without being told */
     uint64_t unserved;      /* closures that ended because no worker could run them */
     uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
+    uint64_t full_steps;    /* updates that were refused because their step held too much */
     bool is_fatal;          /* and the job has ended by it */
     bool few_values;        /* there is little room for results: closures may fail for it */
     uint32_t short_shard;   /* has no memory for a variable that is too large; SIM_NEVER: none */

@@ -161,6 +161,18 @@ draw_windows(sim_cluster_t *self, sim_plan_t *plan)
     plan->partitions_max = partitions[sim_swarm_draw(self->seed, "partitions", 0, 2)];
 }
 
+/* One synchronous world in three has so little room for what a step holds that some updates are
+ * refused. */
+static void
+draw_step_bytes(sim_cluster_t *self)
+{
+    static const uint64_t limits[] = {1, 200, 2000};
+    if (self->coordinator->options.consistency == CADRE_SYNC &&
+        sim_swarm_has(self->seed, "small steps", 3)) {
+        self->shard_plan.step_bytes = limits[sim_swarm_draw(self->seed, "step bytes", 0, 2)];
+    }
+}
+
 static void
 make_script(sim_cluster_t *self)
 {
@@ -194,6 +206,7 @@ make_script(sim_cluster_t *self)
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
     draw_windows(self, plan);
+    draw_step_bytes(self);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     plan->bad_values = chances[sim_swarm_draw(self->seed, "bad values", 0, 3)];
     bool is_short = !plan->big && sim_swarm_has(self->seed, "short of memory", 4);
@@ -451,6 +464,7 @@ summarize(const sim_cluster_t *self)
                            .refused = self->script.refused,
                            .errors = self->script.errors,
                            .unserved = self->check.unserved,
+                           .full_steps = self->check.full_steps,
                            .is_fatal = self->check.is_fatal};
 }
 

@@ -20,6 +20,7 @@ sim_shard_start(sim_shard_t *self)
     cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
                                            .size_bytes_max = SIZE_MAX,
                                            .intake_bytes = self->plan->intake_bytes,
+                                           .step_bytes = self->plan->step_bytes,
                                            .window_min = self->plan->window};
     self->core = cadre_ps_core_new(&options);
     self->shard = cadre_shard_new(&shard_options);
@@ -110,6 +111,43 @@ check_assign(sim_shard_t *self, const cadre_message_t *question, const cadre_mes
     }
 }
 
+/* The bytes of the gradients of an update. */
+static uint64_t
+size_of_update(const sim_shard_t *self, const cadre_u64s_t *parts)
+{
+    uint64_t size_bytes = 0;
+    for (size_t i = 0; i + 2 < parts->count; i += 3) {
+        const cadre_partition_t *partition =
+            cadre_shard_partition(self->shard, parts->items[i], parts->items[i + 1]);
+        size_bytes += partition ? cadre_partition_wire_layout(partition)->size_bytes : 0;
+    }
+    return size_bytes;
+}
+
+/* An update of a synchronous step is refused for want of room if and only if what the step holds
+ * already leaves none; true when it was. */
+static bool
+check_room(const sim_shard_t *self, const cadre_message_t *push, uint64_t size_bytes,
+           uint64_t status)
+{
+    const uint64_t limit = self->plan->step_bytes;
+    uint64_t held_bytes = 0;
+    for (size_t i = 0; self->state && i < self->state->held_count; i++) {
+        const sim_pushed_t *held = &self->state->held[i];
+        held_bytes += held->is_over ? 0 : held->size_bytes;
+    }
+    const bool is_full = limit > 0 && held_bytes > 0 && held_bytes + size_bytes > limit;
+    const bool is_refused = status == (uint64_t)-CADRE_EFULL;
+    if ((status == 0 && is_full) || (is_refused && !is_full)) {
+        sim_check_fail(self->check,
+                       "I7: shard %u %s update %" PRIu64 " of %" PRIu64 " bytes: it holds %" PRIu64
+                       " of at most %" PRIu64,
+                       self->index, is_refused ? "refused" : "holds", push->push.update, size_bytes,
+                       held_bytes, limit);
+    }
+    return is_refused;
+}
+
 static void
 check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer,
            bool from_coordinator)
@@ -123,7 +161,8 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
         check_reserve(self, question, answer);
     } else if (question->type == CADRE_MESSAGE_PUSH && answer->type == CADRE_MESSAGE_APPLIED) {
         const cadre_message_t *whole = question;
-        if (question->push.parts > 1 && answer->applied.status == 0) {
+        const uint64_t status = answer->applied.status;
+        if (question->push.parts > 1 && (status == 0 || status == (uint64_t)-CADRE_EFULL)) {
             whole = sim_parts_whole(&self->parts, question);
             if (!whole) {
                 sim_check_fail(self->check,
@@ -131,7 +170,16 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
                                self->index, question->push.update);
             }
         }
+        const uint64_t size_bytes = size_of_update(self, &whole->push.partitions);
+        if (whole->push.step > 0 && check_room(self, whole, size_bytes, status)) {
+            state->refused++;
+            self->check->full_steps++;
+            return;
+        }
         sim_check_push(self->check, state, whole, answer);
+        if (whole->push.step > 0 && status == 0) {
+            sim_state_held(state, whole->push.update)->size_bytes = size_bytes;
+        }
         const cadre_u64s_t *parts = &whole->push.partitions;
         for (size_t i = 0; answer->applied.status == 0 && i < parts->count; i += 3) {
             check_part(self, parts->items[i], parts->items[i + 1]);

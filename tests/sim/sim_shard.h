@@ -25,6 +25,7 @@ typedef struct {
     size_t window;
     uint32_t load_ms_max; /* that a checkpoint takes to be opened; a part of it a twentieth */
     uint32_t count_ms;    /* until the core learns what the shard counts */
+    uint64_t step_bytes;  /* limit of what is held for synchronous steps; 0: none */
     bool refuses_steps;   /* what it answers END_STEP becomes a refusal on its way */
 } sim_shard_plan_t;
 

@@ -46,7 +46,8 @@ typedef struct {
     int64_t strength;
     uint64_t *parts; /* (variable, partition) each */
     size_t part_count;
-    bool is_over; /* its step has ended, with it or without it */
+    uint64_t size_bytes; /* of its gradients */
+    bool is_over;        /* its step has ended, with it or without it */
 } sim_pushed_t;
 
 typedef struct sim_state {

@@ -69,3 +69,11 @@ Test(ps_metrics, silence_is_counted_from_what_was_answered)
     figures.contact.heard_ms = 0;
     expect(&figures, 3500, "\ncadre_ps_coordinator_silence_seconds 0\n");
 }
+
+Test(ps_metrics, what_is_held_for_a_step_stands_beside_its_limit)
+{
+    cadre_ps_figures_t figures = ready;
+    figures.shard = (cadre_shard_figures_t){.held_bytes = 48, .held_bytes_max = 200};
+    expect(&figures, 0, "\ncadre_ps_step_held_bytes 48\n");
+    expect(&figures, 0, "\ncadre_ps_step_limit_bytes 200\n");
+}

@@ -141,6 +141,60 @@ Test(shard_steps, checks_an_update_before_it_is_held)
     close_shard(&self);
 }
 
+/* The bytes of an update of both variables. */
+enum { UPDATE_SIZE = 4 * (ROWS * COLUMNS + 4) };
+
+/* A shard that may hold so many bytes for synchronous steps. */
+static fixture_t
+open_with_step_bytes(uint64_t step_bytes)
+{
+    fixture_t self = {.request = 100};
+    cadre_shard_options_t options = {
+        .incarnation = PS, .size_bytes_max = 64 << 20, .step_bytes = step_bytes};
+    self.shard = cadre_shard_new(&options);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
+    fill_shard(&self);
+    return self;
+}
+
+Test(shard_steps, holds_up_to_its_limit)
+{
+    fixture_t self = open_with_step_bytes(2 * UPDATE_SIZE);
+    cr_assert_eq(push_in_step(&self, 1, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_in_step(&self, 1, 11, 0, 0.25f), 0, "at the limit");
+    cr_expect_eq(cadre_shard_figures(self.shard).held_bytes, 2 * UPDATE_SIZE);
+    cr_expect_eq(cadre_shard_figures(self.shard).held_bytes_max, 2 * UPDATE_SIZE);
+    cr_assert_eq(push_in_step(&self, 1, 12, 0, 0.25f), CADRE_EFULL, "above it");
+    cr_expect(strstr(cadre_error_text(), "step_closures"), "%s", cadre_error_text());
+    cr_assert_eq(push_in_step(&self, 1, 11, 0, 0.25f), CADRE_EDUPLICATE);
+    cr_expect_eq(COUNTER(&self, refused), 1);
+
+    const cadre_step_update_t updates[] = {{10, 1}, {11, 1}};
+    cr_assert_eq(end_step(&self, 1, updates, 2), 0);
+    cr_assert(values_are(&self, 1, 0.75f), "what was refused does not count");
+    cr_expect_eq(cadre_shard_figures(self.shard).held_bytes, 0);
+    cr_assert_eq(push_in_step(&self, 2, 12, 1, 0.25f), 0, "there is room again");
+    close_shard(&self);
+}
+
+Test(shard_steps, holds_one_byte_less_than_two_updates_as_one)
+{
+    fixture_t self = open_with_step_bytes(2 * UPDATE_SIZE - 1);
+    cr_assert_eq(push_in_step(&self, 1, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_in_step(&self, 1, 11, 0, 0.25f), CADRE_EFULL);
+    close_shard(&self);
+}
+
+Test(shard_steps, holds_a_single_update_whatever_its_size)
+{
+    fixture_t self = open_with_step_bytes(1);
+    cr_assert_eq(push_in_step(&self, 1, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_in_step(&self, 1, 11, 0, 0.25f), CADRE_EFULL);
+    cr_assert_eq(restore(&self, "", 1, GENERATION + 1), 0);
+    cr_expect_eq(cadre_shard_figures(self.shard).held_bytes, 0, "a restore frees it");
+    close_shard(&self);
+}
+
 /* Each of these would count an update twice, drop more than is held, or divide by 0. */
 Test(shard_steps, refuses_an_end_that_contradicts_what_it_holds)
 {
@@ -240,7 +294,7 @@ Test(shard_steps, gives_the_same_bits_in_whatever_order_updates_came)
 
 Test(shard_steps, counts_what_it_holds)
 {
-    cadre_shard_steps_t *self = cadre_shard_steps_new();
+    cadre_shard_steps_t *self = cadre_shard_steps_new(0);
     const cadre_held_part_t part = {1, 0, 0};
     cadre_message_t message = {.type = CADRE_MESSAGE_PUSH, .push = {.update = 5, .step = 3}};
     cadre_message_add_chunk(&message, cadre_chunk_new(1000));
