@@ -20,6 +20,7 @@ enum {
     EPOCH = 3,
     VARIABLES = 4,
     SIZE_MAX_BYTES = 4 << 20,
+    STEP_BYTES = 100, /* held for a step: six gradients of a variable */
     LOADS_MAX = 8
 };
 
@@ -280,6 +281,18 @@ correct(target_t *self, cadre_message_t *message)
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         message->snapshot.generation = generation;
         message->snapshot.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
+        message->close_cut.generation = generation;
+        message->close_cut.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_RETIRE) {
+        message->retire.generation = generation;
+        message->retire.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_DROP) {
+        message->drop.generation = generation;
+        message->drop.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_END_STEP) {
+        message->end_step.generation = generation;
+        message->end_step.shard = 0;
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         message->restore.shard = 0;
     }
@@ -322,7 +335,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cadre_ps_options_t ps = {
         .session = {.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS}, .build = "1", .host = "h"},
         .address = "tcp://127.0.0.1:1"};
-    cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = SIZE_MAX_BYTES};
+    cadre_shard_options_t options = {
+        .incarnation = PS, .size_bytes_max = SIZE_MAX_BYTES, .step_bytes = STEP_BYTES};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;
     self->fuzz.end = data + size;
