@@ -125,7 +125,9 @@ typedef struct {
     cadre_consistency_t consistency;
 
     /* With CADRE_SYNC: closures of one step, up to 2,048; those of programs that push nothing are
-     * not counted. A step ends with fewer where the program waits for one of them. 0: 1. */
+     * not counted. A step ends with fewer where the program waits for one of them. A ps holds the
+     * gradients of a step, in up to half of its memory; a closure whose gradient does not fit fails
+     * with CADRE_EFULL. 0: 1. */
     uint32_t step_closures;
 
     /* With CADRE_BOUNDED: the largest age of an update, in closures, that a pull may miss. 0: the
