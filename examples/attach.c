@@ -4,10 +4,11 @@
  *
  *     build/release/bin/cadre run examples/digits.json --client-closures true &
  *     build/release/bin/examples/attach ADDRESS
- *     build/release/bin/examples/attach ADDRESS FUNCTION DATASET
+ *     build/release/bin/examples/attach ADDRESS evaluate_step test
  *
- * The job's log says at which ADDRESS its coordinator listens. FUNCTION is the name of a program
- * that the job has registered; without --client-closures it refuses to run it for a client.
+ * The first line of `cadre run` says the ADDRESS, as coordinator=. What follows are a function that
+ * the job has registered and a dataset that it has opened, here those of the job file; without
+ * --client-closures the job refuses to run a function for a client.
  */
 #include <cadre/client.h>
 #include <stdio.h>

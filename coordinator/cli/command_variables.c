@@ -121,7 +121,8 @@ print_list(const cadre_client_variable_t *variables, size_t count)
         for (int k = 0; k < variable->rank; k++) {
             printf("%s%" PRId64, k > 0 ? "," : "", variable->shape[k]);
         }
-        printf("], %" PRIu32 " partitions%s\n", variable->partitions,
+        printf("], %" PRIu32 " partition%s%s\n", variable->partitions,
+               variable->partitions == 1 ? "" : "s",
                variable->has_average ? ", with an average" : "");
     }
 }
