@@ -70,6 +70,23 @@ cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_
     return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
 }
 
+/* Under the lock: waits until an assignment may be made. It is kept, to be repeated when a shard is
+ * restored (docs/protocol.md, I3). While so much is kept that new closures wait for a checkpoint
+ * (`replay.holds`), it waits too. */
+int
+cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (self->core.replay.holds) {
+        int status =
+            cadre_coordinator_wait_while_usable(self, deadline_ms, "room for a replay", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 /* Returns `status`; where it is a timeout, the error text is made to name the closures that have
  * not ended. */
 int

@@ -116,6 +116,10 @@ int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const
 int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_ms,
                                         const char *what, int64_t *since_ms);
 
+/* Under the lock: waits until an assignment may be made, because what is kept for a replay leaves
+ * room for it. */
+int cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms);
+
 /* Under the lock: fails with a status that ended a wait for closures; the text of CADRE_ETIMEOUT
  * goes on with the closures of the group (NULL: of all) that have not ended. */
 int cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_group_t *group,

@@ -510,7 +510,10 @@
 
 /* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes
  * nothing. mode: cadre_assign_mode_t. Payload: the whole partition, in the variable's
- * dtype. checkpoint, cut: of the last cut that was opened before it, 0 for none; as in PUSH. */
+ * dtype. checkpoint, cut: of the last cut that was opened before it, 0 for none; as in PUSH. rows:
+ * instead of one partition, some rows of partitions of the variable, as in PULL, of which
+ * `partition` is the first; payload: the ids, where there are, then the rows of each record, cut
+ * as in VALUES. A row that is named again is changed again. */
 #define CADRE_ASSIGN_FIELDS(F)                                                     \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
@@ -518,7 +521,8 @@
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
-    F(U64,  cut,         UINT64_MAX)
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)
 
 /* A PUSH of `size_bytes` in all, with this message's request and this update, is to come: may it?
  * 0 bytes: it is not coming, what was reserved for it is free. */

@@ -48,14 +48,14 @@ enum {
     /* Most partitions in one PULL or PUSH; a worker spreads more of them over several messages. */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,
 
-    /* Rows of partitions in one PULL: so many partitions, so many rows (with ids of half a chunk),
-     * and so many bytes of values, or a single row that is larger. A ps refuses more; whoever reads
-     * more sends several messages. */
+    /* Rows of partitions in one PULL or ASSIGN: so many partitions, so many rows (with ids of half
+     * a chunk), and so many bytes of values, or a single row that is larger. A ps refuses more;
+     * whoever reads or assigns more sends several messages. */
     CADRE_ROW_PARTS_MAX = 192,
     CADRE_ROWS_MAX = 65536,
     CADRE_ROWS_SIZE_MAX = 4 << 20,
 
-    /* Rows that one call of the API reads; a call for more is refused. */
+    /* Rows that one call of the API reads or assigns; a call for more is refused. */
     CADRE_ROWS_PER_CALL_MAX = 1 << 26,
 
     /* Positions of a sequence that gru or lstm unroll; a longer one is refused. With its gradient a

@@ -7,6 +7,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/provisioning/row_plan.h"
 
@@ -115,4 +117,106 @@ cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count, c
     cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
     cadre_row_plan_init(&plan, self, NULL, first, count);
     return read_planned(self, &plan, rows, timeout_ms);
+}
+
+/* --- assign --- */
+
+/* Checks mode, dtype and shape of rows that are to be assigned; the ids were checked. */
+static int
+check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *rows,
+             size_t count)
+{
+    char mine[CADRE_SHAPE_TEXT_SIZE];
+    char theirs[CADRE_SHAPE_TEXT_SIZE];
+    int64_t shape[CADRE_RANK_MAX];
+    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
+        mode != CADRE_VARIABLE_SUBTRACT) {
+        return cadre_fail(CADRE_EINVALID, "assign rows of %s: %d is no mode", self->name,
+                          (int)mode);
+    }
+    if (!rows || !rows->data) {
+        return cadre_fail(CADRE_EINVALID, "assign rows of %s: there is no value", self->name);
+    }
+    if (rows->dtype != self->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "assign rows of %s: it is %s, the rows %s", self->name,
+                          cadre_dtype_text(self->dtype), cadre_dtype_text(rows->dtype));
+    }
+    memcpy(shape, self->shape, sizeof(shape));
+    shape[0] = (int64_t)count;
+    if (!cadre_shape_equal(shape, self->rank, rows->shape, rows->rank)) {
+        return cadre_fail(CADRE_ESHAPE, "assign rows of %s: %zu of them are %s, not %s", self->name,
+                          count, cadre_shape_text(shape, self->rank, mine),
+                          cadre_shape_text(rows->shape, rows->rank, theirs));
+    }
+    return 0;
+}
+
+/* Fails with CADRE_ENOTFINITE for a row that holds infinity or NaN. Shards would refuse such a
+ * row too, but each for itself, with others assigned already. */
+static int
+check_finite(const cadre_variable_t *self, const int64_t *ids, const cadre_tensor_t *rows)
+{
+    const size_t count = (size_t)rows->shape[0];
+    const size_t row_elements = self->row_size_bytes / cadre_dtype_size(self->dtype);
+    for (size_t i = 0; i < count; i++) {
+        const char *row = (const char *)rows->data + i * self->row_size_bytes;
+        if (!cadre_dtype_is_finite(self->dtype, row, row_elements)) {
+            return cadre_fail(CADRE_ENOTFINITE,
+                              "assign rows of %s: number %zu, for row %" PRId64
+                              ", holds infinity or NaN",
+                              self->name, i, ids[i]);
+        }
+    }
+    return 0;
+}
+
+/* Checks everything that an assignment of rows is refused for. */
+static int
+check_rows(const cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids, size_t count,
+           const cadre_tensor_t *rows)
+{
+    int status = check_ids(self, ids, count);
+    if (status < 0) {
+        return status;
+    }
+    status = check_assign(self, mode, rows, count);
+    if (status < 0) {
+        return status;
+    }
+    return check_finite(self, ids, rows);
+}
+
+/* Under the lock: has the rows of a plan assigned, and waits until the shards have answered. */
+static int
+assign_planned(cadre_coordinator_t *self, const cadre_row_plan_t *plan, cadre_assign_t mode,
+               const cadre_tensor_t *rows, int64_t deadline_ms)
+{
+    int status = cadre_coordinator_await_room(self, deadline_ms);
+    if (status < 0) {
+        return status;
+    }
+    cadre_operation_t operation;
+    cadre_operations_assign_rows(&self->core.operations, plan, (cadre_assign_mode_t)mode,
+                                 rows->data, &operation);
+    return cadre_coordinator_await(self, &operation, deadline_ms, plan->variable->name);
+}
+
+/* Sets rows of a variable, or adds to or subtracts from them. */
+int
+cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids,
+                           size_t count, const cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    int status = check_rows(self, mode, ids, count, rows);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_gate_t *gate = self->coordinator->gate;
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, self, ids, 0, count);
+    cadre_gate_lock(gate);
+    status = assign_planned(self->coordinator, &plan, mode, rows, deadline_ms);
+    cadre_gate_unlock(gate);
+    return status;
 }

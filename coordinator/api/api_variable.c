@@ -115,23 +115,6 @@ cadre_variable_read_number(cadre_variable_t *self, double *number, int64_t timeo
     return cadre_tensor_number(&value, number);
 }
 
-/* Under the lock: waits until an assignment may be made. It is kept, to be repeated when a shard is
- * restored (docs/protocol.md, I3). While so much is kept that new closures wait for a checkpoint
- * (`replay.holds`), it waits too. */
-static int
-await_room(cadre_coordinator_t *self, int64_t deadline_ms)
-{
-    int64_t since_ms = 0;
-    while (self->core.replay.holds) {
-        int status =
-            cadre_coordinator_wait_while_usable(self, deadline_ms, "room for a replay", &since_ms);
-        if (status < 0) {
-            return status;
-        }
-    }
-    return 0;
-}
-
 /* Checks that a value can be assigned: mode, dtype and shape. */
 static int
 check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value)
@@ -172,7 +155,7 @@ static int
 assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
        int64_t deadline_ms)
 {
-    int status = await_room(self->coordinator, deadline_ms);
+    int status = cadre_coordinator_await_room(self->coordinator, deadline_ms);
     if (status < 0) {
         return status;
     }

@@ -729,6 +729,65 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
     self->wire_is_current = false;
 }
 
+/* Returns chunk `k` of the values for some of its elements to be written. Where somebody else holds
+ * it, a copy takes its place first. */
+static char *
+writable(cadre_partition_t *self, size_t k)
+{
+    cadre_chunk_t *target = target_for(self, self->values[k]);
+    if (target != self->values[k]) {
+        memcpy(cadre_chunk_data(target), cadre_chunk_data(self->values[k]),
+               cadre_chunk_size_bytes(target));
+    }
+    publish(self, &self->values[k], target);
+    return cadre_chunk_data(target);
+}
+
+/* Assigns `count` elements at `from` to those of the partition from element `first` on. */
+static void
+assign_elements(cadre_partition_t *self, cadre_assign_mode_t mode, uint64_t first, size_t count,
+                const char *from)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    const size_t stride = self->layout.stride_bytes / size;
+    for (size_t done = 0, here = 0; done < count; done += here) {
+        const size_t at = (size_t)((first + done) % stride);
+        char *to = writable(self, (size_t)((first + done) / stride)) + at * size;
+        here = count - done < stride - at ? count - done : stride - at;
+        if (mode == CADRE_ASSIGN_SET) {
+            memcpy(to, from + done * size, here * size);
+            continue;
+        }
+        const cadre_optimizer_stretch_t stretch = {
+            .count = here, .gradient = from + done * size, .value_in = to, .value_out = to};
+        cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &stretch);
+    }
+}
+
+/* Assigns to rows by mode: set, add or subtract. A row larger than a chunk comes in several. */
+void
+cadre_partition_assign_rows(cadre_partition_t *self, cadre_assign_mode_t mode,
+                            const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    const size_t row_elements = (size_t)self->row_elements;
+    size_t k = 0;
+    size_t at = 0; /* elements of chunks[k] that are done */
+    for (size_t i = 0; i < rows->count; i++) {
+        const uint64_t row = cadre_part_rows_at(rows, i) - (uint64_t)self->spec.first_row;
+        for (size_t done = 0, here = 0; done < row_elements; done += here) {
+            const size_t left = cadre_chunk_size_bytes(chunks[k]) / size - at;
+            const char *from = (const char *)cadre_chunk_data(chunks[k]) + at * size;
+            here = row_elements - done < left ? row_elements - done : left;
+            assign_elements(self, mode, row * row_elements + done, here, from);
+            k += here == left ? 1 : 0;
+            at = here == left ? 0 : at + here;
+        }
+    }
+    self->version++;
+    self->wire_is_current = false;
+}
+
 static cadre_chunk_t **
 new_references(cadre_chunk_t *const *chunks, size_t count)
 {

@@ -30,6 +30,7 @@
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/message.h"
+#include "common/wire/row_list.h"
 #include "ps/core/chunk_pool.h"
 #include "ps/core/optimizer.h"
 #include "ps/core/partition_spec.h"
@@ -175,6 +176,12 @@ void cadre_partition_end_apply(cadre_partition_t *self);
  * caller has checked `chunks`. */
 void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
                             cadre_chunk_t *const *chunks);
+
+/* Assigns to some rows, one after the other, as cadre_partition_assign does to all; a row that is
+ * named again is changed again. The rows are of the partition, and stand in `chunks` as a partition
+ * of so many rows would, all numbers finite. */
+void cadre_partition_assign_rows(cadre_partition_t *self, cadre_assign_mode_t mode,
+                                 const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks);
 
 /* Returns a copy of the partition as it is now, which shares its chunks by copy on write: a change
  * of one does not show in the other. */

@@ -203,3 +203,80 @@ cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts, const cadre_messag
     }
     return size_bytes;
 }
+
+/* --- rows that an ASSIGN brings --- */
+
+/* Returns how the rows of one record are cut, in their own dtype; no chunks where they are too
+ * large for any message. */
+static cadre_chunk_layout_t
+layout_of(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
+{
+    cadre_chunk_layout_t layout = {.count = 0};
+    (void)cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part));
+    return layout;
+}
+
+size_t
+cadre_shard_rows_chunk_count(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
+{
+    return layout_of(part, rows).count;
+}
+
+/* Checks the chunks of one record: number, sizes, and that all numbers are finite. */
+static int
+check_chunks(const cadre_shard_part_t *part, const cadre_chunk_layout_t *layout,
+             cadre_chunk_t *const *chunks, size_t left)
+{
+    const cadre_dtype_t dtype = cadre_partition_spec(part->partition)->dtype;
+    if (layout->count > left) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, layout->count);
+    }
+    for (size_t k = 0; k < layout->count; k++) {
+        const size_t expected = cadre_chunk_layout_size(layout, k);
+        const size_t actual = cadre_chunk_size_bytes(chunks[k]);
+        if (actual != expected) {
+            return cadre_fail(CADRE_ESHAPE, "chunk %zu has %zu bytes instead of %zu", k, actual,
+                              expected);
+        }
+        if (!cadre_dtype_is_finite(dtype, cadre_chunk_data(chunks[k]),
+                                   actual / cadre_dtype_size(dtype))) {
+            return cadre_fail(CADRE_ENOTFINITE, "a row holds an infinite number or NaN");
+        }
+    }
+    return 0;
+}
+
+/* Checks everything that an ASSIGN of rows may be refused for, before any value is changed. */
+int
+cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *message,
+                       cadre_row_list_t *list)
+{
+    int status = cadre_row_list_init(list, &message->assign.rows, message);
+    if (status < 0) {
+        return status;
+    }
+    status = check_rows(parts, list, CADRE_PULLED_EXACT);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_row_list_t walk = *list;
+    cadre_part_rows_t rows;
+    size_t at = list->id_chunks;
+    while (cadre_row_list_next(&walk, &rows)) {
+        const cadre_shard_part_t *part = NULL;
+        (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);
+        const cadre_chunk_layout_t layout = layout_of(part, &rows);
+        status = rows.variable == message->assign.variable
+                     ? check_chunks(part, &layout, message->chunks + at, message->chunk_count - at)
+                     : cadre_fail(CADRE_EINVALID, "it is of another variable than the ASSIGN");
+        if (status < 0) {
+            return cadre_shard_part_fail(part, status);
+        }
+        at += layout.count;
+    }
+    if (at != message->chunk_count) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
+    }
+    return 0;
+}

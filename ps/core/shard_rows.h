@@ -1,5 +1,6 @@
 /*
- * shard_rows - the rows of partitions that a PULL asks for, copied into its answer.
+ * shard_rows - the rows of partitions that a PULL asks for, copied into its answer, and those that
+ * an ASSIGN brings, checked.
  *
  * Owner:   nobody: it has no state. Thread: the shard's.
  *
@@ -28,5 +29,15 @@ int cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_
  * and so do all of a list that is malformed. */
 size_t cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts,
                                    const cadre_message_t *message);
+
+/* Checks the rows that an ASSIGN brings; `list` becomes their list. Fails as cadre_row_list_init,
+ * with CADRE_ENOTFOUND for an unknown partition, with CADRE_EINVALID for a row that is not in its
+ * partition or a partition of another variable, with CADRE_ETOOLARGE as cadre_shard_rows_pull, with
+ * CADRE_ESHAPE for chunks of other number or sizes, with CADRE_ENOTFINITE for infinity or NaN. */
+int cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *message,
+                           cadre_row_list_t *list);
+
+/* Returns into how many chunks the rows of one record are cut. */
+size_t cadre_shard_rows_chunk_count(const cadre_shard_part_t *part, const cadre_part_rows_t *rows);
 
 #endif

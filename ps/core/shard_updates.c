@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/wire/record_list.h"
 #include "ps/core/applied_window.h"
+#include "ps/core/shard_rows.h"
 #include "ps/core/shard_steps.h"
 #include "ps/core/update.h"
 
@@ -423,6 +424,65 @@ cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self)
 
 /* --- assign --- */
 
+/* Checks an ASSIGN: of a whole partition, or of rows, whose list `rows` becomes. */
+static int
+check_assign(const cadre_shard_target_t *target, const cadre_message_t *message,
+             cadre_row_list_t *rows)
+{
+    const cadre_assign_message_t *assign = &message->assign;
+    const cadre_shard_part_t *part = NULL;
+    int status = cadre_shard_parts_find(target->parts, assign->variable, assign->partition, &part);
+    if (status < 0) {
+        return status;
+    }
+    if (assign->rows.count > 0) {
+        return cadre_shard_rows_check(target->parts, message, rows);
+    }
+    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    return status < 0 ? cadre_shard_part_fail(part, status) : 0;
+}
+
+/* Assigns rows to their parts, or also to the images of these in the open cut (`straggles`).
+ * Returns whether one of them has an image. */
+static bool
+assign_rows(const cadre_shard_target_t *target, const cadre_message_t *message,
+            cadre_row_list_t *list, bool straggles)
+{
+    const cadre_assign_mode_t mode = (cadre_assign_mode_t)message->assign.mode;
+    cadre_chunk_t *const *chunks = message->chunks + list->id_chunks;
+    cadre_part_rows_t rows;
+    bool has_image = false;
+    while (cadre_row_list_next(list, &rows)) {
+        const cadre_shard_part_t *part = NULL;
+        (void)cadre_shard_parts_find(target->parts, rows.variable, rows.partition, &part);
+        cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
+        cadre_partition_assign_rows(part->partition, mode, &rows, chunks);
+        if (image) {
+            cadre_partition_assign_rows(image, mode, &rows, chunks);
+            has_image = true;
+        }
+        chunks += cadre_shard_rows_chunk_count(part, &rows);
+    }
+    return has_image;
+}
+
+/* Assigns a whole partition, or also its image in the open cut (`straggles`). Returns whether it
+ * has an image. */
+static bool
+assign_whole(const cadre_shard_target_t *target, const cadre_message_t *message, bool straggles)
+{
+    const cadre_assign_message_t *assign = &message->assign;
+    const cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
+    const cadre_shard_part_t *part = NULL;
+    (void)cadre_shard_parts_find(target->parts, assign->variable, assign->partition, &part);
+    cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
+    cadre_partition_assign(part->partition, mode, message->chunks);
+    if (image) {
+        cadre_partition_assign(image, mode, message->chunks);
+    }
+    return image != NULL;
+}
+
 /* Carries out an ASSIGN. Checks it even if its sequence is known: one that was refused is refused
  * again, also after a later one was applied. A replay may repeat both before the caller of the
  * first has its answer. */
@@ -431,17 +491,16 @@ cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target
                            const cadre_message_t *message)
 {
     const cadre_assign_message_t *assign = &message->assign;
-    const cadre_shard_part_t *part = NULL;
     const bool is_again = assign->sequence <= self->assigned;
-    int status = cadre_shard_parts_find(target->parts, assign->variable, assign->partition, &part);
-    if (status < 0) {
+    cadre_row_list_t rows;
+    int status = check_assign(target, message, &rows);
+    if (status == CADRE_ENOTFOUND) {
         return is_again ? 0 : status; /* 0: dropped since */
     }
-    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
     if (status < 0) {
         /* So that the answer to a PROBE does not call this assignment applied. */
         self->refused = assign->sequence > self->refused ? assign->sequence : self->refused;
-        return cadre_shard_part_fail(part, status);
+        return status;
     }
     if (is_again) {
         return 0;
@@ -451,14 +510,11 @@ cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target
      * One that was made before the open cut changes the image too. */
     cadre_shard_cut_open(target->cut, assign->checkpoint, assign->cut, target->parts,
                          target->counters);
-    cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
-    cadre_partition_assign(part->partition, mode, message->chunks);
+    const bool straggles = cadre_shard_cut_is_before(target->cut, assign->checkpoint);
+    const bool has_image = assign->rows.count > 0 ? assign_rows(target, message, &rows, straggles)
+                                                  : assign_whole(target, message, straggles);
     cadre_ps_counters_note(target->counters, CADRE_PS_COUNTER_assigned);
-    cadre_partition_t *image = cadre_shard_cut_is_before(target->cut, assign->checkpoint)
-                                   ? cadre_shard_cut_image(target->cut, part)
-                                   : NULL;
-    if (image) {
-        cadre_partition_assign(image, mode, message->chunks);
+    if (has_image) {
         cadre_shard_cut_note_assign(target->cut);
     }
     self->assigned = assign->sequence;

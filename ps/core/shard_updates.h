@@ -63,8 +63,8 @@ size_t cadre_shard_updates_held_count(const cadre_shard_updates_t *self);
 uint64_t cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self);
 
 /* Carries out an ASSIGN; returns 0 and changes nothing for one that was applied before. Fails with
- * CADRE_ENOTFOUND for an unknown partition, CADRE_ESHAPE and CADRE_ENOTFINITE for bad values, also
- * when the ASSIGN is repeated. */
+ * CADRE_ENOTFOUND for an unknown partition, CADRE_ESHAPE and CADRE_ENOTFINITE for bad values, of
+ * rows as cadre_shard_rows_check, also when the ASSIGN is repeated. */
 int cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                                const cadre_message_t *message);
 

@@ -1,5 +1,6 @@
 /* Rows of variables: the ids V of docs/conformance.md that are about rows. */
 #include <cadre/rows.h>
+#include <math.h>
 
 #include "tests/conformance/stage.h"
 
@@ -123,5 +124,112 @@ Test(conformance_rows, V10_ids_outside_are_refused_by_name)
     OK(cadre_variable_create(stage.coordinator, "s", CADRE_F32, NULL, 0, NULL, &scalar));
     FAILS(cadre_variable_read_slice(scalar, 0, 1, &rows, LOCAL_WAIT_MS), CADRE_ESHAPE, "s");
     cr_assert_null(rows.data);
+    stage_close(&stage);
+}
+
+/* Passes when the first numbers of the variable's rows are these. */
+static void
+expect_first_column(cadre_variable_t *variable, const float *wanted, int64_t rows)
+{
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read(variable, &value, LOCAL_WAIT_MS));
+    for (int64_t r = 0; r < rows; r++) {
+        const float got = ((const float *)value.data)[r * COLUMNS];
+        cr_assert_eq(got, wanted[r], "row %d is %g, not %g", (int)r, (double)got,
+                     (double)wanted[r]);
+    }
+    cadre_tensor_fini(&value);
+}
+
+/* A tensor of `count` rows whose row i is `base` + i. */
+static cadre_tensor_t
+some_rows(int64_t count, float base)
+{
+    const int64_t shape[] = {count, COLUMNS};
+    cadre_tensor_t tensor = {.data = NULL};
+    OK(cadre_tensor_init(&tensor, CADRE_F32, shape, 2));
+    for (int64_t i = 0; i < count * COLUMNS; i++) {
+        ((float *)tensor.data)[i] = base + (float)(i / COLUMNS);
+    }
+    return tensor;
+}
+
+static void
+assign_rows_of(int ps, int parts)
+{
+    stage_t stage;
+    open_plain(&stage, ps);
+    cadre_variable_t *variable = create(&stage, "table", 7, COLUMNS, parts);
+    cadre_tensor_t rows = some_rows(4, 100);
+    const int64_t ids[] = {6, 2, 6, 0};
+    OK(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 4, &rows, LOCAL_WAIT_MS));
+    expect_first_column(variable, (const float[]){103, 3, 101, 9, 12, 15, 102}, 7);
+    OK(cadre_variable_assign_rows(variable, CADRE_VARIABLE_ADD, ids, 4, &rows, LOCAL_WAIT_MS));
+    expect_first_column(variable, (const float[]){206, 3, 202, 9, 12, 15, 304}, 7);
+    cadre_tensor_t one = some_rows(1, 100);
+    OK(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SUBTRACT, ids, 1, &one, LOCAL_WAIT_MS));
+    cadre_tensor_fini(&one);
+    expect_first_column(variable, (const float[]){206, 3, 202, 9, 12, 15, 204}, 7);
+    cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V3_rows_are_set_added_and_subtracted_on_one_ps)
+{
+    assign_rows_of(1, 1);
+    assign_rows_of(1, 4);
+}
+
+Test(conformance_rows, V3_rows_are_set_added_and_subtracted_on_three_ps)
+{
+    assign_rows_of(3, 5);
+    assign_rows_of(3, 7);
+}
+
+Test(conformance_rows, V4_assigned_rows_come_back_with_a_lost_ps)
+{
+    stage_t stage;
+    open_plain(&stage, 2);
+    cadre_variable_t *variable = create(&stage, "table", 7, COLUMNS, 5);
+    cadre_tensor_t rows = some_rows(4, 100);
+    const int64_t ids[] = {6, 2, 6, 0};
+    OK(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 4, &rows, LOCAL_WAIT_MS));
+    cadre_tensor_t one = some_rows(1, 101);
+    OK(cadre_variable_assign_rows(variable, CADRE_VARIABLE_ADD, ids, 1, &one, LOCAL_WAIT_MS));
+    cadre_tensor_fini(&one);
+    for (int i = 0; i < 2; i++) {
+        local_cluster_restart(&stage.cluster, LOCAL_PS, i);
+    }
+    expect_first_column(variable, (const float[]){103, 3, 101, 9, 12, 15, 203}, 7);
+    cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V10_rows_of_another_shape_or_dtype_change_nothing)
+{
+    stage_t stage;
+    open_plain(&stage, 1);
+    cadre_variable_t *variable = create(&stage, "table", 4, COLUMNS, 2);
+    cadre_tensor_t rows = some_rows(2, 100);
+    cadre_tensor_t integers = rows;
+    const int64_t ids[] = {3, 0};
+    const int64_t behind[] = {3, 4};
+    integers.dtype = CADRE_I32;
+    FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 1, &rows, LOCAL_WAIT_MS),
+          CADRE_ESHAPE, "table");
+    FAILS(
+        cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 2, &integers, LOCAL_WAIT_MS),
+        CADRE_EDTYPE, "table");
+    FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, behind, 2, &rows, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "id 1 is 4");
+    FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 2, NULL, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "no value");
+    FAILS(cadre_variable_assign_rows(variable, (cadre_assign_t)3, ids, 2, &rows, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "no mode");
+    ((float *)rows.data)[COLUMNS] = INFINITY;
+    FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 2, &rows, LOCAL_WAIT_MS),
+          CADRE_ENOTFINITE, "number 1, for row 0");
+    expect_first_column(variable, (const float[]){0, 3, 6, 9}, 4);
+    cadre_tensor_fini(&rows);
     stage_close(&stage);
 }

@@ -224,12 +224,13 @@ begin(target_t *self)
 /* Names rows of the first partitions instead of whole ones, half of the time: stretches, or ids in
  * the payload, few of which are out of range. */
 static void
-name_rows(target_t *self, const uint64_t *triples, size_t count, cadre_message_t *message)
+name_rows(target_t *self, const uint64_t *triples, size_t count, cadre_message_t *message,
+          cadre_u64s_t *named)
 {
     static uint64_t rows[16];
     static uint64_t ids[4];
     const unsigned how = fuzz_byte(&self->fuzz);
-    message->pull.rows = (cadre_u64s_t){rows, 0};
+    *named = (cadre_u64s_t){rows, 0};
     if (how & 1) {
         return;
     }
@@ -240,12 +241,25 @@ name_rows(target_t *self, const uint64_t *triples, size_t count, cadre_message_t
         rows[4 * i + 3] = how & 2 ? 1 : fuzz_byte(&self->fuzz) % 3;
         ids[i] = fuzz_byte(&self->fuzz) % 3;
     }
-    message->pull.rows.count = 4 * count - (how >> 2) % 32 / 31;
+    named->count = 4 * count - (how >> 2) % 32 / 31;
     while (message->chunk_count > 0) {
         cadre_chunk_unref(&message->chunks[--message->chunk_count]);
     }
     if (how & 2) {
         cadre_message_add_chunk(message, cadre_chunk_new_copy(ids, count * sizeof(*ids)));
+    }
+}
+
+/* Adds as many numbers for each record of an ASSIGN of rows as it has rows of two f32, mostly. */
+static void
+add_rows(target_t *self, cadre_message_t *message)
+{
+    static const float zeros[8] = {0};
+    const cadre_u64s_t *rows = &message->assign.rows;
+    for (size_t i = 0; i + 4 <= rows->count; i += 4) {
+        size_t size_bytes = rows->items[i + 3] * 2 * sizeof(float);
+        size_bytes += fuzz_byte(&self->fuzz) % 16 == 15 ? sizeof(float) : 0;
+        cadre_message_add_chunk(message, cadre_chunk_new_copy(zeros, size_bytes));
     }
 }
 
@@ -264,7 +278,7 @@ correct(target_t *self, cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_PULL) {
         message->pull.generation = generation;
         message->pull.partitions = (cadre_u64s_t){triples, 3 * count};
-        name_rows(self, triples, count, message);
+        name_rows(self, triples, count, message, &message->pull.rows);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
         message->push.generation = generation;
         message->push.partitions = (cadre_u64s_t){triples, 3 * count};
@@ -272,6 +286,8 @@ correct(target_t *self, cadre_message_t *message)
         message->assign.generation = generation;
         message->assign.variable = triples[0];
         message->assign.partition = 0;
+        name_rows(self, triples, count, message, &message->assign.rows);
+        add_rows(self, message);
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         message->create.generation = generation;
         message->create.shard = 0;

@@ -34,6 +34,8 @@ CLASSES = [
      "ps/core grow", swap("first <=", "first <")),
     ("late-snapshot-opens", "a SNAPSHOT that comes after its checkpoint was given up opens the cut",
      "ps/core cadre_shard_cut_end", drop("self->checkpoint =")),
+    ("rows-not-in-image", "rows that were assigned before a cut are not in it",
+     "ps/core assign_rows", drop("image =")),
     ("probe-unfenced", "a PROBE of another generation is answered from this one's window",
      "ps/core probe", drop("check_fence")),
     ("budget-never", "an answer that is larger than the budget is never admitted",

@@ -59,6 +59,8 @@ PS = [
      "ps/core restore_counts", swap("of_values.version, steps", "steps, of_values.version")),
     ("steps-of-versions", "an assignment counts as a step of an optimizer without slots",
      "ps/core restore_counts", swap("steps = of_values.steps", "steps = of_values.version")),
+    ("rows-in-place", "rows are assigned in chunks that others hold",
+     "ps/core writable", swap("target_for(self, self->values[k])", "self->values[k]")),
     ("assign-in-place", "an assignment writes into chunks that others hold",
      "ps/core cadre_partition_assign",
      swap("target_for(self, self->values[k])", "self->values[k]")),
@@ -84,9 +86,10 @@ PS = [
           "self->assigned = assign->sequence")),
     ("refused-then-made", "an assignment that was refused counts as made once a later one is",
      "ps/core cadre_shard_updates_assign",
-     swap("if (status < 0) { return is_again", "if (status < 0 || is_again) { return is_again")),
+     swap("if (status == CADRE_ENOTFOUND) { return is_again",
+          "if (status == CADRE_ENOTFOUND || is_again) { return is_again")),
     ("infinity-taken", "a shard takes an assignment of infinity",
-     "ps/core cadre_shard_updates_assign", drop("cadre_partition_check")),
+     "ps/core check_assign", drop("cadre_partition_check")),
 ]
 
 # --- worker ---
@@ -176,7 +179,7 @@ RECOVERY = [
     ("assign-limit-kept", "a pass that begins anew keeps the limit of the one before",
      "coordinator/core cadre_replay_limit", without("self->assign_at < limit")),
     ("assign-not-repeated", "assignments since the cut are not repeated",
-     "coordinator/core cadre_operations_assign", drop("cadre_replay_note_assign")),
+     "coordinator/core send_assign", drop("cadre_replay_note_assign")),
     ("assign-while-away", "assignments are repeated on a shard that is being restored",
      "coordinator/core next_shard_is_ready",
      swap("[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY",

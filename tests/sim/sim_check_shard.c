@@ -5,6 +5,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/dtype.h"
 #include "common/wire/row_list.h"
 #include "tests/sim/sim_check.h"
 
@@ -412,6 +414,32 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
     apply(self, state, question, answer, call->strength);
 }
 
+/* --- rows --- */
+
+/* Whether the chunks hold these rows of a part, one after the other, made with n; none here is
+ * larger than a chunk. */
+static bool
+rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
+          cadre_chunk_t *const *chunks, int64_t n)
+{
+    const cadre_dtype_t dtype = variable->definition.dtype;
+    const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
+    size_t at = 0;
+    for (size_t k = 0; k < rows->count; k++) {
+        if (at == cadre_chunk_size_bytes(*chunks)) {
+            chunks++;
+            at = 0;
+        }
+        const char *bytes = (const char *)cadre_chunk_data(*chunks) + at;
+        const int64_t first = (int64_t)cadre_part_rows_at(rows, k) * row_elements;
+        if (sim_differs(dtype, bytes, first, row_elements, n) >= 0) {
+            return false;
+        }
+        at += variable->row_size_bytes;
+    }
+    return at == cadre_chunk_size_bytes(*chunks);
+}
+
 /* --- assignments --- */
 
 static void
@@ -420,10 +448,21 @@ take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign
 {
     int64_t k = taken->assignment;
     sim_state_take(state, taken);
-    sim_value_t *value = value_of(self, state, assign->variable, assign->partition);
+    sim_value_t *value = value_of(self, state, assign->variable, taken->part);
     sim_value_change(value, assign->mode == CADRE_ASSIGN_SET   ? k
                             : assign->mode == CADRE_ASSIGN_ADD ? value->n + k
                                                                : value->n - k);
+}
+
+/* Whether any of the records lists its rows in the payload. */
+static bool
+has_ids(const cadre_u64s_t *rows)
+{
+    bool found = false;
+    for (size_t i = 2; i < rows->count; i += 4) {
+        found = found || rows->items[i] == CADRE_ROWS_LISTED;
+    }
+    return found;
 }
 
 /* True for an assignment of an infinite number, which must have been refused, however late. */
@@ -431,8 +470,15 @@ static bool
 check_refused(const sim_check_t *self, const sim_state_t *state, const sim_variable_t *variable,
               const cadre_message_t *question, const cadre_message_t *answer)
 {
-    bool good = question->chunk_count == 0 ||
-                sim_is_finite(variable->definition.dtype, cadre_chunk_data(question->chunks[0]));
+    const cadre_dtype_t dtype = variable->definition.dtype;
+    bool good = true;
+    /* Of rows the first chunk may be ids. */
+    for (size_t i = 0; i < question->chunk_count; i++) {
+        const cadre_chunk_t *chunk = question->chunks[i];
+        const size_t count = cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype);
+        const bool is_ids = i == 0 && has_ids(&question->assign.rows);
+        good = good && (is_ids || cadre_dtype_is_finite(dtype, cadre_chunk_data(chunk), count));
+    }
     if (!good && answer->reply.status != (uint64_t)-CADRE_ENOTFINITE) {
         sim_check_fail(self, "I7: shard %u answers %s to an assignment of infinity", state->shard,
                        cadre_status_name(-(int)answer->reply.status));
@@ -453,31 +499,16 @@ check_dropped(const sim_check_t *self, const sim_state_t *state, const cadre_mes
     }
 }
 
-void
-sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-                 const cadre_message_t *answer, bool is_gone)
+/* A shard has taken assignment `k` for a part, for the first time or again. */
+static void
+take_part(sim_check_t *self, sim_state_t *state, const cadre_message_t *question, uint32_t part,
+          int64_t k)
 {
     const cadre_assign_message_t *assign = &question->assign;
-    if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
-        return;
-    }
-    if (is_gone) {
-        check_dropped(self, state, question, answer);
-        return;
-    }
     const sim_variable_t *variable = sim_check_variable(self, assign->variable);
-    if (check_refused(self, state, variable, question, answer)) {
-        return;
-    }
-    if (answer->reply.status != 0) {
-        sim_check_fail(self, "I7: shard %u refused an assignment: %s", state->shard,
-                       answer->reply.text);
-    }
-    int64_t k = sim_check_chunks(self, variable, (uint32_t)assign->partition, question->chunks,
-                                 question->chunk_count);
     sim_taken_t taken = {.assignment = (uint32_t)k,
                          .variable = variable->id - 1,
-                         .part = (uint32_t)assign->partition,
+                         .part = part,
                          .stamp = *self->events};
     if (k < 0 || k >= self->assignment_count || self->assignments[k].variable != variable->id - 1 ||
         self->assignments[k].mode != (cadre_assign_mode_t)assign->mode) {
@@ -503,8 +534,65 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
     if (made && (k < made->assignments || assign->checkpoint < state->image->checkpoint)) {
         take(self, state->image, assign, &taken);
     }
-    state->sequence = assign->sequence;
     take(self, state, assign, &taken);
+}
+
+/* A shard has taken rows. The program assigns all rows of a variable or none, in any order: what a
+ * part is made of stays one number. */
+static void
+take_rows(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+          const sim_variable_t *variable)
+{
+    const cadre_dtype_t dtype = variable->definition.dtype;
+    const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    cadre_assert(cadre_row_list_init(&list, &question->assign.rows, question) == 0);
+    cadre_chunk_t *const *chunks = question->chunks + list.id_chunks;
+    while (cadre_row_list_next(&list, &rows)) {
+        const uint32_t part = (uint32_t)rows.partition;
+        const int64_t first = (int64_t)cadre_part_rows_at(&rows, 0) * row_elements;
+        const int64_t k = sim_guess(dtype, cadre_chunk_data(*chunks), first);
+        if (!rows_hold(variable, &rows, chunks, k) ||
+            (int64_t)rows.count * row_elements != variable->parts[part].count) {
+            sim_check_fail(self, "shard %u: rows of part %u of %s are no assignment of ours",
+                           state->shard, part, variable->name);
+        }
+        take_part(self, state, question, part, k);
+        cadre_chunk_layout_t layout;
+        cadre_assert(cadre_chunk_layout_init(&layout, rows.count, variable->row_size_bytes) == 0);
+        chunks += layout.count;
+    }
+}
+
+void
+sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                 const cadre_message_t *answer, bool is_gone)
+{
+    const cadre_assign_message_t *assign = &question->assign;
+    if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
+        return;
+    }
+    if (is_gone) {
+        check_dropped(self, state, question, answer);
+        return;
+    }
+    const sim_variable_t *variable = sim_check_variable(self, assign->variable);
+    if (check_refused(self, state, variable, question, answer)) {
+        return;
+    }
+    if (answer->reply.status != 0) {
+        sim_check_fail(self, "I7: shard %u refused an assignment: %s", state->shard,
+                       answer->reply.text);
+    }
+    if (assign->rows.count > 0) {
+        take_rows(self, state, question, variable);
+    } else {
+        const uint32_t part = (uint32_t)assign->partition;
+        int64_t k = sim_check_chunks(self, variable, part, question->chunks, question->chunk_count);
+        take_part(self, state, question, part, k);
+    }
+    state->sequence = assign->sequence > state->sequence ? assign->sequence : state->sequence;
 }
 
 /* --- values --- */
@@ -525,30 +613,6 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
     read->parts[read->count] = (uint32_t)asked[1];
     read->told[read->count++] = n;
-}
-
-/* Whether the chunks hold these rows of a part, one after the other, made with n; none here is
- * larger than a chunk. */
-static bool
-rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
-          cadre_chunk_t *const *chunks, int64_t n)
-{
-    const cadre_dtype_t dtype = variable->definition.dtype;
-    const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
-    size_t at = 0;
-    for (size_t k = 0; k < rows->count; k++) {
-        if (at == cadre_chunk_size_bytes(*chunks)) {
-            chunks++;
-            at = 0;
-        }
-        const char *bytes = (const char *)cadre_chunk_data(*chunks) + at;
-        const int64_t first = (int64_t)cadre_part_rows_at(rows, k) * row_elements;
-        if (sim_differs(dtype, bytes, first, row_elements, n) >= 0) {
-            return false;
-        }
-        at += variable->row_size_bytes;
-    }
-    return at == cadre_chunk_size_bytes(*chunks);
 }
 
 /* Checks an answer with rows: each is of the version that is told, and that is the shard's. */

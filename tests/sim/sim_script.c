@@ -322,10 +322,39 @@ spoil(sim_script_t *self, void *bytes)
     }
 }
 
+/* Assigns `bytes` row by row, the rows in another order, half of the time; else the whole. */
+static void
+begin_assign(sim_script_t *self, cadre_assign_mode_t mode, const void *bytes)
+{
+    char what[32];
+    cadre_operations_t *operations = &core_of(self)->operations;
+    const cadre_variable_t *handle = core_of(self)->catalogue.variables[self->variable];
+    const sim_variable_t *variable = &self->check->variables[self->variable];
+    snprintf(what, sizeof(what), "assign rows %u", self->assignment);
+    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    if (variable->definition.rank == 0 || drawn < 5000) {
+        cadre_operations_assign(operations, handle, mode, bytes, &self->pending);
+        return;
+    }
+
+    const size_t count = (size_t)variable->rows;
+    cadre_auto(cadre_free) int64_t *ids = cadre_calloc(count, sizeof(*ids));
+    cadre_auto(cadre_free) char *rows = cadre_calloc(count, variable->row_size_bytes);
+    for (size_t k = 0; k < count; k++) {
+        const size_t turned = (size_t)((k + drawn) % count);
+        const size_t row = drawn % 2 ? count - 1 - turned : turned;
+        ids[k] = (int64_t)row;
+        memcpy(rows + k * variable->row_size_bytes,
+               (const char *)bytes + row * variable->row_size_bytes, variable->row_size_bytes);
+    }
+    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, handle, ids, 0, count);
+    cadre_operations_assign_rows(operations, &plan, mode, rows, &self->pending);
+}
+
 static bool
 assign(sim_script_t *self)
 {
-    cadre_core_t *core = core_of(self);
     if (!self->asked) {
         self->asked = true;
         cadre_assign_mode_t mode = (cadre_assign_mode_t)draw(self, 0, 2);
@@ -333,8 +362,7 @@ assign(sim_script_t *self)
         void *bytes =
             sim_variable_values(&self->check->variables[self->variable], (int64_t)self->assignment);
         spoil(self, bytes);
-        cadre_operations_assign(&core->operations, core->catalogue.variables[self->variable], mode,
-                                bytes, &self->pending);
+        begin_assign(self, mode, bytes);
         free(bytes);
     }
     if (!is_answered(self)) {

@@ -108,6 +108,9 @@ check_assign(sim_shard_t *self, const cadre_message_t *question, const cadre_mes
     sim_check_assign(self->check, self->state, question, answer, is_gone);
     if ((status == 0 || status == (uint64_t)-CADRE_ENOTFINITE) && !is_gone) {
         check_part(self, assign->variable, assign->partition);
+        for (size_t i = 4; i < assign->rows.count; i += 4) {
+            check_part(self, assign->rows.items[i], assign->rows.items[i + 1]);
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
@@ -276,6 +278,33 @@ add_part(const cadre_variable_t *variable, uint32_t part, const void *bytes,
     return 0;
 }
 
+/* Returns an ASSIGN to `shard`, with the next of its sequences. */
+static cadre_message_t
+assign_message(cadre_operations_t *self, const cadre_variable_t *variable, cadre_assign_mode_t mode,
+               uint32_t shard)
+{
+    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_ASSIGN);
+    message.assign = (cadre_assign_message_t){
+        .sequence = cadre_recovery_next_assignment(self->links.recovery, shard),
+        .generation = generation_of(self, shard),
+        .mode = mode,
+        .variable = variable->id};
+    /* UINT64_MAX: an assignment that is made now comes after any open cut */
+    cadre_checkpoint_after(self->links.checkpoint, UINT64_MAX, &message.assign.checkpoint,
+                           &message.assign.cut);
+    return message;
+}
+
+/* Sends an ASSIGN. It is kept for a replay: a shard that is restored gets the assignment again, at
+ * its place among the closures. */
+static void
+send_assign(cadre_operations_t *self, uint32_t shard, cadre_message_t *message,
+            cadre_operation_t *operation)
+{
+    cadre_replay_note_assign(self->links.replay, shard, self->links.begun->next_id, message);
+    cadre_shard_requests_ask(self->links.requests, shard, message, on_reply, operation, 0);
+}
+
 /* Sends a whole value to the shards of the variable, one ASSIGN for each partition. */
 void
 cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variable,
@@ -285,25 +314,60 @@ cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *variab
 
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint32_t shard = variable->shards[i];
-        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_ASSIGN);
-        message.assign = (cadre_assign_message_t){
-            .sequence = cadre_recovery_next_assignment(self->links.recovery, shard),
-            .generation = generation_of(self, shard),
-            .mode = mode,
-            .variable = variable->id,
-            .partition = i};
-        /* UINT64_MAX: an assignment that is made now comes after any open cut */
-        cadre_checkpoint_after(self->links.checkpoint, UINT64_MAX, &message.assign.checkpoint,
-                               &message.assign.cut);
+        cadre_message_t message = assign_message(self, variable, mode, shard);
+        message.assign.partition = i;
         if (add_part(variable, i, bytes, &message) < 0) {
             end_one(operation, CADRE_ETOOLARGE, cadre_error_text());
             continue;
         }
+        send_assign(self, shard, &message, operation);
+    }
+}
 
-        /* Kept for a replay: a shard that is restored gets the assignment again, at its place among
-         * the closures. */
-        cadre_replay_note_assign(self->links.replay, shard, self->links.begun->next_id, &message);
-        cadre_shard_requests_ask(self->links.requests, shard, &message, on_reply, operation, i);
+/* Adds rows of a plan to a message, cut into chunks as a partition of so many rows is. A row that
+ * is larger than a chunk goes into several. */
+static void
+add_rows(const cadre_row_plan_t *plan, const cadre_row_plan_part_t *part, const char *bytes,
+         cadre_message_t *message)
+{
+    const size_t row_size_bytes = plan->variable->row_size_bytes;
+    cadre_auto(cadre_free) char *rows = cadre_calloc(part->count, row_size_bytes);
+    for (size_t i = 0; i < part->count; i++) {
+        memcpy(rows + i * row_size_bytes, bytes + plan->order[part->first + i] * row_size_bytes,
+               row_size_bytes);
+    }
+    cadre_chunk_layout_t layout;
+    int status = cadre_chunk_layout_init(&layout, part->count, row_size_bytes);
+    cadre_assert(status == 0); /* the plan has bounded it */
+    for (size_t k = 0; k < layout.count; k++) {
+        cadre_message_add_chunk(message,
+                                cadre_chunk_new_copy(rows + cadre_chunk_layout_offset(&layout, k),
+                                                     cadre_chunk_layout_size(&layout, k)));
+    }
+}
+
+/* Sends rows to the shards of the variable, one ASSIGN for each message of the plan. */
+void
+cadre_operations_assign_rows(cadre_operations_t *self, const cadre_row_plan_t *plan,
+                             cadre_assign_mode_t mode, const void *bytes,
+                             cadre_operation_t *operation)
+{
+    *operation = (cadre_operation_t){.pending = plan->message_count, .variable = plan->variable};
+
+    for (size_t i = 0; i < plan->message_count; i++) {
+        const cadre_row_plan_message_t *planned = &plan->messages[i];
+        cadre_row_part_t records[CADRE_ROW_PARTS_MAX];
+        cadre_message_t message = assign_message(self, plan->variable, mode, planned->shard);
+        cadre_chunk_t *ids = cadre_row_plan_name(plan, planned, records);
+        message.assign.partition = records[0].partition;
+        message.assign.rows = cadre_row_part_list(records, planned->part_count);
+        if (ids) {
+            cadre_message_add_chunk(&message, ids);
+        }
+        for (size_t k = 0; k < planned->part_count; k++) {
+            add_rows(plan, &plan->parts[planned->first_part + k], bytes, &message);
+        }
+        send_assign(self, planned->shard, &message, operation);
     }
 }
 

@@ -77,6 +77,11 @@ void cadre_operations_assign(cadre_operations_t *self, const cadre_variable_t *v
                              cadre_assign_mode_t mode, const void *bytes,
                              cadre_operation_t *operation);
 
+/* Assigns to the rows of a plan: `bytes` has that of each position at its place, and is copied. */
+void cadre_operations_assign_rows(cadre_operations_t *self, const cadre_row_plan_t *plan,
+                                  cadre_assign_mode_t mode, const void *bytes,
+                                  cadre_operation_t *operation);
+
 /* Asks shard `shard` for its counters, into operation->target. */
 void cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation_t *operation);
 

@@ -1,16 +1,17 @@
 /*
- * rows - rows of variables, read without the others.
+ * rows - rows of variables, read and assigned without the others.
  *
  *     const int64_t ids[] = {70001, 3, 70001};
  *     cadre_tensor_t rows = {0};
  *     s = cadre_variable_read_rows(table, ids, 3, &rows, -1);
  *     ...
+ *     s = cadre_variable_assign_rows(table, CADRE_VARIABLE_SET, ids, 3, &rows, -1);
  *     cadre_tensor_fini(&rows);
  *
  * A row is what one index of axis 0 names: of a variable of shape [n, d] so many numbers d, of one
  * of shape [n] a single number. Each ps is asked for its rows alone, all of its partitions in one
- * message where that holds them, and copies nothing else. Names, errors, waiting and threads are as
- * <cadre/coordinator.h> says.
+ * message where that holds them, and touches nothing else. Names, errors, waiting and threads are
+ * as <cadre/coordinator.h> says.
  */
 #ifndef CADRE_ROWS_H
 #define CADRE_ROWS_H
@@ -42,6 +43,27 @@ CADRE_API int cadre_variable_read_rows(cadre_variable_t *self, const int64_t *id
  * CADRE_EINVALID: they are not all rows of the variable, or `count` is 0. */
 CADRE_API int cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count,
                                         cadre_tensor_t *rows, int64_t timeout_ms);
+
+/* Sets rows `ids` [count], adds to or subtracts from them, exactly once: row i of `rows`, a tensor
+ * of the variable's dtype and of the shape that cadre_variable_read_rows gives, belongs to ids[i].
+ * An id that stands there several times is changed as often, in the order of `ids`: the last one
+ * set stays, and all that is added counts. Rows of one ps are assigned at once, as far as one
+ * message holds them (4 MiB, 65,536 rows, 192 partitions); an update of a closure comes before or
+ * after.
+ * Checkpoints hold the assigned rows, and a ps that is lost gets them back, as with
+ * cadre_variable_assign; optimizer slots stay as they are. Waits where the memory for a replay is
+ * full, until a checkpoint has made room.
+ *
+ * CADRE_EINVALID, CADRE_ESHAPE, CADRE_ETOOLARGE: as cadre_variable_read_rows; CADRE_ESHAPE also for
+ *   rows of another shape.
+ * CADRE_EDTYPE: the rows have another dtype than the variable.
+ * CADRE_ENOTFINITE: a row holds infinity or NaN; the error names its place in `ids`. Nothing is
+ *   assigned.
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the assignment is made as soon as its
+ *   shards are there, and must not be repeated. */
+CADRE_API int cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode,
+                                         const int64_t *ids, size_t count,
+                                         const cadre_tensor_t *rows, int64_t timeout_ms);
 
 #ifdef __cplusplus
 }

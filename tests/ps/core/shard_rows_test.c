@@ -1,6 +1,7 @@
 #include "ps/core/shard_rows.h"
 
-#include "common/tensor/dtype.h"
+#include <math.h>
+
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_rows, .timeout = 240);
@@ -166,5 +167,146 @@ Test(shard_rows, refuses_more_bytes_than_one_answer_has)
     cadre_message_fini(&answer);
     record[3] = 5;
     cr_assert_eq(status_of(&self, record, 0, "in parts"), CADRE_ETOOLARGE);
+    close_shard(&self);
+}
+
+/* --- rows that are assigned --- */
+
+/* ASSIGN of rows of variable 2, [2, 2], by one record: row i of `values` for ids[i]. */
+static int
+assign_after(fixture_t *self, uint64_t sequence, cadre_assign_mode_t mode, const uint64_t *ids,
+             const float *values, uint64_t checkpoint)
+{
+    const uint64_t record[] = {2, 0, CADRE_ROWS_LISTED, 3};
+    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign = (cadre_assign_message_t){.sequence = sequence,
+                                              .generation = GENERATION,
+                                              .mode = mode,
+                                              .variable = 2,
+                                              .checkpoint = checkpoint,
+                                              .cut = checkpoint * 10,
+                                              .rows = {record, 4}};
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(ids, 3 * sizeof(*ids)));
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, 6 * sizeof(float)));
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+static int
+assign(fixture_t *self, uint64_t sequence, cadre_assign_mode_t mode, const uint64_t *ids,
+       const float *values)
+{
+    return assign_after(self, sequence, mode, ids, values, 0);
+}
+
+static void
+expect_small(fixture_t *self, const float wanted[4])
+{
+    cadre_message_t answer;
+    pull(self, 2, 0, &answer);
+    const float *got = cadre_chunk_data(answer.chunks[0]);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(got[i], wanted[i], "%d: %g, not %g", i, (double)got[i], (double)wanted[i]);
+    }
+    cadre_message_fini(&answer);
+}
+
+static const uint64_t LAST_TWICE[] = {1, 1, 1};
+static const uint64_t BOTH[] = {1, 0, 1};
+static const float SIX[] = {1, 2, 3, 4, 5, 6};
+
+Test(shard_rows, a_row_that_is_named_again_is_changed_again_and_others_stay)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, LAST_TWICE, SIX), 0);
+    expect_small(&self, (const float[]){1, 1, 5, 6});
+    cr_assert_eq(assign(&self, 2, CADRE_ASSIGN_ADD, LAST_TWICE, SIX), 0);
+    expect_small(&self, (const float[]){1, 1, 14, 18});
+    cr_assert_eq(assign(&self, 3, CADRE_ASSIGN_SUB, BOTH, SIX), 0);
+    expect_small(&self, (const float[]){-2, -3, 8, 10});
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 2, 0)), 3);
+    cr_assert_eq(cadre_partition_steps(cadre_shard_partition(self.shard, 2, 0)), 0);
+    cr_assert_eq(COUNTER(&self, assigned), 3);
+    cr_assert(values_are(&self, 1, 1), "the other variable");
+    close_shard(&self);
+}
+
+Test(shard_rows, rows_are_assigned_once)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_ADD, BOTH, SIX), 0);
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_ADD, BOTH, SIX), 0);
+    expect_small(&self, (const float[]){4, 5, 7, 9});
+    cr_assert_eq(COUNTER(&self, assigned), 1);
+    close_shard(&self);
+}
+
+Test(shard_rows, whoever_holds_a_chunk_keeps_its_version)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_t held;
+    pull(&self, 2, 0, &held);
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, BOTH, SIX), 0);
+    cr_assert(all_are(held.chunks, 1, 1));
+    expect_small(&self, (const float[]){3, 4, 5, 6});
+    cadre_message_fini(&held);
+    close_shard(&self);
+}
+
+/* What a snapshot of the open cut holds of variable 2. */
+static void
+expect_image(fixture_t *self, uint64_t checkpoint, const float wanted[4])
+{
+    cr_assert_eq(close_cut(self, checkpoint, checkpoint * 10, "/draft", GENERATION), 0);
+    cadre_shard_snapshot_t *taken = cadre_shard_effects_take_snapshot(&self->effects);
+    cr_assert_not_null(taken);
+    for (size_t i = 0; i < taken->part_count; i++) {
+        if (taken->parts[i].spec.variable == 2) {
+            cr_assert_arr_eq(cadre_chunk_data(taken->parts[i].references.values[0]), wanted, 16);
+        }
+    }
+    cadre_shard_snapshot_destroy(&taken);
+}
+
+Test(shard_rows, rows_from_before_a_cut_are_in_it_and_later_ones_are_not)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(open_cut(&self, 7, 70, GENERATION), 0);
+    cr_assert_eq(assign_after(&self, 1, CADRE_ASSIGN_SET, BOTH, SIX, 6), 0);
+    cr_assert_eq(assign_after(&self, 2, CADRE_ASSIGN_ADD, BOTH, SIX, 7), 0);
+    expect_image(&self, 7, (const float[]){3, 4, 5, 6});
+    cr_assert_eq(assign_after(&self, 3, CADRE_ASSIGN_SET, BOTH, SIX, 8), 0);
+    expect_image(&self, 8, (const float[]){6, 8, 11, 14});
+    close_shard(&self);
+}
+
+static int
+refused(fixture_t *self, const uint64_t *records, size_t count, size_t floats, float value)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign = (cadre_assign_message_t){
+        .sequence = 1, .generation = GENERATION, .variable = 2, .rows = {records, count}};
+    cadre_message_add_chunk(&message, new_floats(floats, value));
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+Test(shard_rows, a_bad_assignment_changes_nothing)
+{
+    fixture_t self = open_filled_shard();
+    const uint64_t good[] = {2, 0, 0, 2};
+    const uint64_t behind[] = {2, 0, 1, 2};
+    const uint64_t other[] = {1, 0, 0, 2};
+    const uint64_t both[] = {2, 0, 0, 1, 2, 0, 1, 1};
+    const uint64_t unknown[] = {2, 5, 0, 2};
+    cr_expect_eq(refused(&self, good, 4, 4, NAN), CADRE_ENOTFINITE);
+    cr_expect_eq(refused(&self, good, 4, 3, 9), CADRE_ESHAPE);
+    cr_expect_eq(refused(&self, good, 3, 4, 9), CADRE_EMALFORMED);
+    cr_expect_eq(refused(&self, behind, 4, 4, 9), CADRE_EINVALID);
+    cr_expect_eq(refused(&self, other, 4, 4, 9), CADRE_EINVALID);
+    cr_expect_eq(refused(&self, both, 8, 2, 9), CADRE_ESHAPE, "a chunk is missing");
+    cr_expect_eq(refused(&self, unknown, 4, 4, 9), CADRE_ENOTFOUND);
+    cr_expect_eq(COUNTER(&self, assigned), 0);
+    expect_small(&self, (const float[]){1, 1, 1, 1});
+    cr_expect_eq(refused(&self, good, 4, 4, 9), 0);
+    expect_small(&self, (const float[]){9, 9, 9, 9});
     close_shard(&self);
 }

@@ -223,6 +223,37 @@ Test(operations, assignments_to_a_shard_go_one_after_the_other_by_ascending_sequ
     fixture_destroy(&self);
 }
 
+Test(operations, rows_are_assigned_one_message_for_each_shard)
+{
+    fixture_t *self = fixture_new(2);
+    const float values[] = {1, 2, 3, 4};
+    const int64_t ids[] = {4, 0, 3, 0};
+    cadre_operation_t operation;
+    cadre_row_plan_t plan;
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 5, 2);
+    cadre_row_plan_init(&plan, variable, ids, 0, 4);
+    cadre_operations_assign_rows(&self->core.operations, &plan, CADRE_ASSIGN_ADD, values,
+                                 &operation);
+    cadre_row_plan_fini(&plan); /* what is sent holds its own */
+    fixture_turn(self);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_ASSIGN), 1);
+        const cadre_message_t *assign = fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0);
+        const float wanted[2][2] = {{2, 4}, {1, 3}};
+        cr_assert_eq(assign->assign.sequence, 1);
+        cr_assert_eq(assign->assign.mode, CADRE_ASSIGN_ADD);
+        cr_assert_eq(assign->assign.partition, i);
+        cr_assert_eq(assign->assign.rows.count, 4);
+        cr_assert_eq(assign->chunk_count, 2, "ids and rows");
+        cr_assert_arr_eq(cadre_chunk_data(assign->chunks[1]), wanted[i], sizeof(wanted[i]));
+        reply_with(self, i, assign, 0, "");
+    }
+    cr_assert_eq(operation.pending, 0);
+    fixture_destroy(&self);
+}
+
 Test(operations, counters_of_a_shard_come_by_position_and_too_few_are_malformed)
 {
     fixture_t *self = fixture_new(1);
