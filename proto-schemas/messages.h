@@ -345,11 +345,12 @@
     F(U64S, reports,     CADRE_HELD_MAX)
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
- * Idempotent. shape: of the whole variable. wire: as in VARIABLE. schedule: of the learning rate, 0
- * for none; schedule_numbers: its parameters, boundaries and values. clip_value: of each element of
- * a gradient, average_momentum: of the running average; empty for none. average_overwrite: the
- * steps after which that becomes the values, 0 for never. fresh: 1 when the checkpoint does not
- * hold it, whatever other variable it holds under this name: it is not looked at. */
+ * Idempotent; where the partition is there, a schedule that goes on behind its own takes its place.
+ * shape: of the whole variable. wire: as in VARIABLE. schedule: of the learning rate, 0 for none;
+ * schedule_numbers: its parameters, boundaries and values. clip_value: of each element of a
+ * gradient, average_momentum: of the running average; empty for none. average_overwrite: the steps
+ * after which that becomes the values, 0 for never. fresh: 1 when the checkpoint does not hold it,
+ * whatever other variable it holds under this name: it is not looked at. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \

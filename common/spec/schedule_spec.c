@@ -320,6 +320,66 @@ cadre_schedule_spec_equal(const cadre_schedule_spec_t *left, const cadre_schedul
            numbers_equal(lefts, rights, count);
 }
 
+/* Adds a boundary behind the last one, so that the rates before it stay as they are. */
+int
+cadre_schedule_spec_extend(cadre_schedule_spec_t *self, uint64_t updates, double rate)
+{
+    if (self->kind != 0 && self->kind != CADRE_SCHEDULE_PIECEWISE_CONSTANT) {
+        return cadre_fail(CADRE_EINVALID,
+                          "the learning rate follows the schedule %s: only one that is constant, "
+                          "or piecewise_constant, can be changed",
+                          cadre_schedule_kind_text(self->kind));
+    }
+
+    if (updates == 0) {
+        return cadre_fail(CADRE_EINVALID, "a learning rate can change after the first update, not "
+                                          "after 0");
+    }
+
+    cadre_schedule_spec_t longer = *self;
+    const size_t count = self->boundary_count;
+    const double boundary = (double)(updates - 1);
+    longer.kind = CADRE_SCHEDULE_PIECEWISE_CONSTANT;
+    if (count > 0 && self->boundaries[count - 1] == boundary && self->values[count - 1] == rate) {
+        return 0;
+    }
+
+    if (count == CADRE_SCHEDULE_BOUNDARIES_MAX) {
+        return cadre_fail(CADRE_EFULL, "the learning rate has changed %d times, which is the most",
+                          CADRE_SCHEDULE_BOUNDARIES_MAX);
+    }
+
+    longer.boundaries[count] = boundary;
+    longer.values[count] = rate;
+    longer.boundary_count++;
+    int status = cadre_schedule_spec_check(&longer);
+    if (status < 0) {
+        return status;
+    }
+
+    *self = longer;
+    return 0;
+}
+
+/* Returns whether `longer` has the boundaries of `shorter` first, in the same warm-up. No schedule
+ * counts as a piecewise_constant one without boundaries. */
+bool
+cadre_schedule_spec_extends(const cadre_schedule_spec_t *longer,
+                            const cadre_schedule_spec_t *shorter)
+{
+    if (cadre_schedule_spec_equal(longer, shorter)) {
+        return true;
+    }
+
+    const size_t count = shorter->boundary_count;
+    return longer->kind == CADRE_SCHEDULE_PIECEWISE_CONSTANT &&
+           (shorter->kind == 0 || shorter->kind == longer->kind) &&
+           count < longer->boundary_count &&
+           numbers_equal(longer->parameters, shorter->parameters, CADRE_SCHEDULE_PARAMETERS_MAX) &&
+           numbers_equal(longer->boundaries, shorter->boundaries, count) &&
+           numbers_equal(longer->values, shorter->values, count);
+}
+
 /* --- the learning rate at a step --- */
 
 /* Keras' PiecewiseConstantDecay: up to the first boundary, that step included, the rate is

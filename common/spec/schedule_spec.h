@@ -88,6 +88,18 @@ int cadre_schedule_spec_check(const cadre_schedule_spec_t *self);
 bool cadre_schedule_spec_equal(const cadre_schedule_spec_t *left,
                                const cadre_schedule_spec_t *right);
 
+/* Changes the rate to `rate` for every update that at least `updates` others came before, by one
+ * more boundary: no schedule becomes piecewise_constant. Changes nothing where its last boundary
+ * says so already.
+ *
+ * CADRE_EINVALID: another kind, `updates` not above the boundary before, or a bad rate.
+ * CADRE_EFULL: it has CADRE_SCHEDULE_BOUNDARIES_MAX boundaries. */
+int cadre_schedule_spec_extend(cadre_schedule_spec_t *self, uint64_t updates, double rate);
+
+/* Returns whether `longer` is `shorter`, or what cadre_schedule_spec_extend makes of it. */
+bool cadre_schedule_spec_extends(const cadre_schedule_spec_t *longer,
+                                 const cadre_schedule_spec_t *shorter);
+
 /* Returns the word of a kind, such as "cosine"; "?" for a number that is no kind. */
 const char *cadre_schedule_kind_text(cadre_schedule_kind_t kind);
 

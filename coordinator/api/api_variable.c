@@ -184,6 +184,26 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
     return status;
 }
 
+/* Changes the schedule of the variable, then asks its shards by a CREATE of each part, from which
+ * they take over the longer schedule. A shard that is restored meanwhile is created with it. */
+int
+cadre_variable_change_rate(cadre_variable_t *self, uint64_t updates, double rate,
+                           int64_t timeout_ms)
+{
+    cadre_coordinator_t *coordinator = self->coordinator;
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_operation_t operation = {.pending = 0};
+
+    cadre_gate_lock(coordinator->gate);
+    int status = cadre_catalogue_change_rate(self, updates, rate);
+    if (status == 0) {
+        cadre_operations_create(&coordinator->core.operations, self, &operation);
+        status = cadre_coordinator_await(coordinator, &operation, deadline_ms, self->name);
+    }
+    cadre_gate_unlock(coordinator->gate);
+    return status;
+}
+
 const char *
 cadre_variable_name(const cadre_variable_t *self)
 {

@@ -204,3 +204,9 @@ cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_st
         cadre_assert(dtype == CADRE_F32); /* fails: optimizer specs refuse these dtypes */
     }
 }
+
+void
+cadre_optimizer_reschedule(cadre_ps_optimizer_t *self, const cadre_schedule_spec_t *schedule)
+{
+    self->spec.schedule = *schedule;
+}

@@ -37,7 +37,7 @@
  * arithmetic has neither. alpha is computed in double.
  *
  * Owner:   whoever holds the struct (plain data).
- * Thread:  immutable after init.
+ * Thread:  immutable after init, but for the schedule, which its owner may change between updates.
  */
 #ifndef CADRE_PS_CORE_OPTIMIZER_H
 #define CADRE_PS_CORE_OPTIMIZER_H
@@ -85,5 +85,8 @@ void cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
  * that the optimizer `add` takes; ignores the slots. */
 void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
                          const cadre_optimizer_stretch_t *stretch);
+
+/* Gives the optimizer another schedule of its learning rate, which counts from the next update. */
+void cadre_optimizer_reschedule(cadre_ps_optimizer_t *self, const cadre_schedule_spec_t *schedule);
 
 #endif

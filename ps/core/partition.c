@@ -216,6 +216,13 @@ cadre_partition_close(cadre_partition_t **self_p)
     free(self);
 }
 
+void
+cadre_partition_reschedule(cadre_partition_t *self, const cadre_schedule_spec_t *schedule)
+{
+    self->spec.optimizer.schedule = *schedule;
+    cadre_optimizer_reschedule(&self->optimizer, schedule);
+}
+
 const cadre_partition_spec_t *
 cadre_partition_spec(const cadre_partition_t *self)
 {

@@ -97,6 +97,10 @@ void *cadre_partition_blank(cadre_partition_t *self, int slot, size_t k);
 void cadre_partition_close(cadre_partition_t **self_p);
 
 const cadre_partition_spec_t *cadre_partition_spec(const cadre_partition_t *self);
+
+/* Gives the partition another schedule of its learning rate, for the updates from now on. */
+void cadre_partition_reschedule(cadre_partition_t *self, const cadre_schedule_spec_t *schedule);
+
 const cadre_chunk_layout_t *cadre_partition_layout(const cadre_partition_t *self);
 
 /* Returns how the values are cut into chunks on the wire: as many elements each, in the wire

@@ -110,6 +110,26 @@ cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_parti
            cadre_optimizer_spec_equal(&left->optimizer, &right->optimizer);
 }
 
+/* Takes over the schedule of `other` where it is the longer one; false when the specs differ in
+ * anything else. */
+bool
+cadre_partition_spec_take_longer(cadre_partition_spec_t *self, const cadre_partition_spec_t *other)
+{
+    const cadre_schedule_spec_t *schedule = &other->optimizer.schedule;
+    const bool is_longer = cadre_schedule_spec_extends(schedule, &self->optimizer.schedule);
+    cadre_partition_spec_t same = *other;
+    same.optimizer.schedule = self->optimizer.schedule;
+    if (!cadre_partition_spec_equal(self, &same) ||
+        (!is_longer && !cadre_schedule_spec_extends(&self->optimizer.schedule, schedule))) {
+        return false;
+    }
+
+    if (is_longer) {
+        self->optimizer.schedule = *schedule;
+    }
+    return true;
+}
+
 /* Computes how many bytes of memory the partition takes, from its rows, its slots and its wire
  * dtype. */
 int

@@ -35,6 +35,12 @@ int cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create
 bool cadre_partition_spec_equal(const cadre_partition_spec_t *left,
                                 const cadre_partition_spec_t *right);
 
+/* Takes over the schedule of `other` where it goes on behind this one's last boundary. Returns
+ * false, and changes nothing, when the specs differ in anything but schedules of which one goes on
+ * where the other ends. */
+bool cadre_partition_spec_take_longer(cadre_partition_spec_t *self,
+                                      const cadre_partition_spec_t *other);
+
 /* Computes the bytes that the partition will take: values, slots, the copy in the wire dtype. Fails
  * with CADRE_ETOOLARGE when the values do not fit one message. */
 int cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes);

@@ -374,18 +374,18 @@ create_part(cadre_shard_t *self, const question_t *question, bool *pending)
         return status;
     }
 
-    /* A CREATE may be retransmitted: a part that is here, or is being loaded, must be the one that
-     * it asks for. */
-    const cadre_shard_part_t *known = NULL;
-    if (cadre_shard_parts_find(self->parts, spec.variable, spec.partition, &known) == 0) {
-        return cadre_shard_part_check_same(known, create->name, &spec);
+    /* A CREATE may be retransmitted, or change the learning rate: a part that is here, or is being
+     * loaded, must be the one that it asks for. */
+    status = cadre_shard_parts_create_again(self->parts, create->name, &spec);
+    if (status != CADRE_ENOTFOUND) {
+        return status;
     }
-    known = cadre_shard_loads_find(self->loads, spec.variable, spec.partition);
+    cadre_shard_part_t *known = cadre_shard_loads_find(self->loads, spec.variable, spec.partition);
     if (!known) {
         return make_part(self, question, &spec, pending);
     }
 
-    status = cadre_shard_part_check_same(known, create->name, &spec);
+    status = cadre_shard_part_create_again(known, create->name, &spec);
     if (status < 0) {
         return status;
     }

@@ -93,7 +93,7 @@ cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
     cadre_shard_effects_load(effects, &load);
 }
 
-const cadre_shard_part_t *
+cadre_shard_part_t *
 cadre_shard_loads_find(const cadre_shard_loads_t *self, uint64_t variable, uint64_t partition)
 {
     const loading_t *loading =

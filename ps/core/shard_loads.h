@@ -59,8 +59,8 @@ void cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part
                             const cadre_asker_t *asker, cadre_shard_effects_t *effects);
 
 /* Returns the part if it is being loaded, else NULL. */
-const cadre_shard_part_t *cadre_shard_loads_find(const cadre_shard_loads_t *self, uint64_t variable,
-                                                 uint64_t partition);
+cadre_shard_part_t *cadre_shard_loads_find(const cadre_shard_loads_t *self, uint64_t variable,
+                                           uint64_t partition);
 
 /* Notes that the CREATE of a part that is being loaded was repeated: `asker` is answered, no longer
  * who asked before. */

@@ -155,6 +155,8 @@ cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p)
     cadre_shard_part_t *part = *part_p;
     *part_p = NULL;
     cadre_assert(part->partition);
+    /* A CREATE that came while the part was loaded may have made its schedule longer. */
+    cadre_partition_reschedule(part->partition, &part->spec.optimizer.schedule);
     cadre_u64_map_put(&self->parts, cadre_shard_part_key(part), part);
     part->next = cadre_u64_map_put(&self->variables, part->spec.variable, part);
 }
@@ -190,16 +192,22 @@ cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_
     *partition_p = NULL;
 }
 
-/* Fails with CADRE_EEXISTS unless the part has this name and spec. */
+/* Fails with CADRE_EEXISTS unless the part has this name and spec, but for a schedule of which one
+ * goes on where the other ends. Takes over the longer one; a part that is being loaded gets it when
+ * its partition comes back (cadre_shard_parts_add). */
 int
-cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
-                            const cadre_partition_spec_t *spec)
+cadre_shard_part_create_again(cadre_shard_part_t *self, const char *name,
+                              const cadre_partition_spec_t *spec)
 {
-    if (strcmp(self->name, name) == 0 && cadre_partition_spec_equal(&self->spec, spec)) {
-        return 0;
+    if (strcmp(self->name, name) != 0 || !cadre_partition_spec_take_longer(&self->spec, spec)) {
+        return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
+                          self->name, self->spec.partition);
     }
-    return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
-                      self->name, self->spec.partition);
+
+    if (self->partition) {
+        cadre_partition_reschedule(self->partition, &self->spec.optimizer.schedule);
+    }
+    return 0;
 }
 
 bool
@@ -233,6 +241,16 @@ fail_unknown(uint64_t variable, uint64_t partition)
     return cadre_fail(CADRE_ENOTFOUND,
                       "this shard has no partition %" PRIu64 " of variable %" PRIu64, partition,
                       variable);
+}
+
+/* Takes the CREATE of a part that is served. */
+int
+cadre_shard_parts_create_again(cadre_shard_parts_t *self, const char *name,
+                               const cadre_partition_spec_t *spec)
+{
+    cadre_shard_part_t *part = get(self, spec->variable, spec->partition);
+    return part ? cadre_shard_part_create_again(part, name, spec)
+                : fail_unknown(spec->variable, spec->partition);
 }
 
 /* Finds a part that is served. */

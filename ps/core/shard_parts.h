@@ -73,10 +73,17 @@ uint64_t cadre_shard_part_key(const cadre_shard_part_t *self); /* cadre_partitio
 cadre_partition_t *cadre_shard_part_lend(cadre_shard_part_t *self);
 void cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p);
 
-/* Checks a CREATE of a part that is there already, or is being loaded: CADRE_EEXISTS unless name
- * and spec are the same. */
-int cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
-                                const cadre_partition_spec_t *spec);
+/* Takes a CREATE of a part that is there already, or is being loaded. Its schedule of the learning
+ * rate may be longer than the part's, which the part then takes over, or shorter, as in a CREATE
+ * from before: so schedules only grow, and it does not matter how often and in which order CREATEs
+ * come. CADRE_EEXISTS when name or spec differ in anything else. */
+int cadre_shard_part_create_again(cadre_shard_part_t *self, const char *name,
+                                  const cadre_partition_spec_t *spec);
+
+/* Does the same for the part of this variable and partition that is served; CADRE_ENOTFOUND where
+ * none is. */
+int cadre_shard_parts_create_again(cadre_shard_parts_t *self, const char *name,
+                                   const cadre_partition_spec_t *spec);
 
 /* Returns whether a checkpoint holds the part: its variable was not dropped before that
  * checkpoint. */

@@ -204,6 +204,25 @@ Test(conformance_optimizer, V13_a_synchronous_step_is_one_update)
     stage_close(&stage);
 }
 
+Test(conformance_optimizer, V13_a_rate_that_a_program_changes_counts_from_its_update_on)
+{
+    const cadre_schedule_t none = {.kind = (cadre_schedule_kind_t)0};
+    stage_t stage;
+    begin(&stage, 2, 2);
+    resume(&stage, 2, 2, &none);
+    train(&stage, 4);
+    OK(cadre_variable_change_rate(stage.wide, 4, 0.5, LOCAL_WAIT_MS));
+    OK(cadre_variable_change_rate(stage.wide, 4, 0.5, LOCAL_WAIT_MS));
+    train(&stage, 3);
+    OK(cadre_variable_change_rate(stage.wide, 7, 0.25, LOCAL_WAIT_MS));
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 0); /* runs all seven again, at their rates */
+    train(&stage, 2);
+    cr_assert_float_eq(value_of(&stage), -4 * INITIAL - 3 * 0.5 - 2 * 0.25, 1e-5);
+    cr_expect_eq(cadre_variable_change_rate(stage.wide, 7, 0.5, LOCAL_WAIT_MS), CADRE_EINVALID);
+    cr_expect_eq(cadre_variable_change_rate(stage.wide, 9, -1, LOCAL_WAIT_MS), CADRE_EINVALID);
+    stage_close(&stage);
+}
+
 Test(conformance_optimizer, V13_a_bad_schedule_is_refused_by_name)
 {
     stage_t stage = {.coordinator = NULL};

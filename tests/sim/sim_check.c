@@ -111,6 +111,7 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
     for (uint32_t i = 0; i < self->known_count; i++) {
         self->variables[i].dropped = false;
         self->variables[i].drop = 0;
+        self->variables[i].rates = 0;
     }
     self->left_out = 0;
     self->variable_count = 0;

@@ -743,6 +743,12 @@ sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t 
     cadre_partition_snapshot_t held;
     cadre_partition_snapshot(partition, &held);
     sim_check_held(self, state, variable, part, &held);
+    const size_t rates = cadre_partition_spec(partition)->optimizer.schedule.boundary_count;
+    if (rates < variable->rates) {
+        sim_check_fail(self,
+                       "I5: shard %u, part %u of %s has %zu changes of its learning rate, not %zu",
+                       state->shard, part, variable->name, rates, variable->rates);
+    }
     cadre_partition_snapshot_fini(&held);
 }
 

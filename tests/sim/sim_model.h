@@ -54,6 +54,7 @@ typedef struct {
     bool dropped;     /* the program has dropped it in this life, or left it out: */
     uint64_t drop;    /* with this number; 0: left out */
     bool was_dropped; /* in some life */
+    size_t rates;     /* changes of its learning rate that its shards have said to have taken */
 } sim_variable_t;
 
 /* Follows `variable`, which was made of `definition`. */

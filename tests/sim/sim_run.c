@@ -37,6 +37,15 @@ is_large(const sim_cluster_t *self)
     return sim_swarm_has(self->seed, "large", 50);
 }
 
+/* How often the program changes a learning rate, in 10,000 operations. */
+static uint32_t
+rate_chance(uint64_t seed)
+{
+    return sim_swarm_has(seed, "rates", 3)
+               ? (uint32_t)sim_swarm_draw(seed, "chance of rates", 200, 2000)
+               : 0;
+}
+
 /* How often the program drops a variable, in 10,000 operations. */
 static uint32_t
 drop_chance(uint64_t seed)
@@ -193,6 +202,7 @@ make_script(sim_cluster_t *self)
         plan->tags = 0; /* those are part of no step */
     }
     plan->drops = drop_chance(self->seed);
+    plan->rates = rate_chance(self->seed);
     plan->groups = sim_swarm_has(self->seed, "groups", 2);
     plan->priorities = self->coordinator->options.consistency == CADRE_ASYNC &&
                        sim_swarm_has(self->seed, "priorities", 3);

@@ -15,6 +15,7 @@ enum {
     RANDOM_STREAM = 0x736372,
     PATIENCE_STREAM = 0x706174,
     DROP_STREAM = 0x64726f,
+    RATE_STREAM = 0x726174,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -36,6 +37,7 @@ sim_operation_text(sim_operation_t operation)
         [SIM_AWAIT_TAGGED] = "tagged closures to end",
         [SIM_PAUSE] = "time",
         [SIM_DROP] = "a variable to be dropped",
+        [SIM_RATE] = "a learning rate to be changed",
         [SIM_END] = "nothing",
     };
     return texts[operation];
@@ -467,6 +469,8 @@ go_on(sim_script_t *self)
         return self->network->now_ms >= self->due_ms;
     case SIM_DROP:
         return sim_script_drop(self);
+    case SIM_RATE:
+        return sim_script_change_rate(self);
     case SIM_END:
         return false;
     }
@@ -529,6 +533,9 @@ next_operation(sim_script_t *self)
     }
     if (self->plan.drops && sim_chance(&self->drop_random, self->plan.drops)) {
         return sim_chance(&self->drop_random, 5000) ? SIM_DROP : SIM_CREATE;
+    }
+    if (self->plan.rates && sim_chance(&self->rate_random, self->plan.rates)) {
+        return sim_script_choose_rate(self) ? SIM_RATE : SIM_SCHEDULE;
     }
     if (self->left == 0 && draw(self, 0, 1)) {
         return SIM_PAUSE;
@@ -645,6 +652,7 @@ sim_script_start(sim_script_t *self, uint64_t seed)
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
     cadre_random_init(&self->drop_random, seed, DROP_STREAM);
+    cadre_random_init(&self->rate_random, seed, RATE_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }

@@ -33,6 +33,7 @@ typedef enum {
     SIM_AWAIT_TAGGED,
     SIM_PAUSE,
     SIM_DROP,
+    SIM_RATE,
     SIM_END,
 } sim_operation_t;
 
@@ -65,6 +66,7 @@ typedef struct {
     bool priorities;           /* closures have priorities */
     bool groups;               /* closures are in groups */
     uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
+    uint32_t rates;            /* and of changing a learning rate */
 } sim_plan_t;
 
 typedef struct {
@@ -76,6 +78,7 @@ typedef struct {
     cadre_random_t random;
     cadre_random_t patience_random;
     cadre_random_t drop_random;
+    cadre_random_t rate_random;
 
     sim_operation_t operation;
     uint32_t left;    /* operations to come */
@@ -89,7 +92,7 @@ typedef struct {
     cadre_closure_t *closure;                  /* waits to be put into the queue */
     cadre_operation_t pending;
     bool asked;
-    uint32_t variable;  /* SIM_READ, SIM_ASSIGN, SIM_DROP: index; SIM_COUNT: a shard */
+    uint32_t variable;  /* SIM_READ, SIM_ASSIGN, SIM_DROP, SIM_RATE: index; SIM_COUNT: a shard */
     bool gives_up;      /* it has failed and is to end, which sim_cluster does */
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
@@ -130,6 +133,15 @@ bool sim_script_ended(const sim_script_t *self);
  * ended. */
 bool sim_script_create(sim_script_t *self);
 bool sim_script_drop(sim_script_t *self);
+
+/* Goes on with a change of the learning rate of `variable`. Every change is to the rate that it
+ * has, so that values are what they would be; that all shards have taken it is what the check
+ * sees. */
+bool sim_script_change_rate(sim_script_t *self);
+
+/* Chooses a variable that has a learning rate and room for a change of it; false when there is
+ * none. */
+bool sim_script_choose_rate(sim_script_t *self);
 
 /* The variable that has the name which the next one is to have; SIM_NEVER: none. */
 uint32_t sim_script_predecessor(const sim_script_t *self);

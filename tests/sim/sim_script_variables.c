@@ -1,6 +1,6 @@
 /*
- * sim_script_variables - how the user program makes variables, resources beside them, and drops
- * them.
+ * sim_script_variables - how the user program makes variables, resources beside them, drops them,
+ * and changes their learning rates.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -334,4 +334,47 @@ sim_script_drop(sim_script_t *self)
     bool gives_up = self->network->now_ms >= self->patience_ms;
     self->given_up += gives_up;
     return gives_up;
+}
+
+bool
+sim_script_choose_rate(sim_script_t *self)
+{
+    const cadre_catalogue_t *catalogue = &core_of(self)->catalogue;
+    const uint32_t usable = sim_check_usable(self->check);
+    const uint32_t count = self->check->variable_count;
+    const uint32_t from = (uint32_t)sim_between(&self->rate_random, 0, count - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t at = (from + i) % count;
+        const cadre_optimizer_spec_t *optimizer = &catalogue->variables[at]->optimizer;
+        if ((usable >> at & 1) && optimizer->kind != CADRE_OPTIMIZER_ADD &&
+            optimizer->schedule.boundary_count < CADRE_SCHEDULE_BOUNDARIES_MAX) {
+            self->variable = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+sim_script_change_rate(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    cadre_variable_t *variable = core->catalogue.variables[self->variable];
+    if (!self->asked) {
+        const size_t changes = variable->optimizer.schedule.boundary_count;
+        self->asked = true;
+        self->pending = (cadre_operation_t){.pending = 0};
+        if (cadre_catalogue_change_rate(variable, 1 + 100 * changes, 1) < 0) {
+            sim_check_fail(self->check, "rate: %s", cadre_error_text());
+        }
+        cadre_operations_create(&core->operations, variable, &self->pending);
+    }
+    if (self->pending.pending > 0) {
+        return false;
+    }
+    if (self->pending.status < 0) {
+        sim_check_fail(self->check, "rate: %s", self->pending.text);
+    }
+    self->check->variables[self->variable].rates = variable->optimizer.schedule.boundary_count;
+    return true;
 }

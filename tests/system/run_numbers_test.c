@@ -190,6 +190,54 @@ Test(run_numbers, a_history_has_one_row_for_each_epoch_of_two_runs)
     command_close(&command);
 }
 
+/* Runs the job for so many epochs in all, going on from its checkpoint where `resume` says so. */
+static void
+run_epochs(command_t *command, const char *job, const char *history, const char *epochs,
+           const char *resume)
+{
+    const char *arguments[] = {"run",
+                               job,
+                               "--checkpoint-dir",
+                               command->checkpoints,
+                               "--history",
+                               history,
+                               "--epochs",
+                               epochs,
+                               "--resume",
+                               resume,
+                               NULL};
+    command_expect_exit(command, command_run(command, arguments), 0);
+}
+
+Test(run_numbers, a_rate_that_a_plateau_lowers_is_the_same_after_a_resume)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *whole = cadre_asprintf("%s/whole.csv", command.scratch.path);
+    cadre_auto(cadre_free) char *parts = cadre_asprintf("%s/parts.csv", command.scratch.path);
+    cadre_auto(cadre_free) char *job = write_job(
+        &command, "digits", /* no loss is better by 100: after the first each evaluation counts */
+        "{\"seed\": 5, \"training\": {\"evaluate_every\": 1, \"target_accuracy\": 0,"
+        " \"consistency\": \"sync\", \"step_closures\": 2, \"plateau\": {\"patience\": 2,"
+        " \"factor\": 0.5, \"min_delta\": 100, \"min_rate\": 0.001}}}");
+    run_epochs(&command, job, whole, "7", "never");
+    run_epochs(&command, job, parts, "4", "never");
+    run_epochs(&command, job, parts, "7", "auto");
+
+    static const double rates[] = {0.003, 0.003, 0.003, 0.0015, 0.0015, 0.001, 0.001};
+    cadre_auto(cadre_free) char *one = file_text(whole);
+    cadre_auto(cadre_free) char *two = file_text(parts);
+    for (int row = 1; row <= 7; row++) {
+        cr_expect_float_eq(history_number(one, row, "learning_rate"), rates[row - 1], 1e-9, "%s",
+                           one);
+        cr_expect_eq(history_number(two, row, "learning_rate"),
+                     history_number(one, row, "learning_rate"), "%s", two);
+        cr_expect_eq(history_number(two, row, "test_loss"), history_number(one, row, "test_loss"),
+                     "%s%s", one, two);
+    }
+    command_close(&command);
+}
+
 Test(run_numbers, values_have_a_test_loss_and_no_accuracy)
 {
     command_t command;

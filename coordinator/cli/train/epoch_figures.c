@@ -63,9 +63,9 @@ note_mean(cadre_epoch_figures_t *self, cadre_progress_t *progress)
 
 /* Returns how many updates the ps have applied at this place. A synchronous step is one update; the
  * last step of an epoch may have fewer closures than the others. */
-static uint64_t
-updates_at(const cadre_epoch_figures_t *self, const cadre_training_plan_t *plan,
-           const cadre_training_place_t *place)
+uint64_t
+cadre_epoch_figures_updates(const cadre_epoch_figures_t *self, const cadre_training_plan_t *plan,
+                            const cadre_training_place_t *place)
 {
     const int64_t epoch = cadre_training_plan_epoch_closures(plan);
     if ((cadre_consistency_t)self->job->consistency != CADRE_SYNC || epoch == 0) {
@@ -86,7 +86,11 @@ cadre_epoch_figures_note(cadre_epoch_figures_t *self, const cadre_training_plan_
     note_largest(self, progress);
     note_mean(self, progress);
     const cadre_optimizer_spec_t optimizer = cadre_model_optimizer(self->job);
+    const cadre_training_plateau_t *plateau = &place->watch.plateau;
     progress->learning_rate =
-        cadre_schedule_spec_rate(&optimizer.schedule, optimizer.parameters[CADRE_LEARNING_RATE],
-                                 updates_at(self, plan, place));
+        plateau->changes > 0
+            ? plateau->rates[plateau->changes - 1]
+            : cadre_schedule_spec_rate(&optimizer.schedule,
+                                       optimizer.parameters[CADRE_LEARNING_RATE],
+                                       cadre_epoch_figures_updates(self, plan, place));
 }

@@ -27,6 +27,12 @@ typedef struct {
     uint64_t sum;      /* the sum of their staleness, in versions */
 } cadre_epoch_figures_t;
 
+/* Returns how many updates the ps have applied to each variable at this place. With `sync`, steps
+ * that a checkpoint has cut in two count as one. */
+uint64_t cadre_epoch_figures_updates(const cadre_epoch_figures_t *self,
+                                     const cadre_training_plan_t *plan,
+                                     const cadre_training_place_t *place);
+
 /* Sets staleness and learning rate of the progress to those of the epoch that ends at `place`. A ps
  * that does not answer in time is left out of the largest staleness. */
 void cadre_epoch_figures_note(cadre_epoch_figures_t *self, const cadre_training_plan_t *plan,

@@ -83,6 +83,12 @@ static const cadre_setting_t settings[] = {
     {"training.stop.at_most", NULL, NUMBER, -1e30, 1e30, NULL, NULL, AT(stop_at_most)},
     {"training.stop.patience", NULL, INTEGER, 0, 1000000, NULL, "0", AT(stop_patience)},
     {"training.stop.min_delta", NULL, NUMBER, 0, 1e30, NULL, "0", AT(stop_min_delta)},
+    {"training.plateau.metric", NULL, CHOICE, 0, 0, CADRE_METRIC_WORDS, "test_loss",
+     AT(plateau_metric)},
+    {"training.plateau.patience", NULL, INTEGER, 0, 1000000, NULL, "0", AT(plateau_patience)},
+    {"training.plateau.min_delta", NULL, NUMBER, 0, 1e30, NULL, "0.0001", AT(plateau_min_delta)},
+    {"training.plateau.factor", NULL, NUMBER, 1e-6, 0.999999, NULL, "0.1", AT(plateau_factor)},
+    {"training.plateau.min_rate", NULL, NUMBER, 0, 1e10, NULL, "0", AT(plateau_min_rate)},
     {"strategy.type", "CADRE_STRATEGY", CHOICE, 0, 0, CADRE_STRATEGY_WORDS, "parameter_server",
      AT(strategy)},
     {"cluster.ps", "CADRE_PS", INTEGER, 1, CADRE_SHARDS_MAX, NULL, "1", AT(ps)},
@@ -593,6 +599,51 @@ cadre_job_metrics(const cadre_job_t *self, bool found[CADRE_METRICS])
     found[CADRE_METRIC_ACCURACY] = evaluates && self->label != CADRE_JOB_VALUE;
 }
 
+cadre_plateau_conditions_t
+cadre_job_plateau(const cadre_job_t *self)
+{
+    return (cadre_plateau_conditions_t){.metric = (cadre_metric_t)self->plateau_metric,
+                                        .patience = self->plateau_patience,
+                                        .min_delta = self->plateau_min_delta,
+                                        .factor = self->plateau_factor,
+                                        .min_rate = self->plateau_min_rate};
+}
+
+/* Checks, if the learning rate is to be lowered, that it is a constant one of an optimizer on the
+ * ps, and that evaluations compute the metric. */
+static int
+check_plateau(const cadre_job_t *self)
+{
+    if (self->plateau_patience == 0) {
+        return is_given(self, "training.plateau.factor") ||
+                       is_given(self, "training.plateau.metric") ||
+                       is_given(self, "training.plateau.min_delta") ||
+                       is_given(self, "training.plateau.min_rate")
+                   ? cadre_fail(CADRE_ECONFIG,
+                                "%s: training.plateau: say after how many evaluations without an "
+                                "improvement, as \"patience\": 5",
+                                self->file)
+                   : 0;
+    }
+
+    if (self->optimizer_spec.schedule.kind != 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.plateau lowers a learning rate that is constant otherwise: "
+                          "optimizer.learning_rate must be a number",
+                          self->file);
+    }
+
+    if (cadre_job_is_local(self) && !self->inner) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.plateau lowers the learning rate on the ps, but closures "
+                          "run the optimizer: name the one that they run as training.inner, and "
+                          "\"optimizer\" is that on the ps",
+                          self->file);
+    }
+
+    return check_watched(self, "training.plateau", (cadre_metric_t)self->plateau_metric);
+}
+
 bool
 cadre_job_counts_confusion(const cadre_job_t *self)
 {
@@ -603,7 +654,8 @@ cadre_job_counts_confusion(const cadre_job_t *self)
 bool
 cadre_job_watches(const cadre_job_t *self)
 {
-    return self->stop.has_target || self->stop.patience > 0 || self->checkpoint_keep_best > 0;
+    return self->stop.has_target || self->stop.patience > 0 || self->checkpoint_keep_best > 0 ||
+           self->plateau_patience > 0;
 }
 
 /* Fills in what follows from other settings, and checks that the settings go together. */
@@ -629,6 +681,11 @@ cadre_job_finish(cadre_job_t *self)
     }
 
     status = check_keep_best(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_plateau(self);
     if (status < 0) {
         return status;
     }

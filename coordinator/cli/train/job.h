@@ -162,6 +162,11 @@ typedef struct {
     bool confusion_matrix;        /* whether the result holds the confusion matrix */
     int64_t top_k;                /* k of CADRE_METRIC_TOP_K */
     cadre_stop_conditions_t stop; /* made of the stop_ settings by cadre_job_finish */
+    int64_t plateau_metric;       /* cadre_metric_t */
+    int64_t plateau_patience;     /* evaluations without an improvement; 0: the rate stays */
+    double plateau_min_delta;     /* least difference that is an improvement */
+    double plateau_factor;        /* the rate is multiplied by this */
+    double plateau_min_rate;      /* and is not lowered below this */
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
 
@@ -245,10 +250,14 @@ int cadre_job_finish(cadre_job_t *self);
 /* Sets which metrics the evaluations of a finished job find: none where it holds out no rows. */
 void cadre_job_metrics(const cadre_job_t *self, bool found[CADRE_METRICS]);
 
+/* Returns when the learning rate of a finished job is lowered. */
+cadre_plateau_conditions_t cadre_job_plateau(const cadre_job_t *self);
+
 /* Returns whether evaluations count a confusion matrix, from which several metrics are computed. */
 bool cadre_job_counts_confusion(const cadre_job_t *self);
 
-/* Returns whether an evaluation may change what comes next: end training, or take a checkpoint. */
+/* Returns whether an evaluation may change what comes next: end training, take a checkpoint, or
+ * lower the learning rate. */
 bool cadre_job_watches(const cadre_job_t *self);
 
 /* Returns the folder of the checkpoints of a finished job; NULL when none are taken. */

@@ -17,7 +17,7 @@ enum { KEYS_MAX = CADRE_JOB_SETTINGS_MAX + 16, POINTER_SIZE = 64 };
 /* --- settings of one plain value --- */
 
 /* The sections of a job file. `keys` are those that are no plain settings and have a reader of
- * their own. "training.stop" is a section in another one. */
+ * their own. "training.stop" and its neighbours are sections in another one. */
 static const struct {
     const char *name;
     bool required;
@@ -27,9 +27,10 @@ static const struct {
     {"data", true, false, {"train", "test"}},
     {"model", true, false, {"hidden", "input", "filters", "layers"}},
     {"optimizer", false, true, {0}},
-    {"training", false, false, {"stop", "inner", "metrics"}},
+    {"training", false, false, {"stop", "inner", "plateau", "metrics"}},
     {"training.inner", false, true, {0}},
     {"training.stop", false, false, {0}},
+    {"training.plateau", false, false, {0}},
     {"strategy", false, false, {0}},
     {"cluster", false, false, {0}},
     {"checkpoint", false, false, {0}},

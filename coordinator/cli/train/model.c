@@ -594,6 +594,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         count *= variable->shape[i];
     }
 
+    model->has_rate[model->variable_count] = variable->role != CADRE_ROLE_AVERAGE;
     model->variable_count++;
     model->parameters += count;
     return 0;
@@ -761,4 +762,33 @@ cadre_model_train(const cadre_model_t *self, int64_t rows)
         }
     }
     return self->train;
+}
+
+/* Changes the learning rate of the variables, but for averages of batch_norm, whose rate is their
+ * own. */
+int
+cadre_model_change_rate(const cadre_model_t *self, uint64_t updates, double rate)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        int status = self->has_rate[i]
+                         ? cadre_variable_change_rate(self->variables[i], updates, rate, -1)
+                         : 0;
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+int
+cadre_model_repeat_changes(const cadre_model_t *self, const cadre_training_plateau_t *plateau)
+{
+    for (int64_t i = 0; i < plateau->changes; i++) {
+        int status =
+            cadre_model_change_rate(self, (uint64_t)plateau->updates[i], plateau->rates[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
 }

@@ -34,6 +34,8 @@ typedef struct {
      * its running average; NULL where evaluations read the variable itself. */
     cadre_variable_t *averages[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
+    bool has_rate
+        [CADRE_NETWORK_VARIABLES_MAX]; /* whether the job's learning rate is the variable's */
 } cadre_model_t;
 
 /* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"). The caller
@@ -70,6 +72,13 @@ int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, i
  * rows, and for a number that has one. At most twice with different numbers. */
 int cadre_model_open_rest(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                           const int64_t widths[2], int64_t rows, cadre_model_t *model);
+
+/* Changes the learning rate of all variables that are trained, for updates that at least `updates`
+ * others came before. Waits until all shards know. Fails as cadre_variable_change_rate. */
+int cadre_model_change_rate(const cadre_model_t *self, uint64_t updates, double rate);
+
+/* Makes the changes of the learning rate again that a run had made before it was resumed. */
+int cadre_model_repeat_changes(const cadre_model_t *self, const cadre_training_plateau_t *plateau);
 
 /* Returns the function that trains on a closure of `rows` rows. */
 const cadre_function_t *cadre_model_train(const cadre_model_t *self, int64_t rows);

@@ -256,6 +256,11 @@ make_plan(trainer_t *self)
                          (long long)self->plan.start.closures);
     }
 
+    if (job->plateau_patience == 0) {
+        self->plan.start.watch.plateau =
+            (cadre_training_plateau_t){0}; /* the job's own rate counts */
+    }
+
     /* The plan knows how many training closures ended below the cut; everything else in the totals
      * is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
@@ -320,6 +325,11 @@ set_up(trainer_t *self)
     }
 
     status = open_rests(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_model_repeat_changes(&self->model, &self->plan.start.watch.plateau);
     if (status < 0) {
         return status;
     }
@@ -640,6 +650,35 @@ keep_best(trainer_t *self, cadre_metric_t metric, double value)
     return 0;
 }
 
+/* Notes the evaluation for training.plateau, and lowers the learning rate when it is due. A
+ * checkpoint follows: a shard that is restored later has then every update of the old rate. */
+static int
+lower_rate(trainer_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    const cadre_plateau_conditions_t conditions = cadre_job_plateau(job);
+    cadre_training_plateau_t *plateau = &self->place.watch.plateau;
+    const double initial = cadre_model_optimizer(job).parameters[CADRE_LEARNING_RATE];
+    const double value = cadre_metrics_value(&self->outcome->result.metrics, conditions.metric);
+    const uint64_t updates = cadre_epoch_figures_updates(&self->figures, &self->plan, &self->place);
+    if (conditions.patience == 0 ||
+        !cadre_training_plateau_note(plateau, &conditions, initial, value, updates)) {
+        return 0;
+    }
+
+    const double rate = plateau->rates[plateau->changes - 1];
+    int status = cadre_model_change_rate(&self->model, updates, rate);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                     "learning rate %.4g from update %llu on: %s was not better than %.4g", rate,
+                     (unsigned long long)updates + 1, cadre_metric_text(conditions.metric),
+                     plateau->best);
+    return save(self, AT_PLACE, NULL);
+}
+
 /* Notes what the evaluation at the end of an epoch found, moves to the next epoch, and keeps the
  * state if it is the best so far: nothing is under way, so the checkpoint holds exactly the values
  * that were evaluated. */
@@ -654,8 +693,9 @@ take_evaluation(trainer_t *self)
                                   cadre_metrics_value(metrics, job->stop.metric));
     }
     cadre_training_plan_next_epoch(&self->plan, &self->place);
-    if (job->checkpoint_keep_best == 0) {
-        return 0;
+    int status = lower_rate(self);
+    if (status < 0 || job->checkpoint_keep_best == 0) {
+        return status;
     }
 
     cadre_metric_t metric = (cadre_metric_t)(job->checkpoint_keep_best - 1);

@@ -85,6 +85,11 @@ cadre_training_watch_encode(const cadre_training_watch_t *self)
         json_object_set_new(object, "elapsed_ms", json_integer((json_int_t)self->elapsed_ms));
     }
 
+    json_t *plateau = cadre_training_plateau_encode(&self->plateau);
+    if (plateau) {
+        json_object_set_new(object, "plateau", plateau);
+    }
+
     if (json_object_size(object) == 0) {
         json_decref(object);
         return NULL;
@@ -102,12 +107,19 @@ cadre_training_watch_decode(json_t *object, cadre_training_watch_t *out)
     json_int_t without = 0;
     json_int_t kept_closures = 0;
     json_int_t elapsed_ms = 0;
-    int status = json_unpack(object, "{s?F, s?F, s?I, s?F, s?I, s?I !}", "latest", &watch.latest,
-                             "best", &watch.best, "without", &without, "kept", &watch.kept,
-                             "kept_closures", &kept_closures, "elapsed_ms", &elapsed_ms);
+    json_t *plateau = NULL;
+    int status =
+        json_unpack(object, "{s?F, s?F, s?I, s?F, s?I, s?I, s?o !}", "latest", &watch.latest,
+                    "best", &watch.best, "without", &without, "kept", &watch.kept, "kept_closures",
+                    &kept_closures, "elapsed_ms", &elapsed_ms, "plateau", &plateau);
     if (status != 0 || without < 0 || kept_closures < 0 || elapsed_ms < 0) {
         return cadre_fail(CADRE_EMALFORMED, "what a checkpoint remembers of evaluations is not "
                                             "that of a job file");
+    }
+
+    status = plateau ? cadre_training_plateau_decode(plateau, &watch.plateau) : 0;
+    if (status < 0) {
+        return status;
     }
 
     watch.without = without;

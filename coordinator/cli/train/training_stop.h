@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "coordinator/cli/terminal/metric.h"
+#include "coordinator/cli/train/training_plateau.h"
 
 /* Why training stopped: name, word in results. NOT: it has not. COMMAND: the user ended it. */
 #define CADRE_STOP_LIST(X)                                                                         \
@@ -52,9 +53,10 @@ typedef struct {
     double best;     /* value of the conditions' metric at the last improvement */
     int64_t without; /* evaluations since the last improvement */
     bool has_kept;
-    double kept;           /* best value of the metric that checkpoint.keep_best names */
-    int64_t kept_closures; /* training closures that had ended at that value */
-    int64_t elapsed_ms;    /* time spent on training, all runs of the job together */
+    double kept;                      /* best value of the metric that checkpoint.keep_best names */
+    int64_t kept_closures;            /* training closures that had ended at that value */
+    int64_t elapsed_ms;               /* time spent on training, all runs of the job together */
+    cadre_training_plateau_t plateau; /* when the learning rate was lowered */
 } cadre_training_watch_t;
 
 /* Notes the value that an evaluation found for the conditions' metric. NaN is no improvement. */

@@ -169,6 +169,24 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
+int
+cadre_catalogue_change_rate(cadre_variable_t *variable, uint64_t updates, double rate)
+{
+    if (variable->optimizer.kind == CADRE_OPTIMIZER_ADD) {
+        return cadre_fail(CADRE_EINVALID, "%s: the optimizer add has no learning rate",
+                          variable->name);
+    }
+
+    cadre_optimizer_spec_t changed = variable->optimizer;
+    int status = cadre_schedule_spec_extend(&changed.schedule, updates, rate);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", variable->name);
+    }
+
+    variable->optimizer = changed;
+    return 0;
+}
+
 /* Returns how many bytes the values of one partition take. */
 static uint64_t
 part_size_bytes(const cadre_variable_t *variable, uint32_t part)

@@ -3,7 +3,8 @@
  * datasets, resources.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock; the public handles are
- * pointers to its entries, whose defining fields never change once they are there.
+ * pointers to its entries, whose defining fields never change once they are there, but for the
+ * schedule of a learning rate, which grows.
  *
  * Ids are 1, 2, 3 in order of creation, so that "every variable up to n" says what a closure needs.
  * The id of a variable that could not be created, or was dropped, is never used again: its place is
@@ -151,6 +152,11 @@ int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
                                  const cadre_tensor_t *like,
                                  const cadre_variable_options_t *options,
                                  cadre_variable_t **variable);
+
+/* Changes the learning rate of a variable for every update that at least `updates` others came
+ * before; the shards are not asked to do so yet. Fails as cadre_schedule_spec_extend, and with
+ * CADRE_EINVALID for the optimizer `add`, which has no rate. */
+int cadre_catalogue_change_rate(cadre_variable_t *variable, uint64_t updates, double rate);
 
 /* Frees a variable: its name is free, its bytes count for no shard any more, its id is vacant. */
 void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);

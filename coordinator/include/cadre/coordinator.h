@@ -286,6 +286,23 @@ CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
 CADRE_API int cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value,
                                           int64_t timeout_ms);
 
+/* Changes the learning rate of a variable, whose rate is constant until now or was changed by this
+ * call before: every update that at least `updates` others came before has the rate `rate`. All
+ * shards of the variable change at that update, also when they are restored and run closures again.
+ * `updates` counts as for a schedule (<cadre/optimizer.h>): a program which has joined gives the
+ * number of updates that it has made; with a smaller number the rate changes at once, and a
+ * restored shard may use it for some updates that had the rate before. The changes belong to the
+ * variable's schedule: a program that resumes a checkpoint creates the variable with its schedule,
+ * or repeats the changes. Called twice with the same numbers, it changes the rate once.
+ *
+ * CADRE_EINVALID: a rate that is not in [0, 1e10], `updates` is 0 or not above that of the change
+ *   before, or the variable has another schedule, or the optimizer `add`.
+ * CADRE_EFULL: the rate has changed CADRE_SCHEDULE_BOUNDARIES_MAX times.
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: the change stands, but not all shards may have it: the call
+ *   must be repeated with the same numbers. */
+CADRE_API int cadre_variable_change_rate(cadre_variable_t *self, uint64_t updates, double rate,
+                                         int64_t timeout_ms);
+
 /* Reads a variable that has one element, as a number, whatever its type.
  *
  * CADRE_ESHAPE: the variable has several elements. */

@@ -210,3 +210,48 @@ Test(schedule_spec, refuses_what_is_out_of_range)
     cr_assert_eq(cadre_schedule_spec_decode(&spec, 2, numbers, 34), CADRE_EINVALID);
     cr_assert_eq(cadre_schedule_spec_decode(&spec, 2, numbers, 36), CADRE_EMALFORMED);
 }
+
+Test(schedule_spec, is_extended_behind_what_it_was)
+{
+    cadre_schedule_spec_t spec = {0};
+    const cadre_schedule_spec_t none = {0};
+    cr_assert_eq(cadre_schedule_spec_extend(&spec, 10, 0.5), 0);
+    const cadre_schedule_spec_t once = spec;
+    cr_assert_eq(cadre_schedule_spec_extend(&spec, 10, 0.5), 0, "the same again");
+    cr_expect(cadre_schedule_spec_equal(&spec, &once));
+    cr_assert_eq(cadre_schedule_spec_extend(&spec, 20, 0.25), 0);
+    cr_expect_eq(cadre_schedule_spec_rate(&spec, 1, 9), 1);
+    cr_expect_eq(cadre_schedule_spec_rate(&spec, 1, 10), 0.5);
+    cr_expect_eq(cadre_schedule_spec_rate(&spec, 1, 19), 0.5);
+    cr_expect_eq(cadre_schedule_spec_rate(&spec, 1, 20), 0.25);
+
+    cr_expect(cadre_schedule_spec_extends(&spec, &once) &&
+              cadre_schedule_spec_extends(&once, &none));
+    cr_expect(cadre_schedule_spec_extends(&once, &once));
+    cr_expect_not(cadre_schedule_spec_extends(&once, &spec));
+    cr_expect_not(cadre_schedule_spec_extends(&none, &once));
+    cadre_schedule_spec_t other = once;
+    other.values[0] = 0.125;
+    cr_expect_not(cadre_schedule_spec_extends(&spec, &other));
+    other = once;
+    other.parameters[CADRE_SCHEDULE_WARMUP_STEPS] = 1;
+    cr_expect_not(cadre_schedule_spec_extends(&spec, &other));
+}
+
+Test(schedule_spec, is_not_extended_where_rates_would_change_that_were_used)
+{
+    cadre_schedule_spec_t spec = {0};
+    cr_expect_eq(cadre_schedule_spec_extend(&spec, 0, 0.5), CADRE_EINVALID);
+    cr_expect_eq(cadre_schedule_spec_extend(&spec, 1, -0.5), CADRE_EINVALID);
+    cr_expect_eq(spec.kind, 0);
+    for (uint64_t i = 1; i <= CADRE_SCHEDULE_BOUNDARIES_MAX; i++) {
+        cr_assert_eq(cadre_schedule_spec_extend(&spec, 10 * i, 1.0 / (double)i), 0);
+        cr_expect_lt(cadre_schedule_spec_extend(&spec, 10 * i, 2), 0);
+        cr_expect_lt(cadre_schedule_spec_extend(&spec, 10 * i - 1, 2), 0);
+    }
+    cr_expect_eq(cadre_schedule_spec_extend(&spec, 1000, 2), CADRE_EFULL);
+
+    cadre_schedule_spec_t cosine;
+    cr_assert_eq(cadre_schedule_spec_parse(&cosine, "cosine"), 0);
+    cr_expect_eq(cadre_schedule_spec_extend(&cosine, 1, 2), CADRE_EINVALID);
+}

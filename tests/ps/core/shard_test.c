@@ -43,6 +43,26 @@ Test(shard, refuses_another_partition_in_the_same_place)
     close_shard(&self);
 }
 
+Test(shard, changes_a_learning_rate_at_an_update_whatever_create_comes_again)
+{
+    static const double numbers[] = {0, 0, 0, 2}; /* no warm-up; after one update a rate of 2 */
+    fixture_t self = open_filled_shard();
+    uint64_t shape[2];
+    const cadre_create_message_t before = create_message(1, ROWS, COLUMNS, shape);
+    cadre_create_message_t changed = before;
+    changed.schedule = CADRE_SCHEDULE_PIECEWISE_CONSTANT;
+    changed.schedule_numbers = (cadre_f64s_t){numbers, 4};
+    cr_assert_eq(create(&self, &changed), 0, "%s", cadre_error_text());
+    cr_assert_eq(create(&self, &before), 0, "one from before is late");
+    cr_assert_eq(push_both(&self, 1, 0, 0.5f), 0);
+    cr_assert(values_are(&self, 1, 0.5f), "the first update is as it was");
+    cr_assert_eq(push_both(&self, 2, 0, 0.5f), 0);
+    cr_assert(values_are(&self, 1, -0.5f), "the second is twice as far");
+    changed.seed++;
+    cr_expect_eq(create(&self, &changed), CADRE_EEXISTS);
+    close_shard(&self);
+}
+
 Test(shard, refuses_a_bad_description_and_keeps_nothing_of_it)
 {
     fixture_t self = open_shard(NULL);
