@@ -232,10 +232,17 @@
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
     F(U64,  hash,        UINT64_MAX)
 
-/* Payload: the description of the data as JSON text. */
+/* Payload: the description of the data as JSON text; or, where `pieces` is not 0, of rows that the
+ * program has in memory: none with piece 0, which only names the dataset, else the chunks of that
+ * piece, from 1 to `pieces`, sent on WANT. features, label: of such rows, and the dtype of their
+ * labels (common/tensor/row_chunks.h). */
 #define CADRE_DATASET_FIELDS(F)                                                    \
     F(U64,  id,          UINT32_MAX)                                               \
-    F(STR,  name,        CADRE_NAME_SIZE_MAX)
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  features,    CADRE_DATA_FEATURES_MAX)                                  \
+    F(U64,  label,       255)                                                      \
+    F(U64,  pieces,      CADRE_MEMORY_PIECES_MAX)                                  \
+    F(U64,  piece,       CADRE_MEMORY_PIECES_MAX)
 
 /* text: why not; with status 0, what is doubtful, or "". classes: highest class + 1, 0 where labels
  * are no classes. skipped: bad lines left out. hash: of the content of all rows, the same on
@@ -259,10 +266,12 @@
     F(U64,  count,       UINT32_MAX)
 
 /* The worker misses a definition that a closure needs. kind: cadre_want_t. id: of it; for
- * CADRE_WANT_DEFINITIONS how many of those it has. */
+ * CADRE_WANT_DEFINITIONS how many of those it has. piece: of the rows of a dataset from memory, for
+ * CADRE_WANT_ROWS; else 0. */
 #define CADRE_WANT_FIELDS(F)                                                       \
-    F(U64,  kind,        3)                                                        \
-    F(U64,  id,          UINT32_MAX)
+    F(U64,  kind,        4)                                                        \
+    F(U64,  id,          UINT32_MAX)                                               \
+    F(U64,  piece,       CADRE_MEMORY_PIECES_MAX)
 
 /* Run a function once here, before any closure that names the resource, and keep what it puts and
  * its results for those. A run that the function is not to blame for not ending well is repeated.

@@ -120,15 +120,16 @@ cadre_reader_link_loaded(cadre_reader_link_t *self, void *pointer)
 
 /* --- datasets and resources --- */
 
-/* Has the reader open a dataset. The request names the session: an answer to an earlier one counts
- * for nothing. */
+/* Has the reader open a dataset, and hands it the rows that came for it. The request names the
+ * session: an answer to an earlier one counts for nothing. */
 void
-cadre_reader_link_open(cadre_reader_link_t *self, const cadre_dataset_entry_t *dataset)
+cadre_reader_link_open(cadre_reader_link_t *self, cadre_dataset_entry_t *dataset)
 {
     cadre_open_request_t *request = cadre_calloc(1, sizeof(*request));
     request->dataset = dataset->id;
     request->session = self->session;
-    request->description = cadre_strdup(dataset->description);
+    request->description = dataset->description ? cadre_strdup(dataset->description) : NULL;
+    request->rows = cadre_dataset_entry_take_rows(dataset);
     self->out++;
     cadre_pipe_send(self->pipe, CADRE_READER_OPEN, request);
 }

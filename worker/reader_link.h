@@ -42,8 +42,8 @@ cadre_load_t *cadre_reader_link_find(const cadre_reader_link_t *self, uint64_t c
 /* Forgets the batches of a closure, which has ended. */
 void cadre_reader_link_forget(cadre_reader_link_t *self, uint64_t closure);
 
-/* Has a dataset opened. */
-void cadre_reader_link_open(cadre_reader_link_t *self, const cadre_dataset_entry_t *dataset);
+/* Has a dataset opened; moves its rows, where it has any, to the reader. */
+void cadre_reader_link_open(cadre_reader_link_t *self, cadre_dataset_entry_t *dataset);
 
 /* Has what a resource held destroyed, on the reader's thread. */
 void cadre_reader_link_release(cadre_reader_link_t *self, cadre_holding_t **holding_p);

@@ -117,6 +117,15 @@ enum {
     /* Workers that the coordinator remembers as caching one result; one more replaces the first. */
     CADRE_VALUE_HOLDERS_MAX = 64,
 
+    /* Rows of one dataset from memory, with their labels. A larger one is refused; what is larger
+     * belongs into a file, which each worker reads by itself. */
+    CADRE_MEMORY_ROWS_SIZE_MAX = 256 << 20,
+    /* Chunks of such rows in one message: a worker asks for so many at a time, and between two such
+     * messages the connection carries what else there is to say. */
+    CADRE_MEMORY_PIECE_CHUNKS = 4,
+    CADRE_MEMORY_PIECES_MAX =
+        CADRE_MEMORY_ROWS_SIZE_MAX / CADRE_CHUNK_SIZE_MAX / CADRE_MEMORY_PIECE_CHUNKS,
+
     CADRE_CLOSURE_QUEUE_MAX = 262144, /* schedule blocks */
     CADRE_STEP_CLOSURES_MAX = 2048,   /* of one synchronous step */
     /* Backup attempts at a time; opening a coordinator that allows more is refused. */

@@ -124,6 +124,7 @@ typedef enum {
     CADRE_WANT_DEFINITIONS = 1,
     CADRE_WANT_FUNCTION = 2,
     CADRE_WANT_DATASET = 3,
+    CADRE_WANT_ROWS = 4, /* a piece of the rows of a dataset from memory */
 } cadre_want_t;
 
 typedef enum {

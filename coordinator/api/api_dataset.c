@@ -1,4 +1,5 @@
 /* The public calls on datasets, and the one that trains on the rows of one. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -7,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_spec.h"
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 
@@ -27,28 +29,23 @@ await_opened(cadre_dataset_t *self, int64_t deadline_ms)
     if (self->status < 0) {
         int status = cadre_fail(self->status, "dataset %s: %s", self->name, self->text);
         self->name[0] = '\0';
+        cadre_catalogue_drop_rows(&self->coordinator->core.catalogue, self);
         return status;
     }
 
     return 0;
 }
 
-/* Under the lock: adds the dataset, tells all workers to open it, and waits for what they
+/* Under the lock: tells all workers to open a dataset that was added, and waits for what they
  * answer. */
 static int
-open_dataset(cadre_coordinator_t *self, const char *name, const char *description,
-             int64_t deadline_ms, cadre_dataset_t **out)
+open_added(cadre_coordinator_t *self, cadre_dataset_t *dataset, int64_t deadline_ms,
+           cadre_dataset_t **out)
 {
-    cadre_dataset_t *dataset = NULL;
-    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
-    if (status < 0) {
-        return status;
-    }
-
     dataset->coordinator = self;
     cadre_announcements_tell_dataset(&self->core.announcements, dataset);
 
-    status = await_opened(dataset, deadline_ms);
+    int status = await_opened(dataset, deadline_ms);
     if (status < 0) {
         return status;
     }
@@ -65,11 +62,105 @@ cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *desc
                    int64_t timeout_ms, cadre_dataset_t **out)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_dataset_t *dataset = NULL;
     cadre_gate_lock(self->gate);
-    int status = open_dataset(self, name, description, deadline_ms, out);
+    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
+    status = status < 0 ? status : open_added(self, dataset, deadline_ms, out);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }
+
+/* --- rows of the program's memory --- */
+
+/* Refuses rows and labels that are no dataset by their dtypes and shapes. */
+static int
+check_shapes(const cadre_tensor_t *x, const cadre_tensor_t *y)
+{
+    if (!x || !y || !x->data || !y->data || x->dtype != CADRE_F32 || x->rank < 2 ||
+        cadre_tensor_count(x) < 1) {
+        return cadre_fail(CADRE_EINVALID, "x must be f32 [rows, features], and neither may be 0");
+    }
+    if ((y->dtype != CADRE_I32 && y->dtype != CADRE_F32) || y->rank != 1) {
+        return cadre_fail(CADRE_EINVALID, "y must be [rows], i32 for numbers of classes or f32");
+    }
+    if (y->shape[0] != x->shape[0]) {
+        return cadre_fail(CADRE_EINVALID, "y has %lld rows, and x %lld", (long long)y->shape[0],
+                          (long long)x->shape[0]);
+    }
+    if (cadre_tensor_count(x) / x->shape[0] > CADRE_DATA_FEATURES_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%lld features in a row, %d are the most",
+                          (long long)(cadre_tensor_count(x) / x->shape[0]),
+                          CADRE_DATA_FEATURES_MAX);
+    }
+    return 0;
+}
+
+/* Refuses features that are not finite, and labels that are no labels, with their row. */
+static int
+check_numbers(const cadre_tensor_t *x, const cadre_tensor_t *y)
+{
+    const int64_t rows = x->shape[0];
+    const int64_t features = cadre_tensor_count(x) / rows;
+    const float *numbers = x->data;
+    for (int64_t i = 0; i < rows * features; i++) {
+        if (!isfinite(numbers[i])) {
+            return cadre_fail(CADRE_EDATA, "row %lld: feature %lld is %g",
+                              (long long)(i / features), (long long)(i % features),
+                              (double)numbers[i]);
+        }
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        if (y->dtype == CADRE_F32 && !isfinite(((const float *)y->data)[i])) {
+            return cadre_fail(CADRE_EDATA, "row %lld: its label is %g", (long long)i,
+                              (double)((const float *)y->data)[i]);
+        }
+        int32_t class = y->dtype == CADRE_I32 ? ((const int32_t *)y->data)[i] : 0;
+        if (class < 0 || class >= CADRE_DATA_CLASSES_MAX) {
+            return cadre_fail(CADRE_EDATA, "row %lld: label %d is no class from 0 to %d",
+                              (long long)i, class, CADRE_DATA_CLASSES_MAX - 1);
+        }
+    }
+    return 0;
+}
+
+/* Checks rows and labels, and copies them into the chunks that workers are sent. */
+static int
+take_rows(const cadre_tensor_t *x, const cadre_tensor_t *y, cadre_row_chunks_t *out)
+{
+    int status = check_shapes(x, y);
+    if (status < 0) {
+        return status;
+    }
+    status = check_numbers(x, y);
+    if (status < 0) {
+        return status;
+    }
+    const int64_t rows = x->shape[0];
+    return cadre_row_chunks_copy(x->data, y->data, rows, cadre_tensor_count(x) / rows, y->dtype,
+                                 out);
+}
+
+/* Makes rows of the program's memory a dataset, which workers are sent. */
+int
+cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name, const cadre_tensor_t *x,
+                          const cadre_tensor_t *y, int64_t timeout_ms, cadre_dataset_t **out)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_auto(cadre_row_chunks_fini) cadre_row_chunks_t rows = {0};
+    int status = take_rows(x, y, &rows); /* before the lock: copying takes long */
+    if (status < 0) {
+        return cadre_fail_within(status, "dataset %s", name ? name : "");
+    }
+
+    cadre_dataset_t *dataset = NULL;
+    cadre_gate_lock(self->gate);
+    status = cadre_catalogue_add_memory_dataset(&self->core.catalogue, name, &rows, &dataset);
+    status = status < 0 ? status : open_added(self, dataset, deadline_ms, out);
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}
+
+/* --- epochs --- */
 
 cadre_dataset_info_t
 cadre_dataset_info(const cadre_dataset_t *self)

@@ -1,9 +1,10 @@
-/* Epochs and evaluations: ids D1, D2 and D4 of docs/conformance.md. D3 is in
+/* Epochs and evaluations: ids D1, D2, D4 and D6 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
@@ -306,5 +307,104 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
     }
     cadre_tensor_fini(&evaluating.loss);
     cadre_tensor_fini(&evaluating.correct);
+    stage_close(&stage);
+}
+
+/* --- rows of the program's memory --- */
+
+/* Makes a dataset of `rows` rows "i, 0" with the label i, as rows_write writes them to a file. */
+static cadre_dataset_t *
+open_memory(stage_t *stage, const char *name, int rows)
+{
+    cadre_auto(cadre_free) float *x = cadre_calloc(2 * (size_t)rows, sizeof(*x));
+    cadre_auto(cadre_free) int32_t *y = cadre_calloc((size_t)rows, sizeof(*y));
+    for (int i = 0; i < rows; i++) {
+        x[2 * i] = (float)i;
+        y[i] = i;
+    }
+    const cadre_tensor_t features = cadre_tensor_view(CADRE_F32, x, (int64_t[]){rows, 2}, 2);
+    const cadre_tensor_t labels = cadre_tensor_view(CADRE_I32, y, (int64_t[]){rows}, 1);
+    cadre_dataset_t *dataset = NULL;
+    OK(cadre_dataset_from_memory(stage->coordinator, name, &features, &labels, LOCAL_WAIT_MS,
+                                 &dataset));
+    return dataset;
+}
+
+BOTH_SIZES(conformance_data, D6_rows_from_memory_are_visited_once_although_workers_die)
+{
+    enum { KILL_EVERY = 30 };
+    stage_t stage;
+    int epochs = 0;
+    uint64_t closures = 0;
+    stage_open_capacity(&stage, size, size, 8);
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_dataset_t *dataset = open_memory(&stage, "rows", VISIT_ROWS);
+    cadre_dataset_info_t info = cadre_dataset_info(dataset);
+    cr_expect(info.rows == VISIT_ROWS && info.features == 2 && info.label == CADRE_I32);
+    cr_expect_eq(info.classes, VISIT_ROWS);
+    for (; epochs < 3 || !has_run_again(&stage); epochs++) {
+        closures += visit_epoch(&stage, dataset, (uint64_t)epochs, KILL_EVERY);
+        stage_join(&stage);
+        stage_expect_visits(visits, VISIT_ROWS, epochs + 1);
+    }
+    stage_expect_applied(&stage, closures);
+
+    const cadre_function_t *visit = stage_function(&stage, "visit");
+    OK(cadre_dataset_train(dataset, visit, 0, 2, 7, LOCAL_WAIT_MS));
+    stage_expect_visits(visits, VISIT_ROWS, epochs + 2);
+    stage_close(&stage);
+}
+
+Test(conformance_data, D6_rows_from_memory_in_several_pieces_are_those_of_the_program)
+{
+    enum { ROWS = 1 << 20 }; /* 12 MiB: three pieces, and rows that lie in two chunks */
+    stage_t stage;
+    double sum = 0;
+    double rows = 0;
+    stage_open(&stage, 1, 2);
+    cadre_dataset_t *dataset = open_memory(&stage, "rows", ROWS);
+    const cadre_function_t *columns = register_columns(&stage);
+    cr_expect_eq(cadre_dataset_info(dataset).rows, ROWS);
+    OK(cadre_dataset_mean(dataset, columns, "first", 1 << 16, LOCAL_WAIT_MS, &sum));
+    cr_expect_float_eq(sum, (ROWS - 1) / 2.0, 0.1);
+    OK(cadre_dataset_sum(dataset, register_count(&stage), "numbers", 1 << 16, LOCAL_WAIT_MS,
+                         &rows));
+    cr_expect_eq(rows, 2 * ROWS);
+    stage_close(&stage);
+}
+
+Test(conformance_data, D6_rows_that_are_no_dataset_are_refused_with_their_place)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    float numbers[] = {1, 2, 3, 0.0F / 0.0F};
+    int32_t classes[] = {0, -7};
+    cadre_tensor_t x = cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){2, 2}, 2);
+    cadre_tensor_t y = cadre_tensor_view(CADRE_I32, classes, (int64_t[]){2}, 1);
+    cadre_tensor_t flat = cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){2}, 1);
+#define REFUSED(x, y, status, text)                                                                \
+    FAILS(cadre_dataset_from_memory(stage.coordinator, "d", x, y, LOCAL_WAIT_MS, NULL), status,    \
+          text)
+    REFUSED(&x, &y, CADRE_EDATA, "dataset d: row 1: feature 1 is");
+    numbers[3] = 4;
+    REFUSED(&x, &y, CADRE_EDATA, "dataset d: row 1: label -7 is no class");
+    REFUSED(&flat, &y, CADRE_EINVALID, "x must be f32 [rows, features]");
+    REFUSED(&x, &x, CADRE_EINVALID, "y must be [rows]");
+    REFUSED(NULL, &y, CADRE_EINVALID, "x must be");
+    y.shape[0] = 1;
+    REFUSED(&x, &y, CADRE_EINVALID, "y has 1 rows, and x 2");
+    const int64_t many = (CADRE_MEMORY_ROWS_SIZE_MAX / 4 / 3) + 1;
+    cadre_tensor_t large = {0};
+    cadre_tensor_t labels = {0};
+    OK(cadre_tensor_init(&large, CADRE_F32, (int64_t[]){many, 2}, 2));
+    OK(cadre_tensor_init(&labels, CADRE_F32, &many, 1));
+    REFUSED(&large, &labels, CADRE_ETOOLARGE, "write them to a file");
+    cadre_tensor_fini(&large);
+    cadre_tensor_fini(&labels);
+#undef REFUSED
+
+    /* the name stays free, and a good one takes it */
+    cadre_dataset_t *dataset = open_memory(&stage, "d", 3);
+    cr_expect_eq(cadre_dataset_info(dataset).rows, 3);
     stage_close(&stage);
 }

@@ -13,6 +13,7 @@ enum {
     ROWS = 1000,
     FEWER = 990,
     HASH = 4711,
+    ROW_CHUNKS = 2 * CADRE_MEMORY_PIECE_CHUNKS + 1, /* of rows in memory */
 };
 
 static uint64_t
@@ -75,6 +76,30 @@ static uint64_t
 hash_of(sim_data_t data)
 {
     return HASH + (uint64_t)data;
+}
+
+cadre_row_chunks_t
+sim_rows(void)
+{
+    cadre_row_chunks_t rows = {.features = 1, .label = CADRE_F32};
+    for (uint64_t i = 0; i < ROW_CHUNKS; i++) {
+        cadre_row_chunks_add(&rows, cadre_chunk_new_copy(&i, sizeof(i)));
+    }
+    return rows;
+}
+
+void
+sim_rows_check(const sim_check_t *check, uint32_t node, const cadre_row_chunks_t *rows)
+{
+    bool is_good = rows->count == ROW_CHUNKS && rows->features == 1 && rows->label == CADRE_F32;
+    for (uint64_t i = 0; is_good && i < ROW_CHUNKS; i++) {
+        uint64_t number = 0;
+        cadre_row_chunks_read(rows, i * sizeof(number), sizeof(number), &number);
+        is_good = number == i;
+    }
+    if (!is_good) {
+        sim_check_fail(check, "worker %u opens rows from memory that are not the program's", node);
+    }
 }
 
 cadre_dataset_ready_message_t

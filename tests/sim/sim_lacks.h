@@ -38,6 +38,12 @@ uint32_t sim_slowness_of(uint64_t seed, uint32_t node);
 /* The native functions that are there. */
 cadre_registry_t *sim_lacks_registry(const sim_lacks_t *self);
 
+/* The rows of a dataset from memory: chunks that know their places, three pieces of them. */
+cadre_row_chunks_t sim_rows(void);
+
+/* A worker opens such a dataset: it must have these rows, each once and in their order. */
+void sim_rows_check(const sim_check_t *check, uint32_t node, const cadre_row_chunks_t *rows);
+
 /* What it says of the dataset. */
 cadre_dataset_ready_message_t sim_lacks_ready(const sim_lacks_t *self);
 

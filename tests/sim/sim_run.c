@@ -211,6 +211,7 @@ make_script(sim_cluster_t *self)
     bool by_steps = plan->checkpoints && sim_swarm_has(self->seed, "checkpoints by steps", 3);
     plan->every_steps = by_steps ? sim_swarm_draw(self->seed, "steps", 1, 200) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
+    plan->rows_in_memory = sim_swarm_has(self->seed, "rows in memory", 2);
     plan->resources = draw(self, 0, 1) == 0;
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);

@@ -162,7 +162,12 @@ open_data(sim_script_t *self)
         return;
     }
     snprintf(name, sizeof(name), "rows%u", count + 1);
-    cadre_catalogue_add_dataset(catalogue, name, "{}", &dataset);
+    if (self->plan.rows_in_memory) {
+        cadre_row_chunks_t rows = sim_rows();
+        cadre_catalogue_add_memory_dataset(catalogue, name, &rows, &dataset);
+    } else {
+        cadre_catalogue_add_dataset(catalogue, name, "{}", &dataset);
+    }
     cadre_announcements_tell_dataset(&core_of(self)->announcements, dataset);
 }
 

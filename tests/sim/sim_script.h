@@ -51,6 +51,7 @@ typedef struct {
     uint64_t every_ms;    /* between automatic ones; 0: none */
     uint64_t every_steps; /* the same, in steps that were begun */
     bool dataset;
+    bool rows_in_memory; /* the rows of the dataset come from the program, piece by piece */
     bool resources;
     bool futures;              /* closures take results of others */
     uint64_t values_max;       /* bytes of these: the queue's limit; 0: the default */

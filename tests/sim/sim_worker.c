@@ -324,11 +324,25 @@ on_pushed(sim_worker_t *self, const cadre_worker_event_t *event)
 
 /* --- events --- */
 
+/* The reader opens a dataset: rows from memory must be those of the program. */
+static void
+take_rows(sim_worker_t *self, uint32_t dataset)
+{
+    cadre_dataset_entry_t *entry =
+        cadre_directory_dataset(cadre_worker_core_directory(self->core), dataset);
+    if (entry->pieces > 0) {
+        cadre_row_chunks_t rows = cadre_dataset_entry_take_rows(entry);
+        sim_rows_check(self->check, self->node, &rows);
+        cadre_row_chunks_fini(&rows);
+    }
+}
+
 static void
 on_event(sim_worker_t *self, cadre_worker_event_t *event)
 {
     switch (event->kind) {
     case CADRE_WORKER_OPEN_DATASET:
+        take_rows(self, event->index);
         sim_network_at(self->network, sim_between(self->random, 0, OPEN_MS_MAX), SIM_OPENED,
                        self->node, event->index);
         break;

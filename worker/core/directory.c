@@ -35,6 +35,7 @@ free_dataset(cadre_dataset_entry_t *entry)
 {
     free(entry->name);
     free(entry->description);
+    cadre_row_chunks_fini(&entry->rows);
     free(entry);
 }
 
@@ -483,29 +484,111 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
     return 0;
 }
 
-/* Takes a DATASET, whose payload is its description (JSON). `*is_new`: whether its id was not
- * known, so that the dataset has to be opened. */
-int
-cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message, bool *is_new)
+/* Returns an entry for the dataset that the DATASET names, of which no rows came yet. A description
+ * in its payload is taken. */
+static cadre_dataset_entry_t *
+new_dataset(const cadre_message_t *message)
 {
-    *is_new = false;
-    if (message->chunk_count != 1) {
-        return cadre_fail(CADRE_EMALFORMED, "DATASET %s: %zu payload chunks, not 1",
-                          message->dataset.name, message->chunk_count);
+    const cadre_dataset_message_t *told = &message->dataset;
+    cadre_dataset_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)told->id;
+    entry->name = cadre_strdup(told->name);
+    entry->pieces = told->pieces;
+    if (told->pieces == 0) {
+        entry->description = cadre_strndup(cadre_chunk_data(message->chunks[0]),
+                                           cadre_chunk_size_bytes(message->chunks[0]));
+        return entry;
     }
 
-    if (cadre_u64_map_get(&self->datasets, message->dataset.id)) {
+    entry->rows = (cadre_row_chunks_t){.features = (int64_t)told->features,
+                                       .label = (cadre_dtype_t)told->label};
+    return entry;
+}
+
+/* Refuses a DATASET whose payload is not what its fields promise: a description, a piece of rows,
+ * or nothing. */
+static int
+check_dataset(const cadre_message_t *message)
+{
+    const cadre_dataset_message_t *told = &message->dataset;
+    const bool has_file = told->pieces == 0;
+    const size_t wanted = has_file ? 1 : 0;
+    if (told->piece > told->pieces || (told->piece == 0 && message->chunk_count != wanted)) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "DATASET %s: %zu payload chunks with a piece %" PRIu64 " of %" PRIu64,
+                          told->name, message->chunk_count, told->piece, told->pieces);
+    }
+    const bool has_labels = told->label == CADRE_I32 || told->label == CADRE_F32;
+    if (!has_file && (told->features == 0 || !has_labels)) {
+        return cadre_fail(CADRE_EMALFORMED, "DATASET %s: rows without features or labels",
+                          told->name);
+    }
+    return 0;
+}
+
+/* Takes a piece of rows if it is the next that is missing; one that came before counts once. */
+static int
+add_piece(cadre_dataset_entry_t *entry, const cadre_message_t *message, bool *is_whole)
+{
+    if (message->dataset.pieces != entry->pieces) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "DATASET %s: %" PRIu64 " pieces, and %" PRIu64 " before", entry->name,
+                          message->dataset.pieces, entry->pieces);
+    }
+    if (message->dataset.piece != entry->piece + 1) {
         return 0;
     }
 
-    cadre_dataset_entry_t *entry = cadre_calloc(1, sizeof(*entry));
-    entry->id = (uint32_t)message->dataset.id;
-    entry->name = cadre_strdup(message->dataset.name);
-    entry->description = cadre_strndup(cadre_chunk_data(message->chunks[0]),
-                                       cadre_chunk_size_bytes(message->chunks[0]));
-    cadre_u64_map_put(&self->datasets, message->dataset.id, entry);
-    *is_new = true;
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        int status = cadre_row_chunks_add(&entry->rows, cadre_chunk_ref(message->chunks[i]));
+        if (status < 0) {
+            return cadre_fail(CADRE_EMALFORMED, "DATASET %s: more rows than the limit",
+                              entry->name);
+        }
+    }
+    entry->piece++;
+    entry->wanted_ms = 0;
+    *is_whole = entry->piece == entry->pieces;
     return 0;
+}
+
+/* Takes a DATASET: its description, or the next piece of its rows. */
+int
+cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message, bool *is_whole)
+{
+    *is_whole = false;
+    int status = check_dataset(message);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_dataset_entry_t *entry = cadre_u64_map_get(&self->datasets, message->dataset.id);
+    if (!entry) {
+        entry = new_dataset(message);
+        cadre_u64_map_put(&self->datasets, message->dataset.id, entry);
+        *is_whole = entry->pieces == 0;
+    }
+    return message->dataset.piece == 0 ? 0 : add_piece(entry, message, is_whole);
+}
+
+/* Returns which piece of the rows to ask for now, at most once in `retry_ms`; 0 for none. */
+uint64_t
+cadre_dataset_entry_take_wanted(cadre_dataset_entry_t *self, uint64_t retry_ms, uint64_t now_ms)
+{
+    bool is_early = self->wanted_ms > 0 && now_ms < self->wanted_ms + retry_ms;
+    if (self->piece == self->pieces || is_early) {
+        return 0;
+    }
+    self->wanted_ms = now_ms;
+    return self->piece + 1;
+}
+
+cadre_row_chunks_t
+cadre_dataset_entry_take_rows(cadre_dataset_entry_t *self)
+{
+    cadre_row_chunks_t rows = self->rows;
+    self->rows = (cadre_row_chunks_t){0};
+    return rows;
 }
 
 /* Takes a RESOURCE (and its message), unless its id is known already: its function is still to run

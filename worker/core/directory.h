@@ -17,6 +17,7 @@
 #include "common/base/name_map.h"
 #include "common/base/u64_map.h"
 #include "common/tensor/chunk_layout.h"
+#include "common/tensor/row_chunks.h"
 #include "common/wire/message.h"
 #include "common/wire/resource_set.h"
 #include "common/wire/task.h"
@@ -64,8 +65,12 @@ typedef struct {
 typedef struct {
     uint32_t id;
     char *name;
-    char *description; /* JSON */
-    bool answered;     /* the reader has opened the dataset, or failed to */
+    char *description;       /* JSON; NULL of one whose rows the coordinator sends */
+    cadre_row_chunks_t rows; /* those that came, until the reader takes them */
+    uint64_t pieces;         /* how many pieces these rows come in; 0 of a dataset with a file */
+    uint64_t piece;          /* how many of the pieces came */
+    uint64_t wanted_ms;      /* when the next piece was last asked for */
+    bool answered;           /* the reader has opened the dataset, or failed to */
     int status;
     cadre_dataset_ready_message_t ready; /* the answer, repeated when the coordinator asks again */
     char text[CADRE_TEXT_SIZE_MAX + 1];  /* ready.text */
@@ -137,8 +142,20 @@ int cadre_directory_take_definitions(cadre_directory_t *self, const cadre_messag
 /* Takes a FUNCTION. `lacking`: it is a native function that this worker does not have. */
 int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message,
                                  bool lacking);
+
+/* Takes a DATASET, or a piece of its rows. `*is_whole`: with this message all came that the reader
+ * needs to open the dataset. CADRE_EMALFORMED for other chunks than the message needs, a dtype that
+ * labels do not have, and rows beyond the limit. */
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
-                                bool *is_new);
+                                bool *is_whole);
+
+/* Returns the number of the piece of the dataset's rows that is to be asked for now, and notes that
+ * it is; 0 when there is none: all came, or the next one was asked for less than `retry_ms` ago. */
+uint64_t cadre_dataset_entry_take_wanted(cadre_dataset_entry_t *self, uint64_t retry_ms,
+                                         uint64_t now_ms);
+
+/* Moves the rows out of the entry, for the reader. */
+cadre_row_chunks_t cadre_dataset_entry_take_rows(cadre_dataset_entry_t *self);
 
 /* Notes the resource of a RESOURCE. Takes the message (zeroed afterwards) when the resource is new;
  * else the message stays the caller's. Fails with CADRE_EMALFORMED for id 0. */

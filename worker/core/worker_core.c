@@ -523,23 +523,31 @@ set_function(cadre_worker_core_t *self, const cadre_message_t *message)
     return status;
 }
 
-/* Has a dataset opened that the coordinator names. If it is open already, answers again: the first
- * answer may have been lost, and a second one does no harm. */
+/* Has a dataset opened that the coordinator names, once all of its rows came where these are not in
+ * a file. If it is open already, answers again: the first answer may have been lost, and a second
+ * one does no harm. */
 static int
-set_dataset(cadre_worker_core_t *self, const cadre_message_t *message)
+set_dataset(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
     uint32_t id = (uint32_t)message->dataset.id;
-    bool is_new = false;
-    int status = cadre_directory_set_dataset(&self->directory, message, &is_new);
-    const cadre_dataset_entry_t *entry = cadre_directory_dataset(&self->directory, id);
-    if (status == 0 && is_new) {
+    bool is_whole = false;
+    int status = cadre_directory_set_dataset(&self->directory, message, &is_whole);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_dataset_entry_t *entry = cadre_directory_dataset(&self->directory, id);
+    uint64_t piece = cadre_dataset_entry_take_wanted(entry, CADRE_WANT_RETRY_MS, now_ms);
+    if (piece > 0) {
+        cadre_worker_wants_rows(&self->effects, id, piece);
+    } else if (is_whole) {
         cadre_worker_effects_emit(
             &self->effects,
             &(cadre_worker_event_t){.kind = CADRE_WORKER_OPEN_DATASET, .index = id});
-    } else if (status == 0 && entry->answered) {
+    } else if (entry->answered) {
         say_ready(self, entry);
     }
-    return status;
+    return 0;
 }
 
 /* Takes VARIABLE or DEFINITIONS, and drops cached values of variables that are gone since. */
@@ -581,7 +589,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         status = cadre_directory_set_resource(&self->directory, message);
         build(self, now_ms);
     } else {
-        status = set_dataset(self, message);
+        status = set_dataset(self, message, now_ms);
     }
     if (status < 0) {
         cadre_worker_core_malformed(self);

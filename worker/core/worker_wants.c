@@ -65,3 +65,11 @@ cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t *dire
         self->due_ms = now_ms + CADRE_WANT_RETRY_MS;
     }
 }
+
+void
+cadre_worker_wants_rows(cadre_worker_effects_t *effects, uint32_t dataset, uint64_t piece)
+{
+    cadre_message_t message = cadre_worker_effects_message(effects, CADRE_MESSAGE_WANT);
+    message.want = (cadre_want_message_t){.kind = CADRE_WANT_ROWS, .id = dataset, .piece = piece};
+    cadre_worker_effects_tell(effects, &message);
+}

@@ -21,4 +21,7 @@ void cadre_worker_wants_ask(cadre_worker_wants_t *self, const cadre_directory_t 
                             const cadre_worker_runs_t *runs, const cadre_worker_values_t *values,
                             cadre_worker_effects_t *effects, uint64_t now_ms);
 
+/* Asks for one piece of the rows of a dataset from memory. */
+void cadre_worker_wants_rows(cadre_worker_effects_t *effects, uint32_t dataset, uint64_t piece);
+
 #endif

@@ -17,6 +17,7 @@
 #include <cadre/tensor.h>
 
 #include "common/spec/data_spec.h"
+#include "common/tensor/row_chunks.h"
 #include "worker/data/bad_lines.h"
 #include "worker/data/data_file.h"
 #include "worker/data/label.h"
@@ -24,6 +25,8 @@
 
 typedef struct {
     const cadre_data_spec_t *spec;
+    /* Rows of the program's memory; NULL: the rows of a file, and `spec` says which. */
+    const cadre_row_chunks_t *rows;
     const char *path;        /* of the file; with the base folder in front */
     const char *labels_path; /* of the file of labels; NULL where labels are in the same file */
     const char *root;        /* folder that both files must be below; NULL: they may be anywhere */
@@ -42,6 +45,9 @@ typedef struct {
 #define ROW(NAME, word, has) int cadre_##word##_read(cadre_reader_t *self);
 CADRE_DATA_FORMAT_LIST(ROW)
 #undef ROW
+
+/* Reads the rows of the program's memory into the reader's row store. */
+int cadre_memory_read(cadre_reader_t *self);
 
 /* Scales a number of the file and converts it to f32; false when the result is not finite. */
 bool cadre_reader_scale(const cadre_reader_t *self, double number, float *out);

@@ -35,10 +35,14 @@ resolve(const char *base, const char *path)
     return cadre_asprintf("%s/%s", base, path);
 }
 
-/* Reads the file by the function for its format. */
+/* Reads the file by the function for its format, or the rows of the program's memory. */
 static int
 read_format(cadre_reader_t *reader)
 {
+    if (reader->rows) {
+        return cadre_memory_read(reader);
+    }
+
     typedef int read_t(cadre_reader_t * reader);
     static read_t *const reads[] = {
 #define ROW(NAME, word, has) [CADRE_DATA_##NAME] = cadre_##word##_read,
@@ -139,6 +143,34 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
         .root = chosen.confined ? root : NULL,
         .size_bytes_max = chosen.size_bytes_max,
         .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
+    };
+    cadre_source_t *self = cadre_calloc(1, sizeof(*self));
+    int status = fill(self, &reader);
+    if (status < 0) {
+        cadre_source_close(&self);
+        return status;
+    }
+
+    *out = self;
+    return 0;
+}
+
+/* Copies rows of the program's memory: labels that are i32 are numbers of classes, f32 any
+ * value. */
+int
+cadre_source_open_rows(const cadre_row_chunks_t *rows, uint64_t size_bytes_max,
+                       cadre_source_t **out)
+{
+    const bool has_classes = rows->label == CADRE_I32;
+    cadre_data_spec_t spec = {.label_kind = has_classes ? CADRE_LABEL_CLASS : CADRE_LABEL_VALUE,
+                              .scale = 1,
+                              .split_seed = CADRE_SPLIT_SEED};
+    cadre_reader_t reader = {
+        .spec = &spec,
+        .rows = rows,
+        .path = "memory",
+        .size_bytes_max =
+            size_bytes_max > 0 ? size_bytes_max : cadre_memory_size() / CADRE_SOURCE_MEMORY_SHARE,
     };
     cadre_source_t *self = cadre_calloc(1, sizeof(*self));
     int status = fill(self, &reader);

@@ -20,6 +20,7 @@
 #include <cadre/tensor.h>
 
 #include "common/spec/data_spec.h"
+#include "common/tensor/row_chunks.h"
 #include "worker/data/bad_lines.h"
 
 enum {
@@ -63,6 +64,12 @@ typedef struct {
  * instead of the line), CADRE_ETOOLARGE beyond a limit. */
 int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                       cadre_source_t **out);
+
+/* Copies rows of the program's memory, which come from the wire. `size_bytes_max` as in the
+ * options. CADRE_EDATA with the text `memory:row: reason`, rows counted from 0, for what is no
+ * number or no label; CADRE_ETOOLARGE beyond the limit. */
+int cadre_source_open_rows(const cadre_row_chunks_t *rows, uint64_t size_bytes_max,
+                           cadre_source_t **out);
 
 /* Frees the rows and nulls the pointer; NULL inside is fine. */
 void cadre_source_close(cadre_source_t **self_p);

@@ -30,6 +30,7 @@ cadre_open_request_destroy(cadre_open_request_t **self_p)
     if (self) {
         *self_p = NULL;
         free(self->description);
+        cadre_row_chunks_fini(&self->rows);
         free(self);
     }
 }
@@ -45,10 +46,16 @@ close_sources(cadre_reader_actor_t *self)
     cadre_u64_map_fini(&self->sources);
 }
 
-/* Opens the dataset that a description (JSON) describes. */
+/* Opens the dataset that a description (JSON) describes, or that has the rows of the request. */
 static int
-open_source(const cadre_reader_actor_t *self, const char *description, cadre_source_t **out)
+open_source(const cadre_reader_actor_t *self, const cadre_open_request_t *request,
+            cadre_source_t **out)
 {
+    const char *description = request->description;
+    if (!description) {
+        return cadre_source_open_rows(&request->rows, 0, out);
+    }
+
     cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
     int status = cadre_data_spec_decode(description, strlen(description), &spec);
     if (status < 0) {
@@ -77,7 +84,8 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
      * closed first. */
     cadre_source_t *source = cadre_u64_map_take(&self->sources, request->dataset);
     cadre_source_close(&source);
-    int status = open_source(self, request->description, &source);
+    int status = open_source(self, request, &source);
+    cadre_row_chunks_fini(&request->rows);
     request->ready =
         (cadre_dataset_ready_message_t){.status = (uint64_t)-status, .text = request->text};
 

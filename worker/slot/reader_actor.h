@@ -11,6 +11,7 @@
 #define CADRE_WORKER_SLOT_READER_ACTOR_H
 
 #include "common/net/context.h"
+#include "common/tensor/row_chunks.h"
 #include "common/wire/message.h"
 #include "worker/core/holding.h"
 #include "worker/slot/load.h"
@@ -20,8 +21,9 @@ typedef struct cadre_reader_actor cadre_reader_actor_t;
 /* A dataset to open, and the answer. Owner: the actor that has it at the time. */
 typedef struct {
     uint32_t dataset;
-    uint64_t session; /* a number of the asker's that the reader leaves as it is */
-    char *description;
+    uint64_t session;        /* a number of the asker's that the reader leaves as it is */
+    char *description;       /* NULL: the rows are those of `rows` */
+    cadre_row_chunks_t rows; /* dropped by the reader once the dataset is open */
     cadre_dataset_ready_message_t ready; /* the answer; its text is `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_open_request_t;

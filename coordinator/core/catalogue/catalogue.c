@@ -55,6 +55,7 @@ destroy_dataset(cadre_dataset_t *dataset)
 {
     free(dataset->name);
     free(dataset->description);
+    cadre_row_chunks_fini(&dataset->rows);
     cadre_outbox_entry_fini(&dataset->told);
     for (uint32_t i = 0; i < dataset->answer_count; i++) {
         free(dataset->answers[i].text);
@@ -441,19 +442,13 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
     return 0;
 }
 
-/* Adds a dataset: a name, and the description from which workers open it. A name can be added
- * once. */
-int
-cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
-                            cadre_dataset_t **out)
+/* Adds a dataset that has a name and nothing else. A name can be added once. */
+static int
+add_named_dataset(cadre_catalogue_t *self, const char *name, cadre_dataset_t **out)
 {
     int status = cadre_name_check("dataset", name);
     if (status < 0) {
         return status;
-    }
-    if (!description || strlen(description) > CADRE_CHUNK_SIZE_MAX) {
-        return cadre_fail(CADRE_EINVALID, "dataset %s: no description, or one of over %d bytes",
-                          name, CADRE_CHUNK_SIZE_MAX);
     }
     for (uint32_t i = 0; i < self->dataset_count; i++) {
         if (strcmp(self->datasets[i]->name, name) == 0) {
@@ -464,12 +459,57 @@ cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const cha
     cadre_dataset_t *dataset = cadre_calloc(1, sizeof(*dataset));
     dataset->id = ++self->dataset_count;
     dataset->name = cadre_strdup(name);
-    dataset->description = cadre_strdup(description);
 
     self->datasets = cadre_realloc(self->datasets, self->dataset_count, sizeof(*self->datasets));
     self->datasets[self->dataset_count - 1] = dataset;
     *out = dataset;
     return 0;
+}
+
+/* Adds a dataset that workers open from a description. */
+int
+cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
+                            cadre_dataset_t **out)
+{
+    if (!description || strlen(description) > CADRE_CHUNK_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "dataset %s: no description, or one of over %d bytes",
+                          name ? name : "", CADRE_CHUNK_SIZE_MAX);
+    }
+    int status = add_named_dataset(self, name, out);
+    if (status < 0) {
+        return status;
+    }
+    (*out)->description = cadre_strdup(description);
+    return 0;
+}
+
+/* Adds a dataset whose rows workers are sent. Takes `rows`, unless it fails. */
+int
+cadre_catalogue_add_memory_dataset(cadre_catalogue_t *self, const char *name,
+                                   cadre_row_chunks_t *rows, cadre_dataset_t **out)
+{
+    int status = add_named_dataset(self, name, out);
+    if (status < 0) {
+        return status;
+    }
+    (*out)->description = cadre_strdup("");
+    (*out)->rows = *rows;
+    *rows = (cadre_row_chunks_t){0};
+    return 0;
+}
+
+uint64_t
+cadre_dataset_pieces(const cadre_dataset_t *self)
+{
+    return (self->rows.count + CADRE_MEMORY_PIECE_CHUNKS - 1) / CADRE_MEMORY_PIECE_CHUNKS;
+}
+
+/* Frees the rows of a dataset from memory that no worker could take. */
+void
+cadre_catalogue_drop_rows(const cadre_catalogue_t *self, cadre_dataset_t *dataset)
+{
+    cadre_assert(self->datasets[dataset->id - 1] == dataset);
+    cadre_row_chunks_fini(&dataset->rows);
 }
 
 /* Adds a resource, which each worker builds by running the closure *call_p; takes that closure,

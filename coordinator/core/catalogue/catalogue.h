@@ -21,6 +21,7 @@
 #include "common/base/name_map.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/tensor/row_chunks.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
 #include "coordinator/core/catalogue/partitioner.h"
@@ -72,7 +73,8 @@ struct cadre_dataset {
     cadre_coordinator_t *coordinator;
     uint32_t id;
     char *name;
-    char *description;
+    char *description;       /* JSON; "" of one with `rows` */
+    cadre_row_chunks_t rows; /* of the program's memory, for a dataset without a file */
     /* The encoded DATASET message, empty before it is first sent; written by announcements. */
     cadre_outbox_entry_t told;
 
@@ -183,6 +185,18 @@ int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t
 
 int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
                                 cadre_dataset_t **dataset);
+
+/* Adds a dataset of rows that the program has in memory. Takes the rows on success, and zeroes the
+ * struct. */
+int cadre_catalogue_add_memory_dataset(cadre_catalogue_t *self, const char *name,
+                                       cadre_row_chunks_t *rows, cadre_dataset_t **dataset);
+
+/* Returns how many pieces the rows of the program's memory travel in; 0 of a dataset with a
+ * file. */
+uint64_t cadre_dataset_pieces(const cadre_dataset_t *self);
+
+/* Drops the rows of a dataset from memory that no worker could take. */
+void cadre_catalogue_drop_rows(const cadre_catalogue_t *self, cadre_dataset_t *dataset);
 
 /* Adds a resource that `call` builds, which is taken on success. CADRE_EINVALID for a bad name,
  * CADRE_EEXISTS, CADRE_EFULL. */

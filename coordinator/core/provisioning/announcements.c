@@ -94,19 +94,56 @@ send_function(cadre_announcements_t *self, const cadre_member_t *member, cadre_f
     send_kept(self, member, &function->told);
 }
 
-/* Sends a worker a DATASET, which is encoded once for all workers. */
+/* Returns a DATASET that says what the dataset is; `piece` is of the rows of the program's memory
+ * that the caller adds, 0 where it adds none. */
+static cadre_message_t
+dataset_message(const cadre_announcements_t *self, const cadre_dataset_t *dataset, uint64_t piece)
+{
+    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_DATASET);
+    message.dataset = (cadre_dataset_message_t){.id = dataset->id,
+                                                .name = dataset->name,
+                                                .features = (uint64_t)dataset->rows.features,
+                                                .label = (uint64_t)dataset->rows.label,
+                                                .pieces = cadre_dataset_pieces(dataset),
+                                                .piece = piece};
+    return message;
+}
+
+/* Sends a worker a DATASET, which is encoded once for all workers. Rows of the program's memory are
+ * left out: the worker asks for them piece by piece. */
 void
 cadre_announcements_send_dataset(cadre_announcements_t *self, const cadre_member_t *member,
                                  cadre_dataset_t *dataset)
 {
     if (!dataset->told.header) {
-        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_DATASET);
-        message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
-        cadre_message_add_chunk(
-            &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
+        cadre_message_t message = dataset_message(self, dataset, 0);
+        if (message.dataset.pieces == 0) {
+            cadre_message_add_chunk(
+                &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
+        }
         cadre_outbox_entry_init(&dataset->told, &member->task, &message);
     }
     send_kept(self, member, &dataset->told);
+}
+
+/* Sends a worker one piece of the rows of a dataset from memory, counted from 1. All workers are
+ * sent the same chunks. */
+static void
+send_rows(cadre_announcements_t *self, const cadre_member_t *member, const cadre_dataset_t *dataset,
+          uint64_t piece)
+{
+    if (piece < 1 || piece > cadre_dataset_pieces(dataset)) {
+        return;
+    }
+
+    cadre_message_t message = dataset_message(self, dataset, piece);
+    size_t first = (size_t)(piece - 1) * CADRE_MEMORY_PIECE_CHUNKS;
+    size_t end = (size_t)cadre_min_u64(first + CADRE_MEMORY_PIECE_CHUNKS, dataset->rows.count);
+    for (size_t i = first; i < end; i++) {
+        cadre_message_add_chunk(&message, cadre_chunk_ref(dataset->rows.chunks[i]));
+    }
+    cadre_outbox_send(&self->links.effects->outbox, &member->task, &message);
+    cadre_message_fini(&message);
 }
 
 /* Sends a worker the records of the log of variables that it was not sent yet. */
@@ -277,6 +314,11 @@ cadre_announcements_on_want(cadre_announcements_t *self, cadre_member_t *member,
     case CADRE_WANT_DATASET:
         if (id >= 1 && id <= catalogue->dataset_count) {
             cadre_announcements_send_dataset(self, member, catalogue->datasets[id - 1]);
+        }
+        break;
+    case CADRE_WANT_ROWS:
+        if (id >= 1 && id <= catalogue->dataset_count) {
+            send_rows(self, member, catalogue->datasets[id - 1], want->piece);
         }
         break;
     }

@@ -423,6 +423,29 @@ CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
                                  const char *description, int64_t timeout_ms,
                                  cadre_dataset_t **dataset);
 
+/* Makes a dataset of rows that the program has in memory, without a file: `x`, f32 [rows,
+ * features], and `y`, [rows], either i32 (numbers of classes, from 0) or f32 (values). Both are
+ * copied. Further axes of `x` are features too: [rows, 28, 28] has 784. Everything that takes a
+ * dataset takes this one: epochs, orders, reductions, evaluations; the same numbers in a file under
+ * the same name make the same batches.
+ *
+ *     cadre_tensor_t x = cadre_tensor_view(CADRE_F32, pixels, (int64_t[]){1000, 784}, 2);
+ *     cadre_tensor_t y = cadre_tensor_view(CADRE_I32, digits, (int64_t[]){1000}, 1);
+ *     s = cadre_dataset_from_memory(job, "digits", &x, &y, -1, &rows);
+ *
+ * The coordinator sends every worker all rows, 4 MiB at a time, also one that joins later, and
+ * keeps them until it is closed. So they are bounded: 256 MiB of features and labels. What is
+ * larger goes into a file, or into several datasets. A job that resumes makes the dataset again.
+ * Waits, and fails later, as cadre_dataset_open.
+ *
+ * CADRE_EINVALID: a bad name, or another dtype or shape.
+ * CADRE_EDATA: a number that is not finite, or a label that is no class; the text names the row.
+ * CADRE_ETOOLARGE: over 256 MiB, or over 16,777,216 features.
+ * CADRE_EEXISTS: the name is in use. */
+CADRE_API int cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name,
+                                        const cadre_tensor_t *x, const cadre_tensor_t *y,
+                                        int64_t timeout_ms, cadre_dataset_t **dataset);
+
 /* Returns how many rows, features and classes the dataset has. */
 CADRE_API cadre_dataset_info_t cadre_dataset_info(const cadre_dataset_t *self);
 

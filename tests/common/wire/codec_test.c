@@ -273,7 +273,7 @@ Test(codec, cuts_and_cleans_text_for_people)
 
 Test(codec, asserts_a_number_within_its_limit, .signal = SIGABRT)
 {
-    cadre_message_t message = {.type = CADRE_MESSAGE_WANT, .want = {.kind = 4}};
+    cadre_message_t message = {.type = CADRE_MESSAGE_WANT, .want = {.kind = 5}};
     cadre_message_encode(&message);
 }
 

@@ -65,6 +65,44 @@ Test(announcements, a_worker_that_joins_is_told_everything_that_exists)
     fixture_destroy(&self);
 }
 
+Test(announcements, rows_from_memory_are_sent_piece_by_piece_to_whoever_asks)
+{
+    enum { CHUNKS = CADRE_MEMORY_PIECE_CHUNKS + 1 };
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_dataset_t *dataset = NULL;
+    cadre_row_chunks_t rows = {.features = 1, .label = CADRE_F32};
+    for (int i = 0; i < CHUNKS; i++) {
+        cr_assert_eq(cadre_row_chunks_add(&rows, cadre_chunk_new_copy("12345678", 8)), 0);
+    }
+    cadre_chunk_t *last = rows.chunks[CHUNKS - 1];
+    cr_assert_eq(
+        cadre_catalogue_add_memory_dataset(&self->core.catalogue, "train", &rows, &dataset), 0);
+    cr_expect_eq(rows.count, 0, "taken");
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    const cadre_message_t *told = fixture_sent(self, &worker, CADRE_MESSAGE_DATASET, 0);
+    cr_expect(told->dataset.pieces == 2 && told->dataset.piece == 0 && told->chunk_count == 0);
+    cr_expect(told->dataset.features == 1 && told->dataset.label == CADRE_F32);
+
+    const uint64_t pieces[] = {0, 2, 3, 1};
+    fixture_clear(self);
+    for (size_t i = 0; i < CADRE_COUNT_OF(pieces); i++) {
+        cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_WANT);
+        message.want =
+            (cadre_want_message_t){.kind = CADRE_WANT_ROWS, .id = dataset->id, .piece = pieces[i]};
+        fixture_say(self, &worker, &message);
+    }
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 2, "there are two pieces");
+    told = fixture_sent(self, &worker, CADRE_MESSAGE_DATASET, 0);
+    cr_expect(told->dataset.piece == 2 && told->chunk_count == 1);
+    cr_expect_eq(told->chunks[0], last, "the chunk itself is sent, no copy");
+    told = fixture_sent(self, &worker, CADRE_MESSAGE_DATASET, 1);
+    cr_expect(told->dataset.piece == 1 && told->chunk_count == CADRE_MEMORY_PIECE_CHUNKS);
+    fixture_destroy(&self);
+}
+
 Test(announcements, a_variable_of_many_partitions_is_told_in_several_records)
 {
     fixture_t *self = fixture_new(2);
