@@ -72,37 +72,91 @@ cadre_checkpoint_files_list(const cadre_coordinator_t *self, cadre_checkpoint_in
     return 0;
 }
 
-/* Reads one variable of a checkpoint into `value`: its values (`slot` NULL), or a slot of its
- * optimizer. */
-int
-cadre_checkpoint_files_read(const cadre_coordinator_t *self, uint64_t id, const char *variable,
-                            const char *slot, cadre_tensor_t *value)
+/* Opens the manifest of a checkpoint, and none of its other files yet. */
+static int
+open_manifest(const cadre_coordinator_t *self, uint64_t id, cadre_checkpoint_reader_t **out)
 {
-    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
     int status = check_directory(self);
     if (status < 0) {
         return status;
     }
-
     cadre_auto(cadre_free) char *path = path_of(self, id);
-    status = cadre_checkpoint_reader_open(path, &reader);
+    return cadre_checkpoint_reader_open(path, out);
+}
+
+/* Opens a checkpoint with all of its files, and verifies these. */
+int
+cadre_checkpoint_files_open(const cadre_coordinator_t *self, uint64_t id,
+                            cadre_checkpoint_reader_t **out)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = open_manifest(self, id, &reader);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_checkpoint_reader_verify_files(reader);
     if (status < 0) {
         return status;
     }
 
-    const cadre_manifest_variable_t *stored =
-        cadre_manifest_find(cadre_checkpoint_reader_manifest(reader), variable);
+    *out = reader;
+    reader = NULL;
+    return 0;
+}
+
+int
+cadre_checkpoint_files_like(const cadre_checkpoint_reader_t *reader, const char *variable,
+                            cadre_tensor_t *like)
+{
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+    const cadre_manifest_variable_t *stored = cadre_manifest_find(manifest, variable);
     if (!stored) {
-        return cadre_fail(CADRE_ENOTFOUND, "%s has no variable called %s", path, variable);
+        return cadre_fail(CADRE_ENOTFOUND, "checkpoint %" PRIu64 " has no variable called %s",
+                          manifest->id, variable);
     }
-    status = cadre_tensor_init(value, stored->dtype, stored->shape, stored->rank);
+    *like = cadre_tensor_view(stored->dtype, NULL, stored->shape, stored->rank);
+    return 0;
+}
+
+/* Reads the values of a variable (`slot` NULL), or a slot of its optimizer, into `value`. */
+static int
+read_kind(cadre_checkpoint_reader_t *reader, const char *variable, const char *slot,
+          cadre_tensor_t *value)
+{
+    cadre_tensor_t like;
+    int status = cadre_checkpoint_files_like(reader, variable, &like);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_tensor_init(value, like.dtype, like.shape, like.rank);
     if (status < 0) {
         return status;
     }
 
     const cadre_checkpoint_range_t range = {.variable = variable,
                                             .kind = slot ? slot : CADRE_CHECKPOINT_KIND_VALUE,
-                                            .dtype = stored->dtype,
+                                            .dtype = like.dtype,
                                             .count = cadre_tensor_count(value)};
     return cadre_checkpoint_reader_read(reader, &range, value->data, NULL);
+}
+
+int
+cadre_checkpoint_files_values(cadre_checkpoint_reader_t *reader, const char *variable,
+                              cadre_tensor_t *value)
+{
+    return read_kind(reader, variable, NULL, value);
+}
+
+/* Reads one variable of a checkpoint into `value`: its values (`slot` NULL), or a slot of its
+ * optimizer. Only the files that hold it are opened. */
+int
+cadre_checkpoint_files_read(const cadre_coordinator_t *self, uint64_t id, const char *variable,
+                            const char *slot, cadre_tensor_t *value)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = open_manifest(self, id, &reader);
+    if (status < 0) {
+        return status;
+    }
+    return read_kind(reader, variable, slot, value);
 }

@@ -148,3 +148,132 @@ Test(conformance_catalogue, L2_without_a_directory_there_is_none)
     cr_expect_eq(count, 7);
     stage_close(&stage);
 }
+
+/* --- values put back --- */
+
+/* Two variables over two ps, with the checkpoint `saved` in which "wide" is 7 and "count" 5; now
+ * "wide" is 8, with a momentum, and "count" 9. */
+typedef struct {
+    stage_t stage;
+    cadre_variable_t *count;
+    uint64_t saved;
+} past_t;
+
+static void
+set_count(past_t *past, int64_t number)
+{
+    const cadre_tensor_t value = cadre_tensor_view(CADRE_I64, &number, NULL, 0);
+    OK(cadre_variable_assign(past->count, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+}
+
+static void
+set_wide(past_t *past, float number)
+{
+    float row[WIDE_ROWS];
+    const cadre_tensor_t value = stage_row(row, number);
+    OK(cadre_variable_assign(past->stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+}
+
+/* Creates "count", i64 [3] or, with rank 0, a scalar. */
+static void
+create_count(past_t *past, int rank)
+{
+    const int64_t shape[] = {3};
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    OK(cadre_variable_create(past->stage.coordinator, "count", CADRE_I64, shape, rank, &options,
+                             &past->count));
+}
+
+static void
+open_past(past_t *past)
+{
+    local_cluster_options_t options = {.ps = 2, .workers = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    *past = (past_t){.saved = 0};
+    local_cluster_open(&past->stage.cluster, &options);
+    past->stage.coordinator = past->stage.cluster.coordinator;
+    past->stage.wide = create_adam(&past->stage);
+    create_count(past, 0);
+    set_wide(past, 7);
+    set_count(past, 5);
+    OK(cadre_checkpoint_save(past->stage.coordinator, NULL, LOCAL_WAIT_MS, &past->saved));
+    set_wide(past, 8);
+    set_count(past, 9);
+}
+
+static int
+restore(past_t *past, const char *name)
+{
+    return cadre_checkpoint_restore_values(past->stage.coordinator, past->saved,
+                                           name ? &name : NULL, name ? 1 : 0, LOCAL_WAIT_MS);
+}
+
+static void
+expect_both(past_t *past, float wide, double count)
+{
+    double number = 0;
+    stage_expect(&past->stage, wide);
+    OK(cadre_variable_read_number(past->count, &number, LOCAL_WAIT_MS));
+    cr_expect_eq(number, count, "count is %g, not %g", number, count);
+}
+
+Test(conformance_catalogue, L3_values_are_put_back_all_or_by_name)
+{
+    past_t past;
+    open_past(&past);
+    OK(restore(&past, "count"));
+    expect_both(&past, 8, 5);
+    set_count(&past, 9);
+    OK(restore(&past, NULL));
+    expect_both(&past, 7, 5);
+    stage_close(&past.stage);
+}
+
+Test(conformance_catalogue, L3_values_that_were_put_back_survive_a_ps_once)
+{
+    past_t past;
+    open_past(&past);
+    OK(restore(&past, NULL));
+    const int64_t one = 1;
+    const cadre_tensor_t more = cadre_tensor_view(CADRE_I64, &one, NULL, 0);
+    OK(cadre_variable_assign(past.count, CADRE_VARIABLE_ADD, &more, LOCAL_WAIT_MS));
+    for (int i = 0; i < 2; i++) { /* one after the other, from the checkpoint and a replay */
+        local_cluster_restart(&past.stage.cluster, LOCAL_PS, i);
+        EVENTUALLY(cadre_coordinator_totals(past.stage.coordinator).ps_lost == (uint64_t)i + 1);
+        expect_both(&past, 7, 6);
+    }
+    stage_close(&past.stage);
+}
+
+Test(conformance_catalogue, L3_what_does_not_fit_changes_nothing)
+{
+    past_t past;
+    open_past(&past);
+    FAILS(restore(&past, "nobody"), CADRE_ENOTFOUND, "no variable called nobody");
+    FAILS(cadre_checkpoint_restore_values(past.stage.coordinator, 999, NULL, 0, LOCAL_WAIT_MS),
+          CADRE_ENOTFOUND, "");
+
+    /* a variable that the checkpoint does not hold yet */
+    cadre_variable_t *late = NULL;
+    const int64_t shape[] = {3};
+    OK(cadre_variable_create(past.stage.coordinator, "late", CADRE_F32, shape, 1, NULL, &late));
+    FAILS(restore(&past, NULL), CADRE_ENOTFOUND, "has no variable called late");
+    expect_both(&past, 8, 9);
+    OK(cadre_variable_drop(&late, LOCAL_WAIT_MS));
+
+    /* one that has the name of another */
+    OK(cadre_variable_drop(&past.count, LOCAL_WAIT_MS));
+    create_count(&past, 1);
+    FAILS(restore(&past, NULL), CADRE_ESHAPE, "variable count is [3], and [] in checkpoint");
+    stage_expect(&past.stage, 8);
+
+    hold_t hold = stage_hold(&past.stage, "hold");
+    FAILS(restore(&past, "wide"), CADRE_ESTATE, "closures are queued or in flight");
+    hold_release(&hold);
+    stage_join(&past.stage);
+    OK(restore(&past, "wide"));
+    stage_expect(&past.stage, 7);
+    hold_fini(&hold);
+    stage_close(&past.stage);
+}

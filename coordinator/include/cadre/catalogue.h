@@ -87,19 +87,41 @@ CADRE_API void cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, si
 /* Reads the values of a variable from a checkpoint into `value`, as cadre_variable_read does; the
  * variable need not exist any more. With `slot` that slot of its optimizer is read instead, such as
  * "momentum" or "velocity" of adam, which has the variable's shape. Each file read from is verified
- * first. To take values back into a running job, assign them:
- *
- *     s = cadre_checkpoint_read(job, infos[1].id, "weight", NULL, &value);
- *     s = s ? s : cadre_variable_assign(weight, CADRE_VARIABLE_SET, &value, -1);
- *
- * An assignment leaves the slots of the optimizer and its count of steps as they are. To take these
- * back too, open the job again with `resume_path`.
+ * first. To take values back into a running job there is cadre_checkpoint_restore_values.
  *
  * CADRE_ESTATE: the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or it has no such variable or slot.
  * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
 CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoint,
                                     const char *variable, const char *slot, cadre_tensor_t *value);
+
+/* Puts the values that a checkpoint holds back into `count` variables of the running job, by their
+ * names; NULL for `names` means all variables of the job. The number of ps, and how variables are
+ * cut, may have changed since.
+ *
+ *     s = cadre_coordinator_join(job, -1);
+ *     s = s ? s : cadre_checkpoint_restore_values(job, best, NULL, 0, -1);
+ *
+ * First the files of the checkpoint are verified, and dtypes and shapes of all variables compared:
+ * if anything is wrong there, nothing changes. Then each variable is assigned. An assignment counts
+ * exactly once, also when a ps is lost meanwhile or later. When the call fails after that, as by
+ * CADRE_ETIMEOUT, some variables may have the values of the checkpoint and others not; the same
+ * call again puts all right. A variable must not be dropped meanwhile.
+ *
+ * Closures must have ended, or each would see a mixture: join, or cancel, before. Pinned closures
+ * are not looked at; they see each variable with old values or with those of the checkpoint.
+ *
+ * Slots of optimizers, their counted steps and the progress of the job stay as they are. To go back
+ * to all of these, open the job again with `resume_path`.
+ *
+ * CADRE_ESTATE: closures are queued or in flight, or the job has no checkpoint directory.
+ * CADRE_ENOTFOUND: there is no such checkpoint, or the job or the checkpoint has no variable of a
+ *   name; with NULL each variable of the job must be in the checkpoint.
+ * CADRE_EDTYPE, CADRE_ESHAPE: a variable has another dtype or shape in the checkpoint.
+ * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
+CADRE_API int cadre_checkpoint_restore_values(cadre_coordinator_t *self, uint64_t checkpoint,
+                                              const char *const *names, size_t count,
+                                              int64_t timeout_ms);
 
 #ifdef __cplusplus
 }
