@@ -11,6 +11,7 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
+#include "coordinator/cli/train/inner_optimizer.h"
 #include "ps/core/optimizer.h"
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
@@ -60,23 +61,32 @@ struct cadre_bench_mlp {
 static const char *const weight_names[CADRE_BENCH_LAYERS_MAX] = {"w1", "w2", "w3"};
 static const char *const bias_names[CADRE_BENCH_LAYERS_MAX] = {"b1", "b2", "b3"};
 
-int
-cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **out)
+/* Adds the variables of the network, each weight before the bias of its layer. */
+static void
+add_variables(const cadre_bench_network_t *network, cadre_program_t *p, cadre_node_t *variables)
 {
-    cadre_program_t *p = cadre_program_new("train");
-    const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(network->widths[0])};
-    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, rows, 2);
-    cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, rows, 1);
     for (int i = 0; i < network->layers; i++) {
-        cadre_node_t weight = cadre_op_var(p, weight_names[i], network->widths + i, 2);
-        cadre_node_t bias = cadre_op_var(p, bias_names[i], network->widths + i + 1, 1);
-        x = cadre_op_dense(p, x, weight, bias);
+        variables[2 * i] = cadre_op_var(p, weight_names[i], network->widths + i, 2);
+        variables[2 * i + 1] = cadre_op_var(p, bias_names[i], network->widths + i + 1, 1);
+    }
+}
+
+/* Adds the layers over the rows x, and returns the mean loss against the labels y. */
+static cadre_node_t
+add_layers(const cadre_bench_network_t *network, cadre_program_t *p, const cadre_node_t *variables,
+           cadre_node_t x, cadre_node_t y)
+{
+    for (int i = 0; i < network->layers; i++) {
+        x = cadre_op_dense(p, x, variables[2 * i], variables[2 * i + 1]);
         x = i + 1 < network->layers ? cadre_op_relu(p, x) : x;
     }
+    return cadre_op_softmax_cross_entropy(p, x, y);
+}
 
-    cadre_node_t loss = cadre_op_softmax_cross_entropy(p, x, y);
-    cadre_op_result(p, "loss", loss);
-    cadre_op_minimize(p, loss);
+/* Finishes the program and gives it; destroys it where it is not valid. */
+static int
+finish(cadre_program_t *p, cadre_program_t **out)
+{
     int status = cadre_program_finish(p);
     if (status < 0) {
         cadre_program_destroy(&p);
@@ -88,12 +98,80 @@ cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **
 }
 
 int
-cadre_bench_mlp_create(const cadre_bench_network_t *network, cadre_coordinator_t *coordinator)
+cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **out)
+{
+    cadre_program_t *p = cadre_program_new("train");
+    const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(network->widths[0])};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, rows, 2);
+    cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, rows, 1);
+    cadre_node_t variables[CADRE_BENCH_VARIABLES_MAX];
+    add_variables(network, p, variables);
+    cadre_node_t loss = add_layers(network, p, variables, x, y);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
+    return finish(p, out);
+}
+
+/* Reads the network's optimizer, as a ps and as local steps take it. */
+static int
+parse_optimizer(const cadre_bench_network_t *network, cadre_optimizer_spec_t *spec)
+{
+    int status = cadre_optimizer_spec_parse(spec, network->optimizer_name);
+    return status < 0 ? status : cadre_optimizer_spec_set(spec, "learning_rate", network->rate);
+}
+
+/* Makes a program of `steps` local steps, each on the next batch of its rows, as
+ * training.local_steps of a job file makes it: the network's optimizer inside, and how far it led
+ * is pushed. */
+int
+cadre_bench_mlp_local_program(const cadre_bench_network_t *network, int steps,
+                              cadre_program_t **out)
+{
+    cadre_optimizer_spec_t spec;
+    int status = parse_optimizer(network, &spec);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_program_t *p = cadre_program_new("local_steps");
+    const cadre_dim_t rows[] = {cadre_dim(steps * network->batch), cadre_dim(network->widths[0])};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, rows, 2);
+    cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, rows, 1);
+    cadre_node_t pulled[CADRE_BENCH_VARIABLES_MAX];
+    cadre_node_t values[CADRE_BENCH_VARIABLES_MAX];
+    cadre_inner_slots_t slots[CADRE_BENCH_VARIABLES_MAX] = {{{{0}}}};
+    cadre_inner_optimizer_t optimizer;
+    const int count = 2 * network->layers;
+    add_variables(network, p, pulled);
+    memcpy(values, pulled, sizeof(values));
+    cadre_inner_optimizer_begin(&optimizer, p, &spec);
+    for (int step = 0; step < steps; step++) {
+        int64_t begin = step * network->batch;
+        cadre_node_t gradients[CADRE_BENCH_VARIABLES_MAX];
+        cadre_node_t loss =
+            add_layers(network, p, values, cadre_op_slice(p, x, 0, begin, network->batch),
+                       cadre_op_slice(p, y, 0, begin, network->batch));
+        cadre_op_gradient(p, loss, values, count, gradients);
+        cadre_inner_optimizer_step(&optimizer);
+        for (int i = 0; i < count; i++) {
+            values[i] = cadre_inner_optimizer_apply(&optimizer, values[i], gradients[i], &slots[i]);
+        }
+    }
+
+    for (int i = 0; i < count; i++) {
+        cadre_op_push(p, pulled[i], cadre_op_sub(p, pulled[i], values[i]));
+    }
+    return finish(p, out);
+}
+
+int
+cadre_bench_mlp_create(const cadre_bench_network_t *network, bool has_local_steps,
+                       cadre_coordinator_t *coordinator)
 {
     cadre_variable_t *variable = NULL;
     cadre_variable_options_t weight = cadre_variable_options();
-    weight.optimizer = cadre_optimizer(network->optimizer);
-    weight.optimizer.learning_rate = network->rate;
+    weight.optimizer = cadre_optimizer(has_local_steps ? CADRE_OPTIMIZER_SGD : network->optimizer);
+    weight.optimizer.learning_rate = has_local_steps ? 1 : network->rate;
     cadre_variable_options_t bias = weight;
     weight.initializer = cadre_initializer(CADRE_INITIALIZER_HE_NORMAL);
     for (int i = 0; i < network->layers; i++) {
@@ -122,6 +200,35 @@ cadre_bench_mlp_schedule(const cadre_bench_network_t *network, cadre_dataset_t *
     *epoch += (uint64_t)epochs;
     *examples = epochs * cadre_dataset_info(data).rows;
     return status;
+}
+
+/* Schedules the full closures of each epoch, and joins. */
+int
+cadre_bench_mlp_schedule_local(const cadre_bench_network_t *network, cadre_bench_job_t *job,
+                               int epochs, int64_t *examples)
+{
+    const int64_t rows = job->steps * network->batch;
+    *examples = 0;
+    for (int i = 0; i < epochs; i++) {
+        int status = cadre_dataset_begin(job->data, job->epoch++, 0, rows, CADRE_ORDER_SHUFFLED,
+                                         CADRE_LAST_BATCH_DROPPED);
+        if (status < 0) {
+            return status;
+        }
+
+        cadre_batch_t batch;
+        while (cadre_dataset_next(job->data, &batch)) {
+            const cadre_call_t call = cadre_call_batch(&batch);
+            status = cadre_coordinator_schedule(job->coordinator, job->function, &call,
+                                                CADRE_BENCH_WAIT_MS, NULL);
+            if (status < 0) {
+                return status;
+            }
+            *examples += rows;
+        }
+    }
+
+    return cadre_coordinator_join(job->coordinator, CADRE_BENCH_WAIT_MS);
 }
 
 char *
@@ -254,12 +361,7 @@ cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *descripti
         return status;
     }
 
-    status = cadre_optimizer_spec_parse(&spec, network->optimizer_name);
-    if (status < 0) {
-        return status;
-    }
-
-    status = cadre_optimizer_spec_set(&spec, "learning_rate", network->rate);
+    status = parse_optimizer(network, &spec);
     if (status < 0) {
         return status;
     }

@@ -9,6 +9,7 @@
 #define CADRE_BENCH_MLP_H
 
 #include <cadre/coordinator.h>
+#include <stdbool.h>
 
 enum {
     CADRE_BENCH_LAYERS_MAX = 3,
@@ -32,14 +33,35 @@ extern const cadre_bench_network_t cadre_bench_wide;   /* 784-512-512-10 with sg
  * w2 and so on. */
 int cadre_bench_mlp_program(const cadre_bench_network_t *network, cadre_program_t **out);
 
-/* Creates the network's variables with a coordinator. */
-int cadre_bench_mlp_create(const cadre_bench_network_t *network, cadre_coordinator_t *coordinator);
+/* Makes a program of `steps` local steps on rows [steps * batch, width], as training.local_steps of
+ * a job file makes it: steps of the network's optimizer, then a push of how far they led. */
+int cadre_bench_mlp_local_program(const cadre_bench_network_t *network, int steps,
+                                  cadre_program_t **out);
+
+/* Creates the network's variables with a coordinator. Their optimizer is the network's or, for
+ * local steps, which have that one inside, sgd with a rate of 1. */
+int cadre_bench_mlp_create(const cadre_bench_network_t *network, bool has_local_steps,
+                           cadre_coordinator_t *coordinator);
 
 /* Trains `epochs` epochs by closures, from `epoch` on, and joins; `examples` is how many rows that
  * were. */
 int cadre_bench_mlp_schedule(const cadre_bench_network_t *network, cadre_dataset_t *data,
                              const cadre_function_t *step, uint64_t *epoch, int epochs,
                              int64_t *examples);
+
+/* A job that trains a network. */
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    cadre_function_t *function; /* what its closures run */
+    int steps;                  /* local steps of a closure */
+    cadre_dataset_t *data;
+    uint64_t epoch; /* the next one */
+} cadre_bench_job_t;
+
+/* Trains `epochs` epochs by closures of local steps, and joins. Rows at the end of an epoch that do
+ * not fill a closure are left out; `examples` is how many rows the others were. */
+int cadre_bench_mlp_schedule_local(const cadre_bench_network_t *network, cadre_bench_job_t *job,
+                                   int epochs, int64_t *examples);
 
 /* The JSON description of the CSV file `path`, freed by the caller. */
 char *cadre_bench_mlp_csv(const char *path);

@@ -78,7 +78,7 @@ define(subject_t *self)
 {
     cadre_coordinator_t *coordinator = self->cluster.coordinator;
     cadre_auto(cadre_free) char *data = cadre_bench_mlp_csv(self->digits);
-    int status = cadre_bench_mlp_create(&cadre_bench_digits, coordinator);
+    int status = cadre_bench_mlp_create(&cadre_bench_digits, false, coordinator);
     if (status < 0) {
         return status;
     }
