@@ -15,6 +15,7 @@
 #include "common/http/http_server.h"
 #include "common/net/endpoint.h"
 #include "common/net/security.h"
+#include "common/net/shortcut.h"
 #include "ps/folders.h"
 
 typedef struct {
@@ -37,6 +38,7 @@ typedef struct {
      * it shares the process's log; borrowed. NULL: this ps makes a context of its own, and names
      * the log after itself. */
     cadre_context_t *context;
+    cadre_shortcut_t *shortcut; /* from a worker in this process, borrowed; NULL: there is none */
 } cadre_control_options_t;
 
 /* The threads of a ps whose progress options.http shows. */

@@ -39,6 +39,13 @@ typedef struct {
     cadre_lane_pool_t *lanes;
     cadre_shard_effects_t effects;
     cadre_frames_t frames;
+    /* Where a worker in this process calls the shard; NULL: everything comes by sockets. */
+    cadre_shortcut_t *shortcut;
+    uint64_t incarnation; /* of the ps */
+    bool is_called;       /* a thread of the worker has called, and uses no socket */
+    void *wake;           /* pipe to this thread, for threads of the worker that have called */
+    void *woken;          /* the other end */
+    bool is_woken;        /* something is in that pipe */
     bool stopped;
     bool changed;  /* a message came since the counters were sent to the control loop */
     uint64_t told; /* the generation that the control loop was last told */
@@ -117,7 +124,9 @@ on_step(void *context)
 {
     shard_actor_t *self = context;
     self->changed = true;
-    post_counts(self);
+    if (!self->is_called) {
+        post_counts(self);
+    }
 }
 
 /* --- answers --- */
@@ -217,14 +226,17 @@ carry_out(shard_actor_t *self)
     send_all(self);
 }
 
-/* Has the shard act on a message of this plane, and carries out the effects. */
+/* Has the shard act on a message of this plane, and carries out the effects; where a worker has
+ * called, serve_caller does that. */
 static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
 {
     cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->effects.outbox);
     cadre_shard_receive(self->shard, plane, from, message, &self->effects);
-    carry_out(self);
+    if (!self->is_called) {
+        carry_out(self);
+    }
 }
 
 /* Takes the loads that the load actor has done: the shard answers the requests that waited for
@@ -292,8 +304,67 @@ receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *mes
         return;
     }
     cadre_admission_wait(self->admission, from, message);
-    admit(self);
+    if (!self->is_called) {
+        admit(self);
+    }
 }
+
+/* --- a worker in this process --- */
+
+/* Moves what the shard answers this worker from its outbox to `answers`; the rest stays. */
+static void
+take_answers(shard_actor_t *self, const cadre_task_t *from, cadre_outbox_t *answers)
+{
+    cadre_outbox_t *outbox = &self->effects.outbox;
+    for (size_t left = cadre_outbox_count(outbox); left > 0; left--) {
+        cadre_outbox_entry_t entry;
+        cadre_outbox_pop(outbox, &entry);
+        bool is_answer =
+            entry.plane == CADRE_PLANE_DATA && cadre_task_equal(&entry.destination, from);
+        cadre_outbox_push(is_answer ? answers : outbox, &entry);
+    }
+}
+
+/* Wakes the shard's thread where a call has left something to it: messages to others, pulls that
+ * wait for room, reservations to look at, or, when the counters begin to differ from those that the
+ * control loop has, to tell it in time. */
+static void
+wake(shard_actor_t *self, bool had_changed)
+{
+    bool is_left = !had_changed || cadre_outbox_count(&self->effects.outbox) > 0 ||
+                   cadre_admission_count(self->admission) > 0 ||
+                   cadre_shard_is_receiving(self->shard);
+    if (is_left && !self->is_woken) {
+        self->is_woken = true;
+        cadre_pipe_send(self->wake, CADRE_PIPE_STOP, NULL);
+    }
+}
+
+/* Acts on a message of a worker in this process, on the thread of the worker: gives it what the
+ * shard answers, and leaves all else to the shard's thread. */
+static void
+serve_caller(void *context, const cadre_task_t *from, cadre_outbox_entry_t *entry,
+             cadre_outbox_t *answers)
+{
+    shard_actor_t *self = context;
+    const bool had_changed = self->changed;
+    cadre_message_t message;
+    self->is_called = true;
+    if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
+                             entry->chunks, entry->chunk_count, &message) < 0) {
+        cadre_shard_malformed(self->shard);
+    } else {
+        receive_data(self, from, &message);
+    }
+
+    self->changed = true;
+    self->is_called = false;
+    cadre_outbox_entry_fini(entry);
+    take_answers(self, from, answers);
+    wake(self, had_changed);
+}
+
+/* --- messages of the control loop --- */
 
 /* Takes messages of the control loop: another session, questions of the coordinator, malformed
  * messages to be counted, probes; anything else means to stop. */
@@ -470,6 +541,23 @@ wait_ms(const shard_actor_t *self)
     return timeout_ms;
 }
 
+/* Waits for messages, while a worker in this process may call; then takes what calls have left to
+ * this thread. */
+static void
+poll_items(shard_actor_t *self, zmq_pollitem_t *items, int count)
+{
+    const long timeout_ms = wait_ms(self);
+    cadre_shortcut_unlock(self->shortcut);
+    cadre_poll(items, count, timeout_ms);
+    cadre_shortcut_lock(self->shortcut);
+
+    cadre_pipe_message_t message;
+    if (self->is_woken && cadre_pipe_receive(self->woken, &message) == 0) {
+        self->is_woken = false;
+        carry_out(self);
+    }
+}
+
 /* Runs the thread: waits for messages of the control loop, of workers and of the load actor, has
  * the shard act on them, and sends its answers and counters. At the end frees everything that it
  * was handed. */
@@ -478,14 +566,20 @@ run(void *pipe, void *argument)
 {
     shard_actor_t *self = argument;
     self->pipe = pipe;
+    cadre_shortcut_lock(self->shortcut);
+    if (self->shortcut) {
+        cadre_shortcut_open(self->shortcut, self->incarnation, serve_caller, self);
+    }
     while (!self->stopped) {
         zmq_pollitem_t items[] = {
             {.socket = pipe, .events = ZMQ_POLLIN},
             {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
             {.socket = cadre_actor_socket(self->load), .events = ZMQ_POLLIN},
             {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN},
+            {.socket = self->woken, .events = ZMQ_POLLIN},
         };
-        cadre_poll(items, (int)CADRE_COUNT_OF(items), wait_ms(self));
+        const int count = (int)CADRE_COUNT_OF(items) - (self->woken ? 0 : 1);
+        poll_items(self, items, count);
 
         watch(self);
         tell_refused(self);
@@ -495,6 +589,10 @@ run(void *pipe, void *argument)
         admit(self);
         post_counts(self);
     }
+    if (self->shortcut) {
+        cadre_shortcut_open(self->shortcut, 0, NULL, NULL);
+    }
+    cadre_shortcut_unlock(self->shortcut);
     if (stop_loads(self) < 0) {
         return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
     }
@@ -505,6 +603,8 @@ run(void *pipe, void *argument)
     cadre_frames_fini(&self->frames);
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->data, 0);
+    cadre_pipe_close(&self->wake);
+    cadre_pipe_close(&self->woken);
     free(self);
 }
 
@@ -522,7 +622,12 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
                                    .admission = self->admission,
                                    .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT,
                                    .step_bytes = size_bytes_max / 100 * CADRE_STEP_PERCENT};
-    int status = cadre_lane_pool_open(options->lanes, &self->lanes);
+    self->shortcut = options->shortcut;
+    self->incarnation = options->incarnation;
+    int status = self->shortcut ? cadre_pipe_open(context, &self->wake, &self->woken) : 0;
+    if (status == 0) {
+        status = cadre_lane_pool_open(options->lanes, &self->lanes);
+    }
     if (status == 0) {
         status = cadre_load_actor_open(context, options->folders, &self->load_steps, &self->load);
     }
@@ -545,6 +650,8 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
         cadre_admission_destroy(&self->admission);
         cadre_lane_pool_destroy(&self->lanes);
+        cadre_pipe_close(&self->wake);
+        cadre_pipe_close(&self->woken);
         free(self);
     }
     return status;

@@ -21,6 +21,7 @@
 
 #include "common/net/actor.h"
 #include "common/net/monitor.h"
+#include "common/net/shortcut.h"
 #include "common/net/socket.h"
 #include "ps/core/shard.h"
 #include "ps/folders.h"
@@ -62,6 +63,7 @@ typedef struct {
     uint64_t size_bytes_max;
     unsigned lanes;                 /* ps/lane_pool.h */
     const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
+    cadre_shortcut_t *shortcut; /* from a worker in this process, borrowed; NULL: there is none */
 } cadre_shard_actor_options_t;
 
 /* Starts the actor's thread and the threads of the other lanes; takes `data`, a bound ROUTER, and

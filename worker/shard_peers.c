@@ -23,6 +23,7 @@ cadre_shard_peers_fini(cadre_shard_peers_t *self)
         cadre_peer_close(&self->peers[i], 0);
     }
     free(self->peers);
+    free(self->names);
     *self = (cadre_shard_peers_t){.context = NULL};
 }
 
@@ -35,6 +36,7 @@ cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count)
         cadre_peer_close(&self->peers[i], 0);
     }
     self->peers = cadre_realloc(self->peers, count, sizeof(*self->peers));
+    self->names = cadre_realloc(self->names, count, sizeof(*self->names));
     for (uint32_t i = self->count; i < count; i++) {
         self->peers[i] = (cadre_peer_t){.socket = NULL};
     }
@@ -42,16 +44,14 @@ cadre_shard_peers_resize(cadre_shard_peers_t *self, uint32_t count)
 }
 
 /* Opens a connection to a shard under a new routing id. A ROUTER that still has a connection with
- * the same id would ignore this one for good; so the id has, in the place of the worker's index
- * (which a shard does not use), the number of the connection. */
+ * the same id would ignore this one for good; so the id, `name`, gets the number of the connection
+ * in the place of the worker's index (which a shard does not use). */
 static int
-dial(cadre_shard_peers_t *self, const cadre_task_t *worker, const char *address,
-     cadre_socket_t **socket)
+dial(cadre_shard_peers_t *self, cadre_task_t *name, const char *address, cadre_socket_t **socket)
 {
     char routing_id[CADRE_TASK_TEXT_SIZE];
-    cadre_task_t name = *worker;
-    name.index = ++self->connections;
-    cadre_task_text(&name, routing_id);
+    name->index = ++self->connections;
+    cadre_task_text(name, routing_id);
     cadre_endpoint_t endpoint;
     int status = cadre_endpoint_parse(address, &endpoint);
     if (status < 0) {
@@ -91,7 +91,8 @@ cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *worker,
 
     cadre_peer_close(peer, 0);
     cadre_socket_t *socket = NULL;
-    if (dial(self, worker, entry->address, &socket) < 0) {
+    self->names[index] = *worker;
+    if (dial(self, &self->names[index], entry->address, &socket) < 0) {
         cadre_socket_close(&socket, 0);
         cadre_log(CADRE_LOG_ERROR, "shard_connect_failed", "shard=%u address=%s reason=\"%s\"",
                   index, entry->address, cadre_error_text());
@@ -113,6 +114,16 @@ cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry)
     } else {
         cadre_outbox_entry_fini(entry);
     }
+}
+
+/* Returns what the connection to this ps calls this worker; NULL when there is none. */
+const cadre_task_t *
+cadre_shard_peers_name(const cadre_shard_peers_t *self, const cadre_task_t *shard)
+{
+    uint32_t index = shard->index;
+    bool is_connected = index < self->count && self->peers[index].socket &&
+                        cadre_task_equal(&self->peers[index].task, shard);
+    return is_connected ? &self->names[index] : NULL;
 }
 
 /* Returns whether the keys of all connected ps are still allowed. */

@@ -13,6 +13,7 @@
 typedef struct {
     cadre_context_t *context;
     cadre_peer_t *peers; /* [count], by the shard's index */
+    cadre_task_t *names; /* [count]: what each connection calls this worker, its routing id */
     uint32_t count;
     uint32_t connections; /* how many connections were made so far */
 } cadre_shard_peers_t;
@@ -33,6 +34,10 @@ void cadre_shard_peers_connect(cadre_shard_peers_t *self, const cadre_task_t *wo
 /* Sends an entry to the ps that it is addressed to; takes the entry. Drops it when that process is
  * not connected: requests to shards are retransmitted. */
 void cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *entry);
+
+/* Returns what the connection to this ps calls this worker; NULL when there is none. */
+const cadre_task_t *cadre_shard_peers_name(const cadre_shard_peers_t *self,
+                                           const cadre_task_t *shard);
 
 /* Returns whether the keys of all connected ps are still allowed. */
 bool cadre_shard_peers_are_trusted(const cadre_shard_peers_t *self);

@@ -33,6 +33,7 @@ enum {
     ITEM_CONTROL,
     ITEM_MONITOR,
     ITEM_READER,
+    ITEM_WOKEN,
     ITEM_SLOTS,
 };
 
@@ -67,9 +68,50 @@ struct cadre_worker_actor {
     cadre_work_t *started; /* list of works that were started in this turn */
     cadre_work_t **started_last_p;
     size_t works_out; /* works that are in the queue or on slots */
+
+    /* Where a ps is in this process (options.shortcut): slots use the core too, one at a time. */
+    bool is_called;          /* a slot has called, and uses no socket */
+    void *wake;              /* pipe to this thread, for slots that have called */
+    void *woken;             /* the other end */
+    bool is_woken;           /* something is in that pipe */
+    cadre_queue_t events;    /* cadre_worker_event_t that a slot has left to this thread */
+    cadre_outbox_t messages; /* messages that a slot has left to this thread */
 };
 
+/* --- slots in this process --- */
+
+/* Wakes the network thread, for what a slot that has called must leave to it. */
+static void
+wake(cadre_worker_actor_t *self)
+{
+    if (!self->is_woken) {
+        self->is_woken = true;
+        cadre_pipe_send(self->wake, CADRE_PIPE_STOP, NULL);
+    }
+}
+
+/* Returns whether a slot that has called leaves this event to the network thread: whatever is no
+ * answer to a slot needs a socket. */
+static bool
+is_left(const cadre_worker_actor_t *self, const cadre_worker_event_t *event)
+{
+    return self->is_called && event->kind != CADRE_WORKER_VALUES &&
+           event->kind != CADRE_WORKER_PUSHED;
+}
+
+/* Takes the next event: of those that slots have left to the network thread first. */
+static bool
+next_event(cadre_worker_actor_t *self, cadre_worker_event_t *event)
+{
+    if (!self->is_called && cadre_queue_pop(&self->events, event)) {
+        return true;
+    }
+    return cadre_worker_core_event(self->core, event);
+}
+
 /* --- slots --- */
+
+static void ask(void *asker, cadre_slot_request_t *request);
 
 /* Makes the work (what a slot does for a run) of the event START, with the closure's batches; it
  * goes into the queue at the end of the turn. */
@@ -80,6 +122,8 @@ start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
     self->works[event->index] = work;
     work->load = cadre_reader_link_find(&self->reader, cadre_run_id(event->run));
     work->worker_index = cadre_worker_core_task(self->core)->index;
+    work->ask = self->options.shortcut ? ask : NULL;
+    work->asker = self;
     *self->started_last_p = work;
     self->started_last_p = &work->next;
     self->works_out++;
@@ -133,10 +177,22 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
     cadre_work_destroy(&work);
 }
 
+/* Gives a slot the answer to its request: over its pipe, or by a flag where it has called. */
+static void
+give(cadre_worker_actor_t *self, uint32_t slot, cadre_slot_request_t *request)
+{
+    if (self->options.shortcut) {
+        request->is_answered = true;
+        cadre_shortcut_answered(self->options.shortcut);
+    } else {
+        cadre_pipe_send(self->options.slots[slot], CADRE_SLOT_ANSWERED, request);
+    }
+}
+
 /* Answers a slot's question for a variable by its name, as the closure means it: `drops` says which
  * variables had been dropped when it was scheduled. */
 static void
-resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
+resolve(cadre_worker_actor_t *self, uint32_t slot, cadre_slot_request_t *request)
 {
     bool was_dropped = false;
     const cadre_closure_message_t *closure = &request->work->call->message.closure;
@@ -150,27 +206,21 @@ resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
                  was_dropped ? " any more: it was dropped before this was scheduled" : "");
     }
 
-    cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
+    give(self, slot, request);
 }
 
-/* Acts on a message of a slot: a work that has ended, or a question. A pull or push stays in its
- * work until an event of the core answers it. */
+/* Acts on a question of a slot. A pull or push stays in its work until an event of the core answers
+ * it. */
 static void
-from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t *message)
+on_request(cadre_worker_actor_t *self, uint32_t slot, cadre_slot_request_t *request)
 {
-    if (message->kind == CADRE_SLOT_ENDED) {
-        end_work(self, message->pointer);
-        return;
-    }
-
-    cadre_slot_request_t *request = message->pointer;
     cadre_run_t *run = request->work->run;
 
     request->work->slot = slot;
     request->work->request = request;
     switch (request->question) {
     case CADRE_SLOT_RESOLVE:
-        resolve(self, request, self->options.slots[slot]);
+        resolve(self, slot, request);
         break;
     case CADRE_SLOT_PULL:
         cadre_worker_core_pull(self->core, run, request->variables, request->count, self->now_ms);
@@ -178,6 +228,17 @@ from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t 
     case CADRE_SLOT_PUSH:
         cadre_worker_core_push(self->core, run, request->gradients, request->count, self->now_ms);
         break;
+    }
+}
+
+/* Acts on a message of a slot: a work that has ended, or a question. */
+static void
+from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t *message)
+{
+    if (message->kind == CADRE_SLOT_ENDED) {
+        end_work(self, message->pointer);
+    } else {
+        on_request(self, slot, message->pointer);
     }
 }
 
@@ -193,7 +254,7 @@ answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     request->values = event->values;
     request->value_count = event->value_count;
     request->received_bytes = request->question == CADRE_SLOT_PULL ? event->run->received_bytes : 0;
-    cadre_pipe_send(self->options.slots[work->slot], CADRE_SLOT_ANSWERED, request);
+    give(self, work->slot, request);
 }
 
 /* --- the core's events --- */
@@ -298,29 +359,133 @@ static void
 obey(cadre_worker_actor_t *self)
 {
     cadre_worker_event_t event;
-    while (cadre_worker_core_event(self->core, &event)) {
-        obey_one(self, &event);
+    while (next_event(self, &event)) {
+        if (is_left(self, &event)) {
+            cadre_queue_push(&self->events, &event);
+            wake(self);
+        } else {
+            obey_one(self, &event);
+        }
     }
 }
 
+/* Decodes a message of a shard. One of another process, or of a type that a ps may not send, is
+ * malformed. */
+static int
+decode_from_shard(const cadre_task_t *shard, cadre_chunk_t *header, cadre_chunk_t **chunks,
+                  size_t count, cadre_message_t *message)
+{
+    int status = cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
+                                      chunks, count, message);
+    if (status < 0) {
+        return status;
+    }
+
+    bool is_foreign = message->incarnation != shard->incarnation;
+    if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
+        cadre_message_fini(message);
+        return CADRE_EMALFORMED;
+    }
+
+    return 0;
+}
+
+/* Gives a message to a ps in this process, and its answers to the core. Returns false, and the
+ * message is still there, where it has to go through a socket. */
+static bool
+carry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
+{
+    const cadre_task_t shard = entry->destination;
+    const cadre_task_t *name = cadre_shard_peers_name(&self->shards, &shard);
+    cadre_outbox_t answers = {.count = 0};
+    if (!name || !cadre_shortcut_carry(self->options.shortcut, name, entry, &answers)) {
+        return false;
+    }
+
+    cadre_outbox_entry_t answer;
+    while (cadre_outbox_pop(&answers, &answer)) {
+        cadre_message_t message;
+        if (decode_from_shard(&shard, answer.header, answer.chunks, answer.chunk_count, &message) <
+            0) {
+            cadre_worker_core_malformed(self->core);
+        } else {
+            cadre_worker_core_receive(self->core, &shard, &message, self->now_ms);
+            obey(self);
+        }
+        cadre_outbox_entry_fini(&answer);
+    }
+    cadre_outbox_fini(&answers);
+    return true;
+}
+
+/* Sends a message: to a ps in this process by a call, else through its socket. A slot that has
+ * called leaves the latter to the network thread. */
+static void
+send_entry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
+{
+    bool is_to_ps = entry->destination.role == CADRE_ROLE_PS;
+    if (is_to_ps && carry(self, entry)) {
+        return;
+    }
+
+    if (self->is_called) {
+        cadre_outbox_push(&self->messages, entry);
+        wake(self);
+    } else if (is_to_ps) {
+        cadre_shard_peers_send(&self->shards, entry);
+    } else {
+        cadre_control_link_send(self->link, entry);
+    }
+}
+
+/* Hands the works that were started to the slots. */
+static void
+put_started(cadre_worker_actor_t *self)
+{
+    cadre_work_queue_put(self->options.queue, self->started);
+    self->started = NULL;
+    self->started_last_p = &self->started;
+}
+
 /* Ends a turn: carries out all events of the core, hands started works to the slots, and messages
- * to the sockets. */
+ * to where they go. */
 static void
 settle(cadre_worker_actor_t *self)
 {
     obey(self);
-    cadre_work_queue_put(self->options.queue, self->started);
-    self->started = NULL;
-    self->started_last_p = &self->started;
+    put_started(self);
 
     cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
-        if (entry.destination.role == CADRE_ROLE_PS) {
-            cadre_shard_peers_send(&self->shards, &entry);
-        } else {
-            cadre_control_link_send(self->link, &entry);
-        }
+    while (!self->is_called && cadre_outbox_pop(&self->messages, &entry)) {
+        send_entry(self, &entry);
     }
+    while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
+        send_entry(self, &entry);
+    }
+    put_started(self); /* an answer that came by a call may have started more */
+}
+
+/* Answers a request on the thread of the slot that has it: the core acts on it, and what that sends
+ * to a ps in this process is answered at once. What needs a socket or time is left to the network
+ * thread, which this then waits for. */
+static void
+ask(void *asker, cadre_slot_request_t *request)
+{
+    cadre_worker_actor_t *self = asker;
+    cadre_shortcut_lock(self->options.shortcut);
+    self->is_called = true;
+    self->now_ms = (uint64_t)cadre_clock_now_ms();
+    on_request(self, 0, request);
+    settle(self);
+    self->is_called = false;
+
+    if (!request->is_answered) {
+        wake(self); /* the core has a deadline that the network thread does not know of */
+    }
+    while (!request->is_answered) {
+        cadre_shortcut_wait(self->options.shortcut);
+    }
+    cadre_shortcut_unlock(self->options.shortcut);
 }
 
 /* Takes the works that no slot has begun out of the queue, and has the core hand their closures
@@ -397,27 +562,6 @@ from_control(cadre_worker_actor_t *self)
     }
 }
 
-/* Decodes a message of a shard. One of another process, or of a type that a ps may not send, is
- * malformed. */
-static int
-decode_from_shard(cadre_worker_actor_t *self, const cadre_task_t *shard, cadre_message_t *message)
-{
-    int status = cadre_message_decode(cadre_chunk_data(self->frames.header),
-                                      cadre_chunk_size_bytes(self->frames.header),
-                                      self->frames.chunks, self->frames.count, message);
-    if (status < 0) {
-        return status;
-    }
-
-    bool is_foreign = message->incarnation != shard->incarnation;
-    if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
-        cadre_message_fini(message);
-        return CADRE_EMALFORMED;
-    }
-
-    return 0;
-}
-
 /* Takes messages of one shard, so many in one turn, and acts on each. */
 static void
 from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
@@ -428,7 +572,8 @@ from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
         if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
             return;
         }
-        if (status < 0 || decode_from_shard(self, &peer->task, &message) < 0) {
+        if (status < 0 || decode_from_shard(&peer->task, self->frames.header, self->frames.chunks,
+                                            self->frames.count, &message) < 0) {
             cadre_worker_core_malformed(self->core);
             continue;
         }
@@ -529,8 +674,9 @@ item_of(void *socket, bool blocked)
                             .events = (short)(ZMQ_POLLIN | (blocked ? ZMQ_POLLOUT : 0))};
 }
 
-/* Fills in the list of sockets to be polled. In the place of a shard without a connection stands
- * the pipe to main, whose events there are ignored. */
+/* Fills in the list of sockets to be polled. In the place of a shard without a connection, and of
+ * the pipe that slots wake this thread by where they do not, stands the pipe to main, whose events
+ * there are ignored. */
 static int
 fill_items(cadre_worker_actor_t *self)
 {
@@ -543,6 +689,7 @@ fill_items(cadre_worker_actor_t *self)
         item_of(cadre_control_link_handle(self->link), cadre_control_link_is_full(self->link));
     self->items[ITEM_MONITOR] = item_of(cadre_control_link_monitor_handle(self->link), false);
     self->items[ITEM_READER] = item_of(self->options.reader, false);
+    self->items[ITEM_WOKEN] = item_of(self->woken ? self->woken : self->main, false);
     for (uint32_t i = 0; i < slots; i++) {
         self->items[ITEM_SLOTS + i] = item_of(self->options.slots[i], false);
     }
@@ -554,6 +701,24 @@ fill_items(cadre_worker_actor_t *self)
     }
 
     return (int)count;
+}
+
+/* Waits for input, while slots may use the core. What they have left to this thread is done first:
+ * it comes before whatever the input does to runs. */
+static bool
+poll_items(cadre_worker_actor_t *self, int count, long timeout_ms)
+{
+    cadre_shortcut_unlock(self->options.shortcut);
+    bool stirred = cadre_poll(self->items, count, timeout_ms) > 0;
+    cadre_shortcut_lock(self->options.shortcut);
+    self->now_ms = (uint64_t)cadre_clock_now_ms();
+
+    cadre_pipe_message_t message;
+    if (self->is_woken && cadre_pipe_receive(self->woken, &message) == 0) {
+        self->is_woken = false;
+    }
+    obey(self);
+    return stirred;
 }
 
 /* Waits for input until something is due. After input the core gets its next tick within a
@@ -578,8 +743,7 @@ wait(cadre_worker_actor_t *self)
 
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
-    self->stirred = cadre_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
-    self->now_ms = (uint64_t)cadre_clock_now_ms();
+    self->stirred = poll_items(self, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX);
 }
 
 /* Logs once that contact with the coordinator is lost, so that updates are held back, and once that
@@ -720,6 +884,10 @@ close_all(cadre_worker_actor_t *self)
     free(self->works);
     cadre_frames_fini(&self->frames);
     cadre_worker_core_destroy(&self->core);
+    cadre_outbox_fini(&self->messages);
+    cadre_queue_fini(&self->events);
+    cadre_pipe_close(&self->wake);
+    cadre_pipe_close(&self->woken);
 }
 
 /* Runs the network thread, turn by turn: timers, the core's effects, waiting, input. */
@@ -728,6 +896,7 @@ run(void *pipe, void *argument)
 {
     cadre_worker_actor_t *self = argument;
     self->main = pipe;
+    cadre_shortcut_lock(self->options.shortcut);
     bool go_on = true;
     while (go_on) {
         keep_time(self);
@@ -747,6 +916,7 @@ run(void *pipe, void *argument)
         go_on = !(self->items[ITEM_MAIN].revents & ZMQ_POLLIN) || from_main(self);
     }
 
+    cadre_shortcut_unlock(self->options.shortcut);
     close_all(self);
     cadre_pipe_send(pipe, CADRE_WORKER_ACTOR_GONE, NULL);
 }
@@ -788,7 +958,11 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
     self->started_last_p = &self->started;
     cadre_shard_peers_init(&self->shards, context);
     cadre_reader_link_init(&self->reader, options->reader);
-    int status = start_thread(self);
+    cadre_queue_init(&self->events, sizeof(cadre_worker_event_t));
+    int status = options->shortcut ? cadre_pipe_open(context, &self->wake, &self->woken) : 0;
+    if (status == 0) {
+        status = start_thread(self);
+    }
     if (status < 0) {
         close_all(self);
         free(self);

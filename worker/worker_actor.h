@@ -13,6 +13,7 @@
 #include "common/http/http_server.h"
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
+#include "common/net/shortcut.h"
 #include "worker/core/worker_core.h"
 #include "worker/slot/work_queue.h"
 
@@ -22,11 +23,12 @@ typedef struct {
     cadre_worker_options_t core;
     cadre_endpoint_t coordinator;
     uint64_t drain_ms; /* how long closures may run on after DRAIN before they are given up */
-    cadre_work_queue_t *queue; /* borrowed for the actor's life, like the next two */
-    void **slots;              /* [core.slots]: pipes to the slot actors */
-    void *reader;              /* pipe to the reader actor */
-    cadre_http_server_t *http; /* where the actor publishes its figures; NULL: nowhere */
-    bool hosted;               /* in a process of another program, whose log keeps its name */
+    cadre_work_queue_t *queue;  /* borrowed for the actor's life, like the next two */
+    void **slots;               /* [core.slots]: pipes to the slot actors */
+    void *reader;               /* pipe to the reader actor */
+    cadre_http_server_t *http;  /* where the actor publishes its figures; NULL: nowhere */
+    bool hosted;                /* in a process of another program, whose log keeps its name */
+    cadre_shortcut_t *shortcut; /* to a ps in this process, borrowed; NULL: there is none */
 } cadre_worker_actor_options_t;
 
 /* Kinds of messages on the pipe between main and this actor. */

@@ -88,6 +88,7 @@ start_network(cadre_worker_threads_t *self, cadre_context_t *context)
         .drain_ms = given->drain_ms,
         .http = given->http,
         .hosted = given->hosted,
+        .shortcut = given->shortcut,
         .queue = self->queue,
         .slots = self->pipes,
         .reader = cadre_reader_actor_socket(self->reader)};

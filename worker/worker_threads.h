@@ -14,6 +14,7 @@
 #include "common/http/http_server.h"
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
+#include "common/net/shortcut.h"
 #include "worker/core/registry.h"
 #include "worker/device/device.h"
 #include "worker/slot/trace.h"
@@ -35,6 +36,7 @@ typedef struct {
     cadre_trace_t *trace; /* with a lane for each slot, or NULL */
     cadre_http_server_t *http; /* served by the network thread, or NULL */
     bool hosted; /* in a process of another program: its log and name are left alone */
+    cadre_shortcut_t *shortcut; /* to a ps in this process, or NULL */
 } cadre_worker_threads_options_t;
 
 /* Starts all threads. Fails with CADRE_EIO, or with the status of the device; threads that were

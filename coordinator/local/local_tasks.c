@@ -11,6 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/actor.h"
+#include "common/net/shortcut.h"
 #include "common/system/clock.h"
 #include "common/system/cpu_quota.h"
 #include "common/system/float_mode.h"
@@ -25,6 +26,7 @@ enum { LANES_MAX = 16 }; /* as cadre-ps has it */
 
 struct cadre_local_tasks {
     cadre_folders_t folders;
+    cadre_shortcut_t *shortcut; /* between worker and ps */
     cadre_control_loop_t *loop; /* used by the ps thread; NULL when that has ended well */
     cadre_actor_t *ps;
     cadre_registry_t *registry;
@@ -56,7 +58,8 @@ start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoi
         .lanes = (unsigned)cadre_min_int((cadre_cpu_count() + 1) / 2, LANES_MAX),
         .folders = &self->folders,
         .signals = -1, /* none: signals are for the program */
-        .context = context};
+        .context = context,
+        .shortcut = self->shortcut};
     cadre_inproc_endpoint("ps", &options.address);
     while (options.incarnation == 0) { /* 0 means no process */
         if (getrandom(&options.incarnation, sizeof(options.incarnation), 0) !=
@@ -113,7 +116,8 @@ start_worker(cadre_local_tasks_t *self, cadre_context_t *context,
                                                     .registry = self->registry,
                                                     .data_dir = environment("CADRE_DATA_DIR", NULL),
                                                     .drain_ms = CADRE_LOCAL_STOP_MS / 2,
-                                                    .hosted = true};
+                                                    .hosted = true,
+                                                    .shortcut = self->shortcut};
     return cadre_worker_threads_open(context, &options, &self->worker);
 }
 
@@ -163,6 +167,7 @@ cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordin
                        cadre_local_natives_t natives, cadre_local_tasks_t **out)
 {
     cadre_local_tasks_t *self = cadre_calloc(1, sizeof(*self));
+    self->shortcut = cadre_shortcut_new();
     int status = register_natives(self, natives);
     if (status == 0) {
         status = start_as_tasks(self, context, coordinator);
@@ -256,6 +261,7 @@ cadre_local_tasks_close(cadre_local_tasks_t **self_p)
     *self_p = NULL;
     cadre_device_close(&self->device);
     cadre_registry_destroy(&self->registry);
+    cadre_shortcut_destroy(&self->shortcut);
     free(self);
     return 0;
 }

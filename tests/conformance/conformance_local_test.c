@@ -1,4 +1,4 @@
-/* Jobs in one process (options.local); O1 to O8 of docs/conformance.md. */
+/* Jobs in one process (options.local); O1 to O9 of docs/conformance.md. */
 #include <cadre/worker.h>
 #include <dirent.h>
 #include <limits.h>
@@ -13,13 +13,37 @@
 
 TestSuite(conformance_local, .timeout = 240);
 
-enum { COLUMNS = 8, ROWS = 64, CLOSURES = 200, JOBS = 3 };
+enum {
+    COLUMNS = 8,
+    ROWS = 64,
+    CLOSURES = 200,
+    JOBS = 3,
+    MANY = 3 << 20, /* elements of a variable whose updates need several messages, and room first */
+    MANY_CLOSURES = 24,
+};
 
 static int
 add_one(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
     return cadre_invocation_push_number(invocation, "total", 1);
+}
+
+/* Pulls all of "many" and pushes a 1 to each element. */
+static int
+add_ones(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    const cadre_tensor_t *values = NULL;
+    int s = cadre_invocation_pull(invocation, "many", &values);
+    float *ones = malloc(MANY * sizeof(*ones));
+    for (int i = 0; i < MANY; i++) {
+        ones[i] = 1;
+    }
+    const cadre_tensor_t gradient = cadre_tensor_view(CADRE_F32, ones, (const int64_t[]){MANY}, 1);
+    s = s ? s : cadre_invocation_push(invocation, "many", &gradient);
+    free(ones);
+    return s;
 }
 
 static int
@@ -33,6 +57,7 @@ static int
 register_natives(cadre_registry_t *registry)
 {
     int status = cadre_registry_add(registry, "add_one", add_one, NULL);
+    status = status ? status : cadre_registry_add(registry, "add_ones", add_ones, NULL);
     return status ? status : cadre_registry_add(registry, "refuse", refuse, NULL);
 }
 
@@ -305,4 +330,38 @@ Test(conformance_local, O8_with_the_strategy_local_the_result_follows_from_the_s
     }
     cr_expect_float_eq(slopes[0], 3, 0.2, "%g", slopes[0]);
     cr_expect_eq(slopes[0], slopes[1]);
+}
+
+/* Updates of 12 MiB have to wait for room in the shard, two slots send them at once, and
+ * checkpoints are taken meanwhile: what the shard does not answer at once comes later, from its own
+ * thread. */
+Test(conformance_local, O9_large_updates_of_both_slots_count_once_beside_checkpoints)
+{
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_coordinator_options_t options = local_options();
+    options.checkpoint_dir = scratch.path;
+    cadre_coordinator_t *job = NULL;
+    OK(cadre_coordinator_open(&options, &job));
+
+    cadre_variable_t *many = NULL;
+    cadre_variable_options_t adds = cadre_variable_options();
+    adds.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    adds.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
+    OK(cadre_variable_create(job, "many", CADRE_F32, (const int64_t[]){MANY}, 1, &adds, &many));
+    for (int round = 0; round < 3; round++) {
+        schedule(job, "add_ones", MANY_CLOSURES / 3);
+        OK(cadre_checkpoint_save(job, NULL, LOCAL_WAIT_MS, NULL));
+    }
+    OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+
+    cadre_tensor_t values = {.data = NULL};
+    OK(cadre_variable_read(many, &values, LOCAL_WAIT_MS));
+    for (int i = 0; i < MANY; i++) {
+        const float value = ((const float *)values.data)[i];
+        cr_assert_eq(value, MANY_CLOSURES, "element %d is %g", i, value);
+    }
+    cadre_tensor_fini(&values);
+    cadre_coordinator_close(&job);
+    scratch_close(&scratch);
 }

@@ -76,12 +76,10 @@ cadre_slot_link_end_native(cadre_slot_link_t *self)
     self->computing_us = 0;
 }
 
-/* Sends a request to the network actor and waits until it is answered, without limit: the core ends
- * every operation at some time. The request is on the caller's stack, and borrowed until then. */
+/* Sends a request to the network actor and waits until it is answered. */
 static int
-ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
+ask_by_pipe(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {
-    request->work = self->work;
     int status = cadre_pipe_send(self->pipe, CADRE_SLOT_ASK, request);
     if (status < 0) {
         return status;
@@ -93,6 +91,25 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
         cadre_poll(&item, 1, -1);
         status = cadre_pipe_receive(self->pipe, &answer);
         if (status < 0 && status != CADRE_EAGAIN) {
+            return status;
+        }
+    }
+
+    return 0;
+}
+
+/* Has a request answered, by the work's asker or the network actor, and waits for that without
+ * limit: the core ends every operation at some time. The request is on the caller's stack, and
+ * borrowed until then. */
+static int
+ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
+{
+    request->work = self->work;
+    if (self->work->ask) {
+        self->work->ask(self->work->asker, request);
+    } else {
+        int status = ask_by_pipe(self, request);
+        if (status < 0) {
             return status;
         }
     }

@@ -28,6 +28,7 @@ typedef struct cadre_slot_request {
     size_t count;
 
     /* the answer */
+    bool is_answered; /* for an asker of the work, which has no pipe to say so */
     int status;
     cadre_failure_t failure;
     char text[CADRE_TEXT_SIZE_MAX + 1];

@@ -14,11 +14,18 @@
 #include "worker/core/closure_run.h"
 #include "worker/slot/load.h"
 
+struct cadre_slot_request; /* slot_link.h */
+
 typedef struct cadre_work {
     struct cadre_work *next;
     const cadre_closure_call_t *call; /* what the slot is to run */
     const cadre_load_t *load;         /* the closure's batches; NULL when it has none */
     uint32_t worker_index;
+
+    /* Answers a request on the slot's own thread, where worker and ps are in one process
+     * (common/net/shortcut.h); NULL: requests go over the slot's pipe. */
+    void (*ask)(void *asker, struct cadre_slot_request *request);
+    void *asker;
 
     /* Used by the network actor only: the run; and, while the slot waits for an answer, which slot
      * that is and its request (NULL: none). */
