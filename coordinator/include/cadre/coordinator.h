@@ -123,8 +123,8 @@ CADRE_API void cadre_coordinator_interrupt(cadre_coordinator_t *self, bool inter
  * dropped, or were dropped and are kept for closures that may run again; resources, how many
  * workers are ready for their closures, and why a resource has failed; a histogram of how stale the
  * closures that ended were; of each worker also what `waits` there (closure, function, shard, ms),
- * as the worker said last, and the shards that it cannot reach; how many clients are attached. New counters are added to this
- * text, since cadre_totals_t cannot grow. */
+ * as the worker said last, and the shards that it cannot reach; how many clients are attached. New
+ * counters are added to this text, since cadre_totals_t cannot grow. */
 CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **text);
 
 /* --- Variables --- */
