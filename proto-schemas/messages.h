@@ -466,7 +466,9 @@
 #define CADRE_COUNT_FIELDS(F)
 
 /* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0
- * for none. average: 1 for the running averages of the values, in f32. rows: instead of partitions,
+ * for none. average: 1 for the running averages of the values, in f32. slot: 0 for values, else the
+ * number of a slot of the optimizer plus 1, in f32; whoever asks for a slot or an average names 0
+ * as held. rows: instead of partitions,
  * some of their rows, (variable, partition, first, count) each: `count` rows of the variable from
  * number `first` on, all in that partition; or, with first UINT64_MAX, the rows whose numbers, u64
  * little-endian, are the next `count` in the payload, one chunk for all records. */
@@ -474,20 +476,23 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  average,     1)                                                        \
-    F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)
+    F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)                                  \
+    F(U64,  slot,        CADRE_OPTIMIZER_SLOTS_MAX)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
  * current version. window: how many bytes of PUSHes the asker may have unanswered without a
  * RESERVE, 0 where that is not said.
  * A worker gets values in the variable's wire dtype, the coordinator in its dtype;
  * chunk k holds the same elements in both. Of rows: a pair for each record, the rows one after the
- * other, cut as a partition of so many rows. */
+ * other, cut as a partition of so many rows. steps: of a slot, how many updates the optimizer of
+ * each partition has made; else none. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
-    F(U64,  window,      UINT32_MAX)
+    F(U64,  window,      UINT32_MAX)                                               \
+    F(U64S, steps,       CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
  * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not

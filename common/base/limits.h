@@ -55,6 +55,8 @@ enum {
     CADRE_ROWS_MAX = 65536,
     CADRE_ROWS_SIZE_MAX = 4 << 20,
 
+    CADRE_OPTIMIZER_SLOTS_MAX = 4, /* at most 3 of the optimizer itself, and the average */
+
     /* Rows that one call of the API reads or assigns; a call for more is refused. */
     CADRE_ROWS_PER_CALL_MAX = 1 << 26,
 

@@ -13,6 +13,7 @@
 
 #include <cadre/optimizer.h>
 
+#include "common/base/limits.h"
 #include "common/spec/parameter.h"
 #include "common/spec/schedule_spec.h"
 #include "common/tensor/tensor.h"
@@ -47,7 +48,6 @@ enum {
     CADRE_FTRL_BETA = 6,                /* 0 */
 
     CADRE_OPTIMIZER_PARAMETERS_MAX = 8,
-    CADRE_OPTIMIZER_SLOTS_MAX = 4, /* at most 3 of the optimizer itself, and the average */
 };
 
 typedef struct {

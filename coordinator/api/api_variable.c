@@ -1,4 +1,5 @@
 /* The public calls on variables and functions. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,9 +53,11 @@ cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
     return status;
 }
 
-/* Reads the values, or their running average, both of which the variable has. */
+/* Reads what `operation` names: the values, their running average or a slot, which the variable
+ * has. */
 static int
-read_either(cadre_variable_t *self, bool average, cadre_tensor_t *value, int64_t timeout_ms)
+read_one(cadre_variable_t *self, cadre_operation_t operation, cadre_tensor_t *value,
+         int64_t timeout_ms)
 {
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
@@ -63,7 +66,7 @@ read_either(cadre_variable_t *self, bool average, cadre_tensor_t *value, int64_t
         return status;
     }
 
-    cadre_operation_t operation = {.average = average, .target = tensor.data};
+    operation.target = tensor.data;
     cadre_gate_lock(coordinator->gate);
     cadre_operations_read(&coordinator->core.operations, self, &operation);
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
@@ -85,7 +88,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
     }
-    return read_either(self, false, value, timeout_ms);
+    return read_one(self, (cadre_operation_t){.average = false}, value, timeout_ms);
 }
 
 /* Reads the running average of a variable that was created with one. */
@@ -100,7 +103,51 @@ cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t *value, int64
                           "variable %s keeps no average: create it with average_momentum",
                           self->name);
     }
-    return read_either(self, true, value, timeout_ms);
+    return read_one(self, (cadre_operation_t){.average = true}, value, timeout_ms);
+}
+
+int
+cadre_variable_slot_count(const cadre_variable_t *self)
+{
+    return (int)cadre_optimizer_slot_count(&self->optimizer);
+}
+
+const char *
+cadre_variable_slot_name(const cadre_variable_t *self, int slot)
+{
+    const bool is_there = slot >= 0 && slot < cadre_variable_slot_count(self);
+    return is_there ? cadre_optimizer_slot_name(&self->optimizer, (size_t)slot) : NULL;
+}
+
+/* Fails because an optimizer has no slot of this name, and names those that it has. */
+static int
+fail_unknown_slot(const cadre_variable_t *self, const char *slot)
+{
+    char names[CADRE_TEXT_SIZE_MAX] = "";
+    for (int i = 0; i < cadre_variable_slot_count(self); i++) {
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof(names) - at, "%s%s", i > 0 ? ", " : "",
+                 cadre_variable_slot_name(self, i));
+    }
+    return cadre_fail(CADRE_ENOTFOUND, "the optimizer of variable %s has no slot %s, it has %s",
+                      self->name, slot ? slot : "NULL", names[0] ? names : "none");
+}
+
+/* Reads a slot of a variable's optimizer by its name, with the steps of each part. */
+int
+cadre_variable_read_slot(cadre_variable_t *self, const char *slot, cadre_tensor_t *value,
+                         uint64_t *steps, int64_t timeout_ms)
+{
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+    for (int i = 0; slot && i < cadre_variable_slot_count(self); i++) {
+        if (strcmp(cadre_variable_slot_name(self, i), slot) == 0) {
+            const cadre_operation_t operation = {.slot = (uint64_t)i + 1, .steps = steps};
+            return read_one(self, operation, value, timeout_ms);
+        }
+    }
+    return fail_unknown_slot(self, slot);
 }
 
 /* Reads a variable of one element as a number. */

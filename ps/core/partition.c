@@ -379,13 +379,18 @@ cadre_partition_has_average(const cadre_partition_t *self)
     return self->optimizer.spec.average_momentum > 0;
 }
 
-void
-cadre_partition_pull_average(const cadre_partition_t *self, cadre_chunk_t **chunks)
+size_t
+cadre_partition_slot_count(const cadre_partition_t *self)
 {
-    cadre_chunk_t *const *average = self->slots[self->optimizer.slot_count - 1];
-    cadre_assert(cadre_partition_has_average(self));
+    return self->optimizer.slot_count;
+}
+
+void
+cadre_partition_pull_slot(const cadre_partition_t *self, size_t slot, cadre_chunk_t **chunks)
+{
+    cadre_assert(slot < self->optimizer.slot_count);
     for (size_t k = 0; k < self->layout.count; k++) {
-        chunks[k] = cadre_chunk_ref(average[k]);
+        chunks[k] = cadre_chunk_ref(self->slots[slot][k]);
     }
 }
 

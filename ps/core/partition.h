@@ -139,11 +139,14 @@ int cadre_partition_copy_wire(const cadre_partition_t *self, uint64_t first, siz
 /* Returns the number of the slot that is the running average; it must have one. */
 int cadre_partition_average_slot(const cadre_partition_t *self);
 
+/* Returns how many slots the optimizer keeps, the running average included. */
+size_t cadre_partition_slot_count(const cadre_partition_t *self);
+
+/* Puts references to slot number `slot` into `chunks`, as cadre_partition_pull. */
+void cadre_partition_pull_slot(const cadre_partition_t *self, size_t slot, cadre_chunk_t **chunks);
+
 /* Returns whether a running average of the values is kept. */
 bool cadre_partition_has_average(const cadre_partition_t *self);
-
-/* Puts references to the running average into `chunks`, as cadre_partition_pull. */
-void cadre_partition_pull_average(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
 /* Checks values that are to be assigned. Fails with CADRE_ESHAPE when number or sizes of the chunks
  * differ from the layout, with CADRE_ENOTFINITE when a value is infinite or NaN. Chunks may be

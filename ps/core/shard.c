@@ -522,15 +522,20 @@ end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
 
 /* --- pull --- */
 
-/* Returns what the asker gets: the coordinator values in the variable's own dtype, since it may
- * assign them again, or averages; workers get the wire dtype. */
+/* Returns what the asker gets: a slot, the average, or values, which the coordinator gets in the
+ * variable's own dtype, since it may assign them again; workers get the wire dtype. */
 static cadre_pulled_t
 what_is_pulled(const question_t *question)
 {
-    if (question->message->pull.average != 0) {
-        return CADRE_PULLED_AVERAGE;
+    const cadre_pull_message_t *pull = &question->message->pull;
+    if (pull->slot > 0) {
+        return (cadre_pulled_t){CADRE_PULLED_SLOT, (size_t)pull->slot - 1};
     }
-    return question->from->role == CADRE_ROLE_COORDINATOR ? CADRE_PULLED_EXACT : CADRE_PULLED_WIRE;
+    if (pull->average != 0) {
+        return (cadre_pulled_t){.kind = CADRE_PULLED_AVERAGE};
+    }
+    const bool is_exact = question->from->role == CADRE_ROLE_COORDINATOR;
+    return (cadre_pulled_t){.kind = is_exact ? CADRE_PULLED_EXACT : CADRE_PULLED_WIRE};
 }
 
 /* Returns how many bytes the asker may push without RESERVE; 0 for the coordinator, which pushes
@@ -570,19 +575,40 @@ take_values(cadre_shard_t *self, const question_t *question, cadre_message_t *an
     return 0;
 }
 
+/* Writes the optimizer's steps of the partitions that a PULL of a slot names to `steps`; an empty
+ * list for a PULL of anything else, or of rows. */
+static cadre_u64s_t
+steps_of(const cadre_shard_t *self, const cadre_pull_message_t *pull, size_t count, uint64_t *steps)
+{
+    if (pull->slot == 0 || pull->rows.count > 0) {
+        return (cadre_u64s_t){NULL, 0};
+    }
+    const cadre_part_list_t asked = cadre_part_list_view(&pull->partitions);
+    for (size_t i = 0; i < count; i++) {
+        const cadre_shard_part_t *part = NULL;
+        (void)cadre_shard_parts_find(self->parts, asked.items[i].variable, asked.items[i].partition,
+                                     &part);
+        steps[i] = cadre_partition_steps(part->partition);
+    }
+    return (cadre_u64s_t){steps, count};
+}
+
 /* Answers a PULL: with the values that the asker does not have yet, or with why there are none. */
 static void
 pull(cadre_shard_t *self, const question_t *question)
 {
     cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    uint64_t steps[CADRE_PARTITIONS_PER_UPDATE_MAX];
     size_t count = 0;
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
     int status = take_values(self, question, &answer, pulled, &count);
-    answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
-                                             .text = status < 0 ? cadre_error_text() : "",
-                                             .generation = self->generation,
-                                             .partitions = cadre_pulled_part_list(pulled, count),
-                                             .window = window_of(self, question)};
+    answer.values =
+        (cadre_values_message_t){.status = (uint64_t)-status,
+                                 .text = status < 0 ? cadre_error_text() : "",
+                                 .generation = self->generation,
+                                 .partitions = cadre_pulled_part_list(pulled, count),
+                                 .window = window_of(self, question),
+                                 .steps = steps_of(self, &question->message->pull, count, steps)};
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
     send(question, &answer);
 }

@@ -27,14 +27,45 @@ make_wire(const cadre_named_parts_t *named)
     return 0;
 }
 
-/* Fails with CADRE_EINVALID unless every part keeps a running average. */
+int
+cadre_shard_pull_slot(const cadre_partition_t *partition, cadre_pulled_t what)
+{
+    switch (what.kind) {
+    case CADRE_PULLED_WIRE:
+    case CADRE_PULLED_EXACT:
+        return -1;
+    case CADRE_PULLED_AVERAGE:
+        return cadre_partition_average_slot(partition);
+    case CADRE_PULLED_SLOT:
+        return (int)what.slot;
+    }
+    return -1;
+}
+
+/* Checks that a part keeps the average or the slot that is pulled. */
+int
+cadre_shard_pull_check(const cadre_shard_part_t *part, cadre_pulled_t what)
+{
+    const cadre_partition_t *partition = part->partition;
+    if (what.kind == CADRE_PULLED_AVERAGE && !cadre_partition_has_average(partition)) {
+        return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "there is no average"));
+    }
+    if (what.kind == CADRE_PULLED_SLOT && what.slot >= cadre_partition_slot_count(partition)) {
+        return cadre_shard_part_fail(part,
+                                     cadre_fail(CADRE_EINVALID, "slot %zu of its %zu slots",
+                                                what.slot, cadre_partition_slot_count(partition)));
+    }
+    return 0;
+}
+
+/* Checks every part that is named. */
 static int
-check_averages(const cadre_named_parts_t *named)
+check_all(const cadre_named_parts_t *named, cadre_pulled_t what)
 {
     for (size_t i = 0; i < named->count; i++) {
-        const cadre_shard_part_t *part = named->items[i].part;
-        if (!cadre_partition_has_average(part->partition)) {
-            return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "there is no average"));
+        int status = cadre_shard_pull_check(named->items[i].part, what);
+        if (status < 0) {
+            return status;
         }
     }
     return 0;
@@ -44,16 +75,13 @@ check_averages(const cadre_named_parts_t *named)
 static void
 take(const cadre_partition_t *partition, cadre_pulled_t what, cadre_chunk_t **chunks)
 {
-    switch (what) {
-    case CADRE_PULLED_WIRE:
+    const int slot = cadre_shard_pull_slot(partition, what);
+    if (slot >= 0) {
+        cadre_partition_pull_slot(partition, (size_t)slot, chunks);
+    } else if (what.kind == CADRE_PULLED_WIRE) {
         cadre_partition_pull_wire(partition, chunks);
-        return;
-    case CADRE_PULLED_EXACT:
+    } else {
         cadre_partition_pull(partition, chunks);
-        return;
-    case CADRE_PULLED_AVERAGE:
-        cadre_partition_pull_average(partition, chunks);
-        return;
     }
 }
 
@@ -78,15 +106,7 @@ cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, c
         return cadre_fail(CADRE_ETOOLARGE, "%zu chunks do not fit one answer of %d: ask in parts",
                           chunks, CADRE_MESSAGE_CHUNKS_MAX);
     }
-    switch (what) {
-    case CADRE_PULLED_WIRE:
-        return make_wire(out);
-    case CADRE_PULLED_EXACT:
-        return 0;
-    case CADRE_PULLED_AVERAGE:
-        return check_averages(out);
-    }
-    return 0;
+    return what.kind == CADRE_PULLED_WIRE ? make_wire(out) : check_all(out, what);
 }
 
 /* Puts into the answer references to the values of each part, but for parts of which the asker has
@@ -110,7 +130,7 @@ cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
             cadre_ps_counters_note(counters, CADRE_PS_COUNTER_unchanged);
             continue;
         }
-        const cadre_chunk_layout_t *layout = what == CADRE_PULLED_WIRE
+        const cadre_chunk_layout_t *layout = what.kind == CADRE_PULLED_WIRE
                                                  ? cadre_partition_wire_layout(partition)
                                                  : cadre_partition_layout(partition);
         take(partition, what, answer->chunks + answer->chunk_count);

@@ -18,12 +18,25 @@ typedef enum {
     CADRE_PULLED_WIRE = 0, /* values in the wire dtype */
     CADRE_PULLED_EXACT,    /* values in the variable's own dtype */
     CADRE_PULLED_AVERAGE,  /* their running average */
+    CADRE_PULLED_SLOT,     /* a slot of the optimizer */
+} cadre_pulled_kind_t;
+
+typedef struct {
+    cadre_pulled_kind_t kind;
+    size_t slot; /* CADRE_PULLED_SLOT: its number */
 } cadre_pulled_t;
+
+/* Fails with CADRE_EINVALID when the part has no average, or no such slot, and that is pulled. */
+int cadre_shard_pull_check(const cadre_shard_part_t *part, cadre_pulled_t what);
+
+/* Returns the slot of a partition that is pulled: that of the average, or the one of this number;
+ * -1: none, values are. */
+int cadre_shard_pull_slot(const cadre_partition_t *partition, cadre_pulled_t what);
 
 /* Finds the parts that the list names, and converts to the wire dtype those that the asker does not
  * hold (of CADRE_PULLED_WIRE). Fails as cadre_shard_parts_find_named, with CADRE_ETOOLARGE when the
  * values do not fit one answer, with CADRE_ENOTFINITE when a value does not fit the wire dtype,
- * with CADRE_EINVALID when a part has no average. */
+ * with CADRE_EINVALID as cadre_shard_pull_check. */
 int cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list,
                              cadre_pulled_t what, cadre_named_parts_t *out);
 

@@ -33,8 +33,9 @@ find_rows(const cadre_shard_parts_t *parts, const cadre_part_rows_t *rows, cadre
     if (status < 0) {
         return status;
     }
-    if (what == CADRE_PULLED_AVERAGE && !cadre_partition_has_average((*out)->partition)) {
-        return cadre_shard_part_fail(*out, cadre_fail(CADRE_EINVALID, "there is no average"));
+    status = cadre_shard_pull_check(*out, what);
+    if (status < 0) {
+        return status;
     }
     return check_ids(*out, rows);
 }
@@ -76,16 +77,10 @@ static int
 copy(const cadre_partition_t *partition, cadre_pulled_t what, uint64_t first, size_t count,
      void *to)
 {
-    switch (what) {
-    case CADRE_PULLED_WIRE:
+    if (what.kind == CADRE_PULLED_WIRE) {
         return cadre_partition_copy_wire(partition, first, count, to);
-    case CADRE_PULLED_EXACT:
-        cadre_partition_copy(partition, -1, first, count, to);
-        return 0;
-    case CADRE_PULLED_AVERAGE:
-        cadre_partition_copy(partition, cadre_partition_average_slot(partition), first, count, to);
-        return 0;
     }
+    cadre_partition_copy(partition, cadre_shard_pull_slot(partition, what), first, count, to);
     return 0;
 }
 
@@ -96,7 +91,7 @@ copy_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_p
           const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks)
 {
     const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
-    const size_t size = cadre_dtype_size(what == CADRE_PULLED_WIRE ? spec->wire : spec->dtype);
+    const size_t size = cadre_dtype_size(what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype);
     const size_t row_elements = (size_t)cadre_partition_row_elements(part->partition);
     const size_t stride = layout->stride_bytes / size;
     size_t at = 0; /* elements of the record that are copied */
@@ -126,7 +121,7 @@ add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pu
     if (status < 0) {
         return status;
     }
-    if (what == CADRE_PULLED_WIRE) {
+    if (what.kind == CADRE_PULLED_WIRE) {
         layout = cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype),
                                             cadre_dtype_size(spec->wire));
     }
@@ -255,7 +250,7 @@ cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *
     if (status < 0) {
         return status;
     }
-    status = check_rows(parts, list, CADRE_PULLED_EXACT);
+    status = check_rows(parts, list, (cadre_pulled_t){.kind = CADRE_PULLED_EXACT});
     if (status < 0) {
         return status;
     }

@@ -131,12 +131,13 @@
     G(RETIRE,                                                                                      \
       "9a013dcd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62cd03ff")            \
     G(PULL,                                                                                        \
-      "9a0140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
+      "9b0140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffff01c41807000000000000000000000000010000ffffffff"           \
-      "ffffffff")                                                                                  \
+      "ffffffff04")                                                                                \
     G(VALUES,                                                                                      \
-      "9b0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a47465"       \
-      "7874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffff")                  \
+      "9c0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "74657874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffffc418"           \
+      "07000000000000000000000000010000ffffffffffffffff")                                          \
     G(PUSH,                                                                                        \
       "9f0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c41807000000000000000000"           \
       "000000010000ffffffffffffffffcfffffffffffffffe306cccecdea67cf000000012a05f208")              \

@@ -392,3 +392,67 @@ Test(conformance_optimizer, V15_an_average_is_of_the_values_after_a_whole_synchr
     cr_assert_eq(average_of(&stage), 0.5F * 3 + 0.5F * 6);
     stage_close(&stage);
 }
+
+/* Passes when every number of the slot is about `wanted`, after so many updates of each part. */
+static void
+expect_slot(stage_t *stage, const char *slot, double wanted, uint64_t updates)
+{
+    uint64_t steps[3] = {0};
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read_slot(stage->wide, slot, &value, steps, LOCAL_WAIT_MS));
+    cr_assert_eq(cadre_tensor_count(&value), WIDE_ROWS);
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        const double got = (double)((const float *)value.data)[i];
+        cr_assert_float_eq(got, wanted, 1e-5, "%s of element %d is %g, not %g", slot, i, got,
+                           wanted);
+    }
+    for (int part = 0; part < 3; part++) {
+        cr_assert_eq(steps[part], updates, "part %d: %d steps", part, (int)steps[part]);
+    }
+    cadre_tensor_fini(&value);
+}
+
+/* Adam's moments after t gradients of 1 are 1 - beta_1^t and 1 - beta_2^t (Kingma and Ba, 2015). */
+static void
+expect_moments(stage_t *stage, int t)
+{
+    expect_slot(stage, "momentum", 1 - pow(0.9, t), (uint64_t)t);
+    expect_slot(stage, "velocity", 1 - pow(0.999, t), (uint64_t)t);
+}
+
+static void
+read_slots_of(int ps)
+{
+    const local_cluster_options_t cluster = options_for(ps, false);
+    cadre_variable_options_t options = cadre_variable_options();
+    stage_t stage = {.coordinator = NULL};
+    local_cluster_open(&stage.cluster, &cluster);
+    stage.coordinator = stage.cluster.coordinator;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = 3;
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &options, &stage.wide));
+    cr_assert_eq(cadre_variable_slot_count(stage.wide), 2);
+    cr_assert_str_eq(cadre_variable_slot_name(stage.wide, 1), "velocity");
+    cr_assert_null(cadre_variable_slot_name(stage.wide, 2));
+    expect_moments(&stage, 0);
+    train(&stage, UPDATES);
+    add(&stage, 100); /* no step */
+    expect_moments(&stage, UPDATES);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, ps - 1);
+    expect_moments(&stage, UPDATES);
+    FAILS(cadre_variable_read_slot(stage.wide, "m", NULL, NULL, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+          "no slot m, it has momentum, velocity");
+    stage_close(&stage);
+}
+
+Test(conformance_optimizer, V16_slots_are_read_with_their_steps_from_one_ps)
+{
+    read_slots_of(1);
+}
+
+Test(conformance_optimizer, V16_slots_are_read_with_their_steps_from_three_ps)
+{
+    read_slots_of(3);
+}

@@ -138,6 +138,14 @@ on_values(void *context, uint64_t part, const cadre_message_t *reply, int status
         return;
     }
 
+    if (operation->steps && reply->values.steps.count != 1) {
+        end_one(operation, CADRE_EMALFORMED, "a shard sent no steps of its optimizer");
+        return;
+    }
+    if (operation->steps) {
+        operation->steps[part] = reply->values.steps.items[0];
+    }
+
     char *to = (char *)operation->target + offset;
     for (size_t i = 0; i < reply->chunk_count; i++) {
         size_t size_bytes = cadre_chunk_size_bytes(reply->chunks[i]);
@@ -161,7 +169,8 @@ cadre_operations_read(cadre_operations_t *self, const cadre_variable_t *variable
         cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
         message.pull = (cadre_pull_message_t){.generation = generation_of(self, shard),
                                               .partitions = {items, 3},
-                                              .average = operation->average};
+                                              .average = operation->average,
+                                              .slot = operation->slot};
 
         cadre_shard_requests_ask(self->links.requests, shard, &message, on_values, operation, i);
         /* time limits allow for the bytes that the answer will have */

@@ -31,6 +31,8 @@ typedef struct {
     int status;     /* status of the first request that failed; 0: none has */
     char text[CADRE_TEXT_SIZE_MAX + 64];
     bool average;                     /* read: the running average, not the values */
+    uint64_t slot;                    /* read: slot number `slot` - 1 of the optimizer; 0: none */
+    uint64_t *steps;                  /* read of a slot: updates of each partition; or NULL */
     void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
     const cadre_variable_t *variable; /* read and assign: the variable */
     const cadre_row_plan_t *plan;     /* read of rows: which, and in which messages */

@@ -303,6 +303,22 @@ CADRE_API int cadre_variable_read_average(cadre_variable_t *self, cadre_tensor_t
 CADRE_API int cadre_variable_change_rate(cadre_variable_t *self, uint64_t updates, double rate,
                                          int64_t timeout_ms);
 
+/* Returns how many slots the optimizer of the variable keeps, the running average included, and the
+ * name of one, 0 <= slot < that: Keras' name, as checkpoints have it (docs/optimizers.md); NULL for
+ * any other number. The name lives for ever. */
+CADRE_API int cadre_variable_slot_count(const cadre_variable_t *self);
+CADRE_API const char *cadre_variable_slot_name(const cadre_variable_t *self, int slot);
+
+/* Reads a slot of the variable's optimizer, such as Adam's "momentum", as cadre_variable_read reads
+ * the values: a tensor of the variable's shape, f32. `steps` [cadre_variable_partition_count]: how
+ * many updates the optimizer of each part has made, which is Adam's t, of the same version as the
+ * slot there; or NULL. While closures run, values and slots that are read by several calls may be
+ * of different versions; after cadre_coordinator_join they are not.
+ *
+ * CADRE_ENOTFOUND: the optimizer has no such slot; the error names those that it has. */
+CADRE_API int cadre_variable_read_slot(cadre_variable_t *self, const char *slot,
+                                       cadre_tensor_t *value, uint64_t *steps, int64_t timeout_ms);
+
 /* Reads a variable that has one element, as a number, whatever its type.
  *
  * CADRE_ESHAPE: the variable has several elements. */

@@ -123,3 +123,50 @@ Test(shard_pull, refuses_more_chunks_than_a_message_carries)
     cadre_message_fini(&answer);
     close_shard(&self);
 }
+
+/* PULL of slot number `slot` - 1 of variable 1, of adam; the caller ends `answer`. */
+static int
+pull_slot(fixture_t *self, uint64_t slot, cadre_u64s_t rows, cadre_message_t *answer)
+{
+    uint64_t triples[] = {1, 0, 0};
+    cadre_message_t message = question(CADRE_MESSAGE_PULL, &THE_COORDINATOR);
+    message.pull = (cadre_pull_message_t){
+        .generation = GENERATION, .partitions = {triples, 3}, .rows = rows, .slot = slot};
+    ask(self, &THE_COORDINATOR, &message, answer);
+    return -(int)answer->values.status;
+}
+
+Test(shard_pull, gives_slots_with_the_steps_of_the_optimizer)
+{
+    static const double parameters[] = {0.001, 0.5, 0.75, 1e-7};
+    const uint64_t row[] = {1, 0, 1, 1};
+    fixture_t self = open_shard(NULL);
+    uint64_t shape[2];
+    uint64_t triples[] = {1, 0, 0};
+    cadre_message_t answer;
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cadre_create_message_t adam = create_message(1, 2, 2, shape);
+    adam.optimizer = CADRE_OPTIMIZER_ADAM;
+    adam.optimizer_parameters = (cadre_f64s_t){parameters, 4};
+    cr_assert_eq(create(&self, &adam), 0);
+    cadre_message_t message = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
+    message.push =
+        (cadre_push_message_t){.update = 1, .generation = GENERATION, .partitions = {triples, 3}};
+    cadre_message_add_chunk(&message, new_floats(4, 1));
+    cr_assert_eq(push(&self, &message), 0);
+    for (uint64_t slot = 1; slot <= 2; slot++) {
+        cr_assert_eq(pull_slot(&self, slot, (cadre_u64s_t){NULL, 0}, &answer), 0);
+        cr_assert(all_are(answer.chunks, answer.chunk_count, slot == 1 ? 0.5f : 0.25f));
+        cr_assert_eq(answer.values.steps.count, 1);
+        cr_assert_eq(answer.values.steps.items[0], 1);
+        cadre_message_fini(&answer);
+    }
+    cr_assert_eq(pull_slot(&self, 2, (cadre_u64s_t){row, 4}, &answer), 0, "rows of it");
+    cr_assert_eq(cadre_chunk_size_bytes(answer.chunks[0]), 8);
+    cr_assert(all_are(answer.chunks, answer.chunk_count, 0.25f));
+    cadre_message_fini(&answer);
+    cr_assert_eq(pull_slot(&self, 3, (cadre_u64s_t){NULL, 0}, &answer), CADRE_EINVALID);
+    cr_assert(strstr(answer.values.text, "slot 2 of its 2"), "%s", answer.values.text);
+    cadre_message_fini(&answer);
+    close_shard(&self);
+}
