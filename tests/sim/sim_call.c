@@ -111,6 +111,10 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         call->fail_step = call->fail_step == SIM_NEVER ? SIM_NEVER : 0;
     }
     closure->may_push = call->steps > 0;
+    if (call->group == SIM_GROUP_OF_CLIENT && closure->may_push &&
+        core->options.consistency != CADRE_ASYNC) {
+        call->group = 0; /* a client may not push here */
+    }
     closure->steps = call->reserved;
     closure->priority = call->priority;
     closure->variables = core->catalogue.variable_count;

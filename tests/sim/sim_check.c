@@ -548,7 +548,7 @@ static bool
 may_cancel(const sim_check_t *self, const sim_call_t *call)
 {
     const sim_group_t *group = &self->groups[call->group];
-    bool has_failed = group->closures->error < 0 && call->group != SIM_GROUP_GOES_ON;
+    bool has_failed = group->closures->error < 0 && call->group < SIM_GROUP_GOES_ON;
     return self->cancels_all || group->is_cancelled || has_failed;
 }
 
@@ -568,11 +568,15 @@ is_failure(const sim_check_t *self, const sim_call_t *call, int status)
 }
 
 static void
-note_error(sim_group_t *self, int status, const char *text)
+note_error(const sim_check_t *self, sim_group_t *group, int status, const char *text)
 {
-    if (self->first_error == 0) {
-        self->first_error = status;
-        snprintf(self->first_text, sizeof(self->first_text), "%s", text);
+    if (group->first_error == 0) {
+        group->first_error = status;
+        group->first_event = *self->events;
+        snprintf(group->first_text, sizeof(group->first_text), "%s", text);
+    } else if (group->first_event == *self->events && group->other_error == 0) {
+        group->other_error = status;
+        snprintf(group->other_text, sizeof(group->other_text), "%s", text);
     }
 }
 
@@ -628,7 +632,7 @@ sim_check_ended(sim_check_t *self, sim_call_t *call, const cadre_results_t *end)
         }
         check_results(self, call, end);
     } else if (is_failure(self, call, end->status)) {
-        note_error(&self->groups[call->group], end->status, end->text);
+        note_error(self, &self->groups[call->group], end->status, end->text);
     }
 }
 
@@ -640,21 +644,29 @@ sim_check_given_up(sim_check_t *self, uint64_t id, int status)
         sim_check_fail(self, "closure %" PRIu64 " is given up and had not finished", id);
     }
     call->given_up = true;
-    note_error(&self->groups[call->group], status, "while it ran again");
+    note_error(self, &self->groups[call->group], status, "while it ran again");
+}
+
+/* Returns whether what was raised is this error, whose text it begins with. */
+static bool
+is_error(int raised, const char *raised_text, int status, const char *text)
+{
+    size_t length = strlen(text);
+    length = length < 700 ? length : 700;
+    return raised == status && (raised == 0 || strncmp(raised_text, text, length) == 0);
 }
 
 void
 sim_check_raised(sim_check_t *self, uint32_t group, int status, const char *text)
 {
     sim_group_t *of = &self->groups[group];
-    size_t length = strlen(of->first_text);
-    length = length < 700 ? length : 700;
-    if (status != of->first_error || (status && strncmp(text, of->first_text, length) != 0)) {
+    bool is_other = of->other_error < 0 && is_error(status, text, of->other_error, of->other_text);
+    if (!is_error(status, text, of->first_error, of->first_text) && !is_other) {
         sim_check_fail(self, "group %u raised %s (%s), the first error was %s (%s)", group,
                        cadre_status_name(status), text, cadre_status_name(of->first_error),
                        of->first_text);
     }
-    for (uint32_t i = 0; status && group != SIM_GROUP_GOES_ON && i < self->call_count; i++) {
+    for (uint32_t i = 0; status && group < SIM_GROUP_GOES_ON && i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
         if (call->group == group && call->scheduled && !call->ended && !call->lost) {
             sim_check_fail(self, "an error was raised before closure %" PRIu64 " has ended",
@@ -663,4 +675,5 @@ sim_check_raised(sim_check_t *self, uint32_t group, int status, const char *text
     }
     of->first_error = 0;
     of->first_text[0] = '\0';
+    of->other_error = 0;
 }

@@ -136,14 +136,21 @@ typedef struct {
     size_t count;
 } sim_read_t;
 
-/* Calls that fail, and are cancelled, apart from others; the first are those without a group. */
-enum { SIM_GROUPS = 3, SIM_GROUP_GOES_ON = 2 };
+/* Calls that fail, and are cancelled, apart from others; the first are those without a group. From
+ * SIM_GROUP_GOES_ON on a failure cancels nothing; the last is as that of a client: its calls have
+ * no turn. */
+enum { SIM_GROUPS = 4, SIM_GROUP_GOES_ON = 2, SIM_GROUP_OF_CLIENT = 3 };
 
 typedef struct {
     const cadre_closure_group_t *closures; /* the core's */
     bool is_cancelled; /* the user has cancelled it, and scheduled nothing of it since */
     int first_error;   /* since the last one was raised */
     char first_text[CADRE_CLOSURE_ERROR_SIZE];
+    uint64_t first_event;
+    /* An error of the same event: the core tells of ends and of calls that ran again apart, so that
+     * either may have been first. 0: there is none. */
+    int other_error;
+    char other_text[CADRE_CLOSURE_ERROR_SIZE];
 } sim_group_t;
 
 typedef struct {

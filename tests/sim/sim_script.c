@@ -201,7 +201,7 @@ schedule(sim_script_t *self)
             self->burst--;
         }
         sim_call_t *call = call_of(self);
-        bool goes_on = call->group == SIM_GROUP_GOES_ON;
+        bool goes_on = call->group >= SIM_GROUP_GOES_ON;
         if (!goes_on && !raise_of(self, call->group, &raised)) {
             if (raised) {
                 continue;
@@ -634,7 +634,9 @@ set_up(sim_script_t *self)
     core->queue.values_size_max =
         self->plan.values_max ? self->plan.values_max : core->queue.values_size_max;
     for (uint32_t i = 1; i < SIM_GROUPS; i++) {
-        self->groups[i] = cadre_closure_group_new(i == SIM_GROUP_GOES_ON);
+        self->groups[i] = i == SIM_GROUP_OF_CLIENT
+                              ? cadre_closure_group_new_unpaced()
+                              : cadre_closure_group_new(i == SIM_GROUP_GOES_ON);
         self->check->groups[i].closures = self->groups[i];
     }
     self->check->groups[0].closures = &core->queue.own;
