@@ -504,6 +504,31 @@ cadre_schedule_spec_rate(const cadre_schedule_spec_t *self, double initial, uint
 
 /* --- the public API --- */
 
+/* Computes the learning rate for updates of so many rows by the rule. */
+int
+cadre_scaled_rate(cadre_scale_t rule, double learning_rate, int64_t update_rows, int64_t base_rows,
+                  double *rate)
+{
+    if (update_rows < 1 || base_rows < 1) {
+        return cadre_fail(CADRE_EINVALID, "a learning rate is scaled by rows, at least 1, not %lld",
+                          (long long)(update_rows < 1 ? update_rows : base_rows));
+    }
+
+    const double ratio = (double)update_rows / (double)base_rows;
+    switch (rule) {
+    case CADRE_SCALE_NONE:
+        *rate = learning_rate;
+        return 0;
+    case CADRE_SCALE_LINEAR:
+        *rate = learning_rate * ratio;
+        return 0;
+    case CADRE_SCALE_SQRT:
+        *rate = learning_rate * sqrt(ratio);
+        return 0;
+    }
+    return cadre_fail(CADRE_EINVALID, "%d is no rule of scaling", (int)rule);
+}
+
 cadre_schedule_t
 cadre_schedule(cadre_schedule_kind_t kind)
 {

@@ -305,6 +305,14 @@ cadre_coordinator_totals(cadre_coordinator_t *self)
     return totals;
 }
 
+/* Returns how many closures make one update, which the options have decided for good. */
+int
+cadre_coordinator_replicas(const cadre_coordinator_t *self)
+{
+    const cadre_core_options_t *options = &self->core.options;
+    return options->consistency == CADRE_SYNC ? (int)options->step_closures : 1;
+}
+
 /* Asks a shard for its counters, and waits for the answer. */
 int
 cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *totals,

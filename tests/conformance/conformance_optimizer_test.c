@@ -198,6 +198,7 @@ Test(conformance_optimizer, V13_a_synchronous_step_is_one_update)
     options.coordinator.step_closures = 3;
     local_cluster_open(&stage.cluster, &options);
     stage.coordinator = stage.cluster.coordinator;
+    cr_expect_eq(cadre_coordinator_replicas(stage.coordinator), 3);
     create(&stage, 2, &schedule);
     train(&stage, 3 * 11);
     cr_assert_float_eq(value_of(&stage), expected(0, 11), 1e-5);
@@ -210,6 +211,7 @@ Test(conformance_optimizer, V13_a_rate_that_a_program_changes_counts_from_its_up
     stage_t stage;
     begin(&stage, 2, 2);
     resume(&stage, 2, 2, &none);
+    cr_expect_eq(cadre_coordinator_replicas(stage.coordinator), 1);
     train(&stage, 4);
     OK(cadre_variable_change_rate(stage.wide, 4, 0.5, LOCAL_WAIT_MS));
     OK(cadre_variable_change_rate(stage.wide, 4, 0.5, LOCAL_WAIT_MS));

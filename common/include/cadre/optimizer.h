@@ -204,6 +204,27 @@ CADRE_API int cadre_schedule_named(const char *word, cadre_schedule_t *schedule)
 CADRE_API int cadre_schedule_rate(const cadre_schedule_t *schedule, double learning_rate,
                                   uint64_t steps, double *rate);
 
+/* --- Scaling with the batch --- */
+
+/* How a learning rate follows from the rows of an update, for the same training with larger
+ * batches. */
+typedef enum {
+    CADRE_SCALE_NONE = 0,
+    /* In proportion to the rows: Goyal and others 2017, "Accurate, large minibatch SGD". */
+    CADRE_SCALE_LINEAR = 1,
+    /* To the root of the rows: Krizhevsky 2014, "One weird trick for parallelizing convolutional
+     * neural networks". */
+    CADRE_SCALE_SQRT = 2,
+} cadre_scale_t;
+
+/* Gives the learning rate for updates of `update_rows` rows, from one that is right for updates of
+ * `base_rows`. An update has the rows of as many closures as cadre_coordinator_replicas says. As
+ * optimizer.scale_with of a job file.
+ *
+ * CADRE_EINVALID: an unknown rule, or a number of rows below 1. */
+CADRE_API int cadre_scaled_rate(cadre_scale_t rule, double learning_rate, int64_t update_rows,
+                                int64_t base_rows, double *rate);
+
 /* --- Initializers --- */
 
 /* The initializers. Columns: name, number on the wire and on disk, word in job files. */

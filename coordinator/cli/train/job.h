@@ -67,13 +67,6 @@ typedef enum {
     CADRE_JOB_PARTITION_MAX_BYTES,
 } cadre_job_partition_t;
 
-/* How the learning rate is scaled with the rows of one update (job_optimizer.h). */
-typedef enum {
-    CADRE_JOB_SCALE_NONE = 0,
-    CADRE_JOB_SCALE_LINEAR,
-    CADRE_JOB_SCALE_SQRT,
-} cadre_job_scaling_t;
-
 /* Where a setting's value is from; a later one wins. */
 typedef enum {
     CADRE_ORIGIN_DEFAULT = 0,
@@ -125,7 +118,7 @@ typedef struct {
     char *optimizer;
     json_t *optimizer_parameters;          /* object of parameters in the file; may be empty */
     cadre_optimizer_spec_t optimizer_spec; /* the optimizer with these parameters */
-    int64_t scale_with;                    /* cadre_job_scaling_t */
+    int64_t scale_with;                    /* cadre_scale_t */
     int64_t base_batch_size;               /* rows that the learning rate is for; 0: batch_size */
     double clip_value;                     /* bound on each element of a gradient; 0: none */
     double clip_norm;                      /* bound on the norm of each gradient; 0: none */

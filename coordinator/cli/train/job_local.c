@@ -151,7 +151,7 @@ cadre_job_local_check(const cadre_job_t *job)
                           job->file, (long long)job->local_steps);
     }
 
-    if (job->scale_with != CADRE_JOB_SCALE_NONE) {
+    if (job->scale_with != CADRE_SCALE_NONE) {
         return cadre_fail(CADRE_ECONFIG,
                           "%s: optimizer.scale_with does not go with local steps, whose outer "
                           "update is no gradient of so many rows: set the learning rates",

@@ -1,6 +1,5 @@
 #include "coordinator/cli/train/job_optimizer.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -337,7 +336,7 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
                                       "optimizer.ema_overwrite_frequency needs \"use_ema\": true");
     }
 
-    if (job->base_batch_size > 0 && job->scale_with == CADRE_JOB_SCALE_NONE) {
+    if (job->base_batch_size > 0 && job->scale_with == CADRE_SCALE_NONE) {
         return cadre_json_source_fail(source, "/optimizer/base_batch_size", CADRE_JSON_VALUE,
                                       "optimizer.base_batch_size needs \"scale_with\": \"linear\" "
                                       "or \"sqrt\"");
@@ -357,16 +356,10 @@ rate_factor(const cadre_job_t *job)
     const bool is_sync = (cadre_consistency_t)job->consistency == CADRE_SYNC;
     const int64_t rows = job->batch_size * (is_sync ? job->step_closures : 1);
     const int64_t base = job->base_batch_size > 0 ? job->base_batch_size : job->batch_size;
-    const double ratio = (double)rows / (double)base;
-    switch ((cadre_job_scaling_t)job->scale_with) {
-    case CADRE_JOB_SCALE_NONE:
-        return 1;
-    case CADRE_JOB_SCALE_LINEAR:
-        return ratio;
-    case CADRE_JOB_SCALE_SQRT:
-        return sqrt(ratio);
-    }
-    return 1;
+    double factor = 1;
+    int status = cadre_scaled_rate((cadre_scale_t)job->scale_with, 1, rows, base, &factor);
+    cadre_assert(status == 0); /* the ranges of the settings are narrower than those of the call */
+    return factor;
 }
 
 /* Returns the optimizer with all its learning rates, those of a schedule too, scaled by the rows of

@@ -956,6 +956,11 @@ typedef struct {
 /* Returns the totals as of now. */
 CADRE_API cadre_totals_t cadre_coordinator_totals(cadre_coordinator_t *self);
 
+/* Returns how many closures make one update: `step_closures` with CADRE_SYNC, else 1. What
+ * TensorFlow calls num_replicas_in_sync; that many batches are the global batch, for which
+ * cadre_scaled_rate gives the learning rate. */
+CADRE_API int cadre_coordinator_replicas(const cadre_coordinator_t *self);
+
 /* Asks shard `shard` for its counters as of now, which include what every closure that has ended
  * pushed.
  *

@@ -255,3 +255,18 @@ Test(schedule_spec, is_not_extended_where_rates_would_change_that_were_used)
     cr_assert_eq(cadre_schedule_spec_parse(&cosine, "cosine"), 0);
     cr_expect_eq(cadre_schedule_spec_extend(&cosine, 1, 2), CADRE_EINVALID);
 }
+
+Test(schedule_spec, scales_a_rate_with_the_rows_of_an_update)
+{
+    double rate = 0;
+    cr_assert_eq(cadre_scaled_rate(CADRE_SCALE_LINEAR, 0.1, 1024, 256, &rate), 0);
+    cr_expect_float_eq(rate, 0.4, 1e-12);
+    cr_assert_eq(cadre_scaled_rate(CADRE_SCALE_SQRT, 0.1, 1024, 256, &rate), 0);
+    cr_expect_float_eq(rate, 0.2, 1e-12);
+    cr_assert_eq(cadre_scaled_rate(CADRE_SCALE_NONE, 0.1, 1024, 256, &rate), 0);
+    cr_expect_eq(rate, 0.1);
+    cr_expect_eq(cadre_scaled_rate(CADRE_SCALE_LINEAR, 0.1, 0, 256, &rate), CADRE_EINVALID);
+    cr_expect_eq(cadre_scaled_rate(CADRE_SCALE_LINEAR, 0.1, 1, -1, &rate), CADRE_EINVALID);
+    cr_expect_eq(cadre_scaled_rate((cadre_scale_t)3, 0.1, 1, 1, &rate), CADRE_EINVALID);
+    cr_expect_eq(rate, 0.1, "it is left as it was");
+}
