@@ -31,16 +31,17 @@ typedef struct {
     uint8_t bytes[PIECE];
 } pipe_t;
 
+/* What takes bytes in one direction, one after the other. */
+typedef struct {
+    uint64_t free_us; /* when the last byte has left */
+} wire_t;
+
 typedef struct {
     pipe_t up;
     pipe_t down;
+    wire_t own_up; /* unless all connections share one */
+    wire_t own_down;
 } connection_t;
-
-/* All that goes in one direction. */
-typedef struct {
-    uint64_t free_us; /* when the last byte has left */
-    _Atomic uint64_t bytes;
-} wire_t;
 
 struct slow_link {
     pthread_t thread;
@@ -48,8 +49,11 @@ struct slow_link {
     int listener;
     uint64_t bytes_per_second;
     struct sockaddr_un target;
+    bool is_shared; /* by all connections */
     wire_t up;
     wire_t down;
+    _Atomic uint64_t up_bytes;
+    _Atomic uint64_t down_bytes;
     connection_t *connections[CONNECTIONS_MAX];
     int count;
 };
@@ -97,10 +101,23 @@ end_connection(slow_link_t *self, int number)
     self->connections[number] = self->connections[--self->count];
 }
 
-/* Moves what the wire takes now; false when the connection has ended. */
-static bool
-move(pipe_t *pipe, wire_t *wire, uint64_t bytes_per_second, uint64_t now)
+static wire_t *
+up_wire(slow_link_t *self, connection_t *connection)
 {
+    return self->is_shared ? &self->up : &connection->own_up;
+}
+
+static wire_t *
+down_wire(slow_link_t *self, connection_t *connection)
+{
+    return self->is_shared ? &self->down : &connection->own_down;
+}
+
+/* Moves what the wire takes now, and adds it to `bytes`; false when the connection has ended. */
+static bool
+move(const slow_link_t *self, pipe_t *pipe, wire_t *wire, _Atomic uint64_t *bytes)
+{
+    uint64_t now = now_us();
     if (pipe->begin == pipe->end) {
         pipe->begin = pipe->end = 0;
         if (wire->free_us > now + AHEAD_US) {
@@ -112,8 +129,8 @@ move(pipe_t *pipe, wire_t *wire, uint64_t bytes_per_second, uint64_t now)
         }
         pipe->end = (size_t)got;
         wire->free_us = wire->free_us > now ? wire->free_us : now;
-        wire->free_us += (uint64_t)got * 1000000 / bytes_per_second;
-        atomic_fetch_add(&wire->bytes, (uint64_t)got);
+        wire->free_us += (uint64_t)got * 1000000 / self->bytes_per_second;
+        atomic_fetch_add(bytes, (uint64_t)got);
     }
     ssize_t put = send(pipe->to, pipe->bytes + pipe->begin, pipe->end - pipe->begin, MSG_NOSIGNAL);
     if (put < 0) {
@@ -123,14 +140,16 @@ move(pipe_t *pipe, wire_t *wire, uint64_t bytes_per_second, uint64_t now)
     return true;
 }
 
-/* What to wait for: room where something is held, bytes where the wire is free. */
-static void
+/* Says what to wait for: room where something is held, bytes where the wire is free. True where the
+ * wire is not free. */
+static bool
 watch(const pipe_t *pipe, const wire_t *wire, uint64_t now, struct pollfd *fds)
 {
     bool holds = pipe->begin < pipe->end;
     fds[0] = (struct pollfd){.fd = !holds && wire->free_us <= now + AHEAD_US ? pipe->from : -1,
                              .events = POLLIN};
     fds[1] = (struct pollfd){.fd = holds ? pipe->to : -1, .events = POLLOUT};
+    return wire->free_us > now + AHEAD_US;
 }
 
 static void *
@@ -142,20 +161,22 @@ run(void *argument)
         struct pollfd fds[1 + 4 * CONNECTIONS_MAX];
         uint64_t now = now_us();
         fds[0] = (struct pollfd){.fd = self->listener, .events = POLLIN};
+        bool waits = false;
         for (int i = 0; i < self->count; i++) {
-            watch(&self->connections[i]->up, &self->up, now, &fds[1 + 4 * i]);
-            watch(&self->connections[i]->down, &self->down, now, &fds[3 + 4 * i]);
+            connection_t *connection = self->connections[i];
+            waits |= watch(&connection->up, up_wire(self, connection), now, &fds[1 + 4 * i]);
+            waits |= watch(&connection->down, down_wire(self, connection), now, &fds[3 + 4 * i]);
         }
-        bool waits = self->up.free_us > now + AHEAD_US || self->down.free_us > now + AHEAD_US;
         poll(fds, (nfds_t)(1 + 4 * self->count), waits ? 1 : 50);
         take_connection(self);
-        now = now_us();
         turn++; /* each turn another connection is the first to be served */
         for (int i = self->count - 1; i >= 0; i--) {
             int number = (i + turn) % self->count;
             connection_t *connection = self->connections[number];
-            if (!move(&connection->up, &self->up, self->bytes_per_second, now) ||
-                !move(&connection->down, &self->down, self->bytes_per_second, now)) {
+            wire_t *up = up_wire(self, connection);
+            wire_t *down = down_wire(self, connection);
+            if (!move(self, &connection->up, up, &self->up_bytes) ||
+                !move(self, &connection->down, down, &self->down_bytes)) {
                 end_connection(self, number);
                 break;
             }
@@ -164,11 +185,12 @@ run(void *argument)
     return NULL;
 }
 
-slow_link_t *
-slow_link_open(const char *path, uint64_t bytes_per_second)
+static slow_link_t *
+open_link(const char *path, uint64_t bytes_per_second, bool is_shared)
 {
     slow_link_t *self = cadre_calloc(1, sizeof(*self));
     self->bytes_per_second = bytes_per_second;
+    self->is_shared = is_shared;
     self->target = (struct sockaddr_un){.sun_family = AF_UNIX};
     snprintf(self->target.sun_path, sizeof(self->target.sun_path), "%s.own", path);
     struct sockaddr_un own = {.sun_family = AF_UNIX};
@@ -181,6 +203,18 @@ slow_link_open(const char *path, uint64_t bytes_per_second)
             "a place to listen");
     require(pthread_create(&self->thread, NULL, run, self) == 0, "a thread");
     return self;
+}
+
+slow_link_t *
+slow_link_open(const char *path, uint64_t bytes_per_second)
+{
+    return open_link(path, bytes_per_second, true);
+}
+
+slow_link_t *
+slow_link_open_each(const char *path, uint64_t bytes_per_second)
+{
+    return open_link(path, bytes_per_second, false);
 }
 
 void
@@ -203,11 +237,11 @@ slow_link_close(slow_link_t **self_p)
 uint64_t
 slow_link_up_bytes(const slow_link_t *self)
 {
-    return atomic_load(&self->up.bytes);
+    return atomic_load(&self->up_bytes);
 }
 
 uint64_t
 slow_link_down_bytes(const slow_link_t *self)
 {
-    return atomic_load(&self->down.bytes);
+    return atomic_load(&self->down_bytes);
 }
