@@ -156,8 +156,15 @@ Test(strategies, are_named_by_the_status_of_a_run)
     command_t asking;
     command_open(&asking);
     const char *text[] = {"status", "--coordinator", address, NULL};
-    command_expect_exit(&asking, command_run(&asking, text), 0);
-    expect_printed(&asking, "2 of 2 ps, 2 workers, strategy mirrored, ");
+    const char *wanted = "2 of 2 ps, 2 workers, strategy mirrored, ";
+    cadre_auto(cadre_free) char *output = NULL;
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    do { /* the first pass may end before the second worker has joined */
+        require(again(deadline), wanted);
+        cadre_free(&output);
+        command_expect_exit(&asking, command_run(&asking, text), 0);
+        output = command_output(&asking);
+    } while (!strstr(output, wanted));
     const char *json[] = {"status", "--coordinator", address, "-o", "json", NULL};
     command_expect_exit(&asking, command_run(&asking, json), 0);
     expect_printed(&asking, "\"strategy\":\"mirrored\"");
