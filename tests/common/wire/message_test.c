@@ -21,8 +21,7 @@ Test(message, types_and_roles_have_names)
 Test(message, what_ps_are_asked_for_values_travels_on_the_data_plane)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(sample_types); i++) {
-        bool data =
-            sample_types[i] >= CADRE_MESSAGE_PULL && sample_types[i] <= CADRE_MESSAGE_GRANT;
+        bool data = sample_types[i] >= CADRE_MESSAGE_PULL && sample_types[i] <= CADRE_MESSAGE_GRANT;
         cr_assert_eq(cadre_message_plane(sample_types[i]),
                      data ? CADRE_PLANE_DATA : CADRE_PLANE_CONTROL, "%s",
                      cadre_message_type_text(sample_types[i]));
