@@ -47,10 +47,13 @@ build() {
     cmake --build --preset "$1" -j "$jobs"
 }
 
-# build_ahead PRESET: starts to build it, into a log.
+# build_ahead PRESET: starts to build it, into a log, and its exit status into a file: a shell forgets
+# that of a child, or mistakes it, once another child has had its id, and tests use up thousands of them.
 build_ahead() {
-    ahead_log=build/$1.build.log
-    nice -n 19 tests/check.sh --build "$1" >"$ahead_log" 2>&1 &
+    ahead_log=build/$1.build.log ahead_status=build/$1.build.status
+    mkdir -p build
+    rm -f "$ahead_status"
+    { nice -n 19 tests/check.sh --build "$1" >"$ahead_log" 2>&1; echo $? >"$ahead_status"; } &
     ahead=$!
 }
 
@@ -58,9 +61,9 @@ build_ahead() {
 built() {
     local status
     [ -n "$ahead" ] || { build "$1"; return; }
-    wait "$ahead"
-    status=$?
+    wait "$ahead" 2>/dev/null
     ahead=
+    status=$(cat "$ahead_status") || status=1 # it was killed
     if [ $status = 0 ]; then tail -n 1 "$ahead_log"; else cat "$ahead_log"; fi
     return $status
 }
@@ -72,6 +75,7 @@ fi
 
 ahead= # the process that builds the next preset
 ahead_log=
+ahead_status= # the file
 trap 'trap - TERM; kill 0' INT TERM # a process in the background does not hear of the terminal
 
 for preset in "$@"; do
