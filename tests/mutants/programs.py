@@ -139,7 +139,7 @@ TABLES = [
     ("bag-grad-of-weights", "no gradient flows from a table's gradient to the weights",
      "common/graph/op.h",
      swap("bag_grad, 3, 4, 2, true, OWN, RESULT_BAGS, RULE, \\ CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3)",
-          "bag_grad, 3, 4, 2, true, OWN, RESULT_BAGS, RULE, \\ CADRE_OP_INPUT(0)")),
+          "bag_grad, 3, 4, 2, true, OWN, RESULT_BAGS, RULE, CADRE_OP_INPUT(0)")),
     ("scatter-unchecked", "values of other rows are scattered",
      "common/graph cadre_infer_scatter",
      swap("!cadre_extents_equal(&values->shape, &wanted)", "values->shape.rank != wanted.rank")),

@@ -343,6 +343,21 @@ Test(clients, have_as_many_closures_as_the_limit)
     fixture_destroy(&self);
 }
 
+Test(clients, make_room_by_settling_what_has_ended)
+{
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_task_t worker = fixture_worker(0);
+    for (uint64_t i = 0; i <= CADRE_CLIENT_REQUESTS_MAX; i++) {
+        schedule(self, &client, 10 + i, "work");
+        fixture_done(self, &worker, 1 + i, 1);
+        fixture_turn(self);
+        beat(self, &client, 0, 11 + i);
+    }
+    cr_expect_eq(self->core.totals.scheduled, CADRE_CLIENT_REQUESTS_MAX + 1);
+    fixture_destroy(&self);
+}
+
 /* What waits ends, what runs is asked to stop, and nothing is kept. */
 Test(clients, that_are_silent_for_a_lease_are_gone_with_their_closures)
 {
@@ -443,6 +458,10 @@ Test(clients, do_not_push_into_the_steps_of_a_synchronous_job)
     add_function(self, "push", true);
     schedule(self, &client, 3, "push");
     cr_expect_eq(result_status(self, &client), CADRE_EREFUSED);
+    cr_expect_eq(self->core.totals.scheduled, 0);
+
+    schedule(self, &client, 4, "work");
+    cr_expect_eq(self->core.totals.scheduled, 1, "what only reads has no place to lose");
     fixture_destroy(&self);
 }
 
