@@ -181,6 +181,12 @@ CLASSES = [
      "coordinator/core/clients take_function", without("function->may_push")),
     ("client-cuts-short", "a client that goes ends the step that is being filled",
      "coordinator/core cancel_group", swap("!group->is_unpaced", "true")),
+    ("step-through-tagged", "a step has a closure that waits for it through a tagged one",
+     "coordinator/core take_turn", swap("has_turn ? closure->turn : after", "closure->turn")),
+    ("step-without-room", "a step that keeps the queue full is not ended",
+     "coordinator/core cadre_closure_queue_hold", drop("mend_stall")),
+    ("step-ended-at-once", "a step is ended where the program does not wait for room",
+     "coordinator/core mend_stall", swap("self->lacks_room && ", "")),
     ("client-stalls", "a client is given up for a stall of the coordinator",
      "coordinator/core/clients cadre_clients_excuse", drop("heard_ms")),
 ]

@@ -280,24 +280,27 @@ let_in(cadre_closure_queue_t *self)
     }
 }
 
-/* Gives a new closure its place and its turn, after all that were put before it. */
+/* Gives a new closure its place and its turn, after all that were put before it. Closures with a
+ * tag and those of an unpaced group have no turn; their results come no sooner than those they
+ * take. */
 static void
 take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    closure->place = ++self->placed;
-    if (closure->tag != CADRE_TAG_NONE || (closure->group && closure->group->is_unpaced)) {
-        return; /* tagged closures have no turn, nor do those of an unpaced group */
-    }
+    const bool has_turn =
+        closure->tag == CADRE_TAG_NONE && !(closure->group && closure->group->is_unpaced);
     /* a closure may not be in the same step as one whose result it takes */
     uint64_t after = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
         const uint64_t turn = closure->arguments[i].from->turn;
         after = turn > after ? turn : after;
     }
-    closure->turn = cadre_pace_enter(&self->pace, closure->may_push, after);
-    closure->in_step = cadre_pace_is_step(&self->pace, closure->turn);
+    closure->place = ++self->placed;
+    if (has_turn) {
+        closure->turn = cadre_pace_enter(&self->pace, closure->may_push, after);
+        closure->in_step = cadre_pace_is_step(&self->pace, closure->turn);
+    }
     if (closure->results) {
-        cadre_results_set_turn(closure->results, closure->turn);
+        cadre_results_set_turn(closure->results, has_turn ? closure->turn : after);
     }
 }
 
@@ -395,6 +398,13 @@ lacks_values_room(const cadre_closure_queue_t *self, const cadre_closure_t *clos
     return closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
 }
 
+/* Returns how many closures with a tag wait, for their workers or for results. */
+static size_t
+tagged_waiting(const cadre_closure_queue_t *self)
+{
+    return self->lanes.tagged + self->blocked.count - self->common_blocked;
+}
+
 /* Returns whether the caller must wait before it may put the closure: too many of its kind, with or
  * without a tag, are queued, or the closure takes results of others and such results take too much
  * memory already. */
@@ -404,11 +414,33 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
     if (closure->group && closure->group->is_unpaced) {
         return false; /* whoever has such a group bounds it */
     }
-    size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
-    size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
+    size_t count =
+        closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged_waiting(self);
     /* A closure of high priority still finds room when others no longer do. */
     size_t beyond = closure->priority == CADRE_PRIORITY_HIGH ? self->capacity : 0;
     return count >= self->capacity + beyond || lacks_values_room(self, closure);
+}
+
+/* Returns whether only the end of the step that is being filled can make room: what waits is
+ * blocked, and all that is in flight is held for that step. */
+static bool
+is_stalled(const cadre_closure_queue_t *self)
+{
+    const size_t in_flight = self->in_flight + self->tagged_in_flight;
+    const bool is_full = cadre_closure_queue_waiting(self) >= self->capacity ||
+                         tagged_waiting(self) >= self->capacity;
+    return is_full && in_flight > 0 && in_flight == cadre_pace_held_for_open(&self->pace) &&
+           !cadre_closure_queue_has_work(self) && self->aside.count == 0;
+}
+
+/* Ends the step that is being filled with the closures that it has where the program, which is to
+ * fill it, would wait for room for ever. */
+static void
+mend_stall(cadre_closure_queue_t *self)
+{
+    if (self->lacks_room && is_stalled(self)) {
+        cadre_closure_queue_cut_short(self);
+    }
 }
 
 /* Appends a new closure, whether there is room or not. A closure for one worker counts for no join,
@@ -455,8 +487,11 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
             cadre_closure_queue_cut_short(self); /* closures of the open step hold results until it
                                                   * ends */
         }
+        self->lacks_room = true;
+        mend_stall(self);
         return CADRE_EAGAIN;
     }
+    self->lacks_room = false;
     cadre_closure_queue_put_beside(self, closure);
     return 0;
 }
@@ -482,8 +517,8 @@ cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t 
     return closure;
 }
 
-/* Ends a cancelling that has nothing left in flight, and lets closures in whose turn has come.
- * Called whenever a closure in flight has ended. */
+/* Ends a cancelling that has nothing left in flight, lets closures in whose turn has come, and ends
+ * a step that stands in the way of room. Called whenever a closure in flight has ended. */
 static void
 settle(cadre_closure_queue_t *self)
 {
@@ -491,6 +526,7 @@ settle(cadre_closure_queue_t *self)
         self->cancelling = false;
     }
     let_in(self);
+    mend_stall(self);
 }
 
 bool
@@ -576,6 +612,7 @@ cadre_closure_queue_hold(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
     closure->state = CADRE_CLOSURE_HELD;
     cadre_pace_hold(&self->pace, closure->turn);
+    mend_stall(self);
 }
 
 void

@@ -57,6 +57,7 @@ typedef struct {
     /* Closures, with a tag or without, that wait for a result of another. */
     cadre_closure_list_t blocked;
     size_t common_blocked;
+    bool lacks_room; /* the closure that was to be put last found no room and was not put since */
     /* Bytes of all results that closures of this queue, in flight or not, take as arguments. */
     size_t values_size_bytes;
     /* While values that closures take as arguments have this many bytes or more, no further closure

@@ -165,6 +165,13 @@ cadre_pace_cut_short(cadre_pace_t *self)
 
 /* --- what may start, and which step can be applied --- */
 
+size_t
+cadre_pace_held_for_open(const cadre_pace_t *self)
+{
+    const cadre_pace_group_t *oldest = self->count > 0 ? &self->groups[self->first] : NULL;
+    return oldest && !oldest->is_closed ? oldest->held : 0;
+}
+
 /* Returns the number of the oldest group where it is a step that can be applied: it gets no more
  * closures, all have ended or are held, and at least one is held. 0: there is none. */
 uint64_t

@@ -78,6 +78,10 @@ void cadre_pace_unhold(cadre_pace_t *self, uint64_t turn);
 /* Closes the step that is being filled: it ends with the closures that it has. */
 void cadre_pace_cut_short(cadre_pace_t *self);
 
+/* Returns how many closures are held for the step that is being filled; 0 while an earlier group is
+ * not over. */
+size_t cadre_pace_held_for_open(const cadre_pace_t *self);
+
 /* Returns the number of the step that can be applied: each of its closures is held or has ended. 0
  * when there is none. */
 uint64_t cadre_pace_whole_step(const cadre_pace_t *self);

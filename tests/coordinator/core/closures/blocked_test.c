@@ -363,3 +363,136 @@ Test(blocked, work_for_one_worker_is_blocked_too_and_not_waited_for)
     finish(&self, take(&self, 2));
     close_stage(&self);
 }
+
+/* --- results within synchronous steps --- */
+
+enum { TAG = 1, STEP = 4 };
+
+/* Stages that are filled with steps of STEP closures. */
+static void
+open_synchronous_stage(stage_t *self)
+{
+    open_stage(self);
+    cadre_closure_queue_set_pace(&self->queue, CADRE_SYNC, STEP, 0);
+}
+
+/* Puts a closure that may push, which has a turn; CADRE_EAGAIN where there is no room for it. */
+static int
+try_to_put_in_step(stage_t *self, uint32_t number, cadre_results_t *from, cadre_closure_t **made)
+{
+    *made = make(number, from, NULL);
+    (*made)->may_push = true;
+    return cadre_closure_queue_put(&self->queue, *made);
+}
+
+static cadre_closure_t *
+put_tagged(stage_t *self, uint32_t number, cadre_results_t *from)
+{
+    cadre_closure_t *closure = make(number, from, NULL);
+    closure->tag = TAG;
+    cr_assert_eq(cadre_closure_queue_put(&self->queue, closure), 0);
+    return closure;
+}
+
+/* Ends the step whose only closure is held. */
+static void
+end_step(stage_t *self, cadre_closure_t *held)
+{
+    cr_assert_neq(cadre_pace_whole_step(&self->queue.pace), 0);
+    finish(self, held);
+    cadre_closure_queue_end_step(&self->queue);
+}
+
+/* The step waited for its closure, that one for the tagged one, and the tagged one for the step. */
+Test(blocked, a_step_has_no_closure_that_waits_for_it_through_a_tagged_one)
+{
+    stage_t self;
+    cadre_closure_t *first = NULL;
+    cadre_closure_t *second = NULL;
+    open_synchronous_stage(&self);
+    cr_assert_eq(try_to_put_in_step(&self, 1, NULL, &first), 0);
+    cadre_closure_t *between = put_tagged(&self, 2, first->results);
+    cr_assert_eq(try_to_put_in_step(&self, 3, between->results, &second), 0);
+    cr_expect_neq(second->turn, first->turn);
+    cadre_closure_queue_hold(&self.queue, take(&self, 1));
+    end_step(&self, first);
+    cr_expect_eq(between->state, CADRE_CLOSURE_QUEUED);
+    cadre_closure_queue_close(&self.queue);
+    close_stage(&self);
+}
+
+/* Fills the queue with tagged closures that take the first one's result; that is in flight. Returns
+ * a closure that finds no room. */
+static cadre_closure_t *
+fill_behind(stage_t *self, cadre_closure_t **first)
+{
+    cr_assert_eq(try_to_put_in_step(self, 1, NULL, first), 0);
+    for (size_t i = 0; i < self->queue.capacity; i++) {
+        put_tagged(self, 2, (*first)->results);
+    }
+    cadre_closure_t *refused = make(3, (*first)->results, NULL);
+    refused->tag = TAG;
+    cr_assert_eq(take(self, 1), *first);
+    return refused;
+}
+
+static void
+expect_no_room(stage_t *self, cadre_closure_t *refused)
+{
+    cr_expect_eq(cadre_closure_queue_put(&self->queue, refused), CADRE_EAGAIN);
+}
+
+/* Nothing but the end of the step made room, and nothing but room would have filled the step. */
+Test(blocked, a_step_that_keeps_the_queue_full_ends_short)
+{
+    stage_t self;
+    cadre_closure_t *first = NULL;
+    open_synchronous_stage(&self);
+    cadre_closure_t *refused = fill_behind(&self, &first);
+    expect_no_room(&self, refused);
+    cr_expect_eq(cadre_pace_whole_step(&self.queue.pace), 0);
+    cadre_closure_queue_hold(&self.queue, first);
+    end_step(&self, first);
+    cadre_closure_destroy(&refused);
+    cadre_closure_queue_close(&self.queue);
+    close_stage(&self);
+}
+
+Test(blocked, a_step_ends_short_only_when_nothing_else_can_make_room)
+{
+    stage_t self;
+    cadre_closure_t *first = NULL;
+    cadre_closure_t *next = NULL;
+    open_synchronous_stage(&self);
+    cadre_closure_t *refused = fill_behind(&self, &first);
+    cr_assert_eq(try_to_put_in_step(&self, 4, NULL, &next), 0);
+    cr_expect_eq(next->turn, first->turn);
+    expect_no_room(&self, refused);
+    cadre_closure_queue_hold(&self.queue, first);
+    cr_expect_eq(cadre_pace_whole_step(&self.queue.pace), 0, "one closure is queued");
+    next = take(&self, 4);
+    expect_no_room(&self, refused);
+    cr_expect_eq(cadre_pace_whole_step(&self.queue.pace), 0, "one closure is in flight");
+    cadre_closure_queue_finish(&self.queue, next, &(cadre_closure_end_t){.status = CADRE_OK});
+    end_step(&self, first);
+    cadre_closure_destroy(&refused);
+    cadre_closure_queue_close(&self.queue);
+    close_stage(&self);
+}
+
+Test(blocked, a_step_stays_open_where_nobody_waits_for_room)
+{
+    stage_t self;
+    cadre_closure_t *first = NULL;
+    open_synchronous_stage(&self);
+    cr_assert_eq(try_to_put_in_step(&self, 1, NULL, &first), 0);
+    for (size_t i = 0; i < self.queue.capacity; i++) {
+        put_tagged(&self, 2, first->results);
+    }
+    cadre_closure_queue_hold(&self.queue, take(&self, 1));
+    cr_expect_eq(cadre_pace_whole_step(&self.queue.pace), 0);
+    cadre_closure_queue_cut_short(&self.queue);
+    end_step(&self, first);
+    cadre_closure_queue_close(&self.queue);
+    close_stage(&self);
+}
