@@ -9,6 +9,7 @@
     conformance  docs/conformance.md lists the behaviours that tests name, and no others
     metrics      docs/metrics.md has the metrics that the sources have, with the same words
     events       docs/log-events.md has the log events that the sources have
+    migration    calls and job-file keys that docs/from_tensorflow.md names exist
 
 Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
 """
@@ -32,6 +33,9 @@ CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
 EVENT = re.compile(r"""(?:'[DIWE]'|\bCADRE_LOG_(?:DEBUG|INFO|WARN|ERROR)),\s*"""
                    r"""(?:[^;"]*?\?\s*"([a-z_]+)"\s*:\s*)?"([a-z_]+)\"""")
 METRIC = re.compile(r'\bcadre_metrics_text_\w+\([^;"]*"(cadre_\w+)"')
+SPAN = re.compile(r"`([^`\n]+)`")
+PUBLIC_NAME = re.compile(r"\bcadre_\w+")
+JOB_KEY = re.compile(r"(?:checkpoint|cluster|data|model|optimizer|strategy|training)\.[a-z_.]+")
 BEHAVIOUR = re.compile(r"\b[A-Z]\w*\((?:\w+,\s*)?([A-Z]\d+)_\w+")
 
 
@@ -245,6 +249,21 @@ def rule_events():
     for name, number in listed.items():
         if f'"{name}"' not in sources:
             yield document, number, f"{name}: there is no such event"
+
+
+def rule_migration():
+    document = "docs/from_tensorflow.md"
+    headers = "".join(source.read(path) for path in source.files((".h",), INCLUDE_FOLDERS))
+    public = set(PUBLIC_NAME.findall(headers))
+    keys = set(SPAN.findall(source.read("docs/job-file.md")))
+    for number, line, _ in lines_of(document):
+        ours = line.split(" | ", 1)[-1]  # the first column has names of TensorFlow
+        for span in SPAN.findall(ours):
+            for name in PUBLIC_NAME.findall(span):
+                if name not in public:
+                    yield document, number, f"{name}: no public header has it"
+            if JOB_KEY.fullmatch(span) and span not in keys:
+                yield document, number, f"{span}: docs/job-file.md has no such key"
 
 
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
