@@ -13,8 +13,14 @@
 #define F32_MAX 3.4e38
 #define F64_MAX 1.7e308
 
+/* The largest scale of a variance: no standard deviation is beyond that of normal. */
+#define SCALE_MAX 1e30
+
 static const cadre_parameter_t constant_parameters[] = {
     {"value", 0, -F64_MAX, F64_MAX, false},
+};
+static const cadre_parameter_t identity_parameters[] = {
+    {"value", 1, -F64_MAX, F64_MAX, false},
 };
 static const cadre_parameter_t uniform_parameters[] = {
     {"min", -0.05, -F32_MAX, F32_MAX, false},
@@ -34,6 +40,9 @@ static const cadre_parameter_t normal_parameters[] = {
 #define GLOROT_NORMAL_PARAMETERS    NULL, 0
 #define HE_UNIFORM_PARAMETERS       NULL, 0
 #define HE_NORMAL_PARAMETERS        NULL, 0
+#define LECUN_UNIFORM_PARAMETERS    NULL, 0
+#define LECUN_NORMAL_PARAMETERS     NULL, 0
+#define IDENTITY_PARAMETERS         identity_parameters, CADRE_COUNT_OF(identity_parameters)
 
 static const cadre_kind_t rows[] = {
 #define X(name, number, text) [number] = {text, name##_PARAMETERS},
@@ -162,37 +171,103 @@ fits_integer(double value, int bits)
     return value == trunc(value) && value >= -limit && value < limit;
 }
 
-/* Checks that an element of `dtype` can hold the value. */
+/* Checks that an element of `dtype` can hold the value of an initializer of this kind. */
 static int
-check_constant(double value, cadre_dtype_t dtype)
+check_value(cadre_initializer_kind_t kind, double value, cadre_dtype_t dtype)
 {
     bool fits = dtype == CADRE_F64 || (dtype == CADRE_F32 && fabs(value) <= F32_MAX) ||
                 (dtype == CADRE_I32 && fits_integer(value, 32)) ||
                 (dtype == CADRE_I64 && fits_integer(value, 64));
     if (!fits) {
-        return cadre_fail(CADRE_EINVALID, "constant: %s cannot hold %g", cadre_dtype_text(dtype),
-                          value);
+        return cadre_fail(CADRE_EINVALID, "%s: %s cannot hold %g",
+                          cadre_initializer_kind_text(kind), cadre_dtype_text(dtype), value);
     }
     return 0;
 }
 
 /* Checks the parameters, and that the initializer can make values of `dtype`: random kinds make f32
- * only, zeros and constant every dtype that a variable may have. */
+ * only, the others every dtype that a variable may have. */
 int
-cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype)
+cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype, int rank)
 {
     int status = cadre_kinds_check(&kinds, self->kind, self->parameters);
     status = status < 0 ? status : check_together(self);
     if (status < 0) {
         return status;
     }
-    bool plain = self->kind == CADRE_INITIALIZER_ZEROS || self->kind == CADRE_INITIALIZER_CONSTANT;
-    if (dtype != CADRE_F32 && !(plain && cadre_dtype_traits(dtype)->is_of_variables)) {
+    const bool has_value =
+        self->kind == CADRE_INITIALIZER_CONSTANT || self->kind == CADRE_INITIALIZER_IDENTITY;
+    const bool is_plain = has_value || self->kind == CADRE_INITIALIZER_ZEROS;
+    if (dtype != CADRE_F32 && !(is_plain && cadre_dtype_traits(dtype)->is_of_variables)) {
         return cadre_fail(CADRE_EDTYPE, "initializer %s does not make %s",
                           cadre_initializer_kind_text(self->kind), cadre_dtype_text(dtype));
     }
-    if (self->kind == CADRE_INITIALIZER_CONSTANT) {
-        return check_constant(self->parameters[CADRE_CONSTANT_VALUE], dtype);
+    if (self->kind == CADRE_INITIALIZER_IDENTITY && rank != 2) {
+        return cadre_fail(CADRE_ESHAPE, "initializer identity is for matrices, of rank 2, not %d",
+                          rank);
     }
+    return has_value ? check_value(self->kind, self->parameters[CADRE_CONSTANT_VALUE], dtype) : 0;
+}
+
+/* --- Keras' VarianceScaling --- */
+
+void
+cadre_initializer_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
+{
+    if (rank < 2) {
+        *fan_in = rank == 1 ? (double)shape[0] : 1;
+        *fan_out = *fan_in;
+        return;
+    }
+
+    double receptive_field = 1;
+    for (int i = 0; i < rank - 2; i++) {
+        receptive_field *= (double)shape[i];
+    }
+
+    *fan_in = (double)shape[rank - 2] * receptive_field;
+    *fan_out = (double)shape[rank - 1] * receptive_field;
+}
+
+int
+cadre_variance_scaling(double scale, cadre_fan_t fan, cadre_initializer_kind_t distribution,
+                       const int64_t *shape, int rank, cadre_initializer_t *initializer)
+{
+    if (!(scale > 0 && scale <= SCALE_MAX)) {
+        return cadre_fail(CADRE_EINVALID,
+                          "variance scaling: the scale %g is not above 0, or above %g", scale,
+                          SCALE_MAX);
+    }
+    if (cadre_shape_size(CADRE_F32, shape, rank, NULL, NULL) < 0) {
+        return cadre_fail_within(CADRE_EINVALID, "variance scaling");
+    }
+
+    double fans[3];
+    cadre_initializer_fans(shape, rank, &fans[CADRE_FAN_IN], &fans[CADRE_FAN_OUT]);
+    fans[CADRE_FAN_AVERAGE] = (fans[CADRE_FAN_IN] + fans[CADRE_FAN_OUT]) / 2;
+    if ((unsigned)fan >= CADRE_COUNT_OF(fans)) {
+        return cadre_fail(CADRE_EINVALID, "variance scaling: there is no fan %d", (int)fan);
+    }
+
+    const double variance = scale / fmax(1, fans[fan]);
+    cadre_initializer_t made = cadre_initializer(distribution);
+    switch (distribution) {
+    case CADRE_INITIALIZER_UNIFORM:
+        made.max = sqrt(3 * variance);
+        made.min = -made.max;
+        break;
+    case CADRE_INITIALIZER_NORMAL:
+        made.stddev = sqrt(variance);
+        break;
+    case CADRE_INITIALIZER_TRUNCATED_NORMAL:
+        made.stddev = sqrt(variance) / CADRE_TRUNCATED_STDDEV;
+        break;
+    default:
+        return cadre_fail(CADRE_EINVALID,
+                          "variance scaling: the distribution is uniform, normal or "
+                          "truncated_normal, not %s",
+                          cadre_initializer_kind_text(distribution));
+    }
+    *initializer = made;
     return 0;
 }

@@ -19,6 +19,7 @@
 /* Positions of a kind's parameters, with their defaults; kinds that are not listed have none. */
 enum {
     CADRE_CONSTANT_VALUE = 0, /* default 0 */
+    CADRE_IDENTITY_VALUE = 0, /* default 1 */
     CADRE_UNIFORM_MIN = 0,    /* default -0.05 */
     CADRE_UNIFORM_MAX = 1,    /* default 0.05 */
     CADRE_NORMAL_MEAN = 0,    /* normal and truncated_normal; default 0 */
@@ -50,10 +51,19 @@ cadre_initializer_t cadre_initializer_spec_give(const cadre_initializer_spec_t *
 int cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
                                   const double *parameters, size_t count, uint64_t seed);
 
-/* Checks the values, and that they suit `dtype`. Fails with CADRE_EDTYPE unless random kinds are
- * for f32, zeros and constant for f32, f64, i32 or i64; with CADRE_EINVALID for a bad value, also
- * for a constant that an integer dtype cannot hold. */
-int cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype);
+/* Checks the values, and that they suit a variable of `dtype` and `rank`. Fails with CADRE_EDTYPE
+ * unless random kinds are for f32, the others for f32, f64, i32 or i64; with CADRE_ESHAPE for an
+ * identity that is no matrix; with CADRE_EINVALID for a bad value, also for one that an integer
+ * dtype cannot hold. */
+int cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype,
+                                 int rank);
+
+/* Standard deviation of the standard normal distribution truncated at +-2; the digits are
+ * Keras'. */
+#define CADRE_TRUNCATED_STDDEV 0.87962566103423978
+
+/* Gives fan_in and fan_out of a shape, as cadre_variance_scaling defines them. */
+void cadre_initializer_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out);
 
 /* Returns the word for a kind, such as "zeros"; "?" for a number that is no kind. */
 const char *cadre_initializer_kind_text(cadre_initializer_kind_t kind);

@@ -8,33 +8,10 @@
 /* The number of the random stream that initial values are drawn from; variables differ by seed. */
 #define STREAM UINT64_C(0x696e697469616c)
 
-/* Standard deviation of the standard normal distribution truncated at +-2; the digits are
- * Keras'. */
-#define TRUNCATED_STDDEV 0.87962566103423978
-
 enum {
     REDRAWS_MAX = 16
 }; /* blocks of four random numbers that an element may need: more has
                               probability 1e-86 */
-
-/* Computes fan_in and fan_out of a shape, as initializer.h defines them. */
-static void
-compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
-{
-    if (rank < 2) {
-        *fan_in = rank == 1 ? (double)shape[0] : 1;
-        *fan_out = *fan_in;
-        return;
-    }
-
-    double receptive_field = 1;
-    for (int i = 0; i < rank - 2; i++) {
-        receptive_field *= (double)shape[i];
-    }
-
-    *fan_in = (double)shape[rank - 2] * receptive_field;
-    *fan_out = (double)shape[rank - 1] * receptive_field;
-}
 
 static void
 set_uniform(cadre_ps_initializer_t *self, double low, double high)
@@ -52,15 +29,15 @@ set_truncated_normal(cadre_ps_initializer_t *self, double mean, double stddev)
     self->scale = stddev;
 }
 
-/* Sets the distribution and its numbers; glorot and he kinds become uniform or truncated normal
- * ones whose width depends on the fans. */
+/* Sets the distribution and its numbers; kinds of Glorot, He and LeCun become uniform or truncated
+ * normal ones whose width depends on the fans. */
 static void
 resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, double fan_in,
         double fan_out)
 {
     const double *parameters = spec->parameters;
     double glorot = fmax(1, (fan_in + fan_out) / 2);
-    double he = fmax(1, fan_in);
+    double in = fmax(1, fan_in); /* of he and lecun */
 
     switch (spec->kind) {
     case CADRE_INITIALIZER_ZEROS:
@@ -85,13 +62,23 @@ resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, doub
         set_uniform(self, -sqrt(3 / glorot), sqrt(3 / glorot));
         break;
     case CADRE_INITIALIZER_GLOROT_NORMAL:
-        set_truncated_normal(self, 0, sqrt(1 / glorot) / TRUNCATED_STDDEV);
+        set_truncated_normal(self, 0, sqrt(1 / glorot) / CADRE_TRUNCATED_STDDEV);
         break;
     case CADRE_INITIALIZER_HE_UNIFORM:
-        set_uniform(self, -sqrt(6 / he), sqrt(6 / he));
+        set_uniform(self, -sqrt(6 / in), sqrt(6 / in));
         break;
     case CADRE_INITIALIZER_HE_NORMAL:
-        set_truncated_normal(self, 0, sqrt(2 / he) / TRUNCATED_STDDEV);
+        set_truncated_normal(self, 0, sqrt(2 / in) / CADRE_TRUNCATED_STDDEV);
+        break;
+    case CADRE_INITIALIZER_LECUN_UNIFORM:
+        set_uniform(self, -sqrt(3 / in), sqrt(3 / in));
+        break;
+    case CADRE_INITIALIZER_LECUN_NORMAL:
+        set_truncated_normal(self, 0, sqrt(1 / in) / CADRE_TRUNCATED_STDDEV);
+        break;
+    case CADRE_INITIALIZER_IDENTITY:
+        self->kind = CADRE_INITIALIZER_IDENTITY;
+        self->center = parameters[CADRE_IDENTITY_VALUE];
         break;
     }
 }
@@ -104,7 +91,7 @@ cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spe
 {
     int status = cadre_shape_size(dtype, shape, rank, NULL, NULL);
     if (status == 0) {
-        status = cadre_initializer_spec_check(spec, dtype);
+        status = cadre_initializer_spec_check(spec, dtype, rank);
     }
     if (status < 0) {
         return status;
@@ -112,26 +99,44 @@ cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spe
 
     double fan_in = 0;
     double fan_out = 0;
-    compute_fans(shape, rank, &fan_in, &fan_out);
-    *self = (cadre_ps_initializer_t){.dtype = dtype, .seed = spec->seed};
+    cadre_initializer_fans(shape, rank, &fan_in, &fan_out);
+    *self = (cadre_ps_initializer_t){
+        .dtype = dtype, .seed = spec->seed, .columns = rank == 2 ? (uint64_t)shape[1] : 0};
     resolve(self, spec, fan_in, fan_out);
     return 0;
 }
 
-/* Writes the constant to `count` elements, in the dtype of the variable. */
+/* Writes one element in the dtype of the variable. */
+static void
+store(const cadre_ps_initializer_t *self, void *out, size_t at, double value)
+{
+    if (self->dtype == CADRE_F32) {
+        ((float *)out)[at] = (float)value;
+    } else if (self->dtype == CADRE_F64) {
+        ((double *)out)[at] = value;
+    } else if (self->dtype == CADRE_I32) {
+        ((int32_t *)out)[at] = (int32_t)value;
+    } else {
+        ((int64_t *)out)[at] = (int64_t)value;
+    }
+}
+
 static void
 fill_constant(const cadre_ps_initializer_t *self, size_t count, void *out)
 {
     for (size_t i = 0; i < count; i++) {
-        if (self->dtype == CADRE_F32) {
-            ((float *)out)[i] = (float)self->center;
-        } else if (self->dtype == CADRE_F64) {
-            ((double *)out)[i] = self->center;
-        } else if (self->dtype == CADRE_I32) {
-            ((int32_t *)out)[i] = (int32_t)self->center;
-        } else {
-            ((int64_t *)out)[i] = (int64_t)self->center;
-        }
+        store(self, out, i, self->center);
+    }
+}
+
+/* Writes elements from `first` on of the matrix that is 0 but where row and column are the same. */
+static void
+fill_identity(const cadre_ps_initializer_t *self, uint64_t first, size_t count, void *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t row = (first + i) / self->columns;
+        const uint64_t column = (first + i) % self->columns;
+        store(self, out, i, row == column ? self->center : 0);
     }
 }
 
@@ -161,13 +166,17 @@ truncated_normal(uint64_t seed, uint64_t index)
     return 0; /* with a probability of 1e-86 */
 }
 
-/* Writes the initial values of elements from `first` on: constants in any dtype, random numbers as
+/* Writes the initial values of elements from `first` on: random numbers as
  * f32, the only dtype that they have. */
 void
 cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_t count, void *out)
 {
     if (self->kind == CADRE_INITIALIZER_CONSTANT) {
         fill_constant(self, count, out);
+        return;
+    }
+    if (self->kind == CADRE_INITIALIZER_IDENTITY) {
+        fill_identity(self, first, count, out);
         return;
     }
 

@@ -5,14 +5,14 @@
  * or chunk it falls into, because it is made from the counter i (common/base/random.h).
  *
  * Definitions are Keras' (keras/src/initializers/random_initializers.py). fan_in and fan_out come
- * from the shape of the whole variable. Rank 0: both are 1. Rank 1: both are the length. Rank 2:
- * rows and columns. Above (a convolution kernel): the second to last and the last dimension, each
- * times the product of all dimensions before these two. Then
+ * from the shape of the whole variable, as cadre_variance_scaling (cadre/optimizer.h) says. Then
  *
  *     glorot_uniform  uniform on +- sqrt(3 / n), n = max(1, (fan_in + fan_out) / 2)
  *     glorot_normal   truncated normal with standard deviation sqrt(1 / n) / c, n as above
  *     he_uniform      uniform on +- sqrt(6 / n), n = max(1, fan_in)
  *     he_normal       truncated normal with standard deviation sqrt(2 / n) / c, n as for he_uniform
+ *     lecun_uniform   uniform on +- sqrt(3 / n), n as for he_uniform
+ *     lecun_normal    truncated normal with standard deviation sqrt(1 / n) / c, n as for he_uniform
  *
  * c = 0.87962566103423978 is the standard deviation of the standard normal distribution truncated
  * at +-2. A truncated normal number beyond two standard deviations is drawn again from the same
@@ -31,11 +31,13 @@
 
 /* A spec made ready for one variable. */
 typedef struct {
-    cadre_initializer_kind_t kind; /* CONSTANT, UNIFORM, NORMAL or TRUNCATED_NORMAL */
+    cadre_initializer_kind_t kind; /* CONSTANT, UNIFORM, NORMAL, TRUNCATED_NORMAL or
+                                    * IDENTITY */
     cadre_dtype_t dtype;
     uint64_t seed;
-    double center; /* the constant, the lower end or the mean */
-    double scale;  /* upper minus lower end, or the standard deviation */
+    uint64_t columns; /* of a matrix; else 0 */
+    double center;    /* the constant, the lower end, the mean, or what stands where row = column */
+    double scale;     /* upper minus lower end, or the standard deviation */
 } cadre_ps_initializer_t;
 
 /* Makes a spec ready for a variable of this dtype and (whole) shape. Fails as

@@ -260,8 +260,9 @@ initial_value(stage_t *stage, const char *initializer, int parts)
 Test(conformance_variables, P10_initial_values_are_the_same_for_every_partition_count)
 {
     static const char *const initializers[] = {
-        "zeros",          "constant",      "uniform",    "normal",   "truncated_normal",
-        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"};
+        "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
+        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform",
+        "lecun_normal",   "identity"};
     stage_t stage;
     open_plain(&stage, 3, 0);
     for (size_t i = 0; i < CADRE_COUNT_OF(initializers); i++) {

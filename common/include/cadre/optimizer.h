@@ -237,7 +237,10 @@ CADRE_API int cadre_scaled_rate(cadre_scale_t rule, double learning_rate, int64_
     X(GLOROT_UNIFORM, 6, "glorot_uniform")                                                         \
     X(GLOROT_NORMAL, 7, "glorot_normal")                                                           \
     X(HE_UNIFORM, 8, "he_uniform")                                                                 \
-    X(HE_NORMAL, 9, "he_normal")
+    X(HE_NORMAL, 9, "he_normal")                                                                   \
+    X(LECUN_UNIFORM, 10, "lecun_uniform")                                                          \
+    X(LECUN_NORMAL, 11, "lecun_normal")                                                            \
+    X(IDENTITY, 12, "identity")
 
 typedef enum {
 #define CADRE_INITIALIZER_ENUM(name, number, text) CADRE_INITIALIZER_##name = number,
@@ -250,7 +253,8 @@ typedef struct {
      * for f32 variables only. */
     cadre_initializer_kind_t kind;
 
-    /* Of constant. Default: 0. */
+    /* Of constant; default: 0. Of identity, a matrix, the numbers where row and column are the
+     * same; default: 1. */
     double value;
 
     /* Of uniform. Defaults: -0.05 and 0.05. */
@@ -269,6 +273,29 @@ CADRE_API cadre_initializer_t cadre_initializer(cadre_initializer_kind_t kind);
  *
  * CADRE_ENOTFOUND: no kind is called so; the text lists the kinds. */
 CADRE_API int cadre_initializer_named(const char *word, cadre_initializer_t *initializer);
+
+/* Which fan of a variable's shape a variance follows from. */
+typedef enum {
+    CADRE_FAN_IN = 0,
+    CADRE_FAN_OUT = 1,
+    CADRE_FAN_AVERAGE = 2, /* the mean of both */
+} cadre_fan_t;
+
+/* Gives the initializer for a variable of this shape whose numbers have the variance
+ * `scale` / max(1, fan): Keras' VarianceScaling. Glorot's kinds are those of scale 1 and
+ * CADRE_FAN_AVERAGE, He's of scale 2 and CADRE_FAN_IN, LeCun's of scale 1 and CADRE_FAN_IN.
+ *
+ * `distribution`: CADRE_INITIALIZER_UNIFORM, of +- sqrt(3 * variance); CADRE_INITIALIZER_NORMAL; or
+ * CADRE_INITIALIZER_TRUNCATED_NORMAL, of sqrt(variance) / 0.87962566103423978, so that the variance
+ * is that after truncation. fan_in and fan_out of a shape: rank 0: 1; rank 1: the length; rank 2:
+ * rows and columns; above, as for the kernel of a convolution: the second to last and the last
+ * dimension, each times the product of all before these two.
+ *
+ * CADRE_EINVALID: another distribution, an unknown fan, a scale that is not above 0 or beyond 1e30,
+ *   or a shape that no variable may have. */
+CADRE_API int cadre_variance_scaling(double scale, cadre_fan_t fan,
+                                     cadre_initializer_kind_t distribution, const int64_t *shape,
+                                     int rank, cadre_initializer_t *initializer);
 
 #ifdef __cplusplus
 }

@@ -151,7 +151,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     variable->initializer.seed =
         options->seed ? options->seed
                       : XXH3_64bits_withSeed(variable->name, strlen(variable->name), self->seed);
-    status = cadre_initializer_spec_check(&variable->initializer, variable->dtype);
+    status = cadre_initializer_spec_check(&variable->initializer, variable->dtype, variable->rank);
     if (status < 0) {
         return status;
     }

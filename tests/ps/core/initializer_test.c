@@ -27,7 +27,8 @@ Test(initializer, gives_an_element_one_value_for_any_cut)
 {
     static const char *const kinds[] = {
         "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
-        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal",
+        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform",
+        "lecun_normal",   "identity",
     };
     enum { TOTAL = 1000 };
     for (size_t kind = 0; kind < CADRE_COUNT_OF(kinds); kind++) {
@@ -155,7 +156,31 @@ Test(initializer, scales_by_the_fans_of_the_whole_shape)
         stddev = sqrt(2 / in);
         cr_assert_float_eq(summary.stddev, stddev, 0.01 * stddev, "case %zu", i);
         cr_assert_float_eq(summary.high, 2 * stddev / 0.8796256610342398, 0.002 * stddev);
+
+        initializer = make("lecun_uniform", shape, cases[i].rank, 1);
+        summary = summarise(&initializer);
+        cr_assert_float_eq(summary.high, sqrt(3 / in), 1e-3 * summary.high, "case %zu", i);
+
+        initializer = make("lecun_normal", shape, cases[i].rank, 1);
+        summary = summarise(&initializer);
+        stddev = sqrt(1 / in);
+        cr_assert_float_eq(summary.stddev, stddev, 0.01 * stddev, "case %zu", i);
     }
+}
+
+Test(initializer, puts_the_value_where_row_and_column_are_the_same)
+{
+    cadre_initializer_spec_t spec;
+    cadre_ps_initializer_t initializer;
+    const int64_t shape[] = {3, 4};
+    cr_assert_eq(cadre_initializer_spec_parse(&spec, "identity"), 0);
+    spec.parameters[CADRE_IDENTITY_VALUE] = 5;
+    cr_assert_eq(cadre_initializer_init(&initializer, &spec, CADRE_I64, shape, 2), 0);
+    const int64_t expected[] = {5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0};
+    int64_t values[12];
+    cadre_initializer_fill(&initializer, 0, 12, values);
+    cr_assert_arr_eq(values, expected, sizeof(values));
+    cr_assert_eq(cadre_initializer_init(&initializer, &spec, CADRE_I64, shape, 1), CADRE_ESHAPE);
 }
 
 Test(initializer, fills_constants_of_each_type)
