@@ -33,7 +33,7 @@ static const struct {
     {"training", cadre_bench_training}, {"local", cadre_bench_local},
     {"idle", cadre_bench_idle},         {"ops", cadre_bench_ops},
     {"mlp", cadre_bench_wide_mlp},      {"lanes", cadre_bench_lanes},
-    {"keys", cadre_bench_keys},
+    {"keys", cadre_bench_keys},         {"tables", cadre_bench_tables},
 };
 
 typedef struct {
@@ -125,9 +125,9 @@ parse(int key, char *argument, struct argp_state *state)
 static const struct argp_option options[] = {
     {NULL, 'o', "FORMAT", 0, "table (default), or json: one object at the end", 0},
     {"only", KEY_ONLY, "NAME,...", 0,
-     "of closures, values, apply, checkpoint, training, local, idle, ops, mlp, lanes, keys; "
-     "default: "
-     "all",
+     "of closures, values, apply, checkpoint, training, local, idle, ops, mlp, lanes, keys, "
+     "tables; "
+     "default: all",
      0},
     {"quick", KEY_QUICK, NULL, 0, "a tenth of the work: figures to look at, not to quote", 0},
     {"directory", KEY_DIRECTORY, "DIR", 0, "where checkpoint files go; default: /var/tmp", 0},

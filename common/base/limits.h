@@ -57,6 +57,14 @@ enum {
 
     CADRE_OPTIMIZER_SLOTS_MAX = 4, /* at most 3 of the optimizer itself, and the average */
 
+    /* Of a table: numbers of a row, keys of one update, and sightings that a key may have to wait
+     * for. The spec or the update with more is refused. */
+    CADRE_TABLE_DIM_MAX = 8192,
+    CADRE_TABLE_KEYS_MAX = 1 << 20,
+    CADRE_TABLE_ADMIT_MAX = 255,
+    CADRE_TABLE_ROWS_MAX =
+        INT32_MAX, /* rows of a table on one shard; beyond, updates are refused */
+
     /* Rows that one call of the API reads or assigns; a call for more is refused. */
     CADRE_ROWS_PER_CALL_MAX = 1 << 26,
 

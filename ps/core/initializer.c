@@ -106,6 +106,14 @@ cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spe
     return 0;
 }
 
+cadre_ps_initializer_t
+cadre_initializer_reseed(const cadre_ps_initializer_t *self, uint64_t seed)
+{
+    cadre_ps_initializer_t reseeded = *self;
+    reseeded.seed = seed;
+    return reseeded;
+}
+
 /* Writes one element in the dtype of the variable. */
 static void
 store(const cadre_ps_initializer_t *self, void *out, size_t at, double value)

@@ -45,6 +45,9 @@ typedef struct {
 int cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec,
                            cadre_dtype_t dtype, const int64_t *shape, int rank);
 
+/* Returns an initializer of the same distribution whose numbers are those of another seed. */
+cadre_ps_initializer_t cadre_initializer_reseed(const cadre_ps_initializer_t *self, uint64_t seed);
+
 /* Writes elements [first, first + count) of the variable to `out`, which is aligned for the dtype.
  */
 void cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_t count,

@@ -45,18 +45,19 @@ apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
     cadre_kernel_rmsprop(stretch, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
 }
 
-/* Writes the parameters of update number `step`, with the learning rate that the schedule gives;
- * never 0 for ftrl, which divides by it. */
-static void
-scheduled(const cadre_optimizer_spec_t *spec, uint64_t step, double *parameters)
+/* Returns the learning rate of update number `step`; never 0 for ftrl with a schedule, since it
+ * divides by it. */
+double
+cadre_optimizer_rate(const cadre_ps_optimizer_t *self, uint64_t step)
 {
+    const cadre_optimizer_spec_t *spec = &self->spec;
     const double initial = spec->parameters[CADRE_LEARNING_RATE];
-    double rate = cadre_schedule_spec_rate(&spec->schedule, initial, step - 1);
-    if (spec->kind == CADRE_OPTIMIZER_FTRL) {
-        rate = fmax(rate, CADRE_LEARNING_RATE_MIN);
+    if (spec->schedule.kind == 0) {
+        return initial;
     }
-    memcpy(parameters, spec->parameters, sizeof(spec->parameters));
-    parameters[CADRE_LEARNING_RATE] = rate;
+
+    double rate = cadre_schedule_spec_rate(&spec->schedule, initial, step - 1);
+    return spec->kind == CADRE_OPTIMIZER_FTRL ? fmax(rate, CADRE_LEARNING_RATE_MIN) : rate;
 }
 
 /* Applies adam and adamw: for adam the weight decay is 0. */
@@ -117,12 +118,9 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                       const cadre_optimizer_stretch_t *stretch)
 {
     cadre_assert(step > 0);
-    const double *parameters = self->spec.parameters;
-    double of_step[CADRE_OPTIMIZER_PARAMETERS_MAX];
-    if (self->spec.schedule.kind != 0) {
-        scheduled(&self->spec, step, of_step);
-        parameters = of_step;
-    }
+    double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX];
+    memcpy(parameters, self->spec.parameters, sizeof(parameters));
+    parameters[CADRE_LEARNING_RATE] = cadre_optimizer_rate(self, step);
     const float learning_rate = (float)parameters[CADRE_LEARNING_RATE];
     const cadre_kernel_stretch_t kernel = kernel_stretch(stretch);
     switch (self->spec.kind) {

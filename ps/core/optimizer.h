@@ -75,6 +75,10 @@ int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_
 void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                            const cadre_optimizer_stretch_t *stretch);
 
+/* Returns the learning rate of update number `step`, from 1: that of the schedule, where there is
+ * one. */
+double cadre_optimizer_rate(const cadre_ps_optimizer_t *self, uint64_t step);
+
 /* Moves the running average, the last slot, toward the values after update number `step`, and
  * overwrites the values with it where that is due; does nothing where no average is kept.
  * Keras (base_optimizer.py): a = m a + (1 - m) w with m = ema_momentum, in the first step 0. */

@@ -6,7 +6,7 @@ from plant import drop, swap, without
 
 CLASSES = [
     ("rate-a-step-late", "the rate of an update is that of the one after it",
-     "ps/core scheduled", swap("step - 1", "step")),
+     "ps/core cadre_optimizer_rate", swap("step - 1", "step")),
     ("lacking-trial", "a suspect resource stays on trial where it cannot be built",
      "coordinator/core lack_function", drop("cadre_resources_on_lack")),
     ("generations-unheeded", "a worker begins a closure before it knows the shards that it names",

@@ -1,0 +1,252 @@
+/*
+ * Tables of sparse rows in memory: what a row takes, how long the longest update takes while a
+ * table grows, and rows read and updated per second, beside as many rows of an array, which are
+ * found without a search.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/bench.h"
+#include "bench/measure.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "ps/core/table/table.h"
+
+enum {
+    DIM = 64,
+    ROWS_FULL = 8000000,
+    ROWS_QUICK = 800000,
+    KEYS = 256, /* of an update while the table grows */
+    BATCH = 4096,
+    BATCHES = 64,
+    REPETITIONS = 7,
+};
+
+typedef struct {
+    cadre_chunk_pool_t *pool;
+    cadre_table_t *table;
+    uint64_t rows;
+    uint64_t *keys; /* BATCHES * BATCH; each batch ascends */
+    float *gradient;
+    float *values;
+    float *array;
+} subject_t;
+
+static void
+subject_fini(subject_t *self)
+{
+    cadre_table_close(&self->table);
+    cadre_chunk_pool_destroy(&self->pool);
+    free(self->keys);
+    free(self->gradient);
+    free(self->values);
+    free(self->array);
+}
+
+static int
+subject_init(subject_t *self, uint64_t rows)
+{
+    *self = (subject_t){.rows = rows};
+    cadre_table_spec_t spec = cadre_table_spec(DIM);
+    int status = cadre_optimizer_spec_parse(&spec.optimizer, "adagrad");
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_initializer_spec_parse(&spec.initializer, "uniform");
+    if (status < 0) {
+        return status;
+    }
+    spec.row_wise = true;
+    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    self->keys = cadre_calloc((size_t)BATCHES * BATCH, sizeof(*self->keys));
+    self->gradient = cadre_calloc((size_t)BATCH * DIM, sizeof(float));
+    self->values = cadre_calloc((size_t)BATCH * DIM, sizeof(float));
+    for (size_t i = 0; i < (size_t)BATCH * DIM; i++) {
+        self->gradient[i] = (float)(i % 100) * 1e-3F;
+    }
+    return cadre_table_open(&self->table, &spec, self->pool);
+}
+
+/* How long updates took while the table grew. */
+typedef struct {
+    double longest;     /* seconds */
+    double longest_cpu; /* CPU time, which does not count what others did meanwhile */
+    double all;
+} growth_t;
+
+/* Returns the CPU time of this thread in seconds. */
+static double
+cpu_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Makes all rows, with keys from 0 on. */
+static int
+grow(subject_t *self, growth_t *growth)
+{
+    uint64_t keys[KEYS];
+    *growth = (growth_t){.all = 0};
+    for (uint64_t first = 0; first < self->rows; first += KEYS) {
+        for (uint64_t i = 0; i < KEYS; i++) {
+            keys[i] = first + i;
+        }
+        double cpu = cpu_now();
+        double begin = cadre_bench_now();
+        int status = cadre_table_check(self->table, KEYS, keys, self->gradient);
+        if (status < 0) {
+            return status;
+        }
+        cadre_table_push(self->table, KEYS, keys, self->gradient);
+        double seconds = cadre_bench_now() - begin;
+        growth->longest = fmax(growth->longest, seconds);
+        growth->longest_cpu = fmax(growth->longest_cpu, cpu_now() - cpu);
+        growth->all += seconds;
+    }
+    return 0;
+}
+
+/* Draws batches of different keys, one out of each of BATCH equal parts, so that they ascend. */
+static void
+draw_keys(subject_t *self)
+{
+    cadre_random_t random;
+    cadre_random_init(&random, 1, 1);
+    const uint64_t part = self->rows / BATCH;
+    for (size_t i = 0; i < (size_t)BATCHES * BATCH; i++) {
+        self->keys[i] = i % BATCH * part + cadre_random_below(&random, part);
+    }
+}
+
+static int
+run_pull(void *context, double *value)
+{
+    subject_t *self = context;
+    double begin = cadre_bench_now();
+    for (size_t i = 0; i < BATCHES; i++) {
+        cadre_table_pull(self->table, BATCH, self->keys + i * BATCH, self->values);
+    }
+    *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
+    return 0;
+}
+
+static int
+run_push(void *context, double *value)
+{
+    subject_t *self = context;
+    double begin = cadre_bench_now();
+    for (size_t i = 0; i < BATCHES; i++) {
+        const uint64_t *keys = self->keys + i * BATCH;
+        int status = cadre_table_check(self->table, BATCH, keys, self->gradient);
+        if (status < 0) {
+            return status;
+        }
+        cadre_table_push(self->table, BATCH, keys, self->gradient);
+    }
+    *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
+    return 0;
+}
+
+/* Copies rows out of one array, in which the key is the position. */
+static int
+run_array_pull(void *context, double *value)
+{
+    subject_t *self = context;
+    double begin = cadre_bench_now();
+    for (size_t i = 0; i < (size_t)BATCHES * BATCH; i++) {
+        memcpy(self->values + i % BATCH * DIM, self->array + self->keys[i] * DIM,
+               DIM * sizeof(float));
+    }
+    *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
+    return 0;
+}
+
+/* Adds the gradient to rows of one array. */
+static int
+run_array_push(void *context, double *value)
+{
+    subject_t *self = context;
+    double begin = cadre_bench_now();
+    for (size_t i = 0; i < (size_t)BATCHES * BATCH; i++) {
+        float *row = self->array + self->keys[i] * DIM;
+        const float *gradient = self->gradient + i % BATCH * DIM;
+        for (size_t j = 0; j < DIM; j++) {
+            row[j] -= 1e-3F * gradient[j];
+        }
+    }
+    *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
+    return 0;
+}
+
+static void
+report_growth(cadre_bench_t *bench, const subject_t *subject, const growth_t *growth)
+{
+    const cadre_table_figures_t figures = cadre_table_figures(subject->table);
+    const double payload = sizeof(uint64_t) + (DIM + 1) * sizeof(float);
+    const double millions = (double)subject->rows * 1e-6;
+    cadre_bench_figure_t figure = {
+        .section = "tables", .unit = "ms", .value = growth->longest * 1e3};
+    cadre_bench_report_add(&bench->report, &figure, "longest update, growing to %.1f M rows",
+                           millions);
+    figure.value = growth->longest_cpu * 1e3;
+    cadre_bench_report_add(&bench->report, &figure, "longest update, CPU time");
+    figure.unit = "M rows/s";
+    figure.value = millions / growth->all;
+    cadre_bench_report_add(&bench->report, &figure, "rows made, %d in an update", KEYS);
+    figure.unit = "bytes";
+    figure.value = (double)figures.size_bytes / (double)figures.rows;
+    figure.ceiling_name = "key, values and slots";
+    figure.ceiling = payload;
+    cadre_bench_report_add(&bench->report, &figure, "a row of %d, row-wise adagrad", DIM);
+}
+
+static int
+report_rates(cadre_bench_t *bench, subject_t *subject)
+{
+    cadre_bench_measure_t measures[] = {{run_array_pull, subject, 0},
+                                        {run_pull, subject, 0},
+                                        {run_array_push, subject, 0},
+                                        {run_push, subject, 0}};
+    int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                             cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_bench_figure_t figure = {.section = "tables",
+                                   .unit = "M rows/s",
+                                   .value = measures[1].value,
+                                   .ceiling_name = "rows of an array",
+                                   .ceiling = measures[0].value};
+    cadre_bench_report_add(&bench->report, &figure, "random rows read");
+    figure.value = measures[3].value;
+    figure.ceiling = measures[2].value;
+    cadre_bench_report_add(&bench->report, &figure, "random rows checked and updated");
+    return 0;
+}
+
+int
+cadre_bench_tables(cadre_bench_t *self)
+{
+    cadre_auto(subject_fini) subject_t subject = {.pool = NULL};
+    int status = subject_init(&subject, (uint64_t)cadre_bench_amount(self, ROWS_FULL, ROWS_QUICK));
+    if (status < 0) {
+        return status;
+    }
+
+    growth_t growth;
+    status = grow(&subject, &growth);
+    if (status < 0) {
+        return status;
+    }
+
+    report_growth(self, &subject, &growth);
+    draw_keys(&subject);
+    subject.array = cadre_calloc(subject.rows * DIM, sizeof(float));
+    memset(subject.array, 0, subject.rows * DIM * sizeof(float));
+    return report_rates(self, &subject);
+}

@@ -1,0 +1,342 @@
+#include "ps/core/table/row_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/bounds.h"
+#include "common/base/memory.h"
+#include "common/spec/table_spec.h"
+
+enum {
+    CAPACITY_MIN = 16,
+    DEPTH_MAX = 24,     /* bits that choose a segment; then segments grow without bound */
+    TAG_SHIFT = 24,     /* the bits above those, up to HOME_SHIFT, are the tag */
+    HOME_SHIFT = 32,    /* the bits above choose where a search begins */
+    BATCH = 32,         /* keys that are looked for together */
+    AHEAD = 24,         /* places whose keys are asked for before they are needed */
+    SPARE_SEGMENTS = 8, /* entries of the list for each segment, at most, but for short lists */
+};
+
+/* One small hash table. Places are in use where the tag is not 0. */
+typedef struct {
+    uint32_t capacity;
+    uint32_t count;
+    unsigned depth; /* its keys have the same `depth` lowest bits of their hash */
+    uint32_t *rows;
+    uint8_t *tags; /* behind the rows, in the same memory */
+} segment_t;
+
+struct cadre_row_index {
+    const cadre_row_pages_t *pages; /* borrowed */
+    unsigned depth;
+    segment_t **segments; /* 2^depth: by the lowest bits of the hash; one may stand there often */
+    size_t segment_count;
+    uint64_t size_bytes; /* of the segments */
+};
+
+static uint64_t
+hash_of(const cadre_row_index_t *self, uint32_t row)
+{
+    return cadre_table_mix(cadre_row_pages_key(self->pages, row));
+}
+
+static uint8_t
+tag_of(uint64_t hash)
+{
+    uint8_t tag = (uint8_t)(hash >> TAG_SHIFT);
+    return tag == 0 ? 1 : tag;
+}
+
+/* Returns where the search for a hash begins. */
+static uint32_t
+home_of(const segment_t *segment, uint64_t hash)
+{
+    return (uint32_t)((hash >> HOME_SHIFT) * segment->capacity >> 32);
+}
+
+static uint32_t
+after(const segment_t *segment, uint32_t place)
+{
+    return place + 1 == segment->capacity ? 0 : place + 1;
+}
+
+static segment_t *
+segment_of(const cadre_row_index_t *self, uint64_t hash)
+{
+    return self->segments[hash & (((uint64_t)1 << self->depth) - 1)];
+}
+
+static size_t
+segment_size(uint32_t capacity)
+{
+    return sizeof(segment_t) + capacity * (sizeof(uint32_t) + sizeof(uint8_t));
+}
+
+static segment_t *
+segment_new(cadre_row_index_t *self, uint32_t capacity, unsigned depth)
+{
+    segment_t *segment = cadre_calloc(1, segment_size(capacity));
+    *segment = (segment_t){.capacity = capacity, .depth = depth};
+    segment->rows = (uint32_t *)(void *)(segment + 1);
+    segment->tags = (uint8_t *)(segment->rows + capacity);
+    self->size_bytes += segment_size(capacity);
+    return segment;
+}
+
+static void
+segment_free(cadre_row_index_t *self, segment_t *segment)
+{
+    self->size_bytes -= segment_size(segment->capacity);
+    free(segment);
+}
+
+/* Adds a row to a segment that has room. */
+static void
+put(segment_t *segment, uint64_t hash, uint32_t row)
+{
+    uint32_t place = home_of(segment, hash);
+    while (segment->tags[place] != 0) {
+        place = after(segment, place);
+    }
+    segment->tags[place] = tag_of(hash);
+    segment->rows[place] = row;
+    segment->count++;
+}
+
+cadre_row_index_t *
+cadre_row_index_new(const cadre_row_pages_t *pages)
+{
+    cadre_row_index_t *self = cadre_calloc(1, sizeof(*self));
+    self->pages = pages;
+    self->segments = cadre_calloc(1, sizeof(*self->segments));
+    self->segments[0] = segment_new(self, CAPACITY_MIN, 0);
+    self->segment_count = 1;
+    return self;
+}
+
+void
+cadre_row_index_destroy(cadre_row_index_t **self_p)
+{
+    cadre_row_index_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+
+    *self_p = NULL;
+    for (size_t i = 0; i < (size_t)1 << self->depth; i++) {
+        /* A segment is freed where it stands first: at the bits that all its keys have. */
+        segment_t *segment = self->segments[i];
+        if (segment && i >> segment->depth == 0) {
+            for (size_t j = i; j < (size_t)1 << self->depth; j += (size_t)1 << segment->depth) {
+                self->segments[j] = NULL;
+            }
+            free(segment);
+        }
+    }
+    free(self->segments);
+    free(self);
+}
+
+/* Returns the place of a key in its segment; one that is not in use when the key is not there. */
+static uint32_t
+search(const cadre_row_index_t *self, const segment_t *segment, uint64_t hash, uint64_t key)
+{
+    const uint8_t tag = tag_of(hash);
+    uint32_t place = home_of(segment, hash);
+    while (segment->tags[place] != 0) {
+        if (segment->tags[place] == tag &&
+            cadre_row_pages_key(self->pages, segment->rows[place]) == key) {
+            break;
+        }
+        place = after(segment, place);
+    }
+    return place;
+}
+
+uint32_t
+cadre_row_index_find(const cadre_row_index_t *self, uint64_t key)
+{
+    const uint64_t hash = cadre_table_mix(key);
+    const segment_t *segment = segment_of(self, hash);
+    const uint32_t place = search(self, segment, hash, key);
+    return segment->tags[place] == 0 ? CADRE_ROW_NONE : segment->rows[place];
+}
+
+/* Finds a batch of keys in three rounds, each of which touches memory that the round before has
+ * asked for: the place where the search begins, the key of the first row with the right tag, and
+ * the search itself. */
+static void
+find_batch(const cadre_row_index_t *self, size_t count, const uint64_t *keys, uint32_t *rows)
+{
+    uint64_t hashes[BATCH];
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = cadre_table_mix(keys[i]);
+        const segment_t *segment = segment_of(self, hashes[i]);
+        const uint32_t home = home_of(segment, hashes[i]);
+        __builtin_prefetch(segment->tags + home);
+        __builtin_prefetch(segment->rows + home);
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const segment_t *segment = segment_of(self, hashes[i]);
+        const uint8_t tag = tag_of(hashes[i]);
+        uint32_t place = home_of(segment, hashes[i]);
+        while (segment->tags[place] != 0 && segment->tags[place] != tag) {
+            place = after(segment, place);
+        }
+        if (segment->tags[place] != 0) {
+            cadre_row_pages_prefetch(self->pages, segment->rows[place]);
+        }
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const segment_t *segment = segment_of(self, hashes[i]);
+        const uint32_t place = search(self, segment, hashes[i], keys[i]);
+        rows[i] = segment->tags[place] == 0 ? CADRE_ROW_NONE : segment->rows[place];
+    }
+}
+
+void
+cadre_row_index_find_all(const cadre_row_index_t *self, size_t count, const uint64_t *keys,
+                         uint32_t *rows)
+{
+    for (size_t first = 0; first < count; first += BATCH) {
+        find_batch(self, cadre_min_u64(count - first, BATCH), keys + first, rows + first);
+    }
+}
+
+/* Lets the list name `segment` wherever the lowest bits are those of `bits`. */
+static void
+enlist(cadre_row_index_t *self, uint64_t bits, segment_t *segment)
+{
+    const uint64_t step = (uint64_t)1 << segment->depth;
+    for (uint64_t i = bits & (step - 1); i < (uint64_t)1 << self->depth; i += step) {
+        self->segments[i] = segment;
+    }
+}
+
+/* Returns whether a place is in use; asks for the key of one further on, which stands anywhere in
+ * memory. */
+static bool
+visit(const cadre_row_index_t *self, const segment_t *segment, uint32_t place)
+{
+    const uint32_t ahead = place + AHEAD;
+    if (ahead < segment->capacity && segment->tags[ahead] != 0) {
+        cadre_row_pages_prefetch(self->pages, segment->rows[ahead]);
+    }
+    return segment->tags[place] != 0;
+}
+
+/* Writes a segment, whose keys have the lowest bits of `bits`, again with a quarter more places. */
+static void
+enlarge(cadre_row_index_t *self, uint64_t bits, segment_t *segment)
+{
+    segment_t *larger =
+        segment_new(self, segment->capacity + segment->capacity / 4, segment->depth);
+    for (uint32_t i = 0; i < segment->capacity; i++) {
+        if (visit(self, segment, i)) {
+            put(larger, hash_of(self, segment->rows[i]), segment->rows[i]);
+        }
+    }
+    enlist(self, bits, larger);
+    segment_free(self, segment);
+}
+
+/* Splits a segment by the next bit of the hash. Both halves have the places that their keys need
+ * now, and an eighth more. */
+static void
+split(cadre_row_index_t *self, uint64_t bits, segment_t *segment)
+{
+    const uint64_t bit = (uint64_t)1 << segment->depth;
+    if (segment->depth == self->depth) {
+        const size_t length = (size_t)1 << self->depth;
+        self->segments = cadre_realloc(self->segments, 2 * length, sizeof(*self->segments));
+        memcpy(self->segments + length, self->segments, length * sizeof(*self->segments));
+        self->depth++;
+    }
+
+    uint32_t counts[2] = {0, 0};
+    for (uint32_t i = 0; i < segment->capacity; i++) {
+        if (visit(self, segment, i)) {
+            counts[(hash_of(self, segment->rows[i]) & bit) != 0]++;
+        }
+    }
+
+    segment_t *halves[2];
+    for (int half = 0; half < 2; half++) {
+        const uint32_t places = counts[half] + counts[half] / 2 + CAPACITY_MIN;
+        halves[half] = segment_new(self, places, segment->depth + 1);
+        enlist(self, (bits & (bit - 1)) | (half ? bit : 0), halves[half]);
+    }
+    for (uint32_t i = 0; i < segment->capacity; i++) {
+        if (visit(self, segment, i)) {
+            const uint64_t hash = hash_of(self, segment->rows[i]);
+            put(halves[(hash & bit) != 0], hash, segment->rows[i]);
+        }
+    }
+
+    self->segment_count++;
+    segment_free(self, segment);
+}
+
+/* Returns whether a full segment is to be split: it has the keys, and the list would not become
+ * long for the number of segments, as it would for keys that were made to have the same bits. */
+static bool
+is_to_split(const cadre_row_index_t *self, const segment_t *segment)
+{
+    if (segment->count < CADRE_ROW_SEGMENT_KEYS || segment->depth >= DEPTH_MAX) {
+        return false;
+    }
+    return segment->depth < self->depth ||
+           (uint64_t)1 << self->depth <= SPARE_SEGMENTS * self->segment_count;
+}
+
+void
+cadre_row_index_add(cadre_row_index_t *self, uint32_t row)
+{
+    const uint64_t hash = hash_of(self, row);
+    segment_t *segment = segment_of(self, hash);
+    if (is_to_split(self, segment)) {
+        split(self, hash, segment);
+        segment = segment_of(self, hash);
+    }
+    if ((segment->count + 1) * UINT64_C(16) > segment->capacity * UINT64_C(13)) {
+        enlarge(self, hash, segment);
+        segment = segment_of(self, hash);
+    }
+    put(segment, hash, row);
+}
+
+/* Removes a row, and moves each of those behind it, up to the next place that is not in use, to the
+ * place that has become free, if a search for it comes by there (Knuth, volume 3, 6.4, algorithm
+ * R). */
+void
+cadre_row_index_remove(cadre_row_index_t *self, uint32_t row)
+{
+    const uint64_t key = cadre_row_pages_key(self->pages, row);
+    const uint64_t hash = cadre_table_mix(key);
+    segment_t *segment = segment_of(self, hash);
+    uint32_t hole = search(self, segment, hash, key);
+    cadre_assert(segment->tags[hole] != 0 && segment->rows[hole] == row);
+
+    const uint32_t capacity = segment->capacity;
+    for (uint32_t i = after(segment, hole); segment->tags[i] != 0; i = after(segment, i)) {
+        const uint32_t home = home_of(segment, hash_of(self, segment->rows[i]));
+        const uint32_t from_home = (i + capacity - home) % capacity;
+        const uint32_t from_hole = (i + capacity - hole) % capacity;
+        if (from_home >= from_hole) {
+            segment->tags[hole] = segment->tags[i];
+            segment->rows[hole] = segment->rows[i];
+            hole = i;
+        }
+    }
+    segment->tags[hole] = 0;
+    segment->count--;
+}
+
+uint64_t
+cadre_row_index_size_bytes(const cadre_row_index_t *self)
+{
+    return self->size_bytes + ((uint64_t)1 << self->depth) * sizeof(*self->segments);
+}

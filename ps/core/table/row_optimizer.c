@@ -1,0 +1,112 @@
+#include "ps/core/table/row_optimizer.h"
+
+#include <math.h>
+
+#include "common/base/assert.h"
+#include "ps/core/optimizer_kernel.h"
+
+void
+cadre_row_optimizer_init(cadre_row_optimizer_t *self, const cadre_table_spec_t *spec)
+{
+    *self = (cadre_row_optimizer_t){
+        .dim = spec->dim, .row_wise = spec->row_wise, .group_lasso = spec->group_lasso};
+    int status = cadre_optimizer_init(&self->optimizer, &spec->optimizer, CADRE_F32);
+    cadre_assert(status == 0);
+}
+
+size_t
+cadre_row_optimizer_slot_count(const cadre_row_optimizer_t *self)
+{
+    return self->optimizer.slot_count;
+}
+
+size_t
+cadre_row_optimizer_slot_width(const cadre_row_optimizer_t *self)
+{
+    return self->row_wise ? 1 : self->dim;
+}
+
+void
+cadre_row_optimizer_begin_slot(const cadre_row_optimizer_t *self, size_t slot, float *numbers)
+{
+    const float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, slot);
+    const size_t width = cadre_row_optimizer_slot_width(self);
+    for (size_t i = 0; i < width; i++) {
+        numbers[i] = initial;
+    }
+}
+
+static double
+sum_of_squares(const float *numbers, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += (double)numbers[i] * (double)numbers[i];
+    }
+    return sum;
+}
+
+/* Applies adagrad with one accumulator for each row: sgd with a learning rate of the row. */
+static void
+apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
+               const cadre_row_block_t *block)
+{
+    const double epsilon = self->optimizer.spec.parameters[CADRE_ADAGRAD_EPSILON];
+    for (size_t row = 0; row < block->rows; row++) {
+        const size_t first = row * self->dim;
+        const cadre_kernel_stretch_t stretch = {
+            .count = self->dim,
+            .gradient = block->gradient + first,
+            .value_in = block->values + first,
+            .value_out = block->values + first,
+        };
+        const double squares = sum_of_squares(block->gradient + first, self->dim);
+        float *accumulator = &block->slots[0][row];
+        *accumulator += (float)(squares / self->dim);
+        cadre_kernel_sgd(&stretch, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
+    }
+}
+
+/* Shortens each row by `length`, or to 0. */
+static void
+shrink(const cadre_row_optimizer_t *self, double length, const cadre_row_block_t *block)
+{
+    for (size_t row = 0; row < block->rows; row++) {
+        float *values = block->values + row * self->dim;
+        const double norm = sqrt(sum_of_squares(values, self->dim));
+        const double factor = norm > length ? 1 - length / norm : 0;
+        for (size_t i = 0; i < self->dim; i++) {
+            values[i] = (float)(factor * (double)values[i]);
+        }
+    }
+}
+
+void
+cadre_row_optimizer_apply(const cadre_row_optimizer_t *self, uint64_t step,
+                          const cadre_row_block_t *block)
+{
+    const cadre_optimizer_spec_t *spec = &self->optimizer.spec;
+    const double learning_rate = cadre_optimizer_rate(&self->optimizer, step);
+    const size_t count = block->rows * self->dim;
+    if (spec->clip_value > 0) {
+        cadre_kernel_clip_f32(count, (float)spec->clip_value, block->gradient, block->gradient);
+    }
+
+    if (self->row_wise) {
+        apply_row_wise(self, learning_rate, block);
+    } else {
+        cadre_optimizer_stretch_t stretch = {.count = count,
+                                             .gradient = block->gradient,
+                                             .value_in = block->values,
+                                             .value_out = block->values};
+        for (size_t s = 0; s < self->optimizer.slot_count; s++) {
+            stretch.slots_in[s] = block->slots[s];
+            stretch.slots_out[s] = block->slots[s];
+        }
+        cadre_optimizer_apply(&self->optimizer, step, &stretch);
+    }
+
+    if (self->group_lasso > 0) {
+        shrink(self, learning_rate * self->group_lasso, block);
+    }
+}

@@ -1,0 +1,105 @@
+/*
+ * row_pages - the rows of a table on one shard, by number: key, values, optimizer slots. Copy on
+ * write.
+ *
+ * A page is one chunk (common/tensor/chunk.h) of at most 64 KiB with as many rows as fit, a power
+ * of two, at least one. It has arrays one after the other: keys, the update that each row was
+ * changed by last, how often it was updated (for LFU), which rows are in use, values, and each
+ * slot. A page that somebody else holds - a snapshot that is being written - never changes: who
+ * wants to write a row of it gets a copy, which takes its place. So a snapshot is a list of
+ * references.
+ *
+ * A page remembers the snapshot that it was changed after, so that a snapshot can leave out what an
+ * earlier one has. Rows that were freed are handed out again, the last one first. Pages are never
+ * given back: a table that has lost rows keeps the room for others.
+ *
+ * Nothing here takes longer the more rows there are, but for a snapshot: references to pages stand
+ * in blocks, and a block that is full does not move.
+ *
+ * Owner:   one table.
+ * Thread:  the shard's actor only; the chunks of a snapshot may be read and released on any thread.
+ */
+#ifndef CADRE_PS_CORE_TABLE_ROW_PAGES_H
+#define CADRE_PS_CORE_TABLE_ROW_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/tensor/chunk.h"
+#include "ps/core/chunk_pool.h"
+
+enum { CADRE_ROW_PAGE_SIZE_MAX = 64 << 10 }; /* unless a single row is larger */
+
+/* What a page has of each row, in bytes. */
+typedef struct {
+    size_t value_size; /* all values of a row */
+    size_t slot_count;
+    size_t slot_sizes[CADRE_OPTIMIZER_SLOTS_MAX]; /* slot s of a row */
+    bool has_uses;                                /* rows count their updates */
+} cadre_row_layout_t;
+
+typedef struct cadre_row_pages cadre_row_pages_t;
+
+/* References to the pages that have changed since an earlier snapshot. */
+typedef struct {
+    uint32_t number;        /* of this snapshot; the next one may ask for what comes after it */
+    uint64_t row_end;       /* rows of all pages up to here have been in use */
+    size_t count;           /* pages */
+    uint32_t *positions;    /* of each page in the table */
+    cadre_chunk_t **chunks; /* its bytes */
+} cadre_row_snapshot_t;
+
+/* Returns an empty store of rows. `pool` is borrowed and must outlive it. */
+cadre_row_pages_t *cadre_row_pages_new(const cadre_row_layout_t *layout, cadre_chunk_pool_t *pool);
+
+void cadre_row_pages_destroy(cadre_row_pages_t **self_p);
+
+/* Gives a row to `key`; its values and slots are arbitrary, its uses 0. */
+uint32_t cadre_row_pages_add(cadre_row_pages_t *self, uint64_t key);
+
+/* Takes a row that is in use back. */
+void cadre_row_pages_remove(cadre_row_pages_t *self, uint32_t row);
+
+/* Returns how many rows are in use. */
+uint64_t cadre_row_pages_count(const cadre_row_pages_t *self);
+
+/* Returns the number that all rows were ever below. */
+uint64_t cadre_row_pages_end(const cadre_row_pages_t *self);
+
+/* Returns whether a row below the end is in use. */
+bool cadre_row_pages_used(const cadre_row_pages_t *self, uint32_t row);
+
+uint64_t cadre_row_pages_key(const cadre_row_pages_t *self, uint32_t row);
+
+/* Returns the update that changed a row last, and how many did (0 where these are not counted). */
+uint32_t cadre_row_pages_step(const cadre_row_pages_t *self, uint32_t row);
+uint32_t cadre_row_pages_uses(const cadre_row_pages_t *self, uint32_t row);
+
+/* Says that update number `step` changes a row, which is one use more. */
+void cadre_row_pages_touch(cadre_row_pages_t *self, uint32_t row, uint32_t step);
+
+/* Halves the uses of a row: what was long ago counts less. */
+void cadre_row_pages_halve(cadre_row_pages_t *self, uint32_t row);
+
+/* Returns the values (slot < 0) or a slot of a row, to be read. */
+const void *cadre_row_pages_read(const cadre_row_pages_t *self, uint32_t row, int slot);
+
+/* Returns the values (slot < 0) or a slot of a row, to be written before the next call; copies the
+ * page first where somebody else holds it. */
+void *cadre_row_pages_write(cadre_row_pages_t *self, uint32_t row, int slot);
+
+/* Asks the CPU to fetch the key of a row. */
+void cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row);
+
+/* Takes references to all pages that have changed since the snapshot with number `since`; 0: to all
+ * pages. The caller ends it with cadre_row_snapshot_fini, on any one thread. */
+void cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snapshot_t *out);
+
+void cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot);
+
+/* Returns the bytes of all pages and of what finds them. */
+uint64_t cadre_row_pages_size_bytes(const cadre_row_pages_t *self);
+
+#endif

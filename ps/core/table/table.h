@@ -1,0 +1,77 @@
+/*
+ * table - the rows of a sparse variable that one shard has, by 64-bit key.
+ *
+ * Every key has values: those of its row, or, before it has one, its first values, which are a
+ * function of seed, key and column alone, whatever the number of shards and the order of updates.
+ * Reading changes nothing. The first update of a key gives it a row; with admit_after > 1 a later
+ * one does, by a sketch that counts sightings, and the gradients before it are dropped.
+ *
+ * An update names each key once, in ascending order. It is checked as a whole before anything is
+ * changed; after the check it cannot fail. All that it does, evictions included, follows from the
+ * updates before it: no clock, no random numbers, nothing of pulls.
+ *
+ * Rows stand in pages that are copied on write (row_pages.h), so that a snapshot takes references.
+ *
+ * Owner:   one shard.
+ * Thread:  the shard's actor only; the chunks of a snapshot may be read and released on any thread.
+ */
+#ifndef CADRE_PS_CORE_TABLE_TABLE_H
+#define CADRE_PS_CORE_TABLE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/spec/table_spec.h"
+#include "ps/core/chunk_pool.h"
+#include "ps/core/table/row_pages.h"
+
+typedef struct cadre_table cadre_table_t;
+
+typedef struct {
+    uint64_t rows;
+    uint64_t steps;      /* updates that were applied */
+    uint64_t created;    /* rows, ever */
+    uint64_t evicted;    /* to make room for others */
+    uint64_t expired;    /* too old or too small */
+    uint64_t unadmitted; /* gradients dropped because their key was not yet seen often enough */
+    uint64_t size_bytes; /* of pages, index and sketch */
+} cadre_table_figures_t;
+
+/* Makes a table without rows. Fails as cadre_table_spec_check. `pool` is borrowed and must outlive
+ * the table. */
+int cadre_table_open(cadre_table_t **self_p, const cadre_table_spec_t *spec,
+                     cadre_chunk_pool_t *pool);
+
+/* Drops all rows; NULL inside is fine. */
+void cadre_table_close(cadre_table_t **self_p);
+
+const cadre_table_spec_t *cadre_table_get_spec(const cadre_table_t *self);
+
+/* Returns whether a key has a row. */
+bool cadre_table_has(const cadre_table_t *self, uint64_t key);
+
+/* Writes the values of `count` keys, in any order and as often as they are named, to `values`:
+ * [count, dim]. */
+void cadre_table_pull(cadre_table_t *self, size_t count, const uint64_t *keys, float *values);
+
+/* Checks an update: a gradient of [count, dim] f32, which may begin at any address. Fails with
+ *
+ * CADRE_EINVALID: keys do not ascend.
+ * CADRE_ETOOLARGE: there are more keys than CADRE_TABLE_KEYS_MAX.
+ * CADRE_ENOTFINITE: a number is infinite or NaN.
+ * CADRE_EFULL: the table would have more rows than rows_max, and none may be evicted. */
+int cadre_table_check(const cadre_table_t *self, size_t count, const uint64_t *keys,
+                      const void *gradient);
+
+/* Applies an update that was checked, and evicts rows that are due. */
+void cadre_table_push(cadre_table_t *self, size_t count, const uint64_t *keys,
+                      const void *gradient);
+
+/* Takes references to all pages that have changed since an earlier snapshot, as
+ * cadre_row_pages_snapshot. */
+void cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_row_snapshot_t *out);
+
+cadre_table_figures_t cadre_table_figures(const cadre_table_t *self);
+
+#endif

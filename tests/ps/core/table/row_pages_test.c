@@ -1,0 +1,165 @@
+#include "ps/core/table/row_pages.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(row_pages, .timeout = 240);
+
+enum { WIDTH = 4 };
+
+static const cadre_row_layout_t layout = {.value_size = WIDTH * sizeof(float),
+                                          .slot_count = 2,
+                                          .slot_sizes = {WIDTH * sizeof(float), sizeof(float)},
+                                          .has_uses = true};
+
+static void
+write_row(cadre_row_pages_t *pages, uint32_t row, float number)
+{
+    for (int slot = -1; slot < 2; slot++) {
+        float *numbers = cadre_row_pages_write(pages, row, slot);
+        for (int i = 0; i < (slot == 1 ? 1 : WIDTH); i++) {
+            numbers[i] = number + (float)slot;
+        }
+    }
+}
+
+static void
+check_row(const cadre_row_pages_t *pages, uint32_t row, float number)
+{
+    for (int slot = -1; slot < 2; slot++) {
+        const float *numbers = cadre_row_pages_read(pages, row, slot);
+        for (int i = 0; i < (slot == 1 ? 1 : WIDTH); i++) {
+            cr_assert_eq(numbers[i], number + (float)slot, "row %u, slot %d", row, slot);
+        }
+    }
+}
+
+Test(row_pages, keeps_every_row_apart_from_the_others)
+{
+    enum { ROWS = 20000 };
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(1 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cr_assert_eq(cadre_row_pages_add(pages, i * UINT64_C(7)), i);
+        write_row(pages, i, (float)i);
+        cadre_row_pages_touch(pages, i, i + 1);
+    }
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cr_assert_eq(cadre_row_pages_key(pages, i), i * UINT64_C(7));
+        cr_assert_eq(cadre_row_pages_step(pages, i), i + 1);
+        cr_assert_eq(cadre_row_pages_uses(pages, i), 1);
+        cr_assert(cadre_row_pages_used(pages, i));
+        check_row(pages, i, (float)i);
+    }
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(row_pages, hands_out_freed_rows_before_new_ones)
+{
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(1 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    for (uint32_t i = 0; i < 100; i++) {
+        cadre_row_pages_add(pages, i);
+        cadre_row_pages_touch(pages, i, 9);
+    }
+    cadre_row_pages_remove(pages, 7);
+    cadre_row_pages_remove(pages, 50);
+    cr_assert_eq(cadre_row_pages_count(pages), 98);
+    cr_assert(!cadre_row_pages_used(pages, 7));
+    cr_assert_eq(cadre_row_pages_add(pages, 1000), 50);
+    cr_assert_eq(cadre_row_pages_uses(pages, 50), 0);
+    cr_assert_eq(cadre_row_pages_step(pages, 50), 0);
+    cr_assert_eq(cadre_row_pages_add(pages, 1001), 7);
+    cr_assert_eq(cadre_row_pages_add(pages, 1002), 100);
+    cr_assert_eq(cadre_row_pages_end(pages), 101);
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(row_pages, leaves_a_snapshot_as_it_was)
+{
+    enum { ROWS = 5000 };
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cadre_row_pages_add(pages, i);
+        write_row(pages, i, (float)i);
+    }
+
+    cadre_row_snapshot_t snapshot;
+    cadre_row_pages_snapshot(pages, 0, &snapshot);
+    cr_assert_gt(snapshot.count, 2);
+    cr_assert_eq(snapshot.row_end, ROWS);
+    unsigned char before[CADRE_ROW_PAGE_SIZE_MAX];
+    const size_t size = cadre_chunk_size_bytes(snapshot.chunks[1]);
+    memcpy(before, cadre_chunk_data(snapshot.chunks[1]), size);
+
+    for (uint32_t i = 0; i < ROWS; i++) {
+        write_row(pages, i, -(float)i);
+        cadre_row_pages_touch(pages, i, 3);
+        if (i % 2 == 0) {
+            cadre_row_pages_remove(pages, i);
+        }
+    }
+    cr_assert_arr_eq(cadre_chunk_data(snapshot.chunks[1]), before, size);
+    check_row(pages, 1001, -1001);
+    cadre_row_snapshot_fini(&snapshot);
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(row_pages, leaves_out_of_a_snapshot_what_an_earlier_one_has)
+{
+    enum { ROWS = 5000 };
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cadre_row_pages_add(pages, i);
+    }
+
+    cadre_row_snapshot_t whole;
+    cadre_row_snapshot_t none;
+    cadre_row_snapshot_t one;
+    cadre_row_snapshot_t both;
+    cadre_row_pages_snapshot(pages, 0, &whole);
+    cadre_row_pages_snapshot(pages, whole.number, &none);
+    write_row(pages, 0, 1);
+    cadre_row_pages_snapshot(pages, none.number, &one);
+    cadre_row_pages_remove(pages, ROWS - 1);
+    cadre_row_pages_snapshot(pages, whole.number, &both);
+    cr_assert_eq(none.count, 0);
+    cr_assert_eq(one.count, 1);
+    cr_assert_eq(one.positions[0], 0);
+    cr_assert_eq(both.count, 2);
+    cr_assert_eq(both.positions[0], 0);
+    cr_assert_eq(both.positions[1], whole.count - 1);
+    cadre_row_snapshot_fini(&whole);
+    cadre_row_snapshot_fini(&none);
+    cadre_row_snapshot_fini(&one);
+    cadre_row_snapshot_fini(&both);
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(row_pages, has_rows_that_are_larger_than_a_page)
+{
+    const cadre_row_layout_t large = {.value_size = 8192 * sizeof(float),
+                                      .slot_count = 2,
+                                      .slot_sizes = {8192 * sizeof(float), 8192 * sizeof(float)}};
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(1 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&large, pool);
+    for (uint32_t i = 0; i < 10; i++) {
+        cadre_row_pages_add(pages, i);
+        memset(cadre_row_pages_write(pages, i, -1), (int)i, large.value_size);
+        memset(cadre_row_pages_write(pages, i, 1), (int)i + 1, large.value_size);
+    }
+    for (uint32_t i = 0; i < 10; i++) {
+        const unsigned char *values = cadre_row_pages_read(pages, i, -1);
+        cr_assert_eq(values[0], i);
+        cr_assert_eq(values[large.value_size - 1], i);
+        cr_assert_eq(cadre_row_pages_key(pages, i), i);
+    }
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
