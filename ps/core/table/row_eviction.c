@@ -5,12 +5,26 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/tensor/bf16.h"
 
 void
 cadre_row_eviction_init(cadre_row_eviction_t *self, const cadre_table_spec_t *spec)
 {
     *self = (cadre_row_eviction_t){.row = cadre_calloc(spec->dim, sizeof(float))};
+}
+
+int
+cadre_row_eviction_load(cadre_row_eviction_t *self, uint32_t victim_hand, uint32_t expiry_hand,
+                        uint64_t end)
+{
+    if ((victim_hand > 0 && victim_hand >= end) || (expiry_hand > 0 && expiry_hand >= end)) {
+        return cadre_fail(CADRE_ECORRUPT, "hands at rows %u and %u of %llu", victim_hand,
+                          expiry_hand, (unsigned long long)end);
+    }
+    self->victim_hand = victim_hand;
+    self->expiry_hand = expiry_hand;
+    return 0;
 }
 
 void

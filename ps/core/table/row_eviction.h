@@ -31,6 +31,11 @@ typedef struct {
 
 void cadre_row_eviction_init(cadre_row_eviction_t *self, const cadre_table_spec_t *spec);
 
+/* Puts the hands where they were when rows below `end` had been in use. Fails with CADRE_ECORRUPT
+ * when they cannot have been there. */
+int cadre_row_eviction_load(cadre_row_eviction_t *self, uint32_t victim_hand, uint32_t expiry_hand,
+                            uint64_t end);
+
 void cadre_row_eviction_fini(cadre_row_eviction_t *self);
 
 /* Returns the row that is to make room while update number `step` is applied. There is at least one

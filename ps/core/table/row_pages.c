@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
+#include "common/base/status.h"
 
 enum {
     BLOCK_PAGES = 1024, /* pages of a block of references */
@@ -169,16 +171,22 @@ own(cadre_row_pages_t *self, uint32_t row)
     page->bytes = cadre_chunk_data(copy);
 }
 
-static void
-add_page(cadre_row_pages_t *self)
+/* Adds a position for a page. */
+static page_t *
+add_position(cadre_row_pages_t *self)
 {
     if (self->page_count == self->block_count * BLOCK_PAGES) {
         self->blocks = cadre_grow(self->blocks, self->block_count, &self->block_capacity,
                                   sizeof(*self->blocks));
         self->blocks[self->block_count++] = cadre_calloc(BLOCK_PAGES, sizeof(page_t));
     }
+    return page_at(self, self->page_count++);
+}
 
-    page_t *page = page_at(self, self->page_count++);
+static void
+add_page(cadre_row_pages_t *self)
+{
+    page_t *page = add_position(self);
     page->chunk = cadre_chunk_new(self->page_size);
     page->bytes = cadre_chunk_data(page->chunk);
     memset(page->bytes, 0, self->page_size); /* what was never used is written to disk, too */
@@ -299,7 +307,8 @@ void
 cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snapshot_t *out)
 {
     cadre_assert(since <= self->snapshot);
-    *out = (cadre_row_snapshot_t){.number = self->snapshot + 1, .row_end = self->end};
+    *out = (cadre_row_snapshot_t){
+        .number = self->snapshot + 1, .row_end = self->end, .free_row = self->free_row};
     out->positions = cadre_calloc(self->page_count, sizeof(*out->positions));
     out->chunks = cadre_calloc(self->page_count, sizeof(cadre_chunk_t *));
     for (size_t i = 0; i < self->page_count; i++) {
@@ -310,6 +319,85 @@ cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snap
         }
     }
     self->snapshot++;
+}
+
+int
+cadre_row_pages_load_begin(cadre_row_pages_t *self, const cadre_row_snapshot_t *snapshot)
+{
+    cadre_assert(self->page_count == 0);
+    const uint64_t end = snapshot->row_end;
+    if (end > (uint64_t)CADRE_TABLE_ROWS_MAX + 1 || snapshot->free_row < ROW_NONE ||
+        (snapshot->free_row >= 0 && (uint64_t)snapshot->free_row >= end)) {
+        return cadre_fail(CADRE_ECORRUPT, "a table of %llu rows, of which %lld is free",
+                          (unsigned long long)end, (long long)snapshot->free_row);
+    }
+
+    self->end = end;
+    self->free_row = snapshot->free_row;
+    self->snapshot = snapshot->number;
+    while (self->page_count << self->shift < end) {
+        add_position(self);
+    }
+    return 0;
+}
+
+uint32_t
+cadre_row_pages_first(const cadre_row_pages_t *self, uint32_t position)
+{
+    return position << self->shift;
+}
+
+uint32_t
+cadre_row_pages_after(const cadre_row_pages_t *self, uint32_t position)
+{
+    return (uint32_t)cadre_min_u64(((uint64_t)position + 1) << self->shift, self->end);
+}
+
+int
+cadre_row_pages_load(cadre_row_pages_t *self, uint32_t position, const void *bytes,
+                     size_t size_bytes)
+{
+    if (position >= self->page_count || size_bytes != self->page_size) {
+        return cadre_fail(CADRE_ECORRUPT,
+                          "page %u of %zu bytes, where a table has %zu pages of %zu bytes",
+                          position, size_bytes, self->page_count, self->page_size);
+    }
+    page_t *page = page_at(self, position);
+    if (page->chunk) {
+        return cadre_fail(CADRE_ECORRUPT, "page %u of a table comes twice", position);
+    }
+
+    page->chunk = cadre_chunk_new_copy(bytes, size_bytes);
+    page->bytes = cadre_chunk_data(page->chunk);
+    const uint32_t after = cadre_row_pages_after(self, position);
+    for (uint32_t row = cadre_row_pages_first(self, position); row < after; row++) {
+        self->count += cadre_row_pages_used(self, row);
+    }
+    return 0;
+}
+
+/* Checks that all pages are there, and that the list of free rows has each row that is not in use
+ * once: so many entries, none of them in use, and none of them twice, since it ends. */
+int
+cadre_row_pages_load_end(cadre_row_pages_t *self)
+{
+    for (size_t i = 0; i < self->page_count; i++) {
+        if (!page_at(self, i)->chunk) {
+            return cadre_fail(CADRE_ECORRUPT, "page %zu of a table is missing", i);
+        }
+    }
+
+    uint64_t left = self->end - self->count;
+    int64_t row = self->free_row;
+    while (left > 0 && row >= 0 && (uint64_t)row < self->end &&
+           !cadre_row_pages_used(self, (uint32_t)row)) {
+        row = (int64_t)*key_at(self, (uint32_t)row);
+        left--;
+    }
+    if (left > 0 || row != ROW_NONE) {
+        return cadre_fail(CADRE_ECORRUPT, "the free rows of a table are no list");
+    }
+    return 0;
 }
 
 void

@@ -42,10 +42,12 @@ typedef struct {
 
 typedef struct cadre_row_pages cadre_row_pages_t;
 
-/* References to the pages that have changed since an earlier snapshot. */
+/* References to the pages that have changed since an earlier snapshot, and what else is needed to
+ * go on from there. */
 typedef struct {
     uint32_t number;        /* of this snapshot; the next one may ask for what comes after it */
     uint64_t row_end;       /* rows of all pages up to here have been in use */
+    int64_t free_row;       /* the one that is handed out next; -1: there is none */
     size_t count;           /* pages */
     uint32_t *positions;    /* of each page in the table */
     cadre_chunk_t **chunks; /* its bytes */
@@ -96,6 +98,28 @@ void cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row);
 /* Takes references to all pages that have changed since the snapshot with number `since`; 0: to all
  * pages. The caller ends it with cadre_row_snapshot_fini, on any one thread. */
 void cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snapshot_t *out);
+
+/* Loading puts the pages of a snapshot into an empty store: begin, each page once, end. Whoever has
+ * several snapshots loads the newest page of each position. The store goes on where the snapshot
+ * was taken: it hands out the same rows, and its next snapshot may leave out what that one and
+ * those before it have.
+ *
+ * Begin fails with CADRE_ECORRUPT when there cannot be so many rows. It looks at the numbers of the
+ * snapshot alone. */
+int cadre_row_pages_load_begin(cadre_row_pages_t *self, const cadre_row_snapshot_t *snapshot);
+
+/* Puts a copy of a page in its position. Fails with CADRE_ECORRUPT when the bytes are of another
+ * size, or there is no such position, or a page in it. */
+int cadre_row_pages_load(cadre_row_pages_t *self, uint32_t position, const void *bytes,
+                         size_t size_bytes);
+
+/* Returns the first row of a page, and the first one behind it. */
+uint32_t cadre_row_pages_first(const cadre_row_pages_t *self, uint32_t position);
+uint32_t cadre_row_pages_after(const cadre_row_pages_t *self, uint32_t position);
+
+/* Ends loading. Fails with CADRE_ECORRUPT when a page is missing, or rows are neither in use nor
+ * free. */
+int cadre_row_pages_load_end(cadre_row_pages_t *self);
 
 void cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot);
 

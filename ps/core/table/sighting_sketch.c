@@ -1,9 +1,11 @@
 #include "ps/core/table/sighting_sketch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/spec/table_spec.h"
 
 /* Makes the counters of a key independent of its shard and of its place in the index. */
@@ -85,6 +87,27 @@ cadre_sighting_sketch_count(const cadre_sighting_sketch_t *self, uint64_t key)
     uint32_t places[CADRE_SIGHTING_ROWS];
     places_of(key, places);
     return smallest(self, places);
+}
+
+uint64_t
+cadre_sighting_sketch_save(const cadre_sighting_sketch_t *self, cadre_chunk_t **counters)
+{
+    *counters = cadre_chunk_new_copy(self->counters, sizeof(self->counters));
+    return self->sightings;
+}
+
+int
+cadre_sighting_sketch_load(cadre_sighting_sketch_t *self, uint64_t sightings,
+                           const cadre_chunk_t *counters)
+{
+    if (cadre_chunk_size_bytes(counters) != sizeof(self->counters) ||
+        sightings > CADRE_SIGHTING_RESET) {
+        return cadre_fail(CADRE_ECORRUPT, "%zu counters of keys that were seen %llu times",
+                          cadre_chunk_size_bytes(counters), (unsigned long long)sightings);
+    }
+    memcpy(self->counters, cadre_chunk_data(counters), sizeof(self->counters));
+    self->sightings = sightings;
+    return 0;
 }
 
 uint64_t

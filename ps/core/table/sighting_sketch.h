@@ -13,7 +13,10 @@
 #ifndef CADRE_PS_CORE_TABLE_SIGHTING_SKETCH_H
 #define CADRE_PS_CORE_TABLE_SIGHTING_SKETCH_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "common/tensor/chunk.h"
 
 enum {
     CADRE_SIGHTING_ROWS = 4,         /* counters of a key */
@@ -32,6 +35,15 @@ uint32_t cadre_sighting_sketch_see(cadre_sighting_sketch_t *self, uint64_t key);
 
 /* Returns how many sightings of a key there were. */
 uint32_t cadre_sighting_sketch_count(const cadre_sighting_sketch_t *self, uint64_t key);
+
+/* Gives a copy of all counters, which the caller drops; returns how many sightings there were since
+ * they were halved. */
+uint64_t cadre_sighting_sketch_save(const cadre_sighting_sketch_t *self, cadre_chunk_t **counters);
+
+/* Goes on with counters that were saved. Fails with CADRE_ECORRUPT for another number of them, and
+ * for more sightings than there may be. */
+int cadre_sighting_sketch_load(cadre_sighting_sketch_t *self, uint64_t sightings,
+                               const cadre_chunk_t *counters);
 
 uint64_t cadre_sighting_sketch_size_bytes(void);
 

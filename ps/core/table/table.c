@@ -412,10 +412,84 @@ cadre_table_push(cadre_table_t *self, size_t count, const uint64_t *keys, const 
     expire(self, count, step);
 }
 
+/* --- snapshots --- */
+
 void
-cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_row_snapshot_t *out)
+cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_table_snapshot_t *out)
 {
-    cadre_row_pages_snapshot(self->pages, since, out);
+    *out = (cadre_table_snapshot_t){
+        .figures = cadre_table_figures(self),
+        .victim_hand = self->eviction.victim_hand,
+        .expiry_hand = self->eviction.expiry_hand,
+    };
+    cadre_row_pages_snapshot(self->pages, since, &out->rows);
+    if (self->sketch) {
+        out->sightings = cadre_sighting_sketch_save(self->sketch, &out->counters);
+    }
+}
+
+void
+cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot)
+{
+    cadre_row_snapshot_fini(&snapshot->rows);
+    cadre_chunk_unref(&snapshot->counters);
+}
+
+int
+cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapshot)
+{
+    if ((snapshot->counters != NULL) != (self->sketch != NULL)) {
+        return cadre_fail(CADRE_ECORRUPT, "a table that %s sightings",
+                          self->sketch ? "lacks" : "should not have");
+    }
+    int status = cadre_row_pages_load_begin(self->pages, &snapshot->rows);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_row_eviction_load(&self->eviction, snapshot->victim_hand, snapshot->expiry_hand,
+                                     snapshot->rows.row_end);
+    if (status < 0) {
+        return status;
+    }
+    self->figures = snapshot->figures;
+    if (!self->sketch) {
+        return 0;
+    }
+    return cadre_sighting_sketch_load(self->sketch, snapshot->sightings, snapshot->counters);
+}
+
+/* Puts a page in its position, and its rows into the index. */
+int
+cadre_table_load_page(cadre_table_t *self, uint32_t position, const void *bytes, size_t size_bytes)
+{
+    int status = cadre_row_pages_load(self->pages, position, bytes, size_bytes);
+    if (status < 0) {
+        return status;
+    }
+
+    const uint32_t after = cadre_row_pages_after(self->pages, position);
+    for (uint32_t row = cadre_row_pages_first(self->pages, position); row < after; row++) {
+        if (!cadre_row_pages_used(self->pages, row)) {
+            continue;
+        }
+        const uint64_t key = cadre_row_pages_key(self->pages, row);
+        if (cadre_table_has(self, key)) {
+            return cadre_fail(CADRE_ECORRUPT, "key %llu has two rows", (unsigned long long)key);
+        }
+        cadre_row_index_add(self->index, row);
+    }
+    return 0;
+}
+
+int
+cadre_table_load_end(cadre_table_t *self)
+{
+    if (cadre_row_pages_count(self->pages) != self->figures.rows) {
+        return cadre_fail(CADRE_ECORRUPT, "%llu rows where there were %llu",
+                          (unsigned long long)cadre_row_pages_count(self->pages),
+                          (unsigned long long)self->figures.rows);
+    }
+    return cadre_row_pages_load_end(self->pages);
 }
 
 cadre_table_figures_t

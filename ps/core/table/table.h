@@ -38,6 +38,17 @@ typedef struct {
     uint64_t size_bytes; /* of pages, index and sketch */
 } cadre_table_figures_t;
 
+/* A table at one moment: pages that have changed since an earlier one, and what else decides how
+ * the table goes on. */
+typedef struct {
+    cadre_row_snapshot_t rows;
+    cadre_table_figures_t figures;
+    uint32_t victim_hand; /* of row_eviction.h */
+    uint32_t expiry_hand;
+    uint64_t sightings;
+    cadre_chunk_t *counters; /* of the sketch; NULL where keys are admitted at once */
+} cadre_table_snapshot_t;
+
 /* Makes a table without rows. Fails as cadre_table_spec_check. `pool` is borrowed and must outlive
  * the table. */
 int cadre_table_open(cadre_table_t **self_p, const cadre_table_spec_t *spec,
@@ -69,8 +80,21 @@ void cadre_table_push(cadre_table_t *self, size_t count, const uint64_t *keys,
                       const void *gradient);
 
 /* Takes references to all pages that have changed since an earlier snapshot, as
- * cadre_row_pages_snapshot. */
-void cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_row_snapshot_t *out);
+ * cadre_row_pages_snapshot does. The caller ends it with cadre_table_snapshot_fini, on any one
+ * thread. */
+void cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_table_snapshot_t *out);
+
+void cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot);
+
+/* Loading makes a table without rows what it was when a snapshot was taken: begin, then each page
+ * once, then end (cadre_row_pages_load_begin has more). The spec is that of then; a table that was
+ * loaded goes on, bit by bit, like the one that the snapshot was taken of. Each fails with
+ * CADRE_ECORRUPT for what no such snapshot has; the table is only good to be closed then. Begin
+ * borrows the snapshot, and does not look at its pages. */
+int cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapshot);
+int cadre_table_load_page(cadre_table_t *self, uint32_t position, const void *bytes,
+                          size_t size_bytes);
+int cadre_table_load_end(cadre_table_t *self);
 
 cadre_table_figures_t cadre_table_figures(const cadre_table_t *self);
 

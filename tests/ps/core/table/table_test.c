@@ -174,7 +174,7 @@ follow_the_model(uint64_t seed, uint32_t age_max)
 
     cadre_random_t random;
     cadre_random_init(&random, seed, 2);
-    cadre_row_snapshot_t snapshot = {.count = 0};
+    cadre_table_snapshot_t snapshot = {.counters = NULL};
     uint32_t chosen[UPDATE_KEYS_MAX];
     uint64_t keys[UPDATE_KEYS_MAX];
     float *gradient = cadre_calloc((size_t)UPDATE_KEYS_MAX * DIM, sizeof(*gradient));
@@ -186,7 +186,7 @@ follow_the_model(uint64_t seed, uint32_t age_max)
         model_push(model, count, chosen, gradient);
         follow_evictions(model, fresh, &f, age_max > 0 ? age_max : UINT64_MAX - 1);
         if (cadre_random_below(&random, 8) == 0) {
-            cadre_row_snapshot_fini(&snapshot);
+            cadre_table_snapshot_fini(&snapshot);
             cadre_table_snapshot(f.table, 0, &snapshot);
         }
         if (step % 10 == 0) {
@@ -195,7 +195,7 @@ follow_the_model(uint64_t seed, uint32_t age_max)
     }
     cr_assert(age_max == 0 || cadre_table_figures(f.table).expired > 0);
 
-    cadre_row_snapshot_fini(&snapshot);
+    cadre_table_snapshot_fini(&snapshot);
     free(gradient);
     free(model);
     free(fresh);

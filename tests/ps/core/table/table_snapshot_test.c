@@ -1,0 +1,277 @@
+/*
+ * Snapshots of tables, whole and of what has changed: what is loaded from them goes on like the
+ * table that they were taken of.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
+#include "ps/core/table/table.h"
+
+TestSuite(table_snapshot, .timeout = 240);
+
+enum { DIM = 40, KEYS = 3000, WINDOW = 600, UPDATE_KEYS_MAX = 200, SNAPSHOTS_MAX = 8 };
+
+static cadre_table_spec_t
+make_spec(const char *optimizer)
+{
+    cadre_table_spec_t spec = cadre_table_spec(DIM);
+    cr_assert_eq(cadre_optimizer_spec_parse(&spec.optimizer, optimizer), 0);
+    cr_assert_eq(cadre_initializer_spec_parse(&spec.initializer, "normal"), 0);
+    return spec;
+}
+
+/* Applies one update of random keys and numbers, which follow from its number. Ten updates each are
+ * of keys near to each other. */
+static void
+update(cadre_table_t *table, uint64_t number)
+{
+    uint64_t keys[UPDATE_KEYS_MAX];
+    float gradient[UPDATE_KEYS_MAX * DIM];
+    cadre_random_t random;
+    cadre_random_init(&random, 7, number);
+    size_t count = 0;
+    const uint64_t first = number / 10 * (WINDOW / 2) % (KEYS - WINDOW);
+    for (uint64_t key = first; key < first + WINDOW && count < UPDATE_KEYS_MAX;
+         key += 1 + cadre_random_below(&random, 10)) {
+        keys[count++] = key;
+    }
+    cadre_random_fill_normal(8, number, 0, count * DIM, gradient);
+    cr_assert_eq(cadre_table_check(table, count, keys, gradient), 0, "%s", cadre_error_text());
+    cadre_table_push(table, count, keys, gradient);
+}
+
+/* Loads the newest page of each position out of `count` snapshots, of which the first is whole. */
+static int
+load(cadre_table_t *table, size_t count, const cadre_table_snapshot_t *snapshots)
+{
+    int status = cadre_table_load_begin(table, &snapshots[count - 1]);
+    bool *loaded = cadre_calloc(snapshots[count - 1].rows.row_end + 1, sizeof(*loaded));
+    for (size_t s = count; s > 0 && status == 0; s--) {
+        const cadre_row_snapshot_t *rows = &snapshots[s - 1].rows;
+        for (size_t i = 0; i < rows->count && status == 0; i++) {
+            if (!loaded[rows->positions[i]]) {
+                loaded[rows->positions[i]] = true;
+                status = cadre_table_load_page(table, rows->positions[i],
+                                               cadre_chunk_data(rows->chunks[i]),
+                                               cadre_chunk_size_bytes(rows->chunks[i]));
+            }
+        }
+    }
+    free(loaded);
+    return status == 0 ? cadre_table_load_end(table) : status;
+}
+
+static void
+check_same(cadre_table_t *left, cadre_table_t *right)
+{
+    for (uint64_t key = 0; key < KEYS; key++) {
+        float a[DIM];
+        float b[DIM];
+        cr_assert_eq(cadre_table_has(left, key), cadre_table_has(right, key));
+        cadre_table_pull(left, 1, &key, a);
+        cadre_table_pull(right, 1, &key, b);
+        cr_assert_arr_eq(a, b, sizeof(a));
+    }
+    const cadre_table_figures_t figures = cadre_table_figures(left);
+    const cadre_table_figures_t others = cadre_table_figures(right);
+    cr_assert_eq(figures.rows, others.rows);
+    cr_assert_eq(figures.steps, others.steps);
+    cr_assert_eq(figures.created, others.created);
+    cr_assert_eq(figures.evicted, others.evicted);
+    cr_assert_eq(figures.expired, others.expired);
+    cr_assert_eq(figures.unadmitted, others.unadmitted);
+}
+
+/* Trains, takes a whole snapshot and some of what has changed, loads them, and trains both on.
+ * Returns whether a snapshot has left out pages. */
+static bool
+go_on_alike(const cadre_table_spec_t *spec)
+{
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_table_t *table = NULL;
+    cr_assert_eq(cadre_table_open(&table, spec, pool), 0, "%s", cadre_error_text());
+    cadre_table_snapshot_t snapshots[SNAPSHOTS_MAX];
+    uint64_t number = 0;
+    bool has_left_out = false;
+    for (size_t s = 0; s < SNAPSHOTS_MAX; s++) {
+        for (int i = 0; i < 10; i++) {
+            update(table, number++);
+        }
+        cadre_table_snapshot(table, s == 0 ? 0 : snapshots[s - 1].rows.number, &snapshots[s]);
+
+        cadre_table_t *loaded = NULL;
+        cr_assert_eq(cadre_table_open(&loaded, spec, pool), 0);
+        cr_assert_eq(load(loaded, s + 1, snapshots), 0, "%s", cadre_error_text());
+        check_same(table, loaded);
+
+        cadre_table_snapshot_t none;
+        cadre_table_snapshot(loaded, snapshots[s].rows.number, &none);
+        cr_assert_eq(none.rows.count, 0, "nothing has changed since");
+        cadre_table_snapshot_t whole;
+        cadre_table_snapshot(loaded, 0, &whole);
+        has_left_out |= snapshots[s].rows.count < whole.rows.count;
+        cadre_table_snapshot_fini(&none);
+        cadre_table_snapshot_fini(&whole);
+        if (s + 1 == SNAPSHOTS_MAX) {
+            for (int i = 0; i < 40; i++, number++) {
+                update(table, number);
+                update(loaded, number);
+            }
+            check_same(table, loaded);
+        }
+        cadre_table_close(&loaded);
+    }
+    for (size_t s = 0; s < SNAPSHOTS_MAX; s++) {
+        cadre_table_snapshot_fini(&snapshots[s]);
+    }
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+    return has_left_out;
+}
+
+Test(table_snapshot, goes_on_bit_by_bit_with_any_optimizer)
+{
+    static const char *const optimizers[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(optimizers); i++) {
+        const cadre_table_spec_t spec = make_spec(optimizers[i]);
+        cr_assert(go_on_alike(&spec));
+    }
+}
+
+Test(table_snapshot, goes_on_with_the_same_evictions_and_sightings)
+{
+    const cadre_table_policy_t policies[] = {CADRE_TABLE_EVICT_LRU, CADRE_TABLE_EVICT_LFU};
+    for (size_t p = 0; p < CADRE_COUNT_OF(policies); p++) {
+        cadre_table_spec_t spec = make_spec("adagrad");
+        spec.row_wise = true;
+        spec.storage = CADRE_BF16;
+        spec.admit_after = 2;
+        spec.rows_max = 900;
+        spec.when_full = policies[p];
+        spec.age_max = 25;
+        go_on_alike(&spec);
+    }
+}
+
+/* --- what no snapshot has --- */
+
+typedef struct {
+    cadre_chunk_pool_t *pool;
+    cadre_table_t *table;
+    cadre_table_t *loaded;
+    cadre_table_snapshot_t snapshot;
+} fixture_t;
+
+static fixture_t
+set_up(uint32_t admit_after)
+{
+    cadre_table_spec_t spec = make_spec("adam");
+    spec.admit_after = admit_after;
+    spec.age_max = 3;
+    fixture_t f = {.pool = cadre_chunk_pool_new(8 << 20)};
+    cr_assert_eq(cadre_table_open(&f.table, &spec, f.pool), 0);
+    cr_assert_eq(cadre_table_open(&f.loaded, &spec, f.pool), 0);
+    for (uint64_t i = 0; i < 40; i++) {
+        update(f.table, i);
+    }
+    cadre_table_snapshot(f.table, 0, &f.snapshot);
+    cr_assert_geq(f.snapshot.rows.free_row, 0);
+    return f;
+}
+
+static void
+expect_corrupt(fixture_t *f, const char *text)
+{
+    cr_assert_eq(load(f->loaded, 1, &f->snapshot), CADRE_ECORRUPT, "%s", text);
+    cr_assert(strstr(cadre_error_text(), text), "\"%s\" lacks \"%s\"", cadre_error_text(), text);
+    cadre_table_snapshot_fini(&f->snapshot);
+    cadre_table_close(&f->loaded);
+    cadre_table_close(&f->table);
+    cadre_chunk_pool_destroy(&f->pool);
+}
+
+/* Returns the bytes of the first page, which are those of the table, too. */
+static uint64_t *
+first_page(const fixture_t *f)
+{
+    return cadre_chunk_data(f->snapshot.rows.chunks[0]);
+}
+
+Test(table_snapshot, refuses_numbers_that_no_table_has)
+{
+    fixture_t f = set_up(1);
+    f.snapshot.rows.row_end = UINT64_C(1) << 32;
+    cr_assert_eq(cadre_table_load_begin(f.loaded, &f.snapshot), CADRE_ECORRUPT);
+    f.snapshot.rows.row_end = 5;
+    f.snapshot.rows.free_row = 5;
+    cr_assert_eq(cadre_table_load_begin(f.loaded, &f.snapshot), CADRE_ECORRUPT);
+    f.snapshot.rows.free_row = -2;
+    expect_corrupt(&f, "of which -2 is free");
+
+    f = set_up(1);
+    f.snapshot.expiry_hand = (uint32_t)f.snapshot.rows.row_end;
+    expect_corrupt(&f, "hands at rows");
+
+    f = set_up(1);
+    f.snapshot.figures.rows++;
+    expect_corrupt(&f, "rows where there were");
+}
+
+Test(table_snapshot, refuses_pages_that_are_missing_twice_or_of_another_size)
+{
+    fixture_t f = set_up(1);
+    const size_t size = cadre_chunk_size_bytes(f.snapshot.rows.chunks[0]);
+    cr_assert_eq(cadre_table_load_begin(f.loaded, &f.snapshot), 0);
+    cr_assert_eq(cadre_table_load_page(f.loaded, 0, first_page(&f), size - 1), CADRE_ECORRUPT);
+    cr_assert_eq(cadre_table_load_page(f.loaded, 1 << 20, first_page(&f), size), CADRE_ECORRUPT);
+    cr_assert_eq(cadre_table_load_page(f.loaded, 0, first_page(&f), size), 0);
+    cr_assert_eq(cadre_table_load_page(f.loaded, 0, first_page(&f), size), CADRE_ECORRUPT);
+    cr_assert(strstr(cadre_error_text(), "comes twice"));
+    cr_assert_eq(cadre_table_load_end(f.loaded), CADRE_ECORRUPT);
+    cadre_table_close(&f.loaded);
+    const cadre_table_spec_t spec = *cadre_table_get_spec(f.table);
+    cr_assert_eq(cadre_table_open(&f.loaded, &spec, f.pool), 0);
+    f.snapshot.rows.positions[0] = 1;
+    expect_corrupt(&f, "rows where there were");
+}
+
+Test(table_snapshot, refuses_a_key_that_has_two_rows)
+{
+    fixture_t f = set_up(1);
+    uint64_t *keys = first_page(&f);
+    size_t used = 0;
+    uint64_t key = 0;
+    for (size_t i = 0; used < 2; i++) {
+        if (keys[i] < KEYS && cadre_table_has(f.table, keys[i])) {
+            key = used++ == 0 ? keys[i] : key;
+            keys[i] = key;
+        }
+    }
+    expect_corrupt(&f, "has two rows");
+}
+
+Test(table_snapshot, refuses_free_rows_that_are_no_list)
+{
+    fixture_t f = set_up(1);
+    first_page(&f)[f.snapshot.rows.free_row] = (uint64_t)f.snapshot.rows.free_row;
+    expect_corrupt(&f, "no list");
+}
+
+Test(table_snapshot, refuses_sightings_of_a_table_without_them_and_the_other_way_round)
+{
+    fixture_t f = set_up(2);
+    cadre_chunk_unref(&f.snapshot.counters);
+    expect_corrupt(&f, "lacks sightings");
+
+    f = set_up(1);
+    f.snapshot.counters = cadre_chunk_new(1);
+    expect_corrupt(&f, "should not have sightings");
+
+    f = set_up(2);
+    f.snapshot.sightings = UINT64_MAX;
+    expect_corrupt(&f, "counters of keys");
+}
