@@ -220,4 +220,6 @@ CLASSES = [
      swap("cadre_max_u64(*counter, count + 1)", "cadre_min_u64(*counter + UINT64_C(1), 255)")),
     ("row-hands", "a table that is loaded evicts other rows than the one before would have",
      "ps/core/table cadre_row_eviction_load", drop("self->victim_hand =")),
+    ("row-of-another", "a shard takes the rows of all shards",
+     "ps/core/table cadre_table_adopt_page", without("cadre_table_shard(key, shard_count) != shard")),
 ]

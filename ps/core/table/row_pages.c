@@ -229,6 +229,48 @@ cadre_row_pages_remove(cadre_row_pages_t *self, uint32_t row)
     self->count--;
 }
 
+uint32_t
+cadre_row_pages_per_page(const cadre_row_pages_t *self)
+{
+    return (uint32_t)1 << self->shift;
+}
+
+size_t
+cadre_row_pages_page_size(const cadre_row_pages_t *self)
+{
+    return self->page_size;
+}
+
+bool
+cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint32_t place,
+                     uint64_t *key)
+{
+    const uint64_t *words = bytes;
+    *key = words[place];
+    words += self->used_offset / sizeof(*words);
+    return words[place / WORD_BITS] >> place % WORD_BITS & 1;
+}
+
+void
+cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const void *bytes, uint32_t place)
+{
+    const unsigned char *from = bytes;
+    own(self, row);
+    memcpy(step_at(self, row), from + self->steps_offset + place * sizeof(uint32_t),
+           sizeof(uint32_t));
+    if (self->layout.has_uses) {
+        memcpy(uses_at(self, row), from + self->uses_offset + place * sizeof(uint32_t),
+               sizeof(uint32_t));
+    }
+    memcpy(number_at(self, row, -1), from + self->value_offset + place * self->layout.value_size,
+           self->layout.value_size);
+    for (size_t s = 0; s < self->layout.slot_count; s++) {
+        memcpy(number_at(self, row, (int)s),
+               from + self->slot_offsets[s] + place * self->layout.slot_sizes[s],
+               self->layout.slot_sizes[s]);
+    }
+}
+
 uint64_t
 cadre_row_pages_count(const cadre_row_pages_t *self)
 {

@@ -64,6 +64,20 @@ uint32_t cadre_row_pages_add(cadre_row_pages_t *self, uint64_t key);
 /* Takes a row that is in use back. */
 void cadre_row_pages_remove(cadre_row_pages_t *self, uint32_t row);
 
+/* Returns how many rows a page has. */
+uint32_t cadre_row_pages_per_page(const cadre_row_pages_t *self);
+
+/* Gives the key of row number `place` of a page of the same layout, and returns whether that row is
+ * in use. `bytes` are as many as a page has, aligned for u64. */
+bool cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint32_t place,
+                          uint64_t *key);
+
+/* Copies everything but the key from row number `place` of such a page to a row. */
+void cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const void *bytes, uint32_t place);
+
+/* Returns the bytes of a page. */
+size_t cadre_row_pages_page_size(const cadre_row_pages_t *self);
+
 /* Returns how many rows are in use. */
 uint64_t cadre_row_pages_count(const cadre_row_pages_t *self);
 

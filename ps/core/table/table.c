@@ -251,7 +251,8 @@ check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
             wanted++;
         }
     }
-    if (self->spec.when_full == CADRE_TABLE_REFUSE && rows + wanted <= self->rows_max) {
+    if (self->spec.when_full == CADRE_TABLE_REFUSE &&
+        (wanted == 0 || rows + wanted <= self->rows_max)) {
         return 0;
     }
     return cadre_fail(CADRE_EFULL,
@@ -298,7 +299,7 @@ admit(cadre_table_t *self, uint64_t key)
 static uint32_t
 create(cadre_table_t *self, uint64_t key, uint32_t step)
 {
-    if (cadre_row_pages_count(self->pages) == self->rows_max) {
+    if (cadre_row_pages_count(self->pages) >= self->rows_max) {
         if (self->spec.when_full == CADRE_TABLE_REFUSE) {
             return KEY_UNADMITTED;
         }
@@ -490,6 +491,39 @@ cadre_table_load_end(cadre_table_t *self)
                           (unsigned long long)self->figures.rows);
     }
     return cadre_row_pages_load_end(self->pages);
+}
+
+int
+cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes, uint32_t shard,
+                       uint32_t shard_count)
+{
+    if (size_bytes != cadre_row_pages_page_size(self->pages)) {
+        return cadre_fail(CADRE_ECORRUPT, "a page of %zu bytes, where those of a table have %zu",
+                          size_bytes, cadre_row_pages_page_size(self->pages));
+    }
+
+    const uint32_t rows = cadre_row_pages_per_page(self->pages);
+    for (uint32_t place = 0; place < rows; place++) {
+        uint64_t key = 0;
+        if (!cadre_row_pages_peek(self->pages, bytes, place, &key) ||
+            cadre_table_shard(key, shard_count) != shard) {
+            continue;
+        }
+        if (cadre_table_has(self, key)) {
+            return cadre_fail(CADRE_ECORRUPT, "key %llu has two rows", (unsigned long long)key);
+        }
+        const uint32_t row = cadre_row_pages_add(self->pages, key);
+        cadre_row_index_add(self->index, row);
+        cadre_row_pages_copy(self->pages, row, bytes, place);
+        self->figures.created++;
+    }
+    return 0;
+}
+
+void
+cadre_table_adopt_steps(cadre_table_t *self, uint64_t steps)
+{
+    self->figures.steps = cadre_max_u64(self->figures.steps, steps);
 }
 
 cadre_table_figures_t

@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     cadre_row_snapshot_t rows;
     cadre_table_figures_t figures;
-    uint32_t victim_hand; /* of row_eviction.h */
+    uint32_t victim_hand; /* those of row_eviction.h */
     uint32_t expiry_hand;
     uint64_t sightings;
     cadre_chunk_t *counters; /* of the sketch; NULL where keys are admitted at once */
@@ -95,6 +95,17 @@ int cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *sn
 int cadre_table_load_page(cadre_table_t *self, uint32_t position, const void *bytes,
                           size_t size_bytes);
 int cadre_table_load_end(cadre_table_t *self);
+
+/* Takes those rows of a page that belong to `shard` of `shard_count`: for a table that was on
+ * another number of shards. The page is one of a table with the same spec, the newest of its
+ * position; its bytes are aligned for u64. Rows beyond rows_max are taken too, and evicted, or no
+ * others made, later. There are no sightings, and the hands stand at the first row. Fails with
+ * CADRE_ECORRUPT when the bytes are of another size, or a key has a row already. */
+int cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes,
+                           uint32_t shard, uint32_t shard_count);
+
+/* Says how many updates a table had that rows were taken of: the most of all counts from now on. */
+void cadre_table_adopt_steps(cadre_table_t *self, uint64_t steps);
 
 cadre_table_figures_t cadre_table_figures(const cadre_table_t *self);
 

@@ -157,6 +157,119 @@ Test(table_snapshot, goes_on_with_the_same_evictions_and_sightings)
     }
 }
 
+/* --- other numbers of shards --- */
+
+/* Applies an update as many shards do, each with its own keys. */
+static void
+update_shards(cadre_table_t *const *tables, uint32_t shard_count, uint64_t number)
+{
+    cadre_random_t random;
+    cadre_random_init(&random, 9, number);
+    for (uint64_t key = 0; key < KEYS; key += 1 + cadre_random_below(&random, 50)) {
+        float gradient[DIM];
+        cadre_random_fill_normal(key, number, 0, DIM, gradient);
+        cadre_table_push(tables[cadre_table_shard(key, shard_count)], 1, &key, gradient);
+    }
+}
+
+static void
+adopt_all(cadre_table_t *table, const cadre_table_snapshot_t *snapshot, uint32_t shard,
+          uint32_t shard_count)
+{
+    for (size_t i = 0; i < snapshot->rows.count; i++) {
+        const cadre_chunk_t *chunk = snapshot->rows.chunks[i];
+        cr_assert_eq(cadre_table_adopt_page(table, cadre_chunk_data(chunk),
+                                            cadre_chunk_size_bytes(chunk), shard, shard_count),
+                     0, "%s", cadre_error_text());
+    }
+    cadre_table_adopt_steps(table, snapshot->figures.steps);
+}
+
+/* Three shards become two, which go on; one shard beside them has the same rows all the time. */
+Test(table_snapshot, goes_on_with_another_number_of_shards)
+{
+    enum { BEFORE = 3, AFTER = 2 };
+    const cadre_table_spec_t spec = make_spec("adagrad");
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_table_t *one = NULL;
+    cadre_table_t *before[BEFORE] = {NULL};
+    cadre_table_t *after[AFTER] = {NULL};
+    cr_assert_eq(cadre_table_open(&one, &spec, pool), 0);
+    for (size_t i = 0; i < BEFORE; i++) {
+        cr_assert_eq(cadre_table_open(&before[i], &spec, pool), 0);
+    }
+    for (uint64_t number = 0; number < 10; number++) {
+        update_shards(&one, 1, number);
+        update_shards(before, BEFORE, number);
+    }
+    for (uint32_t shard = 0; shard < AFTER; shard++) {
+        cr_assert_eq(cadre_table_open(&after[shard], &spec, pool), 0);
+        for (size_t i = 0; i < BEFORE; i++) {
+            cadre_table_snapshot_t snapshot;
+            cadre_table_snapshot(before[i], 0, &snapshot);
+            adopt_all(after[shard], &snapshot, shard, AFTER);
+            cadre_table_snapshot_fini(&snapshot);
+        }
+    }
+    for (uint64_t number = 10; number < 20; number++) {
+        update_shards(&one, 1, number);
+        update_shards(after, AFTER, number);
+    }
+
+    for (uint64_t key = 0; key < KEYS; key++) {
+        float a[DIM];
+        float b[DIM];
+        cadre_table_t *its = after[cadre_table_shard(key, AFTER)];
+        cr_assert_eq(cadre_table_has(its, key), cadre_table_has(one, key));
+        cadre_table_pull(one, 1, &key, a);
+        cadre_table_pull(its, 1, &key, b);
+        cr_assert_arr_eq(a, b, sizeof(a), "key %llu", (unsigned long long)key);
+    }
+    cr_assert_eq(cadre_table_figures(after[0]).rows + cadre_table_figures(after[1]).rows,
+                 cadre_table_figures(one).rows);
+    cadre_table_close(&one);
+    for (size_t i = 0; i < BEFORE; i++) {
+        cadre_table_close(&before[i]);
+    }
+    for (size_t i = 0; i < AFTER; i++) {
+        cadre_table_close(&after[i]);
+    }
+    cadre_chunk_pool_destroy(&pool);
+}
+
+/* A table may have more rows than its limit when others have come to its shard. */
+Test(table_snapshot, keeps_rows_of_other_shards_beyond_the_limit_and_makes_no_others)
+{
+    cadre_table_spec_t spec = make_spec("adagrad");
+    spec.rows_max = 2;
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_table_t *sources[2] = {NULL};
+    cadre_table_t *table = NULL;
+    const float gradient[3 * DIM] = {1};
+    cr_assert_eq(cadre_table_open(&table, &spec, pool), 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        const uint64_t keys[] = {2 * i, 2 * i + 1};
+        cr_assert_eq(cadre_table_open(&sources[i], &spec, pool), 0);
+        cadre_table_push(sources[i], 2, keys, gradient);
+        cadre_table_snapshot_t snapshot;
+        cadre_table_snapshot(sources[i], 0, &snapshot);
+        adopt_all(table, &snapshot, 0, 1);
+        cr_assert_eq(cadre_table_adopt_page(table, cadre_chunk_data(snapshot.rows.chunks[0]),
+                                            cadre_chunk_size_bytes(snapshot.rows.chunks[0]), 0, 1),
+                     CADRE_ECORRUPT);
+        cadre_table_snapshot_fini(&snapshot);
+        cadre_table_close(&sources[i]);
+    }
+    const uint64_t there[] = {0, 1, 3};
+    const uint64_t another[] = {0, 7};
+    cr_assert_eq(cadre_table_figures(table).rows, 4);
+    cr_assert_eq(cadre_table_check(table, 3, there, gradient), 0);
+    cr_assert_eq(cadre_table_check(table, 2, another, gradient), CADRE_EFULL);
+    cr_assert_eq(cadre_table_adopt_page(table, gradient, sizeof(gradient), 0, 1), CADRE_ECORRUPT);
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+}
+
 /* --- what no snapshot has --- */
 
 typedef struct {

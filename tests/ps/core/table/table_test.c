@@ -416,6 +416,25 @@ Test(table, makes_room_by_the_row_that_was_updated_least_often)
     tear_down(&f);
 }
 
+Test(table, forgets_what_was_updated_often_long_ago)
+{
+    cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+    spec.rows_max = 10;
+    spec.when_full = CADRE_TABLE_EVICT_LFU;
+    fixture_t f = set_up(&spec);
+    for (int i = 0; i < 100; i++) {
+        cr_assert_eq(push_one(&f, 0), 0);
+    }
+    for (uint64_t key = 1; key < 100; key++) {
+        for (int i = 0; i < 3; i++) {
+            cr_assert_eq(push_one(&f, key), 0);
+        }
+        cr_assert(key > 9 || cadre_table_has(f.table, 0));
+    }
+    cr_assert(!cadre_table_has(f.table, 0));
+    tear_down(&f);
+}
+
 /* All but one row of a full table are updated, and one key is new: only that one may go. */
 Test(table, never_evicts_a_row_of_the_same_update)
 {
