@@ -1,20 +1,31 @@
 #include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/npy_file.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
 
 typedef struct {
-    cadre_verb_words_t words; /* the command's words: list or verify, and a directory */
+    cadre_verb_words_t words; /* the command's words: what to do, and a directory */
     bool json;
+    const char *to;      /* folder that export writes into */
+    uint64_t checkpoint; /* the one to export; 0: the newest that is sound */
+    bool slots;
 } flags_t;
+
+enum { TO = 256, CHECKPOINT, SLOTS };
 
 /* The entries of a listing, which are freed together. */
 typedef struct {
@@ -28,6 +39,43 @@ entries_fini(entries_t *entries)
     cadre_checkpoint_entries_free(&entries->items, entries->count);
 }
 
+static void
+contents_fini(cadre_checkpoint_content_t **contents)
+{
+    free(*contents);
+}
+
+/* Returns the number of a checkpoint that was given; ends the process where it is none. */
+static uint64_t
+number_of(const char *argument, const struct argp_state *state)
+{
+    char *end = NULL;
+    errno = 0;
+    const unsigned long long number = strtoull(argument, &end, 10);
+    if (errno || *end || number == 0 || argument[0] < '0' || argument[0] > '9') {
+        argp_error(state, "--checkpoint: \"%s\" is no number of a checkpoint", argument);
+    }
+    return number;
+}
+
+/* Ends the process with a usage error unless the words and flags belong together. */
+static void
+check_end(const flags_t *self, const struct argp_state *state)
+{
+    cadre_verb_words_check(&self->words, (const char *const[]){"list", "verify", "export", NULL},
+                           state);
+    if (!self->words.object) {
+        argp_error(state, "a directory of checkpoints is missing");
+    }
+    const bool exports = strcmp(self->words.what, "export") == 0;
+    if (exports && !self->to) {
+        argp_error(state, "export writes into a folder: --to FOLDER");
+    }
+    if (!exports && (self->to || self->checkpoint || self->slots)) {
+        argp_error(state, "--to, --checkpoint and --slots are of export");
+    }
+}
+
 /* Takes one option, one of the two words behind the verb, or the end of the command line; called by
  * argp. */
 static error_t
@@ -38,16 +86,22 @@ parse(int key, char *argument, struct argp_state *state)
     case 'o':
         self->json = cadre_verb_is_json(argument, state);
         break;
+    case TO:
+        self->to = argument;
+        break;
+    case CHECKPOINT:
+        self->checkpoint = number_of(argument, state);
+        break;
+    case SLOTS:
+        self->slots = true;
+        break;
     case ARGP_KEY_ARG:
         if (!cadre_verb_words_take(&self->words, argument)) {
             argp_error(state, "one directory, not also \"%s\"", argument);
         }
         break;
     case ARGP_KEY_END:
-        cadre_verb_words_check(&self->words, "list", "verify", state);
-        if (!self->words.object) {
-            argp_error(state, "a directory of checkpoints is missing");
-        }
+        check_end(self, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -166,21 +220,128 @@ open_directory(const char *path, cadre_checkpoint_directory_t **directory, entri
     return 0;
 }
 
-/* Runs `cadre checkpoint`: lists or verifies the checkpoints of a directory, and returns the exit
- * code. */
+/* --- export --- */
+
+/* Reads one kind of a variable, its values or a slot, and writes it to a new file of the folder,
+ * which is added to `files`. */
+static int
+export_content(cadre_checkpoint_reader_t *reader, const cadre_checkpoint_content_t *content,
+               int folder, json_t *files)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
+    int status = cadre_tensor_init(&value, content->dtype, content->shape, content->rank);
+    if (status < 0) {
+        return status;
+    }
+    const cadre_checkpoint_range_t range = {.variable = content->variable,
+                                            .kind = content->kind,
+                                            .dtype = content->dtype,
+                                            .count = content->count};
+    status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+    if (status < 0) {
+        return status;
+    }
+
+    const bool is_value = strcmp(content->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
+    cadre_auto(cadre_free) char *name = cadre_asprintf(
+        "%s%s%s.npy", content->variable, is_value ? "" : ".", is_value ? "" : content->kind);
+    status = cadre_npy_file_write(folder, name, &value);
+    if (status < 0) {
+        return status;
+    }
+    json_array_append_new(files, json_string(name));
+    return 0;
+}
+
+/* Writes a file for each variable, and for each slot where they are wanted. */
+static int
+export_contents(const flags_t *flags, cadre_checkpoint_reader_t *reader, json_t *files)
+{
+    size_t count = 0;
+    cadre_auto(contents_fini) cadre_checkpoint_content_t *contents = NULL;
+    int status = cadre_checkpoint_reader_contents(reader, &contents, &count);
+    if (status < 0) {
+        return status;
+    }
+    int folder = -1;
+    if (mkdir(flags->to, 0777) == 0 || errno == EEXIST) {
+        folder = open(flags->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (folder < 0) {
+        return cadre_fail(CADRE_EIO, "%s: %s", flags->to, strerror(errno));
+    }
+
+    for (size_t i = 0; i < count && status == 0; i++) {
+        if (flags->slots || strcmp(contents[i].kind, CADRE_CHECKPOINT_KIND_VALUE) == 0) {
+            status = export_content(reader, &contents[i], folder, files);
+        }
+    }
+    close(folder);
+    return status < 0 ? cadre_fail_within(status, "%s", flags->to) : 0;
+}
+
+/* Prints which files were written, from which checkpoint. */
+static void
+print_files(const flags_t *flags, uint64_t id, json_t *files)
+{
+    if (flags->json) {
+        json_t *object = json_pack("{s:s, s:I, s:O}", "schema", "cadre.export/v1", "checkpoint",
+                                   (json_int_t)id, "files", files);
+        cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
+        printf("%s\n", text);
+        json_decref(object);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        printf("%s/%s\n", flags->to, json_string_value(json_array_get(files, i)));
+    }
+}
+
+/* Writes the variables of a checkpoint as files for NumPy. Returns an exit code. */
+static int export(const flags_t *flags, cadre_checkpoint_directory_t *directory)
+{
+    uint64_t id = flags->checkpoint;
+    int status = id ? 0 : cadre_checkpoint_directory_newest(directory, NULL, NULL, &id);
+    if (status < 0) {
+        return cadre_verb_fail(status);
+    }
+
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_checkpoint_name(id, name);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", flags->words.object, name);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    json_t *files = json_array();
+    status = cadre_checkpoint_reader_open(path, &reader);
+    if (status == 0) {
+        status = export_contents(flags, reader, files);
+    }
+    if (status == 0) {
+        print_files(flags, id, files);
+    }
+    json_decref(files);
+    return status < 0 ? cadre_verb_fail(status) : CADRE_EXIT_OK;
+}
+
+/* Runs `cadre checkpoint`: lists, verifies or exports checkpoints of a directory, and returns the
+ * exit code. */
 int
 cadre_command_checkpoint(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"output", 'o', "json|text", 0, "As JSON on one line", 0}, {0}};
+        {"output", 'o', "json|text", 0, "As JSON on one line", 0},
+        {"to", TO, "FOLDER", 0, "export: write the files there; it is made if need be", 0},
+        {"checkpoint", CHECKPOINT, "N", 0, "export: this one, not the newest that is sound", 0},
+        {"slots", SLOTS, NULL, 0, "export: what the optimizer keeps, too", 0},
+        {0}};
     static const struct argp parser = {
         .options = options,
         .parser = parse,
-        .args_doc = "list DIR\nverify DIR",
+        .args_doc = "list DIR\nverify DIR\nexport DIR --to FOLDER",
         .doc = "Lists the checkpoints in DIR, newest first, with the word \"best\" behind the one "
                "that "
                "a run has kept for being that, or reads every byte of them and checks "
-               "each hash. Exit 65 when one is damaged, 66 when there is none.",
+               "each hash, or writes the variables of one as FOLDER/VARIABLE.npy, for NumPy. "
+               "Exit 65 when one is damaged, 66 when there is none.",
     };
     flags_t flags = {0};
 
@@ -191,6 +352,10 @@ cadre_command_checkpoint(int argc, char **argv)
     int status = open_directory(flags.words.object, &directory, &entries);
     if (status < 0) {
         return cadre_verb_fail(status);
+    }
+
+    if (strcmp(flags.words.what, "export") == 0) {
+        return export(&flags, directory);
     }
 
     json_t *checkpoints = json_array();

@@ -44,7 +44,7 @@ parse(int key, char *argument, struct argp_state *state)
         }
         break;
     case ARGP_KEY_END:
-        cadre_verb_words_check(&self->words, "check", "show", state);
+        cadre_verb_words_check(&self->words, (const char *const[]){"check", "show", NULL}, state);
         if (!self->words.object) {
             argp_error(state, "a job file is missing");
         }

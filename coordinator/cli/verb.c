@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_file.h"
@@ -39,12 +40,21 @@ cadre_verb_words_take(cadre_verb_words_t *self, const char *word)
 }
 
 void
-cadre_verb_words_check(const cadre_verb_words_t *self, const char *one, const char *other,
+cadre_verb_words_check(const cadre_verb_words_t *self, const char *const *known,
                        const struct argp_state *state)
 {
-    if (!self->what || (strcmp(self->what, one) != 0 && strcmp(self->what, other) != 0)) {
-        argp_error(state, "say %s or %s", one, other);
+    char words[128] = "";
+    size_t end = 0;
+    for (size_t i = 0; known[i]; i++) {
+        if (self->what && strcmp(self->what, known[i]) == 0) {
+            return;
+        }
+        const char *between = known[i + 1] ? ", " : " or ";
+        end += (size_t)snprintf(words + end, sizeof(words) - end, "%s%s", i > 0 ? between : "",
+                                known[i]);
+        cadre_assert(end < sizeof(words));
     }
+    argp_error(state, "say %s", words);
 }
 
 /* Fills the job from its file (NULL: none), then from the environment, then from flags: later

@@ -29,8 +29,9 @@ typedef struct {
 /* Takes the next word; returns false when it is one too many. */
 bool cadre_verb_words_take(cadre_verb_words_t *self, const char *word);
 
-/* Ends the process with a usage error unless `what` is one of the two. */
-void cadre_verb_words_check(const cadre_verb_words_t *self, const char *one, const char *other,
+/* Ends the process with a usage error unless `what` is one of the words in `known`, which ends with
+ * NULL. */
+void cadre_verb_words_check(const cadre_verb_words_t *self, const char *const *known,
                             const struct argp_state *state);
 
 /* A setting of the job that a flag gave. */

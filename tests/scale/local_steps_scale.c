@@ -7,9 +7,9 @@
  * so that their accuracies are the same in each run on one machine. Wanted of 512 x 6 with 16 steps
  * over 100 Mbit/s: 8 times the examples per second, and an accuracy on 4,096 other rows that is at
  * most 0.5 points lower. The small form has a fast link and is judged by the bytes for one example,
- * of which 16 steps need a sixteenth, but for the one closure that evaluates. A worker that has both
- * closures of a step, since the other did not get to it on a busy machine, pulls once for both: then
- * one step a closure takes three quarters of the bytes.
+ * of which 16 steps need a sixteenth, but for the one closure that evaluates. A worker that has
+ * both closures of a step, since the other did not get to it on a busy machine, pulls once for
+ * both: then one step a closure takes three quarters of the bytes.
  */
 #include <math.h>
 #include <unistd.h>

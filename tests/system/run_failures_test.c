@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base/memory.h"
 #include "tests/sanitizer.h"
@@ -207,6 +208,35 @@ shard_file(const command_t *command)
     return text;
 }
 
+/* The newest checkpoint becomes files for NumPy, of which none is overwritten. */
+static void
+expect_export(command_t *command)
+{
+    cadre_auto(cadre_free) char *to = scratch_path(&command->scratch, "exported");
+    cadre_auto(cadre_free) char *weights = cadre_asprintf("%s/w1.npy", to);
+    const char *export[] = {"checkpoint", "export",  command->checkpoints, "--to", to,  "-o",
+                            "json",       "--slots", "--checkpoint",       "1",    NULL};
+    export[7] = NULL; /* without slots, of the newest */
+    command_expect_exit(command, command_run(command, export), 0);
+    json_t *exported = command_result(command);
+    cr_expect_eq(json_array_size(json_object_get(exported, "files")), 4, "two layers");
+    json_decref(exported);
+    struct stat about;
+    cr_assert_eq(stat(weights, &about), 0);
+    cr_expect_eq(about.st_size, 128 + 64 * 128 * 4);
+    command_expect_exit(command, command_run(command, export), 77);
+    export[4] = command->scratch.path;
+    export[7] = "--slots";
+    export[8] = NULL;
+    command_expect_exit(command, command_run(command, export), 0);
+    exported = command_result(command);
+    cr_expect_eq(json_array_size(json_object_get(exported, "files")), 12, "adam keeps two of each");
+    json_decref(exported);
+    export[8] = "--checkpoint";
+    export[9] = "999";
+    command_expect_exit(command, command_run(command, export), 66);
+}
+
 Test(run_failures, checkpoints_are_listed_and_damage_is_found)
 {
     digits_t digits;
@@ -221,6 +251,7 @@ Test(run_failures, checkpoints_are_listed_and_damage_is_found)
     cr_expect_eq(json_number_at(listed, "checkpoints.0.shards"), 2);
     json_decref(listed);
     command_expect_exit(&digits.command, command_run(&digits.command, verify), 0);
+    expect_export(&digits.command);
     cadre_auto(cadre_free) char *path = shard_file(&digits.command);
     FILE *file = fopen(path, "r+e");
     cr_assert(file, "%s", path);
