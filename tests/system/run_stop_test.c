@@ -27,16 +27,17 @@ stopped_run_open(stopped_run_t *self, const char *training, const char *checkpoi
     self->job = scratch_path(&self->command.scratch, "job.json");
     FILE *file = fopen(self->job, "we");
     cr_assert(file);
+    const char *step = strstr(training, "step_closures") ? "" : "\"step_closures\": 2, ";
     fprintf(file,
             "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"data/digits.csv.gz\", "
             "\"scale\": 0.0625}, \"test\": {\"fraction\": 0.2}},\n"
             "\"model\": {\"type\": \"mlp\", \"hidden\": [16]}, \"seed\": 11,\n"
             "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.003},\n"
-            "\"training\": {\"consistency\": \"sync\", \"step_closures\": 2, %s},\n"
+            "\"training\": {\"consistency\": \"sync\", %s%s},\n"
             "\"cluster\": {\"ps\": 2, \"max_restarts\": \"unlimited\", \"recovery\": "
             "\"rollback\"},\n"
             "\"checkpoint\": {\"every_s\": 0.1%s}}\n",
-            training, checkpoint);
+            step, training, checkpoint);
     cr_assert_eq(fclose(file), 0);
 }
 
@@ -83,17 +84,32 @@ expect_stopped(const json_t *result, const char *why)
     cr_expect_str_eq(found, why);
 }
 
-/* Both ended at the same step, with the same bits. */
+/* Both results have the same bits at these paths. */
 static void
-expect_same(const json_t *left, const json_t *right)
+expect_same_at(const json_t *left, const json_t *right, const char *const *paths, size_t count)
 {
-    static const char *const paths[] = {"accuracy",          "loss",       "examples",
-                                        "closures.finished", "best.value", "best.step"};
-    for (size_t i = 0; i < CADRE_COUNT_OF(paths); i++) {
+    for (size_t i = 0; i < count; i++) {
         double a = json_number_at(left, paths[i]);
         double b = json_number_at(right, paths[i]);
         cr_expect(!(a < b || a > b), "%s is %.17g and %.17g", paths[i], a, b);
     }
+}
+
+/* Both ended at the same step, with the same weights. */
+static void
+expect_same_weights(const json_t *left, const json_t *right)
+{
+    static const char *const paths[] = {"accuracy", "loss", "examples", "closures.finished"};
+    expect_same_at(left, right, paths, CADRE_COUNT_OF(paths));
+}
+
+/* Both ended with the same weights and the same best state. */
+static void
+expect_same(const json_t *left, const json_t *right)
+{
+    static const char *const paths[] = {"best.value", "best.step"};
+    expect_same_weights(left, right);
+    expect_same_at(left, right, paths, CADRE_COUNT_OF(paths));
 }
 
 /* The best checkpoint is there, marked, sound, and the result names it. */
@@ -230,6 +246,37 @@ Test(run_stop, ends_at_its_target)
     cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
     json_decref(result);
     stopped_run_close(&run);
+}
+
+/* Whole steps are bit for bit the same in a run that is stopped and resumed: it stops between two
+ * steps even where the queue, which is short in a job with a time limit, ends within one. */
+Test(run_stop, stops_between_steps_which_are_the_same_when_it_goes_on)
+{
+    static const char training[] = "\"epochs\": 6, \"batch_size\": 1, \"step_closures\": 3, "
+                                   "\"stop\": {\"seconds\": 100000}";
+    stopped_run_t quiet;
+    stopped_run_open(&quiet, training, "");
+    stopped_run_start(&quiet, "never");
+    json_t *wanted = stopped_run_end(&quiet);
+
+    stopped_run_t run;
+    stopped_run_open(&run, training, "");
+    long newest = 0;
+    for (int i = 0; i < 3; i++) {
+        stopped_run_start(&run, i == 0 ? "never" : "auto");
+        command_wait_checkpoint_after(&run.command, newest);
+        command_signal(&run.command, SIGTERM);
+        command_expect_exit(&run.command, command_end(&run.command), 143);
+        newest = command_wait_checkpoint_after(&run.command, 0);
+    }
+    stopped_run_start(&run, "auto");
+    json_t *result = stopped_run_end(&run);
+    expect_same_weights(wanted, result);
+
+    json_decref(result);
+    json_decref(wanted);
+    stopped_run_close(&run);
+    stopped_run_close(&quiet);
 }
 
 /* The whole of it under failures: a run that is stopped, resumed and whose tasks are killed ends

@@ -19,6 +19,7 @@
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
+#include "coordinator/cli/train/training_result.h"
 
 /* What the coordinator's thread makes progress records of. A record does not change while the
  * coordinator has it. */
@@ -37,8 +38,11 @@ typedef struct {
     record_t records[2];          /* the coordinator has records[record], the other one is free */
     int record;
     bool planned;            /* `plan` and `model` are set */
+    char command;            /* the most urgent one that was read; STOP: none or that */
+    bool is_stopping;        /* told to stop: nothing is scheduled beyond the step being filled */
     bool is_time_up;         /* the time limit is over: no further closure is scheduled */
     int64_t scheduled;       /* training closures that this run has scheduled */
+    int64_t filled;          /* closures of the synchronous step that is being filled */
     cadre_totals_t excluded; /* part of the coordinator's totals that is not training */
     uint64_t epoch_finished; /* closures finished, by the coordinator's totals, at epoch begin */
     int64_t epoch_begun;     /* closures of this epoch that trained before it was resumed */
@@ -354,6 +358,23 @@ is_time_up(const trainer_t *self)
            (double)elapsed_ms(self) >= limit_s * 1000;
 }
 
+/* Reads the commands that were given and returns the most urgent one: ABORT before UNSAVED before
+ * STOP. The interrupt is reset before commands are read, so that a command that comes later sets it
+ * again. */
+static char
+take_command(trainer_t *self)
+{
+    char command = self->command;
+    char next;
+    cadre_coordinator_interrupt(self->options->coordinator, false);
+    while (read(self->options->commands, &next, 1) == 1) {
+        command = command == CADRE_TRAINER_ABORT || next == CADRE_TRAINER_STOP ? command : next;
+    }
+    self->command = command;
+    self->outcome->aborted = command == CADRE_TRAINER_ABORT;
+    return command;
+}
+
 /* Schedules one closure, waiting while the queue is full; meanwhile sends progress. Returns
  * CADRE_ETIMEOUT when the job's time limit is over before there is room. */
 static int
@@ -370,7 +391,8 @@ schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t 
     return status;
 }
 
-/* Waits until all closures have ended; meanwhile sends progress. */
+/* Waits until all closures have ended, which ends the step that is being filled; meanwhile sends
+ * progress. */
 static int
 join(trainer_t *self)
 {
@@ -379,7 +401,33 @@ join(trainer_t *self)
         tick(self);
         status = cadre_coordinator_join(self->options->coordinator, CADRE_TRAINER_TICK_MS);
     } while (status == CADRE_ETIMEOUT);
-    return status;
+    self->filled = 0;
+    return status == 0 && self->is_stopping ? cadre_fail(CADRE_EINTERRUPTED, "interrupted")
+                                            : status;
+}
+
+/* Schedules a training closure. When the run has to stop while a step is being filled, it goes
+ * on until that is full: the checkpoint would end the step short, and the steps of the run that
+ * resumes from it would be others. A second command ends that, too. */
+static int
+schedule_training(trainer_t *self, const cadre_batch_t *batch, cadre_future_t **future)
+{
+    const cadre_job_t *job = self->options->job;
+    const cadre_function_t *train = cadre_model_train(&self->model, batch->count);
+    int status = schedule(self, train, batch, future);
+    if (status == CADRE_EINTERRUPTED && self->filled > 0 && !self->is_stopping) {
+        self->is_stopping = take_command(self) == CADRE_TRAINER_STOP;
+        status = self->is_stopping ? schedule(self, train, batch, future) : status;
+    }
+    if (status < 0) {
+        return status;
+    }
+
+    self->scheduled++;
+    if (job->consistency == CADRE_SYNC) {
+        self->filled = (self->filled + 1) % job->step_closures;
+    }
+    return 0;
 }
 
 /* Schedules the next `batches` batches of the pass until the time limit is over; sets `batches` to
@@ -393,8 +441,7 @@ schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
     while (done < *batches && !self->is_time_up && cadre_dataset_next(self->data.train, &batch)) {
         bool wanted = self->scheduled % stride == 0 && cadre_loss_sample_has_room(&self->losses);
         cadre_future_t *future = NULL;
-        const cadre_function_t *train = cadre_model_train(&self->model, batch.count);
-        int status = schedule(self, train, &batch, wanted ? &future : NULL);
+        int status = schedule_training(self, &batch, wanted ? &future : NULL);
         self->is_time_up = is_time_up(self);
         if (status == CADRE_ETIMEOUT) {
             break;
@@ -402,10 +449,12 @@ schedule_batches(trainer_t *self, int64_t stride, int64_t *batches)
         if (status < 0) {
             return status;
         }
-        self->scheduled++;
         done++;
         if (future) {
             cadre_loss_sample_add(&self->losses, &future);
+        }
+        if (self->is_stopping && self->filled == 0) {
+            return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
         }
     }
 
@@ -590,42 +639,12 @@ find_stop(const trainer_t *self)
                                                                   : CADRE_STOP_NOT;
 }
 
-/* Puts into the result why training ended, in words. */
+/* Puts into the result why training ended. */
 static void
 note_stop(trainer_t *self, cadre_stop_t stop)
 {
-    const cadre_job_t *job = self->options->job;
-    const cadre_training_watch_t *watch = &self->place.watch;
-    const char *metric = cadre_metric_text(job->stop.metric);
-    cadre_result_t *result = &self->outcome->result;
-    char *text = result->stopped_text;
-    size_t size = sizeof(result->stopped_text);
-
-    result->stopped = cadre_stop_word(stop);
-    switch (stop) {
-    case CADRE_STOP_EPOCHS:
-        snprintf(text, size, "all %lld epochs are done", (long long)self->plan.epochs);
-        break;
-    case CADRE_STOP_STEPS:
-        snprintf(text, size, "%lld steps are done, as training.stop.steps has it",
-                 (long long)self->place.closures);
-        break;
-    case CADRE_STOP_SECONDS:
-        snprintf(text, size, "%.9g s are over, as training.stop.seconds has it", job->stop_seconds);
-        break;
-    case CADRE_STOP_TARGET:
-        snprintf(text, size, "%s %.4g has reached %.9g", metric, watch->latest, job->stop.target);
-        break;
-    case CADRE_STOP_PATIENCE:
-        snprintf(text, size, "%s was not better than %.4g in %lld evaluations", metric, watch->best,
-                 (long long)watch->without);
-        break;
-    case CADRE_STOP_NOT:
-    case CADRE_STOP_COMMAND:
-    case CADRE_STOP_FAILURE:
-        text[0] = '\0';
-        break;
-    }
+    cadre_training_result_note_stop(&self->outcome->result, self->options->job, &self->plan,
+                                    &self->place, stop);
 }
 
 /* Takes a checkpoint of the state that was just evaluated, and marks it as the best. */
@@ -828,35 +847,20 @@ train(trainer_t *self)
 
 /* --- how a run ends --- */
 
-/* Reads the commands that were given and returns the most urgent one: ABORT before UNSAVED before
- * STOP. The interrupt is reset before commands are read, so that a command that comes later sets it
- * again. */
-static char
-take_command(trainer_t *self)
-{
-    char command = CADRE_TRAINER_STOP;
-    char next;
-    cadre_coordinator_interrupt(self->options->coordinator, false);
-    while (read(self->options->commands, &next, 1) == 1) {
-        command = command == CADRE_TRAINER_ABORT || next == CADRE_TRAINER_STOP ? command : next;
-    }
-    self->outcome->aborted = command == CADRE_TRAINER_ABORT;
-    return command;
-}
-
 /* Ends training after a command. Saves the checkpoint that the next run resumes from, unless the
  * command is ABORT or set-up had not ended. CADRE_TRAINER_UNSAVED may interrupt the save. */
 static int
 stop(trainer_t *self)
 {
-    take_command(self);
+    bool is_unsaved = take_command(self) == CADRE_TRAINER_UNSAVED;
     self->outcome->saved = false; /* a checkpoint from before is not the last one */
     if (self->outcome->aborted || !self->planned) {
         return CADRE_EINTERRUPTED;
     }
 
-    int status = save(self, ANYWHERE, NULL);
-    if (status == CADRE_EINTERRUPTED && take_command(self) == CADRE_TRAINER_UNSAVED) {
+    int status = is_unsaved ? CADRE_EINTERRUPTED : save(self, ANYWHERE, NULL);
+    is_unsaved = status == CADRE_EINTERRUPTED && take_command(self) == CADRE_TRAINER_UNSAVED;
+    if (is_unsaved) {
         return cadre_fail(CADRE_EUNAVAILABLE, "the last checkpoint was not taken: no worker is "
                                               "heard, and what had begun must end before it");
     }
@@ -866,42 +870,6 @@ stop(trainer_t *self)
     }
 
     return CADRE_EINTERRUPTED;
-}
-
-/* Asks the ps how many updates they have applied. After a run that a lost task has ended the time
- * for that is short (CADRE_TRAINER_REST_MS): a ps that does not answer then has unknown counts. */
-static void
-count_updates(trainer_t *self)
-{
-    cadre_result_t *result = &self->outcome->result;
-    bool well = !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
-    int64_t end_ms =
-        cadre_clock_now_ms() + (well ? CADRE_TRAINER_COUNTERS_MS : CADRE_TRAINER_REST_MS);
-
-    result->shard_count = self->planned ? (size_t)self->options->job->ps : 0;
-    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
-    for (size_t i = 0; i < result->shard_count; i++) {
-        int64_t left_ms = cadre_max_i64(end_ms - cadre_clock_now_ms(), 0);
-        if (!well) {
-            left_ms = cadre_min_i64(left_ms, CADRE_TRAINER_COUNTER_MS);
-        }
-        cadre_result_shard_t *shard = &result->shards[i];
-        shard->is_known =
-            cadre_shard_totals(self->options->coordinator, (int)i, &shard->totals, left_ms) == 0;
-    }
-}
-
-/* Copies the histogram of staleness from the status of the job to the result. */
-static void
-note_histogram(trainer_t *self)
-{
-    cadre_auto(cadre_free) char *text = NULL;
-    if (cadre_coordinator_status_json(self->options->coordinator, &text) < 0) {
-        return;
-    }
-    json_t *status = json_loads(text, 0, NULL);
-    self->outcome->result.staleness = json_incref(json_object_get(status, "staleness"));
-    json_decref(status);
 }
 
 /* Puts the best state and its checkpoint into the result. */
@@ -948,8 +916,10 @@ fill_result(trainer_t *self)
 
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
     fill_best(self);
-    note_histogram(self);
-    count_updates(self);
+    cadre_training_result_note_staleness(result, self->options->coordinator);
+    bool well = !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
+    cadre_training_result_count_updates(result, self->options->coordinator,
+                                        self->planned ? (size_t)self->options->job->ps : 0, well);
 }
 
 /* Runs the job: set-up, training, and after a command the last checkpoint; then fills in the
@@ -962,6 +932,7 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     outcome->result.strategy = cadre_job_strategy_word(options->job);
     trainer_t self = {.options = options,
                       .outcome = outcome,
+                      .command = CADRE_TRAINER_STOP,
                       .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted = options->job->workers;

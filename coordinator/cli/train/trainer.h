@@ -7,7 +7,8 @@
  *
  * Each epoch schedules its batches in order and joins. The progress record of a checkpoint is
  * computed from the id of its cut (training_plan.h): a resumed run continues with the very next
- * row. */
+ * row. One that stops in a synchronous job fills the step under way before it takes that
+ * checkpoint: the steps of the run that resumes are then those of a run that was never stopped. */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
 #define CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
 
@@ -20,14 +21,9 @@
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,
-    CADRE_TRAINER_TICK_MS = 100,       /* between updates of the progress */
-    CADRE_TRAINER_DATA_MS = 600000,    /* limit for reading a file; after it: exit code 124 */
-    CADRE_TRAINER_SAVE_MS = 300000,    /* limit for a checkpoint; after it: exit code 124 */
-    CADRE_TRAINER_COUNTERS_MS = 10000, /* limit for asking all shards for their counters */
-    /* After a run that a lost task has ended, instead of COUNTERS_MS: the limit for the counters of
-     * all shards, and the limit for each single shard. */
-    CADRE_TRAINER_REST_MS = 1000,
-    CADRE_TRAINER_COUNTER_MS = 500,
+    CADRE_TRAINER_TICK_MS = 100,    /* between updates of the progress */
+    CADRE_TRAINER_DATA_MS = 600000, /* limit for reading a file; after it: exit code 124 */
+    CADRE_TRAINER_SAVE_MS = 300000, /* limit for a checkpoint; after it: exit code 124 */
     /* Queue capacity of a job with a time limit: small, as closures in the queue are still trained
      * when the time is over. */
     CADRE_TRAINER_TIMED_QUEUE = 128,

@@ -1,0 +1,75 @@
+#include "coordinator/cli/train/training_result.h"
+
+#include <stdio.h>
+
+#include "common/base/bounds.h"
+#include "common/base/memory.h"
+#include "common/system/clock.h"
+
+void
+cadre_training_result_note_stop(cadre_result_t *result, const cadre_job_t *job,
+                                const cadre_training_plan_t *plan,
+                                const cadre_training_place_t *place, cadre_stop_t stop)
+{
+    const cadre_training_watch_t *watch = &place->watch;
+    const char *metric = cadre_metric_text(job->stop.metric);
+    char *text = result->stopped_text;
+    size_t size = sizeof(result->stopped_text);
+
+    result->stopped = cadre_stop_word(stop);
+    switch (stop) {
+    case CADRE_STOP_EPOCHS:
+        snprintf(text, size, "all %lld epochs are done", (long long)plan->epochs);
+        break;
+    case CADRE_STOP_STEPS:
+        snprintf(text, size, "%lld steps are done, as training.stop.steps has it",
+                 (long long)place->closures);
+        break;
+    case CADRE_STOP_SECONDS:
+        snprintf(text, size, "%.9g s are over, as training.stop.seconds has it", job->stop_seconds);
+        break;
+    case CADRE_STOP_TARGET:
+        snprintf(text, size, "%s %.4g has reached %.9g", metric, watch->latest, job->stop.target);
+        break;
+    case CADRE_STOP_PATIENCE:
+        snprintf(text, size, "%s was not better than %.4g in %lld evaluations", metric, watch->best,
+                 (long long)watch->without);
+        break;
+    case CADRE_STOP_NOT:
+    case CADRE_STOP_COMMAND:
+    case CADRE_STOP_FAILURE:
+        text[0] = '\0';
+        break;
+    }
+}
+
+void
+cadre_training_result_count_updates(cadre_result_t *result, cadre_coordinator_t *coordinator,
+                                    size_t shards, bool well)
+{
+    int64_t end_ms = cadre_clock_now_ms() +
+                     (well ? CADRE_TRAINING_RESULT_COUNTERS_MS : CADRE_TRAINING_RESULT_REST_MS);
+
+    result->shard_count = shards;
+    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
+    for (size_t i = 0; i < result->shard_count; i++) {
+        int64_t left_ms = cadre_max_i64(end_ms - cadre_clock_now_ms(), 0);
+        if (!well) {
+            left_ms = cadre_min_i64(left_ms, CADRE_TRAINING_RESULT_COUNTER_MS);
+        }
+        cadre_result_shard_t *shard = &result->shards[i];
+        shard->is_known = cadre_shard_totals(coordinator, (int)i, &shard->totals, left_ms) == 0;
+    }
+}
+
+void
+cadre_training_result_note_staleness(cadre_result_t *result, cadre_coordinator_t *coordinator)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    if (cadre_coordinator_status_json(coordinator, &text) < 0) {
+        return;
+    }
+    json_t *status = json_loads(text, 0, NULL);
+    result->staleness = json_incref(json_object_get(status, "staleness"));
+    json_decref(status);
+}
