@@ -216,6 +216,12 @@ set_features(const char *key, const json_t *value, cadre_data_spec_t *spec)
 }
 
 static int
+set_items(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_DATA_ITEMS_MAX, &spec->items);
+}
+
+static int
 set_classes(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 2, CADRE_DATA_CLASSES_MAX, &spec->classes);
@@ -282,6 +288,7 @@ static const struct {
     {"header", CADRE_DATA_COLUMNS, set_header},
     {"delimiter", CADRE_DATA_COLUMNS, set_delimiter},
     {"features", CADRE_DATA_SPARSE, set_features},
+    {"items", CADRE_DATA_SPARSE, set_items},
     {"label_kind", 0, set_label_kind},
     {"classes", 0, set_classes},
     {"scale", 0, set_scale},
@@ -321,6 +328,11 @@ check_whole(const cadre_data_spec_t *spec)
     }
     if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) && !spec->labels_path) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"labels_path\" is missing");
+    }
+    /* Whoever looks up the indices has a table of a size that all files share. */
+    if (spec->items > 0 && spec->features == 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "dataset: key \"items\" needs \"features\", the largest index");
     }
     if (spec->label_at == CADRE_LABEL_AT_NAME && spec->header == CADRE_HEADER_NO) {
         return cadre_fail(CADRE_ECONFIG,

@@ -21,6 +21,7 @@ enum {
     CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
     CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
     CADRE_SPLIT_SEED = 1,              /* default of "split_seed" */
+    CADRE_DATA_ITEMS_MAX = 1 << 16,    /* index and value pairs of one row, with "items" */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
 };
 
@@ -99,6 +100,7 @@ typedef struct {
     int64_t split_seed;        /* decides which rows are held out */
     int64_t skip_bad;          /* csv, libsvm: so many bad lines may be skipped */
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
+    int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
     cadre_label_at_t label_at; /* which column is the label; this and all below are for csv */
     int64_t label_index;       /* column, from 0, with CADRE_LABEL_AT_INDEX */
     char *label_name;          /* name of the column, with CADRE_LABEL_AT_NAME; else NULL */
@@ -115,6 +117,8 @@ typedef struct {
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,
  *   "features"     libsvm: features of a row; default: the largest index in the file
+ *   "items"        libsvm, with "features": a row is so many indices, then as many values; a line
+ *                  with fewer is filled up with index 0 and value 0. Default: dense rows
  *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"
  *   "classes"      with "class": labels are below it; default: the largest label + 1
  *   "scale"        every feature is multiplied by it; default 1

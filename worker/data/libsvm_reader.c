@@ -134,6 +134,10 @@ parse_line(libsvm_t *self, const char *at, const char *end, double *label)
         at = skip_blanks(at, end);
     }
 
+    const int64_t items = self->reader->spec->items;
+    if (items > 0 && self->count > (uint64_t)items) {
+        return cadre_fail(CADRE_EDATA, "%zu items, but \"items\" is %" PRId64, self->count, items);
+    }
     return 0;
 }
 
@@ -197,6 +201,9 @@ cadre_libsvm_read(cadre_reader_t *self)
     self->features = given ? given : 1; /* at least one, should all rows be empty */
     self->store = cadre_row_store_new(CADRE_ROWS_SPARSE, self->spec, 0, self->size_bytes_max);
     status = read_lines(&libsvm);
+    if (self->spec->items > 0) {
+        self->features = 2 * self->spec->items; /* indices and values */
+    }
     free(libsvm.items);
     cadre_data_file_close(&libsvm.file);
     return status;

@@ -21,6 +21,7 @@ typedef struct {
 struct cadre_row_store {
     cadre_row_kind_t kind;
     int64_t features;
+    int64_t items; /* sparse: pairs of index and value in a row as it is read; 0: dense rows */
     int64_t first_row;
     int64_t rows_max; /* rows of the asked part; INT64_MAX: all from first_row on */
     int64_t seen;     /* rows that were added, kept or not */
@@ -82,6 +83,7 @@ cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_
     cadre_row_store_t *self = cadre_calloc(1, sizeof(*self));
     self->kind = kind;
     self->features = features;
+    self->items = spec->items;
     self->first_row = spec->first_row;
     self->rows_max = spec->rows > 0 ? spec->rows : INT64_MAX;
     self->size_bytes_max = size_bytes_max;
@@ -253,7 +255,19 @@ cadre_row_store_hash(const cadre_row_store_t *self)
     return add_to_hash(&self->labels, hash);
 }
 
-/* Writes a sparse row to `x`, with 0 in the columns that it does not name. */
+/* Writes the items of a sparse row to `x`: their indices, then their values. */
+static void
+write_items(const cadre_row_store_t *self, const cadre_sparse_item_t *items, size_t count, float *x)
+{
+    cadre_assert(count <= (uint64_t)self->items);
+    for (size_t i = 0; i < count; i++) {
+        x[i] = (float)(items[i].column + 1); /* exact: at most CADRE_DATA_FEATURES_MAX */
+        x[(size_t)self->items + i] = items[i].value;
+    }
+}
+
+/* Writes a sparse row to `x`: its items, or a number for each column with 0 where the row does not
+ * name it. */
 static void
 read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
 {
@@ -261,6 +275,10 @@ read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
     memcpy(range, self->starts.bytes + (size_t)row * sizeof(range[0]), sizeof(range));
     memset(x, 0, (size_t)self->features * sizeof(float));
     const cadre_sparse_item_t *items = (const void *)self->x.bytes;
+    if (self->items > 0) {
+        write_items(self, items + range[0], (size_t)(range[1] - range[0]), x);
+        return;
+    }
     for (uint64_t i = range[0]; i < range[1]; i++) {
         x[items[i].column] = items[i].value;
     }

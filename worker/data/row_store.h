@@ -6,6 +6,9 @@
  *
  * Rows are added in file order. All are counted; only those of the part that the job asks for are
  * kept.
+ *
+ * A sparse row is read as one float for each of its features or, with "items" in the description,
+ * as that many indices from 1 and then as many values: zeros fill up a row with fewer.
  */
 #ifndef CADRE_WORKER_DATA_ROW_STORE_H
 #define CADRE_WORKER_DATA_ROW_STORE_H
@@ -58,7 +61,8 @@ uint64_t cadre_row_store_size_bytes(const cadre_row_store_t *self);
  * machines. Reads all rows. */
 uint64_t cadre_row_store_hash(const cadre_row_store_t *self);
 
-/* Copies row `row`, which must exist: `x` gets `features` floats. */
+/* Copies row `row`, which must exist: `x` gets `features` floats; two for each of the items, where
+ * the description has these. */
 void cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x,
                           cadre_label_t *label);
 

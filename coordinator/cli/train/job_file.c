@@ -173,6 +173,7 @@ static const struct {
     {"header", "sb", NULL},
     {"delimiter", "s", NULL},
     {"features", "i", NULL},
+    {"items", "i", NULL},
     {"label_kind", "s", CADRE_LABEL_KIND_WORDS},
     {"classes", "i", NULL},
     {"scale", "n", NULL},

@@ -63,10 +63,13 @@ Test(data_spec, reads_every_key)
     cr_assert_eq(spec.rows, 20);
     cr_assert_eq(spec.skip_bad, 4);
     cadre_data_spec_fini(&spec);
-    cr_assert_eq(decode("{'format':'libsvm','path':'a','label_kind':'binary','features':9}", &spec),
+    cr_assert_eq(decode("{'format':'libsvm','path':'a','label_kind':'binary','features':9,"
+                        "'items':4}",
+                        &spec),
                  0);
     cr_assert_eq(spec.label_kind, CADRE_LABEL_BINARY);
     cr_assert_eq(spec.features, 9);
+    cr_assert_eq(spec.items, 4);
     cadre_data_spec_fini(&spec);
     cr_assert_eq(
         decode("{'format':'idx','path':'a','labels_path':'b','label_kind':'value'}", &spec), 0);
@@ -119,6 +122,12 @@ Test(data_spec, names_the_key_that_is_wrong)
     check_refused("{'format':'csv','path':'a','pth':'a'}", "dataset: unknown key \"pth\"");
     check_refused("{'format':'csv','path':'a','features':3}",
                   "dataset: key \"features\" does not go with format \"csv\"");
+    check_refused("{'format':'csv','path':'a','items':3}",
+                  "dataset: key \"items\" does not go with format \"csv\"");
+    check_refused("{'format':'libsvm','path':'a','features':9,'items':0}",
+                  "dataset: key \"items\" must be a whole number from 1 to 65536");
+    check_refused("{'format':'libsvm','path':'a','items':3}",
+                  "dataset: key \"items\" needs \"features\", the largest index");
     check_refused("{'format':'libsvm','path':'a','header':true}",
                   "dataset: key \"header\" does not go with format \"libsvm\"");
     check_refused("{'format':'idx','path':'a','labels_path':'b','skip_bad':0}",

@@ -60,6 +60,24 @@ Test(libsvm_reader, has_a_largest_index)
     files_check_refused(LIBSVM(), CADRE_EDATA, "@/a:1: index 16777217 is above 16777216 features");
 }
 
+Test(libsvm_reader, reads_items_as_indices_and_values)
+{
+    files_write_text("a", "+1 1:0.5 16777216:-2\n-1\n+1 2:1 3:2 9:3\n");
+    cadre_source_t *dataset = files_open_well(LIBSVM(",'features':16777216,'items':3"), 3, 6);
+    cr_expect_eq(files_check_row(dataset, 0, (float[]){1, 16777216, 0, 0.5F, -2, 0}), 1);
+    cr_expect_eq(files_check_row(dataset, 1, (float[]){0, 0, 0, 0, 0, 0}), 0);
+    cr_expect_eq(files_check_row(dataset, 2, (float[]){2, 3, 9, 1, 2, 3}), 1);
+    cadre_source_close(&dataset);
+    files_check_refused(LIBSVM(",'features':16777216,'items':2"), CADRE_EDATA,
+                        "@/a:3: 3 items, but \"items\" is 2");
+    dataset = files_open_well(LIBSVM(",'features':16777216,'items':2,'skip_bad':1"), 2, 4);
+    cadre_source_close(&dataset);
+    files_write_text("a", "+1\n-1\n"); /* nothing is there to be read */
+    dataset = files_open_well(LIBSVM(",'features':1,'items':1"), 2, 2);
+    cr_expect_eq(files_check_row(dataset, 1, (float[]){0, 0}), 0);
+    cadre_source_close(&dataset);
+}
+
 Test(libsvm_reader, names_file_and_line_of_a_bad_line)
 {
     static const struct {
@@ -117,5 +135,8 @@ Test(libsvm_reader, survives_random_changes)
 {
     static const char text[] = "+1 1:0.5 3:-2\n-1 qid:3 2:1e1 # x\n\n-1\n+1 1:1 2:2 3:3 4:4\r\n";
     int opened = files_mutate(LIBSVM(",'skip_bad':1"), "a", text, sizeof(text) - 1, 3000);
+    cr_assert_gt(opened, 400, "%d", opened);
+    opened = files_mutate(LIBSVM(",'skip_bad':1,'features':9,'items':3"), "a", text,
+                          sizeof(text) - 1, 3000);
     cr_assert_gt(opened, 400, "%d", opened);
 }
