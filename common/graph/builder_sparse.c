@@ -106,14 +106,23 @@ with_last(cadre_program_t *self, cadre_node_t x, const char *what)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
+/* Returns the rows [B, L, D] of bags that all have L of them, each times its weight, if there are
+ * weights: index and weights [B, L]. */
+static cadre_node_t
+weighted_rows(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights)
+{
+    cadre_node_t rows = cadre_op_embedding(self, table, index);
+    return weights.id == 0 ? rows
+                           : cadre_op_mul(self, rows, with_last(self, weights, "embedding bag"));
+}
+
 /* Returns the sums, or means, of bags that all have L rows: index [B, L]. */
 static cadre_node_t
 even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights,
           cadre_bag_mode_t mode)
 {
-    cadre_node_t rows = cadre_op_take(self, table, index);
     if (mode == CADRE_BAG_MEAN && weights.id == 0) {
-        return cadre_op_mean(self, rows, 1);
+        return cadre_op_mean(self, weighted_rows(self, table, index, weights), 1);
     }
     if (mode != CADRE_BAG_SUM) {
         cadre_program_mistake(
@@ -121,10 +130,7 @@ even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_n
                              mode == CADRE_BAG_MEAN ? "a mean takes no weights" : "no such mode"));
         return none;
     }
-    if (weights.id != 0) {
-        rows = cadre_op_mul(self, rows, with_last(self, weights, "embedding bag"));
-    }
-    return cadre_op_sum(self, rows, 1);
+    return cadre_op_sum(self, weighted_rows(self, table, index, weights), 1);
 }
 
 /* Checks the other inputs of bags of one size: there are no offsets, and weights, if any, have the
@@ -172,19 +178,38 @@ cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t i
                : none;
 }
 
+/* Gives the sums over the features of v x and of its square, each [B, K]. Bags of one size need no
+ * square of the whole table. */
+static void
+sum_vectors(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
+            cadre_node_t values, cadre_node_t sums[2])
+{
+    if (cadre_program_has(self, index, "factorization machine") &&
+        cadre_program_at(self, index)->shape.rank == 2) {
+        bool fits = check_even_bags(self, index, offsets, values);
+        cadre_node_t rows = fits ? weighted_rows(self, table, index, values) : none;
+        sums[0] = fits ? cadre_op_sum(self, rows, 1) : none;
+        sums[1] = fits ? cadre_op_sum(self, cadre_op_square(self, rows), 1) : none;
+        return;
+    }
+    cadre_node_t squares = values.id == 0 ? none : cadre_op_square(self, values);
+    sums[0] = cadre_op_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
+    sums[1] = cadre_op_embedding_bag(self, cadre_op_square(self, table), index, offsets, squares,
+                                     CADRE_BAG_SUM);
+}
+
 /* Returns the sum over all pairs of features of <v_i, v_j> x_i x_j: half of (the square of the sum
  * of v x, less the sum of the squares). */
 cadre_node_t
 cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                                cadre_node_t offsets, cadre_node_t values)
 {
-    cadre_node_t squares = values.id == 0 ? none : cadre_op_square(self, values);
-    cadre_node_t sum = cadre_op_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
-    cadre_node_t own = cadre_op_embedding_bag(self, cadre_op_square(self, table), index, offsets,
-                                              squares, CADRE_BAG_SUM);
+    cadre_node_t sums[2];
+    sum_vectors(self, table, index, offsets, values, sums);
     /* (all ordered pairs - pairs of a feature with itself) / 2, summed over the K numbers of a
      * vector. */
-    cadre_node_t both = cadre_op_sum(self, cadre_op_sub(self, cadre_op_square(self, sum), own), -1);
+    cadre_node_t both =
+        cadre_op_sum(self, cadre_op_sub(self, cadre_op_square(self, sums[0]), sums[1]), -1);
     return cadre_op_mul(self, both, cadre_op_const_f32(self, 0.5F));
 }
 

@@ -496,7 +496,7 @@ CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t ta
                                           cadre_node_t ids);
 
 /* Returns cadre_op_bag. If every bag has L entries, index and weights may be [B, L] and `offsets`
- * the empty node; such an index has no padding. */
+ * the empty node; such an index has no padding, and may be f32 as in cadre_op_embedding. */
 CADRE_API cadre_node_t cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table,
                                               cadre_node_t index, cadre_node_t offsets,
                                               cadre_node_t weights, cadre_bag_mode_t mode);

@@ -105,7 +105,7 @@ Test(sparse_layer, embedding_names_the_row_of_an_id_that_is_none)
 
 /* ---- bags of one size ---- */
 
-typedef enum { PLAIN, MEAN, WEIGHTED } form_t;
+typedef enum { PLAIN, MEAN, WEIGHTED, OF_NUMBERS } form_t; /* ids that are f32 */
 
 static void
 check_even_bag(form_t form)
@@ -116,6 +116,7 @@ check_even_bag(form_t form)
     cadre_node_t table = arg_like(p, "table", &tensors[0]);
     cadre_node_t index = arg_like(p, "index", &tensors[1]);
     cadre_node_t weights = arg_like(p, "weights", &tensors[2]);
+    index = form == OF_NUMBERS ? cadre_op_cast(p, index, CADRE_F32) : index;
     cadre_node_t y =
         cadre_op_embedding_bag(p, table, index, none, form == WEIGHTED ? weights : none,
                                form == MEAN ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
@@ -138,6 +139,7 @@ Test(sparse_layer, embedding_bag_takes_bags_of_one_size_without_offsets)
     check_even_bag(PLAIN);
     check_even_bag(MEAN);
     check_even_bag(WEIGHTED);
+    check_even_bag(OF_NUMBERS);
 }
 
 /* ---- factorization machine ---- */
