@@ -99,6 +99,64 @@ Test(models, digits_are_told_by_recurrent_layers_row_by_row)
     expect_example("digits_lstm");
 }
 
+/* --- pairs of ids --- */
+
+enum { KINDS = 10, PAIRS = 6000 };
+
+/* Two ids, the second of them from KINDS on, a value 1 for each, and the class: whether both are
+ * odd or both even. No sum over single ids tells that. */
+static void
+write_pairs(FILE *rows)
+{
+    unsigned state = 1;
+    for (int i = 0; i < PAIRS; i++) {
+        state = state * 1103515245U + 12345U;
+        const unsigned a = state >> 16 & 0x7fff;
+        state = state * 1103515245U + 12345U;
+        const unsigned b = state >> 16 & 0x7fff;
+        fprintf(rows, "%u,%u,1,1,%d\n", a % KINDS, KINDS + b % KINDS, a % 2 == b % 2);
+    }
+}
+
+#define PAIRS_BY(layers)                                                                           \
+    (training_t)                                                                                   \
+    {                                                                                              \
+        .write_rows = write_pairs, .data = "", .model = "\"layers\": [" layers "]",                \
+        .training = "\"epochs\": 30"                                                               \
+    }
+
+Test(models, pairs_are_told_by_a_factorization_machine)
+{
+    training_t machine = PAIRS_BY("{\"type\": \"factorization_machine\", \"ids\": 20, "
+                                  "\"factors\": 4}");
+    expect_accuracy(&machine, 0.95);
+}
+
+Test(models, pairs_are_told_by_an_interaction)
+{
+    training_t interaction =
+        PAIRS_BY("{\"type\": \"dense\", \"units\": 4, \"columns\": [2, 2], \"name\": \"d\"}, "
+                 "{\"type\": \"embedding\", \"ids\": 20, \"units\": 4, \"columns\": [0, 2], "
+                 "\"name\": \"e\"}, {\"type\": \"interaction\", \"from\": [\"d\", \"e\"]}");
+    expect_accuracy(&interaction, 0.95);
+}
+
+/* A wide part over the ids beside a deep one: the wide part alone is right about half of the
+ * rows. */
+Test(models, pairs_are_told_by_wide_and_deep)
+{
+    training_t both = PAIRS_BY(
+        "{\"type\": \"embedding_bag\", \"ids\": 20, \"units\": 2, \"name\": \"wide\"}, "
+        "{\"type\": \"embedding\", \"ids\": 20, \"units\": 4, \"columns\": [0, 2]}, "
+        "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 16, \"activation\": "
+        "\"relu\", \"name\": \"deep\"}, {\"type\": \"concat\", \"from\": [\"wide\", \"deep\"]}");
+    expect_accuracy(&both, 0.95);
+    training_t wide = PAIRS_BY("{\"type\": \"embedding_bag\", \"ids\": 20, \"units\": 2}");
+    double accuracy = 0;
+    cadre_auto(cadre_free) char *errors = train(&wide, 0, &accuracy);
+    cr_expect_lt(accuracy, 0.65, "%g: %s", accuracy, errors);
+}
+
 /* --- ids --- */
 
 enum { LETTERS = 8, ROWS = 30000 };

@@ -399,6 +399,12 @@ Test(run, adult_reaches_its_accuracy)
     run_on_data("examples/adult.json", "adult", 0.848);
 }
 
+Test(run, sparse_models_of_adult_reach_its_accuracy)
+{
+    run_on_data("examples/adult_sparse.json", "adult", 0.849);
+    run_on_data("examples/adult_fm.json", "adult", 0.849);
+}
+
 Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
 {
     command_t command;

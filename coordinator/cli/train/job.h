@@ -42,7 +42,8 @@ enum {
     X(LINEAR, linear)                                                                              \
     X(CNN, cnn)                                                                                    \
     X(TRANSFORMER, transformer)                                                                    \
-    X(LAYERS, layers)
+    X(LAYERS, layers)                                                                              \
+    X(FACTORIZATION_MACHINE, factorization_machine)
 
 typedef enum {
 #define X(NAME, word) CADRE_MODEL_##NAME,
@@ -104,6 +105,8 @@ typedef struct {
     int64_t width;      /* of a transformer */
     int64_t heads;      /* attention heads of each block of a transformer; must divide `width` */
     int64_t blocks;     /* number of blocks of a transformer */
+    int64_t ids;        /* ids in rows of items are below it; 0: rows are plain numbers */
+    int64_t factors;    /* of a factorization machine */
     int64_t activation; /* cadre_activation_t */
     cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
     size_t layer_count;

@@ -27,6 +27,9 @@ static const struct {
     {"heads", TYPE(TRANSFORMER), 0, NULL},
     {"blocks", TYPE(TRANSFORMER), 0, NULL},
     {"layers", TYPE(LAYERS), TYPE(LAYERS), "what the model consists of"},
+    {"ids", TYPE(LINEAR) | TYPE(LOGISTIC) | TYPE(FACTORIZATION_MACHINE),
+     TYPE(FACTORIZATION_MACHINE), "the ids of a row's items are below it, \"features\" + 1"},
+    {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
 };
 
 #define ROW(NAME, word) #word,
@@ -181,7 +184,7 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
 }
 
 /* Checks that the type of model can learn the job's kind of label: linear only values, logistic
- * only classes. */
+ * only classes, a factorization machine no more than two of them. */
 static int
 check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
 {
@@ -195,6 +198,12 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
         return cadre_json_source_fail(source, "/model/type", CADRE_JSON_VALUE,
                                       "a logistic model needs classes, but label_kind in "
                                       "data.train is \"value\": use \"linear\" or \"mlp\"");
+    }
+
+    if (job->model == CADRE_MODEL_FACTORIZATION_MACHINE && job->label == CADRE_JOB_CLASS) {
+        return cadre_json_source_fail(source, "/model/type", CADRE_JSON_VALUE,
+                                      "a factorization machine has one output: it needs "
+                                      "\"label_kind\" \"binary\" or \"value\" in data.train");
     }
 
     return 0;
@@ -219,6 +228,11 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
     status = check_labels(job, source);
     if (status < 0) {
         return status;
+    }
+
+    if (job->model == CADRE_MODEL_FACTORIZATION_MACHINE && job->ids == 0) {
+        return cadre_json_source_fail(source, "/model/ids", CADRE_JSON_VALUE,
+                                      "model.ids: 0 is not in 1 to %d", CADRE_LAYER_IDS_MAX);
     }
 
     status = read_arrays(job, source, model);

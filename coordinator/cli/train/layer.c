@@ -22,11 +22,13 @@ typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
 #define CONVOLUTIONS (TYPE(CONV2D) | TYPE(CONV1D))
 #define RECURRENT    (TYPE(GRU) | TYPE(LSTM))
+#define TABLES       (TYPE(EMBEDDING) | TYPE(EMBEDDING_BAG))
 /* The types that have weights: l1 and l2 penalise these. */
-#define WEIGHTS (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER) | RECURRENT)
+#define WEIGHTS                                                                                    \
+    (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER) | RECURRENT | TYPE(FACTORIZATION_MACHINE))
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | CONVOLUTIONS | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
-     TYPE(TRANSFORMER) | TYPE(EMBEDDING) | RECURRENT)
+     TYPE(TRANSFORMER) | TABLES | TYPE(FACTORIZATION_MACHINE) | RECURRENT)
 #define AT(field) offsetof(cadre_layer_t, field)
 
 static const struct {
@@ -40,8 +42,11 @@ static const struct {
     size_t offset;  /* of the field of cadre_layer_t */
 } keys[] = {
     {"units", TYPE(DENSE) | RECURRENT, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
-    {"ids", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
-    {"units", TYPE(EMBEDDING), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"ids", TABLES | TYPE(FACTORIZATION_MACHINE), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0,
+     AT(ids)},
+    {"factors", TYPE(FACTORIZATION_MACHINE), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX,
+     CADRE_LAYER_FACTORS, AT(units)},
+    {"units", TABLES, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"filters", CONVOLUTIONS, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"kernel", CONVOLUTIONS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 3, AT(size)},

@@ -20,6 +20,7 @@ enum {
     CADRE_LAYER_WINDOW_MAX = 1024,   /* most of kernel, stride, padding and heads */
     CADRE_LAYER_PENALTY_MAX = 1000,  /* most of l1 and l2 */
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding: rows hold them as f32, exact so far */
+    CADRE_LAYER_FACTORS = 8,         /* of a factorization machine that does not say */
     CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
     CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
@@ -70,7 +71,10 @@ typedef enum {
     X(MAX_POOL1D, max_pool1d)                                                                      \
     X(MEAN_POOL1D, mean_pool1d)                                                                    \
     X(GRU, gru)                                                                                    \
-    X(LSTM, lstm)
+    X(LSTM, lstm)                                                                                  \
+    X(EMBEDDING_BAG, embedding_bag)                                                                \
+    X(FACTORIZATION_MACHINE, factorization_machine)                                                \
+    X(INTERACTION, interaction)
 
 typedef enum {
 #define X(NAME, word) CADRE_LAYER_##NAME,
@@ -81,9 +85,10 @@ typedef enum {
 typedef struct {
     cadre_layer_type_t type;
     /* Width of the output: of dense, gru, lstm; filters of conv1d, conv2d; numbers of an embedding
-     * for each id. For transformer width of the inner dense layer, 0: 4 times its input. */
+     * or embedding_bag for each id; factors of a factorization_machine. For transformer width of
+     * the inner dense layer, 0: 4 times its input. */
     int64_t units;
-    int64_t ids;        /* embedding: rows of the table; ids are 0 to ids - 1 */
+    int64_t ids;        /* of layers over ids: rows of the table; ids are 0 to ids - 1 */
     int64_t size;       /* of a kernel or window along each of its axes */
     int64_t stride;     /* of a convolution or pooling; 0 for pooling: `size` */
     int64_t padding;    /* zeros on each side of a convolution */

@@ -46,7 +46,7 @@ refuse(const links_t *self, const char *place, const char *what)
 static bool
 is_joined(cadre_layer_type_t type)
 {
-    return type == CADRE_LAYER_ADD || type == CADRE_LAYER_CONCAT;
+    return type == CADRE_LAYER_ADD || type == CADRE_LAYER_CONCAT || type == CADRE_LAYER_INTERACTION;
 }
 
 /* ---- names ---- */
@@ -137,8 +137,8 @@ read_source(const links_t *self, const json_t *value, int entry)
     return 0;
 }
 
-/* Reads "from", the inputs of the layer: several names in an array for add and concat, one for
- * others. */
+/* Reads "from", the inputs of the layer: several names in an array for add, concat and
+ * interaction, one for others. */
 static int
 read_from(const links_t *self, const json_t *value)
 {
@@ -150,7 +150,8 @@ read_from(const links_t *self, const json_t *value)
         return refuse(self, place, "must be an array of 2 to 32 names such as [\"a\", \"b\"]");
     }
     if (!is_joined(type) && json_is_array(value) && count != 1) {
-        return refuse(self, place, "must be one name: only add and concat take several");
+        return refuse(self, place,
+                      "must be one name: only add, concat and interaction take several");
     }
     if (!json_is_array(value)) {
         return read_source(self, value, -1);
@@ -191,7 +192,8 @@ read_columns(const links_t *self, const json_t *value)
 
 /* ---- one layer, and the whole list ---- */
 
-/* Checks that add and concat have "from", and no layer has both "from" and "columns". */
+/* Checks that add, concat and interaction have "from", and no layer has both "from" and
+ * "columns". */
 static int
 check_keys(const links_t *self, const json_t *object)
 {

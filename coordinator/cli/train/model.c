@@ -162,6 +162,17 @@ add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node
     }
 }
 
+/* Adds what ends the model: the dense layer behind the others, or all of a model over items. */
+static int
+end_layers(const cadre_job_t *job, cadre_network_t *network, int64_t outputs)
+{
+    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
+    if (job->ids == 0) {
+        return cadre_network_end(network, outputs);
+    }
+    return cadre_network_end_items(network, job->ids, is_machine ? job->factors : 0, outputs);
+}
+
 /* Adds the layers over the rows in network->x, and the loss of the data. widths: the number of
  * features and of classes. */
 static int
@@ -180,7 +191,8 @@ add_layers(const cadre_job_t *job, const int64_t widths[2], cadre_node_t y,
     }
 
     /* The model has an output for each class; one for two classes or a value. */
-    status = cadre_network_end(network, job->label == CADRE_JOB_CLASS ? widths[1] : 1);
+    const int64_t outputs = job->label == CADRE_JOB_CLASS ? widths[1] : 1;
+    status = end_layers(job, network, outputs);
     if (status < 0) {
         return status;
     }
@@ -479,7 +491,7 @@ takes_rows(const cadre_job_t *job, size_t number)
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
-    *features = 1;
+    *features = job->ids > 0 ? 2 : 1; /* items are ids and as many values */
     for (size_t i = 0; i < job->input_rank; i++) {
         *features *= job->input[i];
     }
@@ -489,6 +501,7 @@ features_known(const cadre_job_t *job, int64_t *features)
 
     bool whole = false;
     bool sums = false;
+    bool items = false;
     int64_t reshaped = 0;
     for (size_t i = 0; i < job->layer_count; i++) {
         const cadre_layer_t *layer = &job->layers[i];
@@ -496,10 +509,13 @@ features_known(const cadre_job_t *job, int64_t *features)
         *features = end > *features ? end : *features;
         whole = whole || takes_rows(job, i);
         sums = sums || layer->type == CADRE_LAYER_ADD;
+        items = items || layer->type == CADRE_LAYER_EMBEDDING_BAG ||
+                layer->type == CADRE_LAYER_FACTORIZATION_MACHINE;
         if (layer->type == CADRE_LAYER_RESHAPE && takes_rows(job, i)) {
             reshaped = cadre_layer_shape_size(layer);
         }
     }
+    *features += items ? *features % 2 : 0;
     *features = reshaped > 0 ? reshaped : *features;
     /* `whole`: some layer takes a whole row; `reshaped`: a layer that does says its size. */
     return reshaped > 0 || !whole || !sums;

@@ -90,6 +90,7 @@ cadre_model_layers(const cadre_job_t *job, cadre_layer_t layers[CADRE_MODEL_LAYE
     switch ((cadre_model_type_t)job->model) {
     case CADRE_MODEL_LINEAR:
     case CADRE_MODEL_LOGISTIC:
+    case CADRE_MODEL_FACTORIZATION_MACHINE:
         break;
     case CADRE_MODEL_MLP:
         add_hidden(&list, job);

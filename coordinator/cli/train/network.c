@@ -86,6 +86,8 @@ static const kind_t mean_average = {"zeros", 0, CADRE_ROLE_AVERAGE};
 static const kind_t variance_average = {"constant", 1, CADRE_ROLE_AVERAGE};
 static const kind_t place = {"glorot_uniform", 0, CADRE_ROLE_OTHER};
 static const kind_t table = {"uniform", 0, CADRE_ROLE_OTHER};
+static const kind_t factor = {"uniform", 0, CADRE_ROLE_WEIGHT};
+static const kind_t no_weight = {"zeros", 0, CADRE_ROLE_WEIGHT};
 
 /* Returns what a weight begins as, by the activation that follows it: He for relu and gelu, else
  * Glorot. */
@@ -322,6 +324,80 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer)
     self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), self->x);
 }
 
+/* ---- layers over the items of a row ---- */
+
+/* The items of the rows: ids [B, L] and values [B, L]. */
+typedef struct {
+    cadre_node_t ids;
+    cadre_node_t values;
+} items_t;
+
+/* Cuts self->x into the ids, its first half, and their values, its second half. Returns whether it
+ * has two such halves; if not, notes a mistake. */
+static bool
+split_items(cadre_network_t *self, const char *scope, items_t *out)
+{
+    cadre_extents_t shape = shape_of(self);
+    if (shape.rank != 2 || size_of(self, 1) % 2 != 0) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        return refuse(self,
+                      "%s needs items, ids and then as many values, but is given %s: \"items\" in "
+                      "data.train makes such rows",
+                      scope, shape_text(self, self->x, text));
+    }
+    const int64_t items = size_of(self, 1) / 2;
+    out->ids = cadre_op_slice(self->program, self->x, 1, 0, items);
+    out->values = cadre_op_slice(self->program, self->x, 1, items, items);
+    return true;
+}
+
+/* Returns the sum over the items of a row of the table's row for the id times the value. */
+static cadre_node_t
+bag(cadre_network_t *self, const items_t *items, cadre_node_t rows)
+{
+    return cadre_op_embedding_bag(self->program, rows, items->ids, none, items->values,
+                                  CADRE_BAG_SUM);
+}
+
+static void
+add_embedding_bag(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
+{
+    items_t items;
+    if (split_items(self, scope, &items)) {
+        self->number++;
+        const int64_t shape[] = {layer->ids, layer->units};
+        self->x = bag(self, &items, variable(self, "table", shape, 2, table));
+    }
+}
+
+/* Adds a linear model of the items: the sum of weight times value, and a bias, for each output. */
+static void
+add_linear(cadre_network_t *self, const items_t *items, int64_t ids, int64_t outputs)
+{
+    self->number++;
+    cadre_node_t weights = variable(self, "w", (int64_t[]){ids, outputs}, 2, no_weight);
+    self->x =
+        cadre_op_add(self->program, bag(self, items, weights), row(self, "b", outputs, zeros));
+}
+
+/* Adds a factorization machine: a linear model, and the products of the vectors of all pairs of
+ * items, as one number. */
+static void
+add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
+{
+    items_t items;
+    if (!split_items(self, scope, &items)) {
+        return;
+    }
+    add_linear(self, &items, layer->ids, 1);
+    cadre_node_t vectors = variable(self, "v", (int64_t[]){layer->ids, layer->units}, 2, factor);
+    cadre_node_t pairs =
+        cadre_op_factorization_machine(self->program, vectors, items.ids, none, items.values);
+    const cadre_dim_t column[] = {self->batch, cadre_dim(1)};
+    self->x =
+        cadre_op_add(self->program, self->x, cadre_op_reshape(self->program, pairs, column, 2));
+}
+
 /* Adds a kernel of a gru or lstm. Kernels begin as Glorot, as in Keras, but Keras begins the
  * recurrent kernel as an orthogonal matrix. */
 static cadre_node_t
@@ -429,10 +505,22 @@ add_concat(cadre_network_t *self, const inputs_t *inputs)
     self->x = cadre_op_concat(self->program, nodes, (int)inputs->count, -1);
 }
 
+/* Adds the products of all pairs of the vectors in the inputs, of which the first has one. */
+static void
+add_interaction(cadre_network_t *self, const inputs_t *inputs)
+{
+    cadre_node_t nodes[CADRE_LAYER_FROM_MAX];
+    for (size_t i = 1; i < inputs->count; i++) {
+        nodes[i - 1] = inputs->values[i].node;
+    }
+    self->x = cadre_op_dlrm_interaction(self->program, self->x, nodes, (int)inputs->count - 1);
+}
+
 /* Adds a layer of any type over `inputs`, of which `self->x` is the first; its output becomes
  * `self->x`. */
 static void
-add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *inputs)
+add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *inputs,
+        const char *scope)
 {
     switch (layer->type) {
     case CADRE_LAYER_DENSE:
@@ -495,6 +583,15 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
     case CADRE_LAYER_LSTM:
         add_lstm(self, layer);
         return;
+    case CADRE_LAYER_EMBEDDING_BAG:
+        add_embedding_bag(self, layer, scope);
+        return;
+    case CADRE_LAYER_FACTORIZATION_MACHINE:
+        add_factorization_machine(self, layer, scope);
+        return;
+    case CADRE_LAYER_INTERACTION:
+        add_interaction(self, inputs);
+        return;
     }
 }
 
@@ -526,6 +623,9 @@ wanted_rank(cadre_layer_type_t type)
     case CADRE_LAYER_RESHAPE:
     case CADRE_LAYER_ADD:
     case CADRE_LAYER_CONCAT:
+    case CADRE_LAYER_EMBEDDING_BAG:
+    case CADRE_LAYER_FACTORIZATION_MACHINE:
+    case CADRE_LAYER_INTERACTION:
         return 0;
     }
 
@@ -587,12 +687,20 @@ are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
     return true;
 }
 
-/* Returns whether the inputs suit the type of layer; if not, notes a mistake. An embedding looks up
- * ids, so its input must be `plain`: numbers of the rows, unchanged. */
+/* Returns whether a layer of this type looks up ids. */
+static bool
+takes_ids(cadre_layer_type_t type)
+{
+    return type == CADRE_LAYER_EMBEDDING || type == CADRE_LAYER_EMBEDDING_BAG ||
+           type == CADRE_LAYER_FACTORIZATION_MACHINE;
+}
+
+/* Returns whether the inputs suit the type of layer; if not, notes a mistake. What looks up ids
+ * must have an input that is `plain`: numbers of the rows, unchanged. */
 static bool
 can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, const inputs_t *inputs)
 {
-    if (type == CADRE_LAYER_EMBEDDING && !self->plain) {
+    if (takes_ids(type) && !self->plain) {
         return refuse(self,
                       "%s needs ids, numbers of a row as they came, but is given what a layer "
                       "computes: take them by \"columns\", or from \"input\"",
@@ -680,7 +788,7 @@ add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
     self->layer = layer;
     self->layer_wire = layer->wire == 0 ? self->wire : (cadre_dtype_t)layer->wire;
     cadre_program_scope_begin(self->program, scope);
-    add_any(self, layer, &inputs);
+    add_any(self, layer, &inputs, scope);
     cadre_program_scope_end(self->program);
     self->plain = self->plain && keeps_numbers(layer->type);
 }
@@ -743,13 +851,47 @@ cadre_network_rewind(cadre_network_t *self, cadre_node_t x, cadre_dim_t batch)
     self->number = 0;
 }
 
+/* Fails on the first mistake that was noted, or when there are too many variables. */
+static int
+check_noted(const cadre_network_t *self)
+{
+    if (self->status < 0) {
+        return cadre_fail(self->status, "%s", self->text);
+    }
+    return self->overfull ? cadre_fail(CADRE_ECONFIG, "model: more than %d variables",
+                                       CADRE_NETWORK_VARIABLES_MAX)
+                          : 0;
+}
+
+/* Makes the rows' items the model's whole input: adds a linear model of them with `outputs`
+ * outputs or, with factors, a factorization machine, which has one. */
+int
+cadre_network_end_items(cadre_network_t *self, int64_t ids, int64_t factors, int64_t outputs)
+{
+    cadre_layer_t last = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    last.ids = ids;
+    last.units = factors;
+    if (factors > 0) {
+        add_within(self, &last, "the model");
+        return check_noted(self);
+    }
+
+    items_t items;
+    if (self->x.id != 0 && split_items(self, "the model", &items)) {
+        self->layer = &last;
+        self->layer_wire = self->wire;
+        add_linear(self, &items, ids, outputs);
+    }
+    return check_noted(self);
+}
+
 /* Adds the last layer, which is dense with `width` outputs. Fails on the first mistake that was
  * noted. */
 int
 cadre_network_end(cadre_network_t *self, int64_t width)
 {
     if (self->status < 0) {
-        return cadre_fail(self->status, "%s", self->text);
+        return check_noted(self);
     }
 
     if (self->x.id != 0 && shape_of(self).rank != 2) {
@@ -763,10 +905,5 @@ cadre_network_end(cadre_network_t *self, int64_t width)
     cadre_layer_t last = cadre_layer_of(CADRE_LAYER_DENSE);
     last.units = width;
     add_within(self, &last, "the last layer (dense)");
-    if (self->overfull) {
-        return cadre_fail(CADRE_ECONFIG, "model: more than %d variables",
-                          CADRE_NETWORK_VARIABLES_MAX);
-    }
-
-    return 0;
+    return check_noted(self);
 }

@@ -8,7 +8,8 @@
  *     layer_norm     scale<i>, shift<i>
  *     batch_norm     scale<i>, shift<i>, and the running averages mean<i>, variance<i>, not trained
  *     positions      positions<i>
- *     embedding      table<i>
+ *     embedding, embedding_bag  table<i>
+ *     factorization_machine     w<i>, b<i>, v<i>
  *     gru            kernel<i>, recurrent<i>, b<i>
  *     lstm           kernel<i>, recurrent<i>, b<i> of all gates but forget<i>
  *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
@@ -105,5 +106,12 @@ void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
  * when an earlier layer did not fit its inputs; other mistakes are reported when the program is
  * finished. */
 int cadre_network_end(cadre_network_t *self, int64_t width);
+
+/* Adds the whole of a model over rows of items (data_spec.h), whose ids are below `ids`: a linear
+ * one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs] or, with `factors` above 0, a
+ * factorization machine, with v1 [ids, factors] beside them and one output (cadre_op_
+ * factorization_machine). Weights begin as zeros, vectors as tables do. Fails with CADRE_ECONFIG
+ * when the rows are no items. */
+int cadre_network_end_items(cadre_network_t *self, int64_t ids, int64_t factors, int64_t outputs);
 
 #endif

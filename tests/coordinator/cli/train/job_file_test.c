@@ -168,7 +168,18 @@ static const example_t examples[] = {
      "j.json:2:49: model.layers[0].type: \"conv\" is none of "
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
      "positions|transformer|embedding|reshape|add|concat|conv1d|"
-     "max_pool1d|mean_pool1d|gru|lstm"},
+     "max_pool1d|mean_pool1d|gru|lstm|embedding_bag|factorization_machine|interaction"},
+    {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\"}}",
+     "j.json:2:10: \"ids\" is missing in model: the ids of a row's items are below it, "
+     "\"features\" + 1"},
+    {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 5}}",
+     "j.json:2:19: a factorization machine has one output: it needs \"label_kind\" \"binary\" or "
+     "\"value\" in data.train"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"x\", \"label_kind\": \"value\"}},"
+     "\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 0}}",
+     "j.json:2:51: model.ids: 0 is not in 1 to 16777216"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"ids\": 5}}",
+     "j.json:2:41: a model of type \"mlp\" has no \"ids\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
      "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "

@@ -66,7 +66,8 @@ static const struct {
     {DENSE(", \"from\": 1"), "j.json:2:39: model.layers[0].from must be the name of a layer"},
     {DENSE(", \"from\": []"), "j.json:2:39: model.layers[0].from must be one name"},
     {DENSE(", \"from\": [\"input\", \"input\"]"),
-     "j.json:2:39: model.layers[0].from must be one name: only add and concat take several"},
+     "j.json:2:39: model.layers[0].from must be one name: only add, concat and interaction take "
+     "several"},
     {"{\"type\": \"add\"}", "j.json:2:1: \"from\" is missing in model.layers[0] (add)"},
     {"{\"type\": \"concat\", \"columns\": [0, 3]}",
      "j.json:2:1: \"from\" is missing in model.layers[0] (concat)"},

@@ -280,6 +280,14 @@ Test(model, names_the_layer_that_does_not_fit)
         {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"embedding\", "
          "\"ids\": 5, \"units\": 2}]",
          "model.layers[0] (embedding): take: rows of [5,2] at [B,6,6,1] have more than 4 axes"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"embedding_bag\", \"ids\": 5, "
+         "\"units\": 2, \"columns\": [0, 3]}]",
+         "model.layers[0] (embedding_bag) needs items, ids and then as many values, but is given "
+         "[B,3]: \"items\" in data.train makes such rows"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 4}, "
+         "{\"type\": \"factorization_machine\", \"ids\": 5}]",
+         "model.layers[1] (factorization_machine) needs ids, numbers of a row as they came, but is "
+         "given what a layer computes: take them by \"columns\", or from \"input\""},
         {BRANCHES "{\"type\": \"add\", \"from\": [\"a\", \"b\", \"input\"]}]",
          "model.layers[2] (add) takes what has one shape, but from[0] is [B,4] and from[2] "
          "[B,36]"},

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
 #include "coordinator/cli/train/model_layers.h"
 
@@ -134,6 +135,56 @@ Test(network, of_an_embedding_has_a_table_of_all_ids)
     expect_variable(network, 0, "table1", "uniform", "[9,2]");
     expect_variable(network, 1, "w2", "glorot_uniform", "[8,3]");
     cr_expect_eq(network->variables[0].role, CADRE_ROLE_OTHER);
+}
+
+/* A model over rows of `features` numbers that are items. */
+static cadre_network_t *
+items_network(int64_t features, int64_t factors, int64_t outputs, int status)
+{
+    cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    network->program = cadre_program_new("network");
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(features)};
+    network->x = cadre_op_arg(network->program, "x", CADRE_F32, dims, 2);
+    cr_assert_eq(cadre_network_begin(network, features, NULL, 0), 0);
+    cr_assert_eq(cadre_network_end_items(network, 9, factors, outputs), status);
+    return network;
+}
+
+static void
+expect_output(const cadre_network_t *network, const char *wanted)
+{
+    char text[CADRE_EXTENTS_TEXT_SIZE];
+    const cadre_program_node_t *node = cadre_program_node(network->program, network->x.id - 1);
+    cadre_extents_text(&node->shape, cadre_program_symbols(network->program), text);
+    cr_expect_str_eq(text, wanted);
+}
+
+Test(network, of_items_is_linear_or_a_factorization_machine)
+{
+    cadre_auto(destroy) cadre_network_t *linear = items_network(8, 0, 3, 0);
+    cr_assert_eq(linear->variable_count, 2);
+    expect_variable(linear, 0, "w1", "zeros", "[9,3]");
+    expect_variable(linear, 1, "b1", "zeros", "[3]");
+    cr_expect_eq(linear->variables[0].role, CADRE_ROLE_WEIGHT);
+    expect_output(linear, "[B,3]");
+
+    cadre_auto(destroy) cadre_network_t *machine = items_network(8, 5, 1, 0);
+    cr_assert_eq(machine->variable_count, 3);
+    expect_variable(machine, 0, "w1", "zeros", "[9,1]");
+    expect_variable(machine, 1, "b1", "zeros", "[1]");
+    expect_variable(machine, 2, "v1", "uniform", "[9,5]");
+    cr_expect_eq(machine->variables[2].role, CADRE_ROLE_WEIGHT);
+    expect_output(machine, "[B,1]");
+}
+
+Test(network, of_items_needs_a_value_for_each_id)
+{
+    for (int64_t factors = 0; factors < 2; factors++) {
+        cadre_auto(destroy) cadre_network_t *network = items_network(7, factors, 1, CADRE_ECONFIG);
+        cr_expect_str_eq(cadre_error_text(),
+                         "the model needs items, ids and then as many values, but is given [B,7]: "
+                         "\"items\" in data.train makes such rows");
+    }
 }
 
 Test(network, of_convolutions_along_a_sequence_has_kernels_of_three_axes)
