@@ -103,10 +103,10 @@ Test(models, digits_are_told_by_recurrent_layers_row_by_row)
 
 enum { KINDS = 10, PAIRS = 6000 };
 
-/* Two ids, the second of them from KINDS on, a value 1 for each, and the class: whether both are
- * odd or both even. No sum over single ids tells that. */
+/* Two ids, the second of them from `second` on, then what `more` says, and the class: whether both
+ * are odd or both even. No sum over single ids tells that. */
 static void
-write_pairs(FILE *rows)
+write_ids(FILE *rows, unsigned second, const char *more)
 {
     unsigned state = 1;
     for (int i = 0; i < PAIRS; i++) {
@@ -114,8 +114,22 @@ write_pairs(FILE *rows)
         const unsigned a = state >> 16 & 0x7fff;
         state = state * 1103515245U + 12345U;
         const unsigned b = state >> 16 & 0x7fff;
-        fprintf(rows, "%u,%u,1,1,%d\n", a % KINDS, KINDS + b % KINDS, a % 2 == b % 2);
+        fprintf(rows, "%u,%u%s,%d\n", a % KINDS, second + b % KINDS, more, a % 2 == b % 2);
     }
+}
+
+/* Items: each id has a value, which is 1. */
+static void
+write_pairs(FILE *rows)
+{
+    write_ids(rows, KINDS, ",1,1");
+}
+
+/* Fields: the ids of each begin at 0. */
+static void
+write_fields(FILE *rows)
+{
+    write_ids(rows, 0, "");
 }
 
 #define PAIRS_BY(layers)                                                                           \
@@ -130,6 +144,23 @@ Test(models, pairs_are_told_by_a_factorization_machine)
     training_t machine = PAIRS_BY("{\"type\": \"factorization_machine\", \"ids\": 20, "
                                   "\"factors\": 4}");
     expect_accuracy(&machine, 0.95);
+}
+
+Test(models, pairs_are_told_by_fields_with_ids_of_their_own)
+{
+    training_t machine = {
+        .write_rows = write_fields,
+        .data = "",
+        .model = "\"layers\": [{\"type\": \"factorization_machine\", \"fields\": [10, 10], "
+                 "\"factors\": 4}]",
+        .training = "\"epochs\": 30"};
+    expect_accuracy(&machine, 0.95);
+
+    /* Id 9 of the first field is not taken for id 0 of the second. */
+    machine.model =
+        "\"layers\": [{\"type\": \"embedding_bag\", \"fields\": [9, 10], \"units\": 2}]";
+    cadre_auto(cadre_free) char *errors = train(&machine, 65, NULL);
+    cr_expect(strstr(errors, "take: index -1 in row"), "%s", errors);
 }
 
 Test(models, pairs_are_told_by_an_interaction)

@@ -101,13 +101,14 @@ typedef struct {
     size_t input_rank;
     int64_t filters[CADRE_JOB_FILTERS_MAX]; /* filters of each convolution of a cnn */
     size_t filter_count;
-    int64_t kernel;     /* kernel size of the convolutions */
-    int64_t width;      /* of a transformer */
-    int64_t heads;      /* attention heads of each block of a transformer; must divide `width` */
-    int64_t blocks;     /* number of blocks of a transformer */
-    int64_t ids;        /* ids in rows of items are below it; 0: rows are plain numbers */
-    int64_t factors;    /* of a factorization machine */
-    int64_t activation; /* cadre_activation_t */
+    int64_t kernel;  /* kernel size of the convolutions */
+    int64_t width;   /* of a transformer */
+    int64_t heads;   /* attention heads of each block of a transformer; must divide `width` */
+    int64_t blocks;  /* number of blocks of a transformer */
+    int64_t ids;     /* ids in rows of items are below it; 0: rows are fields or plain numbers */
+    int64_t factors; /* of a factorization machine */
+    cadre_layer_t lookup; /* of a model over items: its ids or fields, and as units its factors */
+    int64_t activation;   /* cadre_activation_t */
     cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
     size_t layer_count;
     json_t *layer_list; /* "layers" as the file has it; NULL when the file has none */

@@ -8,6 +8,7 @@
 enum { POINTER_SIZE = 64 };
 
 #define TYPE(name) (1U << CADRE_MODEL_##name)
+#define OVER_ITEMS (TYPE(LINEAR) | TYPE(LOGISTIC) | TYPE(FACTORIZATION_MACHINE))
 
 /* Which keys each type of model has; "l2" and "wire" are keys of all types. */
 static const struct {
@@ -27,8 +28,8 @@ static const struct {
     {"heads", TYPE(TRANSFORMER), 0, NULL},
     {"blocks", TYPE(TRANSFORMER), 0, NULL},
     {"layers", TYPE(LAYERS), TYPE(LAYERS), "what the model consists of"},
-    {"ids", TYPE(LINEAR) | TYPE(LOGISTIC) | TYPE(FACTORIZATION_MACHINE),
-     TYPE(FACTORIZATION_MACHINE), "the ids of a row's items are below it, \"features\" + 1"},
+    {"ids", OVER_ITEMS, 0, NULL},
+    {"fields", OVER_ITEMS, 0, NULL},
     {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
 };
 
@@ -209,6 +210,28 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
+/* Reads which ids a model over items has, "ids" or "fields", into the job's lookup. */
+static int
+read_lookup(cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
+{
+    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
+    const json_t *fields = json_object_get(model, "fields");
+    job->lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    job->lookup.ids = job->ids;
+    job->lookup.units = is_machine ? job->factors : 0;
+    if (fields && job->ids > 0) {
+        return cadre_json_source_fail(source, "/model/fields", CADRE_JSON_KEY,
+                                      "\"ids\" and \"fields\" in model do not go together: each "
+                                      "says which ids there are");
+    }
+    if (!fields && is_machine && job->ids == 0) {
+        return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
+                                      "\"ids\" is missing in model, or \"fields\": which ids the "
+                                      "rows have");
+    }
+    return fields ? cadre_layer_read_fields(source, "/model/fields", fields, &job->lookup) : 0;
+}
+
 /* Reads the section "model", whose plain settings have been read, and checks that its keys go
  * together. */
 int
@@ -230,9 +253,9 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
         return status;
     }
 
-    if (job->model == CADRE_MODEL_FACTORIZATION_MACHINE && job->ids == 0) {
-        return cadre_json_source_fail(source, "/model/ids", CADRE_JSON_VALUE,
-                                      "model.ids: 0 is not in 1 to %d", CADRE_LAYER_IDS_MAX);
+    status = read_lookup(job, source, model);
+    if (status < 0) {
+        return status;
     }
 
     status = read_arrays(job, source, model);

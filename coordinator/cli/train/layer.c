@@ -16,19 +16,20 @@ static const char *const activations[] = {CADRE_ACTIVATION_LIST(ROW)};
 static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 #undef ROW
 
-typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE } kind_t;
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE, FIELDS } kind_t;
 
 #define TYPE(name)   (1U << CADRE_LAYER_##name)
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
 #define CONVOLUTIONS (TYPE(CONV2D) | TYPE(CONV1D))
 #define RECURRENT    (TYPE(GRU) | TYPE(LSTM))
 #define TABLES       (TYPE(EMBEDDING) | TYPE(EMBEDDING_BAG))
+#define LOOKUPS      (TABLES | TYPE(FACTORIZATION_MACHINE)) /* layers over ids */
 /* The types that have weights: l1 and l2 penalise these. */
 #define WEIGHTS                                                                                    \
     (TYPE(DENSE) | CONVOLUTIONS | TYPE(TRANSFORMER) | RECURRENT | TYPE(FACTORIZATION_MACHINE))
 #define VARIABLES                                                                                  \
     (TYPE(DENSE) | CONVOLUTIONS | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
-     TYPE(TRANSFORMER) | TABLES | TYPE(FACTORIZATION_MACHINE) | RECURRENT)
+     TYPE(TRANSFORMER) | LOOKUPS | RECURRENT)
 #define AT(field) offsetof(cadre_layer_t, field)
 
 static const struct {
@@ -42,8 +43,8 @@ static const struct {
     size_t offset;  /* of the field of cadre_layer_t */
 } keys[] = {
     {"units", TYPE(DENSE) | RECURRENT, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
-    {"ids", TABLES | TYPE(FACTORIZATION_MACHINE), INTEGER, true, 1, CADRE_LAYER_IDS_MAX, 0,
-     AT(ids)},
+    {"ids", LOOKUPS, INTEGER, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
+    {"fields", LOOKUPS, FIELDS, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(fields)},
     {"factors", TYPE(FACTORIZATION_MACHINE), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX,
      CADRE_LAYER_FACTORS, AT(units)},
     {"units", TABLES, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
@@ -86,7 +87,8 @@ store(cadre_layer_t *layer, size_t number, double value)
     case INTEGER:
     case ACTIVATION:
     case WIRE:
-    case SHAPE: /* its first axis; 0 as a default */
+    case SHAPE: /* of an array its first number; 0 as a default */
+    case FIELDS:
         *(int64_t *)(void *)place = (int64_t)value;
         return;
     case NUMBER:
@@ -109,6 +111,16 @@ cadre_layer_of(cadre_layer_type_t type)
         }
     }
     return layer;
+}
+
+int64_t
+cadre_layer_ids(const cadre_layer_t *layer)
+{
+    int64_t ids = layer->ids;
+    for (size_t i = 0; i < layer->field_count; i++) {
+        ids += layer->fields[i];
+    }
+    return ids;
 }
 
 int64_t
@@ -187,6 +199,32 @@ read_shape(const cadre_json_source_t *source, const char *pointer, const json_t 
     return 0;
 }
 
+/* Reads the numbers of ids of the fields of a layer, which are at most CADRE_LAYER_IDS_MAX
+ * together. */
+int
+cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer, const json_t *array,
+                        cadre_layer_t *layer)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    size_t count = json_array_size(array);
+    bool sound = count >= 1 && count <= CADRE_LAYER_FIELDS_MAX;
+    int64_t left = CADRE_LAYER_IDS_MAX;
+    for (size_t i = 0; sound && i < count; i++) {
+        const json_t *ids = json_array_get(array, i);
+        layer->fields[i] = json_integer_value(ids);
+        sound = json_is_integer(ids) && layer->fields[i] >= 1 && layer->fields[i] <= left;
+        left -= sound ? layer->fields[i] : 0;
+    }
+    if (!sound) {
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s must be an array of 1 to %d whole numbers from 1 on, %d "
+                                      "at most together, such as [944, 1683]",
+                                      field, CADRE_LAYER_FIELDS_MAX, CADRE_LAYER_IDS_MAX);
+    }
+    layer->field_count = count;
+    return 0;
+}
+
 /* Reads the value of the key with this number into the layer; fails, at its place in the file, if
  * the value is of the wrong type, no known word or out of range. */
 static int
@@ -215,6 +253,10 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
 
     if (kind == SHAPE) {
         return read_shape(source, pointer, value, layer);
+    }
+
+    if (kind == FIELDS) {
+        return cadre_layer_read_fields(source, pointer, value, layer);
     }
 
     if (!has_type(value, kind)) {
@@ -257,6 +299,21 @@ check_padding(const cadre_json_source_t *source, const char *pointer, const cadr
     }
 
     return 0;
+}
+
+/* Checks that a layer over ids has either "ids" or "fields". */
+static int
+check_ids(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
+{
+    if (!((1U << layer->type) & LOOKUPS) || (layer->ids > 0) != (layer->field_count > 0)) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                  layer->ids > 0 ? "\"ids\" and \"fields\" in %s (%s) do not go "
+                                                   "together: each says which ids there are"
+                                                 : "\"ids\" is missing in %s (%s), or \"fields\"",
+                                  field, types[layer->type]);
 }
 
 /* Reads the type of the layer at `pointer`, then the keys that a layer of this type has. A key that
@@ -313,6 +370,11 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     }
 
     status = check_padding(source, pointer, &read);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_ids(source, pointer, &read);
     if (status < 0) {
         return status;
     }

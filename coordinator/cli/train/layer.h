@@ -21,6 +21,7 @@ enum {
     CADRE_LAYER_PENALTY_MAX = 1000,  /* most of l1 and l2 */
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding: rows hold them as f32, exact so far */
     CADRE_LAYER_FACTORS = 8,         /* of a factorization machine that does not say */
+    CADRE_LAYER_FIELDS_MAX = 64,     /* columns of ids that share a table */
     CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
     CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
@@ -101,6 +102,10 @@ typedef struct {
     bool trainable;     /* its variables are trained, and batch_norm uses the batch */
     double l1;          /* penalty of its weights; below 0: that of the model */
     double l2;          /* penalty of its weights; below 0: that of the model */
+    /* In place of `ids`: each column of the input is a field, whose ids are 0 to fields[i] - 1. The
+     * table has the rows of all fields, one behind the other. */
+    int64_t fields[CADRE_LAYER_FIELDS_MAX];
+    size_t field_count;                  /* 0: the layer has `ids` */
     int64_t shape[CADRE_LAYER_AXES_MAX]; /* reshape: sizes of axes without the batch, then 0 */
 
     char name[CADRE_LAYER_NAME_SIZE]; /* by which later layers take its output; "": none */
@@ -119,8 +124,16 @@ const char *cadre_layer_text(cadre_layer_type_t type);
 /* Returns a layer of the type with the defaults of its keys; members without a default are 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 
+/* Returns how many ids the layer's table has: `ids`, or those of all fields. */
+int64_t cadre_layer_ids(const cadre_layer_t *layer);
+
 /* Returns how many numbers a row has after a reshape: the product of its axes. */
 int64_t cadre_layer_shape_size(const cadre_layer_t *layer);
+
+/* Reads the fields of a layer over ids, an array at `pointer`. Fails with CADRE_ECONFIG and the
+ * place in the file. */
+int cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer,
+                            const json_t *array, cadre_layer_t *layer);
 
 /* Reads the layer at `pointer`, except its inputs (layer_links.h). Fails with CADRE_ECONFIG and the
  * place in the file. */

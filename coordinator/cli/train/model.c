@@ -166,11 +166,9 @@ add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node
 static int
 end_layers(const cadre_job_t *job, cadre_network_t *network, int64_t outputs)
 {
-    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
-    if (job->ids == 0) {
-        return cadre_network_end(network, outputs);
-    }
-    return cadre_network_end_items(network, job->ids, is_machine ? job->factors : 0, outputs);
+    return cadre_layer_ids(&job->lookup) > 0
+               ? cadre_network_end_items(network, &job->lookup, outputs)
+               : cadre_network_end(network, outputs);
 }
 
 /* Adds the layers over the rows in network->x, and the loss of the data. widths: the number of
@@ -491,7 +489,7 @@ takes_rows(const cadre_job_t *job, size_t number)
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
-    *features = job->ids > 0 ? 2 : 1; /* items are ids and as many values */
+    *features = job->ids > 0 ? 2 : cadre_max_i64(1, (int64_t)job->lookup.field_count);
     for (size_t i = 0; i < job->input_rank; i++) {
         *features *= job->input[i];
     }

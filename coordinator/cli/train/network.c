@@ -316,27 +316,70 @@ add_positions(cadre_network_t *self)
     self->x = cadre_op_add(self->program, self->x, positions);
 }
 
-static void
-add_embedding(cadre_network_t *self, const cadre_layer_t *layer)
+/* Returns the ids in column `number` as positions in a table where they begin at `first`. What is
+ * none of the field's `count` ids becomes -1. */
+static cadre_node_t
+place_field(cadre_network_t *self, int64_t number, int64_t first, int64_t count)
 {
+    cadre_program_t *p = self->program;
+    cadre_node_t ids = cadre_op_slice(p, self->x, 1, number, 1);
+    cadre_node_t no_id = cadre_op_const_f32(p, -1);
+    cadre_node_t placed = cadre_op_add(p, ids, cadre_op_const_f32(p, (float)first));
+    placed = cadre_op_where(p, cadre_op_gt(p, ids, no_id), placed, no_id);
+    return cadre_op_where(p, cadre_op_gt(p, cadre_op_const_f32(p, (float)count), ids), placed,
+                          no_id);
+}
+
+/* Gives the ids in self->x, one for each field of the layer, as positions in a table of all fields.
+ * Returns whether there are as many columns; if not, notes a mistake. */
+static bool
+place_fields(cadre_network_t *self, const cadre_layer_t *layer, const char *scope,
+             cadre_node_t *out)
+{
+    if (shape_of(self).rank != 2 || size_of(self, 1) != (int64_t)layer->field_count) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        return refuse(self, "%s has %zu fields, but is given %s: an id for each", scope,
+                      layer->field_count, shape_text(self, self->x, text));
+    }
+    int64_t first = 0;
+    *out = none;
+    for (size_t i = 0; i < layer->field_count; i++) {
+        cadre_node_t ids = place_field(self, (int64_t)i, first, layer->fields[i]);
+        *out = i == 0 ? ids : cadre_op_concat(self->program, (cadre_node_t[]){*out, ids}, 2, 1);
+        first += layer->fields[i];
+    }
+    return true;
+}
+
+static void
+add_embedding(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
+{
+    cadre_node_t ids = self->x;
+    if (layer->field_count > 0 && !place_fields(self, layer, scope, &ids)) {
+        return;
+    }
     self->number++;
-    const int64_t shape[] = {layer->ids, layer->units};
-    self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), self->x);
+    const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
+    self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), ids);
 }
 
 /* ---- layers over the items of a row ---- */
 
-/* The items of the rows: ids [B, L] and values [B, L]. */
+/* The items of the rows: ids [B, L] and values [B, L]; of fields the empty node, as all are 1. */
 typedef struct {
     cadre_node_t ids;
     cadre_node_t values;
 } items_t;
 
-/* Cuts self->x into the ids, its first half, and their values, its second half. Returns whether it
- * has two such halves; if not, notes a mistake. */
+/* Cuts self->x into the ids, its first half, and their values, its second half; with fields, it is
+ * ids alone. Returns whether it is that; if not, notes a mistake. */
 static bool
-split_items(cadre_network_t *self, const char *scope, items_t *out)
+split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope, items_t *out)
 {
+    if (layer->field_count > 0) {
+        out->values = none;
+        return place_fields(self, layer, scope, &out->ids);
+    }
     cadre_extents_t shape = shape_of(self);
     if (shape.rank != 2 || size_of(self, 1) % 2 != 0) {
         char text[CADRE_EXTENTS_TEXT_SIZE];
@@ -363,9 +406,9 @@ static void
 add_embedding_bag(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
     items_t items;
-    if (split_items(self, scope, &items)) {
+    if (split_items(self, layer, scope, &items)) {
         self->number++;
-        const int64_t shape[] = {layer->ids, layer->units};
+        const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
         self->x = bag(self, &items, variable(self, "table", shape, 2, table));
     }
 }
@@ -386,11 +429,12 @@ static void
 add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
     items_t items;
-    if (!split_items(self, scope, &items)) {
+    if (!split_items(self, layer, scope, &items)) {
         return;
     }
-    add_linear(self, &items, layer->ids, 1);
-    cadre_node_t vectors = variable(self, "v", (int64_t[]){layer->ids, layer->units}, 2, factor);
+    const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
+    add_linear(self, &items, shape[0], 1);
+    cadre_node_t vectors = variable(self, "v", shape, 2, factor);
     cadre_node_t pairs =
         cadre_op_factorization_machine(self->program, vectors, items.ids, none, items.values);
     const cadre_dim_t column[] = {self->batch, cadre_dim(1)};
@@ -559,7 +603,7 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
         add_transformer(self, layer);
         return;
     case CADRE_LAYER_EMBEDDING:
-        add_embedding(self, layer);
+        add_embedding(self, layer, scope);
         return;
     case CADRE_LAYER_RESHAPE:
         add_reshape(self, layer);
@@ -866,21 +910,19 @@ check_noted(const cadre_network_t *self)
 /* Makes the rows' items the model's whole input: adds a linear model of them with `outputs`
  * outputs or, with factors, a factorization machine, which has one. */
 int
-cadre_network_end_items(cadre_network_t *self, int64_t ids, int64_t factors, int64_t outputs)
+cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int64_t outputs)
 {
-    cadre_layer_t last = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
-    last.ids = ids;
-    last.units = factors;
-    if (factors > 0) {
-        add_within(self, &last, "the model");
+    static const char scope[] = "the model";
+    if (lookup->units > 0) {
+        add_within(self, lookup, scope);
         return check_noted(self);
     }
 
     items_t items;
-    if (self->x.id != 0 && split_items(self, "the model", &items)) {
-        self->layer = &last;
+    if (self->x.id != 0 && split_items(self, lookup, scope, &items)) {
+        self->layer = lookup;
         self->layer_wire = self->wire;
-        add_linear(self, &items, ids, outputs);
+        add_linear(self, &items, cadre_layer_ids(lookup), outputs);
     }
     return check_noted(self);
 }

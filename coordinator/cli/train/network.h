@@ -107,11 +107,11 @@ void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
  * finished. */
 int cadre_network_end(cadre_network_t *self, int64_t width);
 
-/* Adds the whole of a model over rows of items (data_spec.h), whose ids are below `ids`: a linear
- * one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs] or, with `factors` above 0, a
- * factorization machine, with v1 [ids, factors] beside them and one output (cadre_op_
- * factorization_machine). Weights begin as zeros, vectors as tables do. Fails with CADRE_ECONFIG
- * when the rows are no items. */
-int cadre_network_end_items(cadre_network_t *self, int64_t ids, int64_t factors, int64_t outputs);
+/* Adds the whole of a model over rows of items (data_spec.h) or, where `lookup` has fields, over
+ * rows of an id for each: a linear one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs]
+ * or, with units in `lookup`, a factorization machine, with v1 [ids, units] beside them and one
+ * output (cadre_op_factorization_machine). Weights begin as zeros, vectors as tables do. Fails with
+ * CADRE_ECONFIG when the rows are others. `lookup`: a layer of the type factorization_machine. */
+int cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int64_t outputs);
 
 #endif

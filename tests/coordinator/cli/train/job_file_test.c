@@ -11,7 +11,10 @@
 
 TestSuite(job_file, .timeout = 240);
 
-#define DATA  "\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}"
+#define DATA "\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}"
+#define VALUES                                                                                     \
+    "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"x\", \"label_kind\": \"value\"}},"   \
+    "\n\"model\": {\"type\": \"factorization_machine\", "
 #define MODEL "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}"
 
 typedef struct {
@@ -169,15 +172,24 @@ static const example_t examples[] = {
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
      "positions|transformer|embedding|reshape|add|concat|conv1d|"
      "max_pool1d|mean_pool1d|gru|lstm|embedding_bag|factorization_machine|interaction"},
-    {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\"}}",
-     "j.json:2:10: \"ids\" is missing in model: the ids of a row's items are below it, "
-     "\"features\" + 1"},
     {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 5}}",
      "j.json:2:19: a factorization machine has one output: it needs \"label_kind\" \"binary\" or "
      "\"value\" in data.train"},
-    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"x\", \"label_kind\": \"value\"}},"
-     "\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 0}}",
-     "j.json:2:51: model.ids: 0 is not in 1 to 16777216"},
+    {VALUES "\"ids\": 0}}",
+     "j.json:2:10: \"ids\" is missing in model, or \"fields\": which ids the rows have"},
+    {VALUES "\"ids\": 5, \"fields\": [4]}}",
+     "j.json:2:54: \"ids\" and \"fields\" in model do not go together: each says which ids there "
+     "are"},
+    {VALUES "\"fields\": [4, 0]}}",
+     "j.json:2:54: model.fields must be an array of 1 to 64 whole numbers from 1 on, 16777216 at "
+     "most together, such as [944, 1683]"},
+    {VALUES "\"fields\": [16777216, 1]}}",
+     "j.json:2:54: model.fields must be an array of 1 to 64 whole numbers from 1 on, 16777216 at "
+     "most together, such as [944, 1683]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding_bag\", "
+     "\"units\": 2, \"ids\": 3, \"fields\": [3]}]}}",
+     "j.json:2:40: \"ids\" and \"fields\" in model.layers[0] (embedding_bag) do not go together: "
+     "each says which ids there are"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"ids\": 5}}",
      "j.json:2:41: a model of type \"mlp\" has no \"ids\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
@@ -195,7 +207,7 @@ static const example_t examples[] = {
      "j.json:2:67: model.layers[0].units: 0 is not in 1 to 1048576"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", "
      "\"units\": 2}]}}",
-     "j.json:2:40: \"ids\" is missing in model.layers[0] (embedding)"},
+     "j.json:2:40: \"ids\" is missing in model.layers[0] (embedding), or \"fields\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", "
      "\"units\": 2, \"ids\": 16777217}]}}",
      "j.json:2:81: model.layers[0].ids: 16777217 is not in 1 to 16777216"},

@@ -284,6 +284,9 @@ Test(model, names_the_layer_that_does_not_fit)
          "\"units\": 2, \"columns\": [0, 3]}]",
          "model.layers[0] (embedding_bag) needs items, ids and then as many values, but is given "
          "[B,3]: \"items\" in data.train makes such rows"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"fields\": [5, 6], "
+         "\"units\": 2, \"columns\": [0, 3]}]",
+         "model.layers[0] (embedding) has 2 fields, but is given [B,3]: an id for each"},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", \"units\": 4}, "
          "{\"type\": \"factorization_machine\", \"ids\": 5}]",
          "model.layers[1] (factorization_machine) needs ids, numbers of a row as they came, but is "

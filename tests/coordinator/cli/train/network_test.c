@@ -146,7 +146,10 @@ items_network(int64_t features, int64_t factors, int64_t outputs, int status)
     const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(features)};
     network->x = cadre_op_arg(network->program, "x", CADRE_F32, dims, 2);
     cr_assert_eq(cadre_network_begin(network, features, NULL, 0), 0);
-    cr_assert_eq(cadre_network_end_items(network, 9, factors, outputs), status);
+    cadre_layer_t lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    lookup.ids = 9;
+    lookup.units = factors;
+    cr_assert_eq(cadre_network_end_items(network, &lookup, outputs), status);
     return network;
 }
 
@@ -175,6 +178,20 @@ Test(network, of_items_is_linear_or_a_factorization_machine)
     expect_variable(machine, 2, "v1", "uniform", "[9,5]");
     cr_expect_eq(machine->variables[2].role, CADRE_ROLE_WEIGHT);
     expect_output(machine, "[B,1]");
+}
+
+Test(network, of_fields_has_one_table_for_all)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 2};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    job.layers[0].fields[0] = 4;
+    job.layers[0].fields[1] = 7;
+    job.layers[0].field_count = 2;
+    job.layers[0].units = 3;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 2, true);
+    expect_variable(network, 0, "table1", "uniform", "[11,3]");
+    expect_variable(network, 1, "w2", "glorot_uniform", "[6,3]");
 }
 
 Test(network, of_items_needs_a_value_for_each_id)
