@@ -425,15 +425,15 @@ apply(cadre_bench_mlp_t *self)
     self->step++;
     for (int i = 0; i < self->variable_count; i++) {
         const variable_t *variable = &self->variables[i];
-        cadre_optimizer_stretch_t stretch = {.count = variable->count,
-                                             .gradient = variable->gradient,
-                                             .value_in = variable->value,
-                                             .value_out = variable->value};
+        cadre_optimizer_span_t span = {.count = variable->count,
+                                       .gradient = variable->gradient,
+                                       .value_in = variable->value,
+                                       .value_out = variable->value};
         for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-            stretch.slots_in[slot] = variable->slots[slot];
-            stretch.slots_out[slot] = variable->slots[slot];
+            span.slots_in[slot] = variable->slots[slot];
+            span.slots_out[slot] = variable->slots[slot];
         }
-        cadre_optimizer_apply(&self->optimizer, self->step, &stretch);
+        cadre_optimizer_apply(&self->optimizer, self->step, &span);
     }
 }
 

@@ -216,11 +216,11 @@ train_step(subject_t *self)
     cadre_tensor_fini(&loss);
     self->step++;
     for (int i = 0; i < VARIABLES; i++) {
-        const cadre_optimizer_stretch_t stretch = {.count = (size_t)self->counts[i],
-                                                   .gradient = self->gradients[i],
-                                                   .value_in = self->values[i],
-                                                   .value_out = self->values[i]};
-        cadre_optimizer_apply(&self->optimizer, self->step, &stretch);
+        const cadre_optimizer_span_t span = {.count = (size_t)self->counts[i],
+                                             .gradient = self->gradients[i],
+                                             .value_in = self->values[i],
+                                             .value_out = self->values[i]};
+        cadre_optimizer_apply(&self->optimizer, self->step, &span);
     }
 
     return 0;

@@ -22,18 +22,17 @@ cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *s
 
 /* Applies delayed_nesterov: only every `delay` updates the momentum moves. */
 static void
-apply_delayed_nesterov(const double *parameters, uint64_t step,
-                       const cadre_kernel_stretch_t *stretch)
+apply_delayed_nesterov(const double *parameters, uint64_t step, const cadre_kernel_span_t *span)
 {
     const uint64_t delay = (uint64_t)parameters[CADRE_DELAYED_DELAY];
-    cadre_kernel_delayed_nesterov(stretch, (float)parameters[CADRE_LEARNING_RATE],
+    cadre_kernel_delayed_nesterov(span, (float)parameters[CADRE_LEARNING_RATE],
                                   (float)parameters[CADRE_MOMENTUM_MOMENTUM],
                                   (float)(1 / (double)delay), step % delay == 0);
 }
 
 /* Applies rmsprop, with its parameters as f32. */
 static void
-apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
+apply_rmsprop(const double *parameters, const cadre_kernel_span_t *span)
 {
     const cadre_kernel_rmsprop_t rmsprop = {
         .learning_rate = (float)parameters[CADRE_LEARNING_RATE],
@@ -42,7 +41,7 @@ apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
         .momentum = (float)parameters[CADRE_RMSPROP_MOMENTUM],
         .epsilon = (float)parameters[CADRE_RMSPROP_EPSILON],
     };
-    cadre_kernel_rmsprop(stretch, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
+    cadre_kernel_rmsprop(span, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
 }
 
 /* Returns the learning rate of update number `step`; never 0 for ftrl with a schedule, since it
@@ -62,7 +61,7 @@ cadre_optimizer_rate(const cadre_ps_optimizer_t *self, uint64_t step)
 
 /* Applies adam and adamw: for adam the weight decay is 0. */
 static void
-apply_adam(const double *parameters, uint64_t step, const cadre_kernel_stretch_t *stretch)
+apply_adam(const double *parameters, uint64_t step, const cadre_kernel_span_t *span)
 {
     double learning_rate = parameters[CADRE_LEARNING_RATE];
     double beta_1 = parameters[CADRE_ADAM_BETA_1];
@@ -75,12 +74,12 @@ apply_adam(const double *parameters, uint64_t step, const cadre_kernel_stretch_t
         .epsilon = (float)parameters[CADRE_ADAM_EPSILON],
         .decay = (float)(parameters[CADRE_ADAMW_WEIGHT_DECAY] * learning_rate),
     };
-    cadre_kernel_adam(stretch, &adam);
+    cadre_kernel_adam(span, &adam);
 }
 
 /* Applies ftrl (follow the regularised leader), with its parameters as f32. */
 static void
-apply_ftrl(const double *parameters, const cadre_kernel_stretch_t *stretch)
+apply_ftrl(const double *parameters, const cadre_kernel_span_t *span)
 {
     double learning_rate = parameters[CADRE_LEARNING_RATE];
     const cadre_kernel_ftrl_t ftrl = {
@@ -91,22 +90,22 @@ apply_ftrl(const double *parameters, const cadre_kernel_stretch_t *stretch)
         .regularisation =
             (float)(2 * parameters[CADRE_FTRL_L2] + parameters[CADRE_FTRL_BETA] / learning_rate),
     };
-    cadre_kernel_ftrl(stretch, &ftrl);
+    cadre_kernel_ftrl(span, &ftrl);
 }
 
-/* Returns the stretch with its pointers as f32, which the kernels take. */
-static cadre_kernel_stretch_t
-kernel_stretch(const cadre_optimizer_stretch_t *stretch)
+/* Returns the span with its pointers as f32, which the kernels take. */
+static cadre_kernel_span_t
+kernel_span(const cadre_optimizer_span_t *span)
 {
-    cadre_kernel_stretch_t result = {
-        .count = stretch->count,
-        .gradient = stretch->gradient,
-        .value_in = stretch->value_in,
-        .value_out = stretch->value_out,
+    cadre_kernel_span_t result = {
+        .count = span->count,
+        .gradient = span->gradient,
+        .value_in = span->value_in,
+        .value_out = span->value_out,
     };
     for (size_t i = 0; i < CADRE_OPTIMIZER_SLOTS_MAX; i++) {
-        result.slots_in[i] = stretch->slots_in[i];
-        result.slots_out[i] = stretch->slots_out[i];
+        result.slots_in[i] = span->slots_in[i];
+        result.slots_out[i] = span->slots_out[i];
     }
     return result;
 }
@@ -115,14 +114,14 @@ kernel_stretch(const cadre_optimizer_stretch_t *stretch)
  * schedule, where it has one. */
 void
 cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
-                      const cadre_optimizer_stretch_t *stretch)
+                      const cadre_optimizer_span_t *span)
 {
     cadre_assert(step > 0);
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX];
     memcpy(parameters, self->spec.parameters, sizeof(parameters));
     parameters[CADRE_LEARNING_RATE] = cadre_optimizer_rate(self, step);
     const float learning_rate = (float)parameters[CADRE_LEARNING_RATE];
-    const cadre_kernel_stretch_t kernel = kernel_stretch(stretch);
+    const cadre_kernel_span_t kernel = kernel_span(span);
     switch (self->spec.kind) {
     case CADRE_OPTIMIZER_SGD:
         cadre_kernel_sgd(&kernel, learning_rate);
@@ -150,7 +149,7 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
         apply_delayed_nesterov(parameters, step, &kernel);
         break;
     case CADRE_OPTIMIZER_ADD:
-        cadre_optimizer_add(self->dtype, false, stretch);
+        cadre_optimizer_add(self->dtype, false, span);
         break;
     }
 }
@@ -159,7 +158,7 @@ cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
  * becomes the values. */
 void
 cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
-                        const cadre_optimizer_stretch_t *stretch)
+                        const cadre_optimizer_span_t *span)
 {
     const cadre_optimizer_spec_t *spec = &self->spec;
     if (spec->average_momentum == 0) {
@@ -167,34 +166,34 @@ cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
     }
 
     const size_t slot = self->slot_count - 1;
-    float *average = stretch->slots_out[slot];
-    cadre_kernel_average_f32(stretch->count, step == 1 ? 0 : spec->average_momentum,
-                             stretch->value_out, stretch->slots_in[slot], average);
+    float *average = span->slots_out[slot];
+    cadre_kernel_average_f32(span->count, step == 1 ? 0 : spec->average_momentum, span->value_out,
+                             span->slots_in[slot], average);
     if (spec->average_overwrite > 0 && step % spec->average_overwrite == 0) {
-        memcpy(stretch->value_out, average, stretch->count * sizeof(*average));
+        memcpy(span->value_out, average, span->count * sizeof(*average));
     }
 }
 
 /* Adds the gradient to the values, or subtracts it. Integers are added as unsigned ones, so that
  * overflow wraps around. */
 void
-cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_stretch_t *stretch)
+cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_span_t *span)
 {
-    const size_t count = stretch->count;
-    const void *in = stretch->value_in;
-    void *out = stretch->value_out;
+    const size_t count = span->count;
+    const void *in = span->value_in;
+    void *out = span->value_out;
     switch (dtype) {
     case CADRE_F32:
-        cadre_kernel_add_f32(count, in, stretch->gradient, out, subtract);
+        cadre_kernel_add_f32(count, in, span->gradient, out, subtract);
         break;
     case CADRE_F64:
-        cadre_kernel_add_f64(count, in, stretch->gradient, out, subtract);
+        cadre_kernel_add_f64(count, in, span->gradient, out, subtract);
         break;
     case CADRE_I32:
-        cadre_kernel_add_u32(count, in, stretch->gradient, out, subtract);
+        cadre_kernel_add_u32(count, in, span->gradient, out, subtract);
         break;
     case CADRE_I64:
-        cadre_kernel_add_u64(count, in, stretch->gradient, out, subtract);
+        cadre_kernel_add_u64(count, in, span->gradient, out, subtract);
         break;
     case CADRE_U64:
     case CADRE_U8:

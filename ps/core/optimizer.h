@@ -64,7 +64,7 @@ typedef struct {
     void *value_out;
     const float *slots_in[CADRE_OPTIMIZER_SLOTS_MAX];
     float *slots_out[CADRE_OPTIMIZER_SLOTS_MAX];
-} cadre_optimizer_stretch_t;
+} cadre_optimizer_span_t;
 
 /* Makes a spec ready for variables of this dtype; fails as cadre_optimizer_spec_check does. */
 int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *spec,
@@ -73,7 +73,7 @@ int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_
 /* Applies update number `step`, from 1. The gradient has the values' dtype and has been checked to
  * be finite. */
 void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
-                           const cadre_optimizer_stretch_t *stretch);
+                           const cadre_optimizer_span_t *span);
 
 /* Returns the learning rate of update number `step`, from 1: that of the schedule, where there is
  * one. */
@@ -83,12 +83,11 @@ double cadre_optimizer_rate(const cadre_ps_optimizer_t *self, uint64_t step);
  * overwrites the values with it where that is due; does nothing where no average is kept.
  * Keras (base_optimizer.py): a = m a + (1 - m) w with m = ema_momentum, in the first step 0. */
 void cadre_optimizer_average(const cadre_ps_optimizer_t *self, uint64_t step,
-                             const cadre_optimizer_stretch_t *stretch);
+                             const cadre_optimizer_span_t *span);
 
 /* Computes value_out = value_in + gradient, or value_in - gradient (`subtract`), for the dtypes
  * that the optimizer `add` takes; ignores the slots. */
-void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
-                         const cadre_optimizer_stretch_t *stretch);
+void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_span_t *span);
 
 /* Gives the optimizer another schedule of its learning rate, which counts from the next update. */
 void cadre_optimizer_reschedule(cadre_ps_optimizer_t *self, const cadre_schedule_spec_t *schedule);

@@ -15,12 +15,12 @@
 
 /* Applies SGD: value -= learning_rate gradient. */
 CADRE_CLONES void
-cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
+cadre_kernel_sgd(const cadre_kernel_span_t *span, float learning_rate)
 {
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         value_out[i] = value_in[i] - learning_rate * gradient[i];
@@ -29,14 +29,14 @@ cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
 
 /* Applies SGD with momentum: m = momentum m - learning_rate gradient; value += m. */
 CADRE_CLONES void
-cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
+cadre_kernel_momentum(const cadre_kernel_span_t *span, float learning_rate, float momentum)
 {
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *momentum_in = stretch->slots_in[0];
-    float *momentum_out = stretch->slots_out[0];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *momentum_in = span->slots_in[0];
+    float *momentum_out = span->slots_out[0];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float m = momentum * momentum_in[i] - learning_rate * gradient[i];
@@ -47,14 +47,14 @@ cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate
 
 /* Applies SGD with Nesterov momentum: looks one step of the momentum ahead. */
 CADRE_CLONES void
-cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
+cadre_kernel_nesterov(const cadre_kernel_span_t *span, float learning_rate, float momentum)
 {
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *momentum_in = stretch->slots_in[0];
-    float *momentum_out = stretch->slots_out[0];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *momentum_in = span->slots_in[0];
+    float *momentum_out = span->slots_out[0];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float step = learning_rate * gradient[i];
@@ -67,17 +67,17 @@ cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate
 /* The loop of delayed_nesterov. It is inlined twice, with a constant for `is_last`: once for the
  * update that moves the momentum, once for those before it. */
 static inline __attribute__((always_inline)) void
-delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum,
-                 float share, const bool is_last)
+delayed_nesterov(const cadre_kernel_span_t *span, float learning_rate, float momentum, float share,
+                 const bool is_last)
 {
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *momentum_in = stretch->slots_in[0];
-    float *momentum_out = stretch->slots_out[0];
-    const float *sum_in = stretch->slots_in[1];
-    float *sum_out = stretch->slots_out[1];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *momentum_in = span->slots_in[0];
+    float *momentum_out = span->slots_out[0];
+    const float *sum_in = span->slots_in[1];
+    float *sum_out = span->slots_out[1];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float g = gradient[i];
@@ -98,26 +98,26 @@ delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, flo
 /* Applies one update of delayed_nesterov, with a loop of its own for the update that moves the
  * momentum. */
 CADRE_CLONES void
-cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
-                              float momentum, float share, bool is_last)
+cadre_kernel_delayed_nesterov(const cadre_kernel_span_t *span, float learning_rate, float momentum,
+                              float share, bool is_last)
 {
     if (is_last) {
-        delayed_nesterov(stretch, learning_rate, momentum, share, true);
+        delayed_nesterov(span, learning_rate, momentum, share, true);
     } else {
-        delayed_nesterov(stretch, learning_rate, momentum, share, false);
+        delayed_nesterov(span, learning_rate, momentum, share, false);
     }
 }
 
 /* Applies adagrad: divides the step by the root of the sum of all squared gradients. */
 CADRE_CLONES void
-cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate, float epsilon)
+cadre_kernel_adagrad(const cadre_kernel_span_t *span, float learning_rate, float epsilon)
 {
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *accumulator_in = stretch->slots_in[0];
-    float *accumulator_out = stretch->slots_out[0];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *accumulator_in = span->slots_in[0];
+    float *accumulator_out = span->slots_out[0];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float g = gradient[i];
@@ -130,20 +130,20 @@ cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate,
 /* The loop of rmsprop. It is inlined four times, with constants for its two flags, so that none of
  * the four loops tests them. */
 static inline __attribute__((always_inline)) void
-rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *parameters,
+rmsprop(const cadre_kernel_span_t *span, const cadre_kernel_rmsprop_t *parameters,
         const bool with_momentum, const bool centered)
 {
     const cadre_kernel_rmsprop_t p = *parameters;
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *velocity_in = stretch->slots_in[0];
-    float *velocity_out = stretch->slots_out[0];
-    const float *momentum_in = stretch->slots_in[1];
-    float *momentum_out = stretch->slots_out[1];
-    const float *average_in = stretch->slots_in[with_momentum ? 2 : 1];
-    float *average_out = stretch->slots_out[with_momentum ? 2 : 1];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *velocity_in = span->slots_in[0];
+    float *velocity_out = span->slots_out[0];
+    const float *momentum_in = span->slots_in[1];
+    float *momentum_out = span->slots_out[1];
+    const float *average_in = span->slots_in[with_momentum ? 2 : 1];
+    float *average_out = span->slots_out[with_momentum ? 2 : 1];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float g = gradient[i];
@@ -166,35 +166,35 @@ rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *par
 
 /* Applies rmsprop, by the loop for its two flags. */
 CADRE_CLONES void
-cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
-                     const cadre_kernel_rmsprop_t *parameters, bool centered)
+cadre_kernel_rmsprop(const cadre_kernel_span_t *span, const cadre_kernel_rmsprop_t *parameters,
+                     bool centered)
 {
     if (parameters->momentum > 0) {
         if (centered) {
-            rmsprop(stretch, parameters, true, true);
+            rmsprop(span, parameters, true, true);
         } else {
-            rmsprop(stretch, parameters, true, false);
+            rmsprop(span, parameters, true, false);
         }
     } else if (centered) {
-        rmsprop(stretch, parameters, false, true);
+        rmsprop(span, parameters, false, true);
     } else {
-        rmsprop(stretch, parameters, false, false);
+        rmsprop(span, parameters, false, false);
     }
 }
 
 /* Applies adam, whose bias correction is in `alpha`; with a `decay` above 0 it is adamw. */
 CADRE_CLONES void
-cadre_kernel_adam(const cadre_kernel_stretch_t *stretch, const cadre_kernel_adam_t *parameters)
+cadre_kernel_adam(const cadre_kernel_span_t *span, const cadre_kernel_adam_t *parameters)
 {
     const cadre_kernel_adam_t p = *parameters;
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *momentum_in = stretch->slots_in[0];
-    float *momentum_out = stretch->slots_out[0];
-    const float *velocity_in = stretch->slots_in[1];
-    float *velocity_out = stretch->slots_out[1];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *momentum_in = span->slots_in[0];
+    float *momentum_out = span->slots_out[0];
+    const float *velocity_in = span->slots_in[1];
+    float *velocity_out = span->slots_out[1];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float g = gradient[i];
@@ -223,17 +223,17 @@ ftrl_step(const cadre_kernel_ftrl_t *p, float g, float w, float sigma, float qua
 /* Applies ftrl with a power of one half. sqrt(n') - sqrt(n) is computed as
  * g^2 / (sqrt(n') + sqrt(n)), which does not lose digits by cancellation. */
 CADRE_CLONES static void
-ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
+ftrl_root(const cadre_kernel_span_t *span, const cadre_kernel_ftrl_t *parameters)
 {
     const cadre_kernel_ftrl_t p = *parameters;
-    const size_t count = stretch->count;
-    const cadre_unaligned_f32_t *gradient = stretch->gradient;
-    const float *value_in = stretch->value_in;
-    float *value_out = stretch->value_out;
-    const float *accumulator_in = stretch->slots_in[0];
-    float *accumulator_out = stretch->slots_out[0];
-    const float *linear_in = stretch->slots_in[1];
-    float *linear_out = stretch->slots_out[1];
+    const size_t count = span->count;
+    const cadre_unaligned_f32_t *gradient = span->gradient;
+    const float *value_in = span->value_in;
+    float *value_out = span->value_out;
+    const float *accumulator_in = span->slots_in[0];
+    float *accumulator_out = span->slots_out[0];
+    const float *linear_in = span->slots_in[1];
+    float *linear_out = span->slots_out[1];
     INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float g = gradient[i];
@@ -253,32 +253,32 @@ ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *para
 
 /* Applies ftrl with any power; powers and their difference are computed in double. */
 static void
-ftrl_power(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *p)
+ftrl_power(const cadre_kernel_span_t *span, const cadre_kernel_ftrl_t *p)
 {
     const double power = (double)p->power;
     const double learning_rate = (double)p->learning_rate;
-    for (size_t i = 0; i < stretch->count; i++) {
-        float g = stretch->gradient[i];
-        double n = (double)stretch->slots_in[0][i];
+    for (size_t i = 0; i < span->count; i++) {
+        float g = span->gradient[i];
+        double n = (double)span->slots_in[0][i];
         double power_before = pow(n, power);
         n += (double)g * (double)g;
         double power_after = pow(n, power);
         float sigma = (float)((power_after - power_before) / learning_rate);
-        float z = stretch->slots_in[1][i];
-        stretch->value_out[i] =
-            ftrl_step(p, g, stretch->value_in[i], sigma, (float)(power_after / learning_rate), &z);
-        stretch->slots_out[0][i] = (float)n;
-        stretch->slots_out[1][i] = z;
+        float z = span->slots_in[1][i];
+        span->value_out[i] =
+            ftrl_step(p, g, span->value_in[i], sigma, (float)(power_after / learning_rate), &z);
+        span->slots_out[0][i] = (float)n;
+        span->slots_out[1][i] = z;
     }
 }
 
 void
-cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
+cadre_kernel_ftrl(const cadre_kernel_span_t *span, const cadre_kernel_ftrl_t *parameters)
 {
     if (parameters->power == 0.5F) {
-        ftrl_root(stretch, parameters);
+        ftrl_root(span, parameters);
     } else {
-        ftrl_power(stretch, parameters);
+        ftrl_power(span, parameters);
     }
 }
 

@@ -6,7 +6,7 @@
  * without FMA rounds like plain code, so a restored shard gets the same bits on another machine
  * (but for ftrl with another power than one half, which follows libm's pow).
  *
- * The rules of cadre_optimizer_stretch_t hold: an output is the input itself, or overlaps nothing.
+ * The rules of cadre_optimizer_span_t hold: an output is the input itself, or overlaps nothing.
  *
  * Thread:  any.
  */
@@ -30,24 +30,21 @@ typedef struct {
     float *value_out;
     const float *slots_in[4];
     float *slots_out[4];
-} cadre_kernel_stretch_t;
+} cadre_kernel_span_t;
 
-void cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate);
+void cadre_kernel_sgd(const cadre_kernel_span_t *span, float learning_rate);
 
 /* Slot 0: momentum. */
-void cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate,
-                           float momentum);
-void cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
-                           float momentum);
+void cadre_kernel_momentum(const cadre_kernel_span_t *span, float learning_rate, float momentum);
+void cadre_kernel_nesterov(const cadre_kernel_span_t *span, float learning_rate, float momentum);
 
 /* Applies delayed_nesterov. Slots: momentum, gradient sum. `share` is 1 / delay; `is_last`: this
  * update is the last of `delay` ones, whose mean gradient moves the momentum. */
-void cadre_kernel_delayed_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
+void cadre_kernel_delayed_nesterov(const cadre_kernel_span_t *span, float learning_rate,
                                    float momentum, float share, bool is_last);
 
 /* Slot 0: accumulator. */
-void cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate,
-                          float epsilon);
+void cadre_kernel_adagrad(const cadre_kernel_span_t *span, float learning_rate, float epsilon);
 
 typedef struct {
     float learning_rate;
@@ -59,8 +56,8 @@ typedef struct {
 
 /* Applies rmsprop. Slots: velocity; then momentum, where the momentum is above 0; then the average
  * gradient, where `centered`. */
-void cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
-                          const cadre_kernel_rmsprop_t *parameters, bool centered);
+void cadre_kernel_rmsprop(const cadre_kernel_span_t *span, const cadre_kernel_rmsprop_t *parameters,
+                          bool centered);
 
 typedef struct {
     float alpha;
@@ -71,8 +68,7 @@ typedef struct {
 } cadre_kernel_adam_t;
 
 /* Slots: momentum, velocity. */
-void cadre_kernel_adam(const cadre_kernel_stretch_t *stretch,
-                       const cadre_kernel_adam_t *parameters);
+void cadre_kernel_adam(const cadre_kernel_span_t *span, const cadre_kernel_adam_t *parameters);
 
 typedef struct {
     float learning_rate;
@@ -83,8 +79,7 @@ typedef struct {
 } cadre_kernel_ftrl_t;
 
 /* Applies ftrl. Slots: accumulator, linear. A power of one half has a loop of its own. */
-void cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch,
-                       const cadre_kernel_ftrl_t *parameters);
+void cadre_kernel_ftrl(const cadre_kernel_span_t *span, const cadre_kernel_ftrl_t *parameters);
 
 /* Compute out = in + change, or in - change (`subtract`), for `count` elements. */
 void cadre_kernel_add_f32(size_t count, const float *in, const void *change, float *out,

@@ -493,14 +493,14 @@ cadre_partition_copy_wire(const cadre_partition_t *self, uint64_t first, size_t 
     return 0;
 }
 
-/* Returns the `count` elements of a stretch from element `first` on, with `gradient` as their
+/* Returns the `count` elements of a span from element `first` on, with `gradient` as their
  * gradient. */
-static cadre_optimizer_stretch_t
-block_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
+static cadre_optimizer_span_t
+block_of(const cadre_partition_t *self, const cadre_optimizer_span_t *whole, size_t first,
          size_t count, const void *gradient)
 {
     const size_t size = cadre_dtype_size(self->spec.dtype);
-    cadre_optimizer_stretch_t part = {
+    cadre_optimizer_span_t part = {
         .count = count,
         .gradient = gradient,
         .value_in = (const char *)whole->value_in + first * size,
@@ -553,7 +553,7 @@ apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
     for (size_t term = 0; term < piece->gradient.count; term++) {
         const void *gradient = term_gradient(piece, term, at, count, numbers);
         gradient = clip(self, gradient, count, numbers);
-        cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
+        cadre_optimizer_span_t block = block_of(self, &piece->span, at, count, gradient);
         /* The first changes the values as they were, each further one what those before have
          * made. */
         block.value_in = term == 0 ? block.value_in : block.value_out;
@@ -578,7 +578,7 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
         }
     }
     const void *gradient = clip(self, sum, count, sum);
-    const cadre_optimizer_stretch_t block = block_of(self, &piece->stretch, at, count, gradient);
+    const cadre_optimizer_span_t block = block_of(self, &piece->span, at, count, gradient);
     cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
 }
 
@@ -590,12 +590,12 @@ apply_piece(const cadre_partition_piece_t *piece)
     const cadre_partition_t *self = piece->partition;
     const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
     if (is_plain && !is_converted(self) && self->optimizer.spec.clip_value == 0) {
-        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->span);
         return;
     }
     const bool is_sum = !is_plain && self->optimizer.spec.kind != CADRE_OPTIMIZER_ADD;
-    for (size_t at = 0; at < piece->stretch.count; at += BLOCK_COUNT) {
-        size_t left = piece->stretch.count - at;
+    for (size_t at = 0; at < piece->span.count; at += BLOCK_COUNT) {
+        size_t left = piece->span.count - at;
         size_t count = left < BLOCK_COUNT ? left : BLOCK_COUNT;
         if (is_sum) {
             apply_sum(piece, at, count);
@@ -611,7 +611,7 @@ cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
     apply_piece(piece);
-    cadre_optimizer_average(&self->optimizer, self->steps + 1, &piece->stretch);
+    cadre_optimizer_average(&self->optimizer, self->steps + 1, &piece->span);
 }
 
 /* Returns into how many pieces a chunk of so many elements is cut for an update. */
@@ -631,13 +631,13 @@ cadre_partition_piece_count(const cadre_partition_t *self)
     return count;
 }
 
-/* Makes room for the next contents of chunk `k`; returns the whole chunk as one stretch. */
-static cadre_optimizer_stretch_t
+/* Makes room for the next contents of chunk `k`; returns the whole chunk as one span. */
+static cadre_optimizer_span_t
 begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
 {
     const size_t chunks = self->layout.count;
     self->next[k] = target_for(self, self->values[k]);
-    cadre_optimizer_stretch_t stretch = {
+    cadre_optimizer_span_t span = {
         .count = elements_of(self, k),
         .gradient = cadre_chunk_data(gradient),
         .value_in = cadre_chunk_data(self->values[k]),
@@ -646,10 +646,10 @@ begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         cadre_chunk_t **next = &self->next[(1 + slot) * chunks + k];
         *next = target_for(self, self->slots[slot][k]);
-        stretch.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
-        stretch.slots_out[slot] = cadre_chunk_data(*next);
+        span.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
+        span.slots_out[slot] = cadre_chunk_data(*next);
     }
-    return stretch;
+    return span;
 }
 
 /* Begins an update: finds for each chunk where its next contents go, and cuts the work into pieces,
@@ -667,7 +667,7 @@ cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t 
     for (size_t k = 0; k < self->layout.count; k++) {
         cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
                      cadre_chunk_layout_size(&self->wire_layout, k));
-        cadre_optimizer_stretch_t whole = begin_chunk(self, k, chunks[k]);
+        cadre_optimizer_span_t whole = begin_chunk(self, k, chunks[k]);
         for (size_t first = 0; first < whole.count; first += CADRE_PARTITION_PIECE_COUNT) {
             size_t left = whole.count - first;
             size_t count = left < CADRE_PARTITION_PIECE_COUNT ? left : CADRE_PARTITION_PIECE_COUNT;
@@ -677,7 +677,7 @@ cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t 
                                           .gradient = *gradient,
                                           .chunk = k,
                                           .first = first,
-                                          .stretch = block_of(self, &whole, first, count, bytes)};
+                                          .span = block_of(self, &whole, first, count, bytes)};
         }
     }
 }
@@ -727,13 +727,13 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
         if (mode == CADRE_ASSIGN_SET) {
             memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), size_bytes);
         } else {
-            const cadre_optimizer_stretch_t stretch = {
+            const cadre_optimizer_span_t span = {
                 .count = size_bytes / cadre_dtype_size(self->spec.dtype),
                 .gradient = cadre_chunk_data(chunks[k]),
                 .value_in = cadre_chunk_data(self->values[k]),
                 .value_out = cadre_chunk_data(target),
             };
-            cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &stretch);
+            cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &span);
         }
         publish(self, &self->values[k], target);
     }
@@ -770,9 +770,9 @@ assign_elements(cadre_partition_t *self, cadre_assign_mode_t mode, uint64_t firs
             memcpy(to, from + done * size, here * size);
             continue;
         }
-        const cadre_optimizer_stretch_t stretch = {
+        const cadre_optimizer_span_t span = {
             .count = here, .gradient = from + done * size, .value_in = to, .value_out = to};
-        cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &stretch);
+        cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &span);
     }
 }
 

@@ -52,14 +52,14 @@ typedef struct {
     size_t count;
 } cadre_gradient_sum_t;
 
-/* A stretch of one chunk that an update changes. The pieces of all partitions of one update may be
+/* A span of one chunk that an update changes. The pieces of all partitions of one update may be
  * applied at once, on any threads. */
 typedef struct {
     const cadre_partition_t *partition;
-    cadre_gradient_sum_t gradient;     /* gradient of the whole partition */
-    size_t chunk;                      /* number of the chunk that this is a stretch of */
-    size_t first;                      /* the stretch's first element in that chunk */
-    cadre_optimizer_stretch_t stretch; /* its gradient is that of the first term */
+    cadre_gradient_sum_t gradient; /* gradient of the whole partition */
+    size_t chunk;                  /* number of the chunk that this is a span of */
+    size_t first;                  /* the span's first element in that chunk */
+    cadre_optimizer_span_t span;   /* its gradient is that of the first term */
 } cadre_partition_piece_t;
 
 /* References to the values and slots that a partition had at one moment. */

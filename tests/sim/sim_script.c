@@ -239,7 +239,7 @@ is_answered(sim_script_t *self)
     return true;
 }
 
-/* Plans to read some rows instead of all, half of the time: a stretch, or any, also twice. */
+/* Plans to read some rows instead of all, half of the time: a span, or any, also twice. */
 static void
 plan_rows(sim_script_t *self)
 {
@@ -250,14 +250,13 @@ plan_rows(sim_script_t *self)
     if (variable->definition.rank == 0 || drawn < 5000) {
         return;
     }
-    const bool is_stretch = drawn % 3 == 0;
+    const bool is_span = drawn % 3 == 0;
     const uint64_t rows = (uint64_t)variable->rows;
     size_t count = 1 + drawn % 40;
-    count = is_stretch && count > rows ? (size_t)rows : count;
+    count = is_span && count > rows ? (size_t)rows : count;
     self->row_ids = cadre_calloc(count, sizeof(*self->row_ids));
     for (size_t k = 0; k < count; k++) {
-        const uint64_t row =
-            is_stretch ? drawn % (rows - count + 1) + k : (drawn + k * k * 7) % rows;
+        const uint64_t row = is_span ? drawn % (rows - count + 1) + k : (drawn + k * k * 7) % rows;
         self->row_ids[k] = (int64_t)row;
     }
     cadre_row_plan_init(&self->row_plan, core_of(self)->catalogue.variables[self->variable],

@@ -55,7 +55,7 @@ find_places(const cadre_variable_t *variable, const size_t *counts, place_t *pla
 }
 
 /* Sorts the positions by place, keeping the order of the request within one: a counting sort.
- * `counts`, the rows of each partition, become the ends of their stretches in `order`. */
+ * `counts`, the rows of each partition, become the ends of their spans in `order`. */
 static void
 sort(cadre_row_plan_t *self, const place_t *places, size_t place_count, size_t *counts)
 {
@@ -153,7 +153,7 @@ cadre_row_plan_fini(cadre_row_plan_t *self)
 
 /* Returns whether the rows of a part follow each other, so that two numbers name them all. */
 static bool
-is_stretch(const cadre_row_plan_t *self, const cadre_row_plan_part_t *part)
+is_span(const cadre_row_plan_t *self, const cadre_row_plan_part_t *part)
 {
     const size_t *order = self->order + part->first;
     const int64_t first = row_at(self, order[0]);
@@ -165,7 +165,7 @@ is_stretch(const cadre_row_plan_t *self, const cadre_row_plan_part_t *part)
     return true;
 }
 
-/* Names the rows of a message: stretches by their first row, others by their ids. */
+/* Names the rows of a message: spans by their first row, others by their ids. */
 cadre_chunk_t *
 cadre_row_plan_name(const cadre_row_plan_t *self, const cadre_row_plan_message_t *message,
                     cadre_row_part_t *records)
@@ -174,7 +174,7 @@ cadre_row_plan_name(const cadre_row_plan_t *self, const cadre_row_plan_message_t
     size_t id_count = 0;
     for (size_t i = 0; i < message->part_count; i++) {
         const cadre_row_plan_part_t *part = &self->parts[message->first_part + i];
-        const bool is_listed = !is_stretch(self, part);
+        const bool is_listed = !is_span(self, part);
         records[i] = (cadre_row_part_t){
             .variable = self->variable->id,
             .partition = part->partition,

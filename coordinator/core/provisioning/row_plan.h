@@ -50,7 +50,7 @@ void cadre_row_plan_init(cadre_row_plan_t *self, const cadre_variable_t *variabl
 void cadre_row_plan_fini(cadre_row_plan_t *self);
 
 /* Writes the records of a message to `records` [its part_count], and returns the ids of the rows
- * that are no stretch as a chunk, which the caller drops; NULL when there are none. */
+ * that are no span as a chunk, which the caller drops; NULL when there are none. */
 cadre_chunk_t *cadre_row_plan_name(const cadre_row_plan_t *self,
                                    const cadre_row_plan_message_t *message,
                                    cadre_row_part_t *records);

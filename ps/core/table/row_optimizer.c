@@ -54,7 +54,7 @@ apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
     const double epsilon = self->optimizer.spec.parameters[CADRE_ADAGRAD_EPSILON];
     for (size_t row = 0; row < block->rows; row++) {
         const size_t first = row * self->dim;
-        const cadre_kernel_stretch_t stretch = {
+        const cadre_kernel_span_t span = {
             .count = self->dim,
             .gradient = block->gradient + first,
             .value_in = block->values + first,
@@ -63,7 +63,7 @@ apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
         const double squares = sum_of_squares(block->gradient + first, self->dim);
         float *accumulator = &block->slots[0][row];
         *accumulator += (float)(squares / self->dim);
-        cadre_kernel_sgd(&stretch, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
+        cadre_kernel_sgd(&span, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
     }
 }
 
@@ -95,15 +95,15 @@ cadre_row_optimizer_apply(const cadre_row_optimizer_t *self, uint64_t step,
     if (self->row_wise) {
         apply_row_wise(self, learning_rate, block);
     } else {
-        cadre_optimizer_stretch_t stretch = {.count = count,
-                                             .gradient = block->gradient,
-                                             .value_in = block->values,
-                                             .value_out = block->values};
+        cadre_optimizer_span_t span = {.count = count,
+                                       .gradient = block->gradient,
+                                       .value_in = block->values,
+                                       .value_out = block->values};
         for (size_t s = 0; s < self->optimizer.slot_count; s++) {
-            stretch.slots_in[s] = block->slots[s];
-            stretch.slots_out[s] = block->slots[s];
+            span.slots_in[s] = block->slots[s];
+            span.slots_out[s] = block->slots[s];
         }
-        cadre_optimizer_apply(&self->optimizer, step, &stretch);
+        cadre_optimizer_apply(&self->optimizer, step, &span);
     }
 
     if (self->group_lasso > 0) {

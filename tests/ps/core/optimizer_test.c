@@ -262,13 +262,13 @@ static void
 apply(const cadre_ps_optimizer_t *optimizer, int step, const void *gradient, const state_t *in,
       state_t *out)
 {
-    cadre_optimizer_stretch_t stretch = {
+    cadre_optimizer_span_t span = {
         .count = COUNT, .gradient = gradient, .value_in = in->value, .value_out = out->value};
     for (size_t slot = 0; slot < optimizer->slot_count; slot++) {
-        stretch.slots_in[slot] = in->slots[slot];
-        stretch.slots_out[slot] = out->slots[slot];
+        span.slots_in[slot] = in->slots[slot];
+        span.slots_out[slot] = out->slots[slot];
     }
-    cadre_optimizer_apply(optimizer, (uint64_t)step, &stretch);
+    cadre_optimizer_apply(optimizer, (uint64_t)step, &span);
 }
 
 static void
@@ -343,14 +343,14 @@ single(const case_t *c, float value, float gradient, int steps)
 {
     cadre_ps_optimizer_t optimizer = make(c);
     float slots[CADRE_OPTIMIZER_SLOTS_MAX] = {0};
-    cadre_optimizer_stretch_t stretch = {
+    cadre_optimizer_span_t span = {
         .count = 1, .gradient = &gradient, .value_in = &value, .value_out = &value};
     for (size_t i = 0; i < optimizer.slot_count; i++) {
         slots[i] = cadre_optimizer_slot_initial(&optimizer.spec, i);
-        stretch.slots_in[i] = stretch.slots_out[i] = &slots[i];
+        span.slots_in[i] = span.slots_out[i] = &slots[i];
     }
     for (int step = 1; step <= steps; step++) {
-        cadre_optimizer_apply(&optimizer, (uint64_t)step, &stretch);
+        cadre_optimizer_apply(&optimizer, (uint64_t)step, &span);
     }
     return value;
 }
@@ -383,10 +383,10 @@ Test(optimizer, takes_the_rate_of_the_step_from_the_schedule)
     static const float expected[] = {0, -0.1F, -0.3F, -0.6F, -1.0F, -1.2F, -1.3F, -1.35F};
     const float gradient = 1;
     float value = 0;
-    const cadre_optimizer_stretch_t stretch = {
+    const cadre_optimizer_span_t span = {
         .count = 1, .gradient = &gradient, .value_in = &value, .value_out = &value};
     for (uint64_t step = 1; step <= CADRE_COUNT_OF(expected); step++) {
-        cadre_optimizer_apply(&optimizer, step, &stretch);
+        cadre_optimizer_apply(&optimizer, step, &span);
         cr_assert_float_eq(value, expected[step - 1], 1e-6, "step %d: %g", (int)step,
                            (double)value);
     }
@@ -471,43 +471,43 @@ Test(optimizer, adds_and_subtracts_in_each_type)
 
     double f64[] = {1e300, -2.5, 0};
     const double f64_by[] = {1e284, 0.25, 1e-320};
-    cadre_optimizer_stretch_t stretch = {
+    cadre_optimizer_span_t span = {
         .count = 3, .gradient = f64_by, .value_in = f64, .value_out = f64};
     cr_assert_eq(cadre_optimizer_init(&add, &spec, CADRE_F64), 0);
-    cadre_optimizer_apply(&add, 1, &stretch);
+    cadre_optimizer_apply(&add, 1, &span);
     cr_assert(f64[0] == 1e300 + 1e284 && f64[1] == -2.25 && f64[2] == 1e-320);
 
     int32_t i32[] = {INT32_MAX, -5, 7};
     const int32_t i32_by[] = {1, 3, -9};
-    stretch = (cadre_optimizer_stretch_t){
-        .count = 3, .gradient = i32_by, .value_in = i32, .value_out = i32};
+    span =
+        (cadre_optimizer_span_t){.count = 3, .gradient = i32_by, .value_in = i32, .value_out = i32};
     cr_assert_eq(cadre_optimizer_init(&add, &spec, CADRE_I32), 0);
-    cadre_optimizer_apply(&add, 1, &stretch);
+    cadre_optimizer_apply(&add, 1, &span);
     cr_assert(i32[0] == INT32_MIN && i32[1] == -2 && i32[2] == -2);
-    cadre_optimizer_add(CADRE_I32, true, &stretch);
+    cadre_optimizer_add(CADRE_I32, true, &span);
     cr_assert(i32[0] == INT32_MAX && i32[1] == -5 && i32[2] == 7);
 
     int64_t i64[] = {INT64_MAX - 1, -5};
     const int64_t i64_by[] = {1, INT64_C(1) << 40};
     int64_t sum[2] = {0};
-    stretch = (cadre_optimizer_stretch_t){
-        .count = 2, .gradient = i64_by, .value_in = i64, .value_out = sum};
+    span =
+        (cadre_optimizer_span_t){.count = 2, .gradient = i64_by, .value_in = i64, .value_out = sum};
     cr_assert_eq(cadre_optimizer_init(&add, &spec, CADRE_I64), 0);
-    cadre_optimizer_apply(&add, 1, &stretch);
+    cadre_optimizer_apply(&add, 1, &span);
     cr_assert(sum[0] == INT64_MAX && sum[1] == (INT64_C(1) << 40) - 5 && i64[1] == -5);
-    cadre_optimizer_add(CADRE_I64, true, &stretch);
+    cadre_optimizer_add(CADRE_I64, true, &span);
     cr_assert(sum[0] == INT64_MAX - 2 && sum[1] == -5 - (INT64_C(1) << 40));
 
     float f32[] = {1.5F, -4};
     const float f32_by[] = {0.25F, 4};
-    stretch = (cadre_optimizer_stretch_t){
-        .count = 2, .gradient = f32_by, .value_in = f32, .value_out = f32};
-    cadre_optimizer_add(CADRE_F32, true, &stretch);
+    span =
+        (cadre_optimizer_span_t){.count = 2, .gradient = f32_by, .value_in = f32, .value_out = f32};
+    cadre_optimizer_add(CADRE_F32, true, &span);
     cr_assert(f32[0] == 1.25F && f32[1] == -8);
     double f64_minus[] = {1, 2};
-    stretch = (cadre_optimizer_stretch_t){
+    span = (cadre_optimizer_span_t){
         .count = 2, .gradient = f64_by, .value_in = f64_minus, .value_out = f64_minus};
-    cadre_optimizer_add(CADRE_F64, true, &stretch);
+    cadre_optimizer_add(CADRE_F64, true, &span);
     cr_assert(f64_minus[0] == 1 - 1e284 && f64_minus[1] == 1.75);
 }
 

@@ -284,7 +284,7 @@ Test(shard_wire, refuses_a_type_that_does_not_go_with_the_variable)
     close_shard(&self);
 }
 
-/* --- the optimizers, over several stretches of one chunk --- */
+/* --- the optimizers, over several spans of one chunk --- */
 
 enum { LONG = 10007 };
 

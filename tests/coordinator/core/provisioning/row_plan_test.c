@@ -66,7 +66,7 @@ Test(row_plan, asks_each_shard_once_and_keeps_the_order_within_a_partition)
     cadre_row_plan_fini(&plan);
 }
 
-Test(row_plan, names_stretches_by_two_numbers)
+Test(row_plan, names_spans_by_two_numbers)
 {
     uint16_t shards[] = {0, 1, 0, 1};
     const cadre_variable_t variable = variable_of(10, 16, 4, shards); /* 3, 3, 2, 2 */

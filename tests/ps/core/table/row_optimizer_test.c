@@ -66,14 +66,13 @@ Test(row_optimizer, does_to_each_row_what_the_dense_optimizer_does)
             memcpy(right.gradient, left.gradient, sizeof(right.gradient));
             const cadre_row_block_t block = block_of(&left, ROWS);
             cadre_row_optimizer_apply(&optimizer, step, &block);
-            const cadre_optimizer_stretch_t stretch = {
-                .count = (size_t)ROWS * DIM,
-                .gradient = right.gradient,
-                .value_in = right.values,
-                .value_out = right.values,
-                .slots_in = {right.slots[0], right.slots[1]},
-                .slots_out = {right.slots[0], right.slots[1]}};
-            cadre_optimizer_apply(&optimizer.optimizer, step, &stretch);
+            const cadre_optimizer_span_t span = {.count = (size_t)ROWS * DIM,
+                                                 .gradient = right.gradient,
+                                                 .value_in = right.values,
+                                                 .value_out = right.values,
+                                                 .slots_in = {right.slots[0], right.slots[1]},
+                                                 .slots_out = {right.slots[0], right.slots[1]}};
+            cadre_optimizer_apply(&optimizer.optimizer, step, &span);
         }
         cr_assert_arr_eq(left.values, right.values, sizeof(left.values), "%s", names[n]);
     }
