@@ -1,0 +1,112 @@
+/* What becomes of a part while a load has its partition. */
+#include "ps/core/shard_parts.h"
+
+#include <criterion/criterion.h>
+
+#include "common/base/status.h"
+
+TestSuite(shard_parts, .timeout = 240);
+
+enum { COUNT = 3 };
+
+/* A vector of zeros, updated by sgd with a learning rate of 1. */
+static cadre_partition_spec_t
+vector_spec(void)
+{
+    cadre_partition_spec_t spec = {.variable = 1,
+                                   .dtype = CADRE_F32,
+                                   .wire = CADRE_F32,
+                                   .rank = 1,
+                                   .shape = {COUNT},
+                                   .rows = COUNT};
+    cr_assert_eq(cadre_initializer_spec_parse(&spec.initializer, "zeros"), 0);
+    cr_assert_eq(cadre_optimizer_spec_parse(&spec.optimizer, "sgd"), 0);
+    cr_assert_eq(cadre_optimizer_spec_set(&spec.optimizer, "learning_rate", 1), 0);
+    return spec;
+}
+
+/* The same with a change of the learning rate, as a CREATE has it that comes later. */
+static cadre_partition_spec_t
+longer_spec(const cadre_partition_spec_t *spec, uint64_t updates, double rate)
+{
+    cadre_partition_spec_t longer = *spec;
+    cr_assert_eq(cadre_schedule_spec_extend(&longer.optimizer.schedule, updates, rate), 0, "%s",
+                 cadre_error_text());
+    return longer;
+}
+
+/* Writes the values of a part whose partition was lent, as a load does, and gives it back. */
+static void
+load_zeros(cadre_shard_part_t *part, cadre_partition_t *partition)
+{
+    cadre_partition_initialise(partition, -1, 0);
+    cadre_shard_part_return(part, &partition);
+}
+
+/* Pushes ones, and expects all values to be `wanted` then. */
+static void
+expect_after_update(cadre_partition_t *partition, float wanted)
+{
+    const float ones[COUNT] = {1, 1, 1};
+    cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
+    float values[COUNT] = {0};
+    cadre_partition_apply(partition, &chunk);
+    cadre_chunk_unref(&chunk);
+    cadre_partition_copy(partition, -1, 0, COUNT, values);
+    for (size_t i = 0; i < COUNT; i++) {
+        cr_expect_eq(values[i], wanted, "element %zu: %g, not %g", i, (double)values[i],
+                     (double)wanted);
+    }
+}
+
+Test(shard_parts, gives_a_part_the_schedule_that_came_while_it_was_loaded)
+{
+    const cadre_shard_parts_options_t options = {.size_bytes_max = 1 << 20};
+    const cadre_partition_spec_t spec = vector_spec();
+    const cadre_partition_spec_t before = longer_spec(&spec, 1, 2);
+    const cadre_partition_spec_t now = longer_spec(&before, 2, 4);
+    cadre_shard_parts_t *parts = cadre_shard_parts_new(&options);
+    cadre_shard_part_t *part = NULL;
+    cr_assert_eq(cadre_shard_parts_make(parts, "w", &before, true, &part), 0, "%s",
+                 cadre_error_text());
+
+    cadre_partition_t *lent = cadre_shard_part_lend(part);
+    cr_assert_eq(cadre_shard_part_create_again(part, "w", &now), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_shard_part_create_again(part, "w", &spec), 0, "one from before is late");
+    cr_assert_eq(cadre_partition_spec(lent)->optimizer.schedule.boundary_count, 1,
+                 "a load has it: nobody else changes it");
+    load_zeros(part, lent);
+    cadre_shard_parts_add(parts, &part);
+
+    const cadre_shard_part_t *served = NULL;
+    cr_assert_eq(cadre_shard_parts_find(parts, 1, 0, &served), 0);
+    cr_expect(
+        cadre_schedule_spec_equal(&cadre_partition_spec(served->partition)->optimizer.schedule,
+                                  &now.optimizer.schedule),
+        "it is the longest that came");
+    expect_after_update(served->partition, -1);
+    expect_after_update(served->partition, -3);
+    expect_after_update(served->partition, -7);
+    cadre_shard_parts_destroy(&parts);
+}
+
+Test(shard_parts, keeps_what_it_had_when_another_part_is_created_while_it_is_loaded)
+{
+    const cadre_shard_parts_options_t options = {.size_bytes_max = 1 << 20};
+    const cadre_partition_spec_t spec = vector_spec();
+    cadre_partition_spec_t other = longer_spec(&spec, 1, 2);
+    other.initializer.seed = 7;
+    cadre_shard_parts_t *parts = cadre_shard_parts_new(&options);
+    cadre_shard_part_t *part = NULL;
+    cr_assert_eq(cadre_shard_parts_make(parts, "w", &spec, true, &part), 0);
+
+    cadre_partition_t *lent = cadre_shard_part_lend(part);
+    cr_expect_eq(cadre_shard_part_create_again(part, "w", &other), CADRE_EEXISTS);
+    cr_expect_eq(cadre_shard_part_create_again(part, "v", &spec), CADRE_EEXISTS);
+    load_zeros(part, lent);
+    cadre_partition_t *partition = part->partition;
+    cadre_shard_parts_add(parts, &part);
+    expect_after_update(partition, -1);
+    expect_after_update(partition, -2);
+    cadre_shard_parts_destroy(&parts);
+}
