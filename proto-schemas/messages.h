@@ -359,7 +359,8 @@
  * schedule_numbers: its parameters, boundaries and values. clip_value: of each element of a
  * gradient, average_momentum: of the running average; empty for none. average_overwrite: the steps
  * after which that becomes the values, 0 for never. fresh: 1 when the checkpoint does not hold it,
- * whatever other variable it holds under this name: it is not looked at. */
+ * whatever other variable it holds under this name: it is not looked at. delay_compensation: lambda
+ * of late gradients; empty for none. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -382,7 +383,8 @@
     F(U64,  average_overwrite, UINT32_MAX)                                         \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
-    F(U64,  fresh,       1)
+    F(U64,  fresh,       1)                                                        \
+    F(F64S, delay_compensation, 1)
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \
@@ -633,7 +635,8 @@
 /* Counters that heartbeats carry, by position; each only grows within one incarnation. */
 #define CADRE_PS_COUNTERS(C)                                                       \
     C(applied) C(duplicate) C(refused) C(malformed) C(pulls) C(unchanged)          \
-    C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)
+    C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)      \
+    C(compensated) C(uncompensated)
 #define CADRE_WORKER_COUNTERS(C)                                                   \
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
     C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \

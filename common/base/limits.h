@@ -57,6 +57,10 @@ enum {
 
     CADRE_OPTIMIZER_SLOTS_MAX = 4, /* at most 3 of the optimizer itself, and the average */
 
+    /* Versions of a partition that a shard keeps for delay compensation; a gradient of an older one
+     * is applied as it came, and counted. */
+    CADRE_PULLED_VERSIONS_MAX = 16,
+
     /* Of a table: numbers of a row, keys of one update, and sightings that a key may have to wait
      * for. The spec or the update with more is refused. */
     CADRE_TABLE_DIM_MAX = 8192,

@@ -243,6 +243,15 @@ check_together(const cadre_optimizer_spec_t *self)
         return cadre_fail(CADRE_EINVALID, "there is no average to overwrite the values with: "
                                           "average_momentum is 0");
     }
+    if (!(self->delay_compensation >= 0 &&
+          self->delay_compensation <= CADRE_DELAY_COMPENSATION_MAX)) {
+        return cadre_fail(CADRE_EINVALID, "delay_compensation must be in [0, %g], not %g",
+                          CADRE_DELAY_COMPENSATION_MAX, self->delay_compensation);
+    }
+    if (self->kind == CADRE_OPTIMIZER_ADD && self->delay_compensation > 0) {
+        return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; delay_compensation "
+                                          "is for gradients");
+    }
     if (self->kind == CADRE_OPTIMIZER_ADD && self->clip_value > 0) {
         return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; clip_value is for "
                                           "gradients");
@@ -302,6 +311,7 @@ cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optim
     return left->kind == right->kind && left->clip_value == right->clip_value &&
            left->average_momentum == right->average_momentum &&
            left->average_overwrite == right->average_overwrite &&
+           left->delay_compensation == right->delay_compensation &&
            cadre_schedule_spec_equal(&left->schedule, &right->schedule);
 }
 

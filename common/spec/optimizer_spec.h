@@ -50,6 +50,8 @@ enum {
     CADRE_OPTIMIZER_PARAMETERS_MAX = 8,
 };
 
+#define CADRE_DELAY_COMPENSATION_MAX 1e6
+
 typedef struct {
     cadre_optimizer_kind_t kind;
     double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX]; /* unused ones are 0 */
@@ -57,6 +59,7 @@ typedef struct {
     double clip_value;              /* largest absolute value of a gradient's element; 0: any */
     double average_momentum;        /* of the running average of the values; 0: no average */
     uint64_t average_overwrite;     /* every so many updates the average becomes the values */
+    double delay_compensation;      /* lambda of compensating late gradients; 0: they are not */
 } cadre_optimizer_spec_t;
 
 /* Gives the kind called `text` with its default parameters. Fails with CADRE_ENOTFOUND, and a text
@@ -76,8 +79,8 @@ int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimize
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
 /* Reads an optimizer that came from wire or disk as `kind` and `count` parameters; schedule,
- * clipping and average become 0, that is, none. Fails with CADRE_EMALFORMED for an unknown kind or
- * another number of parameters, CADRE_EINVALID for a bad value. */
+ * clipping, average and delay compensation become 0, that is, none. Fails with CADRE_EMALFORMED for
+ * an unknown kind or another number of parameters, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);
 

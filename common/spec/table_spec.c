@@ -69,6 +69,10 @@ check_optimizer(const cadre_table_spec_t *self)
     if (optimizer->average_momentum > 0) {
         return cadre_fail(CADRE_EINVALID, "a table keeps no average of its rows");
     }
+    if (optimizer->delay_compensation > 0) {
+        return cadre_fail(CADRE_EINVALID, "a table does not keep the rows that were pulled, which "
+                                          "delay_compensation needs");
+    }
     if (self->row_wise && optimizer->kind != CADRE_OPTIMIZER_ADAGRAD) {
         return cadre_fail(CADRE_EINVALID, "row_wise is for adagrad, not for %s",
                           cadre_optimizer_kind_text(optimizer->kind));

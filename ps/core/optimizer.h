@@ -30,7 +30,12 @@
  *
  * With a schedule lr is its rate after t - 1 updates (common/spec/schedule_spec.h).
  *
- * Where a gradient is clipped, ps/core/partition.c does it before.
+ * Where a late gradient is compensated, and where one is clipped, ps/core/partition.c does it
+ * before, in this order. With lambda = delay_compensation, u the value that the gradient was
+ * computed from (Zheng and others 2017, "Asynchronous stochastic gradient descent with delay
+ * compensation", algorithm 2):
+ *
+ *     g += lambda g^2 (w - u)
  *
  * Where Keras divides 0 by 0 (ftrl with nothing accumulated and no regularisation) w becomes 0, and
  * the max() of a centered rmsprop keeps rounding from taking the root of a negative number; exact

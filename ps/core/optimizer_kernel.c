@@ -319,6 +319,22 @@ cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *ou
     }
 }
 
+/* Compensates a late gradient by what the values have moved since: its square stands for the
+ * diagonal of the Hessian. */
+CADRE_CLONES void
+cadre_kernel_compensate_f32(size_t count, float lambda, const void *gradient, const float *value,
+                            const float *pulled, float *out)
+{
+    const cadre_unaligned_f32_t *in = gradient;
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        const float g = in[i];
+        const float compensated = g + lambda * g * g * (value[i] - pulled[i]);
+        /* false for NaN too, which an infinite square times 0 is */
+        out[i] = fabsf(compensated) <= FLT_MAX ? compensated : g;
+    }
+}
+
 /* Moves a running average toward the values. */
 CADRE_CLONES void
 cadre_kernel_average_f32(size_t count, double momentum, const float *value, const float *average_in,

@@ -94,6 +94,11 @@ void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, 
 /* Limits each element of `gradient` to -limit and limit, in `out`, which may be the same place. */
 void cadre_kernel_clip_f32(size_t count, float limit, const void *gradient, float *out);
 
+/* Computes out = gradient + lambda gradient^2 (value - pulled); `out` may be `gradient`. An element
+ * for which that is beyond f32 stays as it came. */
+void cadre_kernel_compensate_f32(size_t count, float lambda, const void *gradient,
+                                 const float *value, const float *pulled, float *out);
+
 /* Computes average_out = momentum average_in + (1 - momentum) value. */
 void cadre_kernel_average_f32(size_t count, double momentum, const float *value,
                               const float *average_in, float *average_out);

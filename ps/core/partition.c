@@ -12,6 +12,7 @@
 #include "ps/core/initializer.h"
 #include "ps/core/optimizer.h"
 #include "ps/core/optimizer_kernel.h"
+#include "ps/core/pulled_versions.h"
 
 /* Elements of a gradient that are converted or summed at a time: so many stay in the L1 cache until
  * the optimizer applies them. */
@@ -35,6 +36,7 @@ struct cadre_partition {
     cadre_chunk_t **wire_values; /* [layout.count] values in the wire dtype; NULL where that is the
                                     variable's, and until a worker pulls */
     bool wire_is_current;        /* `wire_values` are of this version */
+    cadre_pulled_versions_t pulled; /* none without delay compensation */
 };
 
 /* Returns whether values and gradients travel in another dtype than the variable's. */
@@ -208,6 +210,7 @@ cadre_partition_close(cadre_partition_t **self_p)
         return;
     }
     *self_p = NULL;
+    cadre_pulled_versions_clear(&self->pulled, self->layout.count, self->pool);
     drop_chunks(&self->values, self->layout.count);
     drop_chunks(&self->wire_values, self->layout.count);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
@@ -333,6 +336,15 @@ elements_of(const cadre_partition_t *self, size_t k)
     return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
 }
 
+/* Lets go what was made or kept of values that are no more: the copy in the wire dtype, and the
+ * versions that were pulled. */
+static void
+forget_values(cadre_partition_t *self)
+{
+    self->wire_is_current = false;
+    cadre_pulled_versions_clear(&self->pulled, self->layout.count, self->pool);
+}
+
 /* Copy on write: returns the chunk into which the next contents of `current` may be written. That
  * is `current` itself when nobody else holds it (no other thread can begin to: it has no reference
  * to copy), and else another chunk of the pool. */
@@ -416,6 +428,22 @@ cadre_partition_make_wire(cadre_partition_t *self)
     }
     self->wire_is_current = true;
     return 0;
+}
+
+/* Keeps the values of this version, which a worker was sent or holds. */
+void
+cadre_partition_note_pulled(cadre_partition_t *self)
+{
+    if (self->optimizer.spec.delay_compensation > 0) {
+        cadre_pulled_versions_keep(&self->pulled, self->version, self->values, self->layout.count,
+                                   self->pool);
+    }
+}
+
+cadre_chunk_t *const *
+cadre_partition_pulled(const cadre_partition_t *self, uint64_t version)
+{
+    return cadre_pulled_versions_find(&self->pulled, version);
 }
 
 /* Gives references to the values as they travel. */
@@ -530,6 +558,23 @@ term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size
     return numbers;
 }
 
+/* Returns a gradient (term) of the piece with its delay compensated: `count` numbers at `gradient`,
+ * or what has become of them in `numbers`, which may be the same place. */
+static const void *
+compensate(const cadre_partition_piece_t *piece, size_t term, size_t at,
+           const cadre_optimizer_span_t *block, float *numbers)
+{
+    cadre_chunk_t *const *pulled = piece->gradient.terms[term].pulled;
+    if (!pulled) {
+        return block->gradient;
+    }
+    const float *values = cadre_chunk_data(pulled[piece->chunk]);
+    const float lambda = (float)piece->partition->optimizer.spec.delay_compensation;
+    cadre_kernel_compensate_f32(block->count, lambda, block->gradient, block->value_in,
+                                values + piece->first + at, numbers);
+    return numbers;
+}
+
 /* Returns the gradient that the optimizer sees: `count` numbers at `gradient`, or what clipping
  * leaves of them in `clipped`, which may be the same place. */
 static const void *
@@ -552,11 +597,12 @@ apply_each(const cadre_partition_piece_t *piece, size_t at, size_t count)
     float numbers[BLOCK_COUNT];
     for (size_t term = 0; term < piece->gradient.count; term++) {
         const void *gradient = term_gradient(piece, term, at, count, numbers);
-        gradient = clip(self, gradient, count, numbers);
         cadre_optimizer_span_t block = block_of(self, &piece->span, at, count, gradient);
         /* The first changes the values as they were, each further one what those before have
          * made. */
         block.value_in = term == 0 ? block.value_in : block.value_out;
+        block.gradient = compensate(piece, term, at, &block, numbers);
+        block.gradient = clip(self, block.gradient, count, numbers);
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &block);
     }
 }
@@ -583,13 +629,15 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
 }
 
 /* Updates the values and the optimizer's own slots: in one go where the gradient can be used as it
- * came, else by blocks, each of which is converted, summed or clipped first. */
+ * came, else by blocks, each of which is converted, summed, compensated or clipped first. */
 static void
 apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
     const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
-    if (is_plain && !is_converted(self) && self->optimizer.spec.clip_value == 0) {
+    const bool is_as_it_came =
+        self->optimizer.spec.clip_value == 0 && !piece->gradient.terms[0].pulled;
+    if (is_plain && !is_converted(self) && is_as_it_came) {
         cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->span);
         return;
     }
@@ -706,7 +754,7 @@ cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
 {
     size_t count = cadre_partition_piece_count(self);
     cadre_auto(cadre_free) cadre_partition_piece_t *pieces = cadre_calloc(count, sizeof(*pieces));
-    const cadre_gradient_term_t term = {chunks, 1};
+    const cadre_gradient_term_t term = {.chunks = chunks, .weight = 1};
     cadre_partition_begin_apply(self, &(cadre_gradient_sum_t){&term, 1}, pieces);
     for (size_t i = 0; i < count; i++) {
         cadre_partition_apply_piece(&pieces[i]);
@@ -738,7 +786,7 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
         publish(self, &self->values[k], target);
     }
     self->version++;
-    self->wire_is_current = false;
+    forget_values(self);
 }
 
 /* Returns chunk `k` of the values for some of its elements to be written. Where somebody else holds
@@ -797,7 +845,7 @@ cadre_partition_assign_rows(cadre_partition_t *self, cadre_assign_mode_t mode,
         }
     }
     self->version++;
-    self->wire_is_current = false;
+    forget_values(self);
 }
 
 static cadre_chunk_t **
@@ -817,9 +865,10 @@ cadre_partition_fork(const cadre_partition_t *self)
 {
     cadre_partition_t *fork = cadre_calloc(1, sizeof(*fork));
     *fork = *self;
-    /* A fork needs no values in the wire dtype: workers do not pull from it. */
+    /* A fork needs no values in the wire dtype, nor versions: workers do not pull from it. */
     fork->wire_values = NULL;
     fork->wire_is_current = false;
+    fork->pulled = (cadre_pulled_versions_t){.count = 0};
     fork->values = new_references(self->values, self->layout.count);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         fork->slots[slot] = new_references(self->slots[slot], self->layout.count);
@@ -858,5 +907,5 @@ cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64
 {
     self->version = version;
     self->steps = steps;
-    self->wire_is_current = false;
+    forget_values(self);
 }

@@ -16,6 +16,9 @@
  * converted before the optimizer sees them, and pulls of workers get a copy of the values that is
  * converted when the first of them asks for a version, and kept until the next version.
  *
+ * With delay compensation the values that workers pulled last are kept (pulled_versions.h). An
+ * assignment lets them go: what it changes is no delay.
+ *
  * Owner:   one shard.
  * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.
  */
@@ -43,6 +46,9 @@ enum { CADRE_PARTITION_PIECE_COUNT = 65536 }; /* elements of a piece of an updat
 typedef struct {
     cadre_chunk_t *const *chunks; /* cut as the wire layout says */
     float weight;
+    /* The values that it was computed from, where it is late and compensated for that; else NULL.
+     * Not of a sum of several. */
+    cadre_chunk_t *const *pulled;
 } cadre_gradient_term_t;
 
 /* What an update applies to a partition: the weighted sum of `count` gradients, added in this
@@ -113,6 +119,15 @@ uint64_t cadre_partition_steps(const cadre_partition_t *self);
 /* Puts a reference to each value chunk into `chunks`, which has room for layout->count; the caller
  * drops them. All are of the version that cadre_partition_version tells. */
 void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks);
+
+/* Notes that a worker has the values of this version now, for the delay compensation of the
+ * gradient that it may push; does nothing where the partition has none. */
+void cadre_partition_note_pulled(cadre_partition_t *self);
+
+/* Returns the values that a gradient of this version was computed from, for its compensation; NULL
+ * where the partition has none, or the version is kept no more: it is too old, or older than an
+ * assignment. */
+cadre_chunk_t *const *cadre_partition_pulled(const cadre_partition_t *self, uint64_t version);
 
 /* Converts the values of this version to the wire dtype, unless that is done or not needed; reuses
  * the buffers of the version before where nobody else holds them. Fails with CADRE_ENOTFINITE when

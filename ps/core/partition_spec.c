@@ -79,6 +79,8 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     self->optimizer.average_momentum =
         create->average_momentum.count > 0 ? create->average_momentum.items[0] : 0;
     self->optimizer.average_overwrite = create->average_overwrite;
+    self->optimizer.delay_compensation =
+        create->delay_compensation.count > 0 ? create->delay_compensation.items[0] : 0;
     return cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
                                       create->schedule_numbers.items,
                                       create->schedule_numbers.count);
@@ -155,9 +157,12 @@ cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_
                           layout.count, CADRE_MESSAGE_CHUNKS_MAX);
     }
 
-    /* At most 4,096 chunks of 1 MiB for values, for each slot and for the copy in the wire dtype:
-     * the sum cannot overflow. */
+    /* At most 4,096 chunks of 1 MiB for values, for each slot, for each version that is kept and
+     * for the copy in the wire dtype: the sum cannot overflow. */
     *size_bytes = layout.size_bytes * (1 + cadre_optimizer_slot_count(&self->optimizer));
+    if (self->optimizer.delay_compensation > 0) {
+        *size_bytes += layout.size_bytes * CADRE_PULLED_VERSIONS_MAX;
+    }
     if (self->wire != self->dtype) {
         *size_bytes += cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),
                                                   cadre_dtype_size(self->wire))

@@ -41,8 +41,9 @@ bool cadre_partition_spec_equal(const cadre_partition_spec_t *left,
 bool cadre_partition_spec_take_longer(cadre_partition_spec_t *self,
                                       const cadre_partition_spec_t *other);
 
-/* Computes the bytes that the partition will take: values, slots, the copy in the wire dtype. Fails
- * with CADRE_ETOOLARGE when the values do not fit one message. */
+/* Computes the bytes that the partition will take: values, slots, the copy in the wire dtype, and
+ * with delay compensation the versions that are kept. Fails with CADRE_ETOOLARGE when the values do
+ * not fit one message. */
 int cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes);
 
 /* Returns the number of a partition within its shard, `variable` being at most UINT32_MAX. */

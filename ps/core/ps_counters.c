@@ -27,6 +27,13 @@ cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes, ui
 }
 
 void
+cadre_ps_counters_note_late(cadre_ps_counters_t *self, bool is_compensated)
+{
+    cadre_ps_counters_note(self, is_compensated ? CADRE_PS_COUNTER_compensated
+                                                : CADRE_PS_COUNTER_uncompensated);
+}
+
+void
 cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes)
 {
     self->items[CADRE_PS_COUNTER_pull_bytes] += size_bytes;

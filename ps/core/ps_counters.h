@@ -7,6 +7,7 @@
 #ifndef CADRE_PS_CORE_PS_COUNTERS_H
 #define CADRE_PS_CORE_PS_COUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/checkpoint/shard_file.h"
@@ -26,6 +27,9 @@ void cadre_ps_counters_note(cadre_ps_counters_t *self, int counter);
 /* Counts an update that was applied. */
 void cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes,
                                    uint64_t staleness);
+
+/* Counts a late gradient of a partition with delay compensation. */
+void cadre_ps_counters_note_late(cadre_ps_counters_t *self, bool is_compensated);
 
 /* Counts the bytes of an answer to a PULL. */
 void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes);

@@ -39,6 +39,12 @@ add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_gauge(text, "cadre_ps_staleness_versions_max",
                              (double)counters[CADRE_PS_COUNTER_staleness_max],
                              "The largest staleness of an applied update.");
+    cadre_metrics_text_family(text, "cadre_ps_late_gradients_total", CADRE_METRIC_COUNTER,
+                              "Late gradients of partitions with delay compensation, by result.");
+    cadre_metrics_text_label(text, "result", "compensated");
+    cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_compensated]);
+    cadre_metrics_text_label(text, "result", "as_it_came");
+    cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_uncompensated]);
 }
 
 /* Adds the metrics of pulls, of assignments and of malformed messages. */

@@ -145,6 +145,12 @@ cadre_shard_cut_note_assign(cadre_shard_cut_t *self)
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_assigned);
 }
 
+void
+cadre_shard_cut_note_late(cadre_shard_cut_t *self, bool is_compensated)
+{
+    cadre_ps_counters_note_late(&self->counters, is_compensated);
+}
+
 /* --- closing --- */
 
 /* Returns a snapshot of the images: references to their chunks, nothing is copied. Leaves out a

@@ -67,4 +67,7 @@ cadre_partition_t *cadre_shard_cut_image(const cadre_shard_cut_t *self,
 void cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t staleness);
 void cadre_shard_cut_note_assign(cadre_shard_cut_t *self);
 
+/* Counts a straggler's gradient that is late, for an image: compensated, or as it came. */
+void cadre_shard_cut_note_late(cadre_shard_cut_t *self, bool is_compensated);
+
 #endif

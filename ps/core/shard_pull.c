@@ -126,6 +126,9 @@ cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
         const cadre_shard_part_t *part = named->items[i].part;
         const cadre_partition_t *partition = part->partition;
         pulled[i] = (cadre_pulled_part_t){.version = cadre_partition_version(partition)};
+        if (what.kind == CADRE_PULLED_WIRE) {
+            cadre_partition_note_pulled(part->partition);
+        }
         if (is_current(part, named->items[i].number)) {
             cadre_ps_counters_note(counters, CADRE_PS_COUNTER_unchanged);
             continue;

@@ -117,6 +117,16 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
     return cadre_partition_check_gradient_sizes(partition, chunks, count);
 }
 
+/* Returns whether a gradient was computed from values that others have changed since, for which it
+ * is to be compensated. */
+static bool
+is_late(const cadre_named_part_t *named)
+{
+    const cadre_partition_t *partition = named->part->partition;
+    return cadre_partition_spec(partition)->optimizer.delay_compensation > 0 &&
+           named->number != cadre_partition_version(partition);
+}
+
 /* Checks all parts of an update before any value is changed, gathers them in `self->update`, and
  * computes the staleness of the stalest. */
 static int
@@ -133,6 +143,10 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
             return cadre_shard_part_fail(item->part, status);
         }
         cadre_update_add(&self->update, item->part->partition, message->chunks + at);
+        if (is_late(item)) {
+            cadre_update_compensate(&self->update,
+                                    cadre_partition_pulled(item->part->partition, item->number));
+        }
         at += cadre_partition_layout(item->part->partition)->count;
         uint64_t stale = cadre_partition_version(item->part->partition) - item->number;
         stalest = stale > stalest ? stale : stalest;
@@ -164,9 +178,18 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     for (size_t i = 0; i < named->count; i++) {
         const cadre_shard_part_t *part = named->items[i].part;
         const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(part->partition);
+        cadre_chunk_t *const *pulled =
+            cadre_partition_pulled(part->partition, named->items[i].number);
         cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
         if (image) {
             cadre_update_add(&self->update, image, message->chunks + at);
+            cadre_update_compensate(&self->update, pulled);
+        }
+        if (is_late(&named->items[i])) {
+            cadre_ps_counters_note_late(target->counters, pulled != NULL);
+        }
+        if (image && is_late(&named->items[i])) {
+            cadre_shard_cut_note_late(target->cut, pulled != NULL);
         }
         at += layout->count;
         size_bytes += layout->size_bytes;
@@ -287,7 +310,8 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
         const cadre_held_part_t *from = &held->parts[i];
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(target->parts, from->variable, from->partition, &part) == 0) {
-            out[count++] = (share_t){part, order, {held->chunks + from->first_chunk, weight}};
+            cadre_chunk_t *const *chunks = held->chunks + from->first_chunk;
+            out[count++] = (share_t){part, order, {.chunks = chunks, .weight = weight}};
         }
     }
     /* Staleness 0: all closures of a step pull the values that the step before made. */

@@ -32,7 +32,13 @@ add(cadre_update_t *self, cadre_partition_t *partition)
 void
 cadre_update_add(cadre_update_t *self, cadre_partition_t *partition, cadre_chunk_t *const *chunks)
 {
-    add(self, partition)->one = (cadre_gradient_term_t){chunks, 1};
+    add(self, partition)->one = (cadre_gradient_term_t){.chunks = chunks, .weight = 1};
+}
+
+void
+cadre_update_compensate(cadre_update_t *self, cadre_chunk_t *const *pulled)
+{
+    self->parts[self->count - 1].one.pulled = pulled;
 }
 
 void

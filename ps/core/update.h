@@ -49,6 +49,10 @@ void cadre_update_clear(cadre_update_t *self);
 void cadre_update_add(cadre_update_t *self, cadre_partition_t *partition,
                       cadre_chunk_t *const *chunks);
 
+/* Has the gradient of the part that was added last compensated for its delay; `pulled`, NULL or the
+ * values that it was computed from (cadre_partition_pulled), stay until the update is cleared. */
+void cadre_update_compensate(cadre_update_t *self, cadre_chunk_t *const *pulled);
+
 /* Adds a partition whose gradient is a sum of several; the terms stay until the update is
  * cleared. */
 void cadre_update_add_sum(cadre_update_t *self, cadre_partition_t *partition,

@@ -92,12 +92,12 @@
       "970124cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \
     G(CREATE,                                                                                      \
-      "dc001c0130cd03e8cf0123456789abcdefce00011170c40001a46e616d65cdea62ce00010000ccff"           \
+      "dc001d0130cd03e8cf0123456789abcdefce00011170c40001a46e616d65cdea62ce00010000ccff"           \
       "06c41807000000000000000000000000010000ffffffffffffffffcdea67cf000000012a05f208cc"           \
       "ffc418000000000000e03f00000000000000809c7500883ce4377eccd3ccffc418000000000000e0"           \
       "3f00000000000000809c7500883ce4377eccffc418000000000000e03f00000000000000809c7500"           \
       "883ce4377ec408000000000000e03fc408000000000000e03fceffffffffcffffffffffffffff215"           \
-      "01")                                                                                        \
+      "01c408000000000000e03f")                                                                    \
     G(SETTLE,                                                                                      \
       "990131cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cd03ff")                  \
     G(SNAPSHOT,                                                                                    \

@@ -193,6 +193,7 @@ begin(target_t *self)
     static const uint64_t shape[] = {2, 2};
     static const double sgd[] = {1};
     static const double adam[] = {0.1, 0.9, 0.99, 1e-7};
+    static const double lambda[] = {0.5};
     static const cadre_f64s_t parameters[VARIABLES] = {{sgd, 1}, {adam, 4}, {sgd, 1}, {NULL, 0}};
     static const uint64_t optimizers[VARIABLES] = {CADRE_OPTIMIZER_SGD, CADRE_OPTIMIZER_ADAM,
                                                    CADRE_OPTIMIZER_SGD, CADRE_OPTIMIZER_ADD};
@@ -216,7 +217,8 @@ begin(target_t *self)
                                                   .initializer = CADRE_INITIALIZER_ZEROS,
                                                   .optimizer = optimizers[i],
                                                   .optimizer_parameters = parameters[i],
-                                                  .generation = 1};
+                                                  .generation = 1,
+                                                  .delay_compensation = {lambda, i == 0}};
         tell_control(self, &message);
     }
 }

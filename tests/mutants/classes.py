@@ -5,6 +5,18 @@ tests of classes catch them. As in mutants.py: (name, what it breaks, file, text
 from plant import drop, swap, without
 
 CLASSES = [
+    ("delay-the-wrong-way", "a late gradient is compensated away from what the values are now",
+     "ps/core cadre_kernel_compensate_f32",
+     swap("(value[i] - pulled[i])", "(pulled[i] - value[i])")),
+    ("delay-of-assignments", "an assignment is taken for a delay",
+     "ps/core forget_values", drop("cadre_pulled_versions_clear")),
+    ("delay-of-the-unchanged", "a worker that holds the version is not noted to have pulled it",
+     "ps/core cadre_shard_pull_answer",
+     swap("cadre_partition_note_pulled(part->partition)",
+          "if (!is_current(part, named->items[i].number)) "
+          "cadre_partition_note_pulled(part->partition)")),
+    ("image-not-compensated", "a straggler is compensated in the values, and not in their image",
+     "ps/core/shard_updates apply", drop("cadre_update_compensate")),
     ("rate-a-step-late", "the rate of an update is that of the one after it",
      "ps/core cadre_optimizer_rate", swap("step - 1", "step")),
     ("lacking-trial", "a suspect resource stays on trial where it cannot be built",

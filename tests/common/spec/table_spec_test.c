@@ -56,6 +56,9 @@ Test(table_spec, refuses_what_rows_cannot_have)
     spec.optimizer.average_momentum = 0.9;
     expect(&spec, CADRE_EINVALID, "no average");
     spec = cadre_table_spec(4);
+    spec.optimizer.delay_compensation = 1;
+    expect(&spec, CADRE_EINVALID, "does not keep the rows that were pulled");
+    spec = cadre_table_spec(4);
     spec.row_wise = true;
     expect(&spec, CADRE_EINVALID, "row_wise is for adagrad, not for sgd");
 }
