@@ -59,3 +59,12 @@ FIGURES = {
         for steps in (1, 4, 16)
     }),
 }
+
+# comparison: {name: settings}, for seeds.py
+COMPARISONS = {
+    "delay-compensation": {
+        f"rate {rate}, lambda {compensation}": {
+            "optimizer.learning_rate": rate, "training.delay_compensation": compensation}
+        for rate in (0.1, 0.15, 0.2) for compensation in (0, 0.5, 2, 8)
+    },
+}

@@ -232,6 +232,13 @@ add(cadre_coordinator_t *self, batch_t *batch)
         return status;
     }
 
+    if (options.delay_compensation != 0 && self->core.options.consistency == CADRE_SYNC) {
+        return cadre_fail(CADRE_EINVALID,
+                          "variable %s: delay_compensation is for async and bounded: with sync no "
+                          "gradient is late",
+                          name);
+    }
+
     status = cadre_shape_size(definition->dtype, definition->shape, definition->rank, NULL, NULL);
     if (status < 0) {
         return cadre_fail_within(status, "variable %s", name);

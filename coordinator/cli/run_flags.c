@@ -81,6 +81,9 @@ static const struct {
      "When updates count: async, at once; bounded, as async but none is missed that is older than "
      "training.staleness_bound closures; sync, in steps of training.step_closures (default: "
      "async)"},
+    {"delay-compensation", "LAMBDA", "training.delay_compensation", false,
+     "Compensates gradients that are late for what others have changed since, by so much (default: "
+     "0, not at all)"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},
     {"data", "DIR", "data.dir", false, "Where the job's relative paths and ${DATA} are"},
     {"checkpoint-dir", "DIR", "checkpoint.dir", false,

@@ -272,6 +272,39 @@ Test(conformance_optimizer, V14_a_gradient_is_clipped_by_value_and_that_of_a_ste
     clipped.clip_value = -1;
     FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &clipped, &variable),
           CADRE_EINVALID, "variable w: clip_value must be in [0, ");
+    clipped.clip_value = 0;
+    clipped.delay_compensation = 0.5;
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &clipped, &variable),
+          CADRE_EINVALID, "variable w: delay_compensation is for async and bounded");
+    stage_close(&stage);
+}
+
+/* A gradient of 1 three times at a rate of 1, each pulled and pushed by the one slot there is: none
+ * is late, so the values are those without compensation. */
+Test(conformance_optimizer, V17_a_gradient_that_is_not_late_is_not_compensated)
+{
+    stage_t stage = {.coordinator = NULL};
+    const local_cluster_options_t cluster = {.ps = 2, .workers = 1, .slots = 1};
+    local_cluster_open(&stage.cluster, &cluster);
+    stage.coordinator = stage.cluster.coordinator;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer.learning_rate = 1;
+    options.delay_compensation = 0.5;
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, (int64_t[]){WIDE_ROWS}, 1,
+                             &options, &stage.wide));
+    for (int i = 1; i <= 3; i++) {
+        train(&stage, 1);
+        cr_expect_eq(value_of(&stage), (float)-i, "update %d", i);
+    }
+
+    cadre_variable_t *variable = NULL;
+    options.delay_compensation = -1;
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_F32, NULL, 0, &options, &variable),
+          CADRE_EINVALID, "variable w: delay_compensation must be in [0, 1e+06], not -1");
+    options.delay_compensation = 0.5;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    FAILS(cadre_variable_create(stage.coordinator, "w", CADRE_I64, NULL, 0, &options, &variable),
+          CADRE_EINVALID, "delay_compensation is for gradients");
     stage_close(&stage);
 }
 

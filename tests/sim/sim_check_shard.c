@@ -29,6 +29,7 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->generation = begin->generation;
     state->cut = begin->cut;
     state->begun_event = *self->events;
+    state->late = 0;
     state->sequence = 0;
     state->checkpoint = begin->checkpoint;
     self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));
@@ -179,6 +180,10 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            items[2], value->version);
         }
         staleness = value->version - items[2] > staleness ? value->version - items[2] : staleness;
+        if (sim_check_variable(self, items[0])->definition.delay_compensation > 0 &&
+            items[2] < value->version) {
+            state->late++;
+        }
         value->updates++;
         value->last = strength;
         sim_value_change(value, value->n + strength);
@@ -792,5 +797,12 @@ sim_check_counters(const sim_check_t *self, const sim_state_t *state, const uint
                        state->shard, counters[CADRE_PS_COUNTER_applied],
                        counters[CADRE_PS_COUNTER_duplicate], counters[CADRE_PS_COUNTER_refused],
                        state->applied, state->duplicate, state->refused);
+    }
+    const uint64_t late =
+        counters[CADRE_PS_COUNTER_compensated] + counters[CADRE_PS_COUNTER_uncompensated];
+    if (late != state->late) {
+        sim_check_fail(self,
+                       "I7: shard %u counts %" PRIu64 " late gradients, %" PRIu64 " came late",
+                       state->shard, late, state->late);
     }
 }

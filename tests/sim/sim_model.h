@@ -29,6 +29,9 @@ typedef struct {
     int64_t shape[2];
     const char *optimizer;
     int partitions; /* asked for; 0: as the coordinator likes */
+    /* Lambda: so small that it changes no bit of a gradient, or 0. What is kept and counted for it
+     * is what is tried. */
+    double delay_compensation;
     bool too_large; /* for a shard that is short of memory: nothing uses it */
 } sim_definition_t;
 

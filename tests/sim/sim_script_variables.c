@@ -44,6 +44,9 @@ define(sim_script_t *self, bool is_big)
         optimizer = 0; /* the others apply a step's mean, which is no whole number */
     }
     definition.optimizer = optimizers[optimizer];
+    if (optimizer > 0 && sim_swarm_has(self->check->seed, "delay compensation", 2)) {
+        definition.delay_compensation = 1e-30;
+    }
     if (definition.rank > 0) {
         int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;
         definition.partitions = is_big ? 2 : (int)draw(self, 0, (uint64_t)most);
@@ -169,7 +172,8 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
                                         .partitioner = CADRE_PARTITION_FIXED,
                                         .count =
                                             definition->partitions ? definition->partitions : 1,
-                                        .wire = definition->wire};
+                                        .wire = definition->wire,
+                                        .delay_compensation = definition->delay_compensation};
     char name[16];
     name_variable(self, number, name);
     cadre_variable_t *variable = NULL;

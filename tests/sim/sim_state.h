@@ -59,6 +59,7 @@ typedef struct sim_state {
     uint64_t applied;
     uint64_t duplicate;
     uint64_t refused;
+    uint64_t late;     /* gradients of variables with delay compensation, since the restore */
     uint64_t sequence; /* of the last assignment since the restore */
     uint64_t *stamps;  /* [SIM_STEPS_MAX * call + step]; 0: not applied */
     uint32_t call_capacity;

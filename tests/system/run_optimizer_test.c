@@ -125,6 +125,38 @@ Test(run_optimizer, the_learning_rate_is_scaled_with_the_batch)
     command_close(&command);
 }
 
+/* Two workers at the same variables, by the flag; the manifest says what the ps were told. */
+Test(run_optimizer, late_gradients_are_compensated_where_the_job_says_so)
+{
+    static const char plain[] = "{\"type\": \"sgd\", \"learning_rate\": 0.1}";
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = write_job(&command, plain, false);
+    const char *arguments[] = {"run",
+                               job,
+                               "--workers",
+                               "2",
+                               "--epochs",
+                               "3",
+                               "--threads",
+                               "1",
+                               "--resume",
+                               "never",
+                               "--delay-compensation",
+                               "0.5",
+                               "--checkpoint-dir",
+                               command.checkpoints,
+                               NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *manifest =
+        cadre_asprintf("%s/ckpt-00000001/manifest.json", command.checkpoints);
+    cadre_auto(cadre_free) char *text = file_text(manifest);
+    cr_expect(strstr(text, "\"delay_compensation\":0.5") ||
+                  strstr(text, "\"delay_compensation\": 0.5"),
+              "%s", text);
+    command_close(&command);
+}
+
 /* An average that hardly moves from the first update stays far behind what is trained: so what is
  * evaluated is seen, by a run, and by `cadre evaluate` of its last checkpoint. */
 Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says_so)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cadre/options.h>
+
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
@@ -69,6 +71,8 @@ static const cadre_setting_t settings[] = {
     {"training.step_closures", NULL, INTEGER, 1, CADRE_STEP_CLOSURES_MAX, NULL, "1",
      AT(step_closures)},
     {"training.staleness_bound", NULL, INTEGER, 0, 1000000, NULL, "0", AT(staleness_bound)},
+    {"training.delay_compensation", "CADRE_DELAY_COMPENSATION", NUMBER, 0,
+     CADRE_DELAY_COMPENSATION_MAX, NULL, "0", AT(delay_compensation)},
     {"training.evaluate_average", NULL, SWITCH, 0, 0, NULL, "false", AT(evaluate_average)},
     {"training.evaluate_every", NULL, INTEGER, 0, 1000000, NULL, "0", AT(evaluate_every)},
     {"training.evaluation_batch_size", NULL, INTEGER, 1, 1 << 20, NULL, "500",
@@ -660,6 +664,34 @@ cadre_job_watches(const cadre_job_t *self)
            self->plateau_patience > 0;
 }
 
+/* Refuses delay compensation where nothing that is pushed is a late gradient. */
+static int
+check_delay_compensation(const cadre_job_t *self)
+{
+    if (self->delay_compensation == 0) {
+        return 0;
+    }
+    if ((cadre_consistency_t)self->consistency == CADRE_SYNC) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.delay_compensation is for consistency async and bounded: "
+                          "with sync no gradient is late",
+                          self->file);
+    }
+    if (cadre_job_is_local(self)) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.delay_compensation does not go with local steps: what "
+                          "closures push is no gradient",
+                          self->file);
+    }
+    if (self->optimizer_spec.kind == CADRE_OPTIMIZER_ADD) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.delay_compensation is for gradients: the optimizer add "
+                          "takes what is pushed as it is",
+                          self->file);
+    }
+    return 0;
+}
+
 /* Fills in what follows from other settings, and checks that the settings go together. */
 int
 cadre_job_finish(cadre_job_t *self)
@@ -673,6 +705,11 @@ cadre_job_finish(cadre_job_t *self)
     }
 
     status = cadre_job_local_check(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_delay_compensation(self);
     if (status < 0) {
         return status;
     }

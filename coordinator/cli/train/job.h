@@ -140,12 +140,13 @@ typedef struct {
     char *history;      /* file of the history; NULL: none is written */
     bool shuffle;
     bool drop_last;
-    double target_accuracy;  /* 0: none */
-    int64_t consistency;     /* cadre_consistency_t */
-    int64_t step_closures;   /* closures in one synchronous step */
-    int64_t staleness_bound; /* in closures */
-    bool evaluate_average;   /* evaluations use the running averages */
-    int64_t evaluate_every;  /* epochs; 0: only at the end */
+    double target_accuracy;    /* 0: none */
+    int64_t consistency;       /* cadre_consistency_t */
+    int64_t step_closures;     /* closures in one synchronous step */
+    int64_t staleness_bound;   /* in closures */
+    double delay_compensation; /* lambda; 0: none */
+    bool evaluate_average;     /* evaluations use the running averages */
+    int64_t evaluate_every;    /* epochs; 0: only at the end */
     int64_t evaluation_batch_size;
     int64_t steps_per_epoch;      /* closures; 0: those of a pass over the rows */
     int64_t stop_steps;           /* closures that train, in the whole job; 0: any number */

@@ -553,6 +553,7 @@ variable_options(const cadre_job_t *job)
         options.average_momentum = job->ema_momentum;
         options.average_overwrite = (uint32_t)job->ema_overwrite_frequency;
     }
+    options.delay_compensation = job->delay_compensation;
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -594,6 +595,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.clip_value = 0;
         options.average_momentum = 0;
         options.average_overwrite = 0;
+        options.delay_compensation = 0;
     }
 
     status =
@@ -641,6 +643,7 @@ create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t 
     options.clip_value = 0;
     options.average_momentum = 0;
     options.average_overwrite = 0;
+    options.delay_compensation = 0;
     return cadre_variable_create(coordinator, name, CADRE_F32, variable->shape, variable->rank,
                                  &options, average);
 }

@@ -167,6 +167,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     variable->optimizer.clip_value = options->clip_value;
     variable->optimizer.average_momentum = options->average_momentum;
     variable->optimizer.average_overwrite = options->average_overwrite;
+    variable->optimizer.delay_compensation = options->delay_compensation;
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
@@ -585,6 +586,8 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
                              variable->optimizer.average_momentum > 0},
         .average_overwrite = variable->optimizer.average_overwrite,
         .shard = variable->shards[partition],
+        .delay_compensation = {&variable->optimizer.delay_compensation,
+                               variable->optimizer.delay_compensation > 0},
     };
     return message;
 }

@@ -48,7 +48,7 @@ schedule_json(const cadre_schedule_spec_t *schedule)
 }
 
 /* Returns an optimizer as JSON: kind and parameters, and of the options (schedule, clipping,
- * running average) those that are on. */
+ * running average, delay compensation) those that are on. */
 static json_t *
 optimizer_json(const cadre_optimizer_spec_t *optimizer)
 {
@@ -66,6 +66,9 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
         json_object_set_new(object, "average_momentum", json_real(optimizer->average_momentum));
         json_object_set_new(object, "average_overwrite",
                             json_integer((json_int_t)optimizer->average_overwrite));
+    }
+    if (optimizer->delay_compensation > 0) {
+        json_object_set_new(object, "delay_compensation", json_real(optimizer->delay_compensation));
     }
     return object;
 }

@@ -218,6 +218,16 @@ typedef struct {
     /* Updates after which the values become their average (Keras' ema_overwrite_frequency). 0:
      * never. */
     uint32_t average_overwrite;
+
+    /* Compensates a gradient g for what others have changed between the pull that it was computed
+     * from and its update: g + delay_compensation * g * g * (now - pulled), element by element,
+     * before clip_value (Zheng and others 2017, DC-ASGD). The ps keeps the values of the last 16
+     * versions that workers pulled, which count in its memory as if all of them had changed; an
+     * older gradient is applied as it came, and so is one from before an assignment or from before
+     * the ps was restored. From 0 to 1e6; not for CADRE_SYNC, where no gradient is late, nor for
+     * the optimizer add. What a closure of several local steps pushes is no gradient: it is not
+     * meant for that. 0: none. */
+    double delay_compensation;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */

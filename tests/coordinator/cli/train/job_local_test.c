@@ -85,6 +85,13 @@ static const struct {
      "j.json: training.local_steps 2: optimizer.learning_rate must be a number"},
     {"\"scale_with\": \"linear\"", "\"local_steps\": 2",
      "j.json: optimizer.scale_with does not go with local steps"},
+    {"", "\"local_steps\": 2, \"delay_compensation\": 0.5",
+     "j.json: training.delay_compensation does not go with local steps"},
+    {"", "\"consistency\": \"sync\", \"delay_compensation\": 0.5",
+     "j.json: training.delay_compensation is for consistency async and bounded"},
+    {"\"type\": \"add\"", "\"delay_compensation\": 0.5",
+     "j.json: training.delay_compensation is for gradients"},
+    {"", "\"delay_compensation\": -1", "training.delay_compensation: -1 is not in 0 to 1000000"},
 };
 
 Test(job_local, refuses_what_does_not_go_together)
