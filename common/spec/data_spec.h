@@ -40,7 +40,8 @@ enum {
 #define CADRE_DATA_FORMAT_LIST(X)                                                                  \
     X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
     X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES)                                        \
-    X(IDX, idx, CADRE_DATA_LABELS_FILE)
+    X(IDX, idx, CADRE_DATA_LABELS_FILE)                                                            \
+    X(NPY, npy, CADRE_DATA_LABELS_FILE)
 
 typedef enum {
 #define ROW(NAME, ...) CADRE_DATA_##NAME,
@@ -88,7 +89,7 @@ typedef enum {
 typedef struct {
     cadre_data_format_t format;
     char *path;        /* of the file; a relative one is below a folder that the reader knows */
-    char *labels_path; /* of the file of labels, for idx; else NULL */
+    char *labels_path; /* of the file of labels, for idx and npy; else NULL */
     cadre_label_kind_t label_kind;
     int64_t classes;           /* number of classes; 0: found in the file */
     double scale;              /* every feature is multiplied by it */
@@ -112,7 +113,7 @@ typedef struct {
  *
  *   "format"       a word of CADRE_DATA_FORMAT_LIST; required
  *   "path"         file, plain or gzip (found out from its first bytes); required
- *   "labels_path"  idx, required: the file with the labels
+ *   "labels_path"  idx, npy, required: the file with the labels
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,

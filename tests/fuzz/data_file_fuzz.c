@@ -1,7 +1,7 @@
 /*
- * Files of rows as untrusted bytes: CSV, LIBSVM and IDX, plain and gzip. Three bytes choose the
- * description, two say where a second file (the labels of IDX) begins. Of what opens, every row
- * that is there can be read and none beyond.
+ * Files of rows as untrusted bytes: CSV, LIBSVM, IDX and .npy, plain and gzip. Three bytes choose
+ * the description, two say where a second file (the labels of IDX and .npy) begins. Of what opens,
+ * every row that is there can be read and none beyond.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -54,6 +54,7 @@ describe(const uint8_t *head)
     };
     spec.has_part = spec.held_out > 0;
     spec.features = spec.format == CADRE_DATA_LIBSVM && head[1] & 128 ? 5 : 0;
+    spec.items = spec.features > 0 && head[1] & 16 ? 3 : 0;
     spec.classes = spec.label_kind == CADRE_LABEL_CLASS && head[1] & 32 ? 3 : 0;
     return spec;
 }
@@ -85,11 +86,12 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     const uint8_t *content = bytes + HEAD_SIZE;
     size_t size = size_bytes - HEAD_SIZE;
     size_t cut = bytes[3] | (size_t)bytes[4] << 8;
-    cut = spec.format != CADRE_DATA_IDX || cut > size ? size : cut;
+    const bool has_labels_file = cadre_data_format_has(spec.format, CADRE_DATA_LABELS_FILE);
+    cut = !has_labels_file || cut > size ? size : cut;
     int fd = put(content, cut, path);
     int labels_fd = put(content + cut, size - cut, labels_path);
     spec.path = path;
-    spec.labels_path = spec.format == CADRE_DATA_IDX ? labels_path : NULL;
+    spec.labels_path = has_labels_file ? labels_path : NULL;
     cadre_source_options_t options = {.size_bytes_max = SIZE_BYTES_MAX};
     cadre_source_t *source = NULL;
     if (cadre_source_open(&spec, &options, &source) == 0) {

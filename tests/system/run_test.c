@@ -405,6 +405,59 @@ Test(run, sparse_models_of_adult_reach_its_accuracy)
     run_on_data("examples/adult_fm.json", "adult", 0.849);
 }
 
+/* --- arrays of NumPy --- */
+
+enum { POINTS = 400, NPY_BEGIN = 128 };
+
+/* Writes an array of POINTS rows as numpy.save does; `shape` is that of a row. Returns its
+ * path. */
+static char *
+write_npy(const command_t *command, const char *name, const char *type, const char *shape,
+          const void *elements, size_t size)
+{
+    char *path = scratch_path(&command->scratch, name);
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, NPY_BEGIN - 10, 0};
+    cr_assert_eq(fwrite(magic, 1, sizeof(magic), file), sizeof(magic));
+    int length = fprintf(file, "{'descr': '%s', 'fortran_order': False, 'shape': (%d,%s), }", type,
+                         POINTS, shape);
+    fprintf(file, "%*s\n", NPY_BEGIN - (int)sizeof(magic) - length - 1, "");
+    cr_assert_eq(fwrite(elements, 1, size, file), size);
+    cr_assert_eq(fclose(file), 0);
+    return path;
+}
+
+Test(run, trains_on_arrays_of_numpy)
+{
+    double x[POINTS][2];
+    int64_t y[POINTS];
+    for (int i = 0; i < POINTS; i++) { /* points of a grid, on either side of its diagonal */
+        x[i][0] = i % 20;
+        x[i][1] = (double)(i / 20) + 0.5;
+        y[i] = x[i][0] > x[i][1];
+    }
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *xs = write_npy(&command, "x.npy", "<f8", " 2", x, sizeof(x));
+    cadre_auto(cadre_free) char *ys = write_npy(&command, "y.npy", "<i8", "", y, sizeof(y));
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    FILE *file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(file, "{\"seed\": 3, \"data\": {\"train\": {\"format\": \"npy\", \"path\": \"x.npy\", "
+                  "\"labels_path\": \"y.npy\", \"scale\": 0.1}, \"test\": {\"fraction\": 0.2}}, "
+                  "\"model\": {\"type\": \"logistic\"}, \"optimizer\": {\"type\": \"adam\", "
+                  "\"learning_rate\": 0.05}, \"training\": {\"epochs\": 40}}");
+    cr_assert_eq(fclose(file), 0);
+    const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *result = command_result(&command);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
+    cr_expect_eq(json_number_at(result, "examples"), 40 * POINTS * 0.8);
+    json_decref(result);
+    command_close(&command);
+}
+
 Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
 {
     command_t command;

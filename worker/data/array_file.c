@@ -1,0 +1,288 @@
+#include "worker/data/array_file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+static const size_t sizes[] = {
+#define ROW(NAME, size) [CADRE_ELEMENT_##NAME] = (size),
+    CADRE_ELEMENT_LIST(ROW)
+#undef ROW
+};
+
+size_t
+cadre_element_size(cadre_element_t type)
+{
+    return sizes[type];
+}
+
+/* Returns the bits of an element, whose bytes come in the order of the file. */
+static uint64_t
+bits_of(const cadre_array_file_t *self, const uint8_t *bytes)
+{
+    const size_t size = cadre_element_size(self->type);
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        value = value << 8 | bytes[self->is_big_endian ? i : size - 1 - i];
+    }
+    return value;
+}
+
+/* Returns element `index` of the current row as a number. */
+static double
+element(const cadre_array_file_t *self, int64_t index)
+{
+    uint64_t bits = bits_of(self, self->row + (size_t)index * cadre_element_size(self->type));
+    uint32_t low = (uint32_t)bits;
+    float single = 0;
+    double number = 0;
+
+    switch (self->type) {
+    case CADRE_ELEMENT_I8:
+        return (int8_t)bits;
+    case CADRE_ELEMENT_I16:
+        return (int16_t)bits;
+    case CADRE_ELEMENT_I32:
+        return (int32_t)low;
+    case CADRE_ELEMENT_I64:
+        return (double)(int64_t)bits;
+    case CADRE_ELEMENT_F32:
+        memcpy(&single, &low, sizeof(single));
+        return (double)single;
+    case CADRE_ELEMENT_F64:
+        memcpy(&number, &bits, sizeof(number));
+        return number;
+    case CADRE_ELEMENT_U8:
+    case CADRE_ELEMENT_U16:
+    case CADRE_ELEMENT_U32:
+    case CADRE_ELEMENT_U64:
+        break;
+    }
+    return (double)bits;
+}
+
+/* Reads exactly `size_bytes` bytes; fails when the file ends before. */
+int
+cadre_array_file_read(cadre_array_file_t *self, void *bytes, size_t size_bytes)
+{
+    size_t got = 0;
+    int status = cadre_data_file_read(self->file, bytes, size_bytes, &got);
+    if (status < 0) {
+        return status;
+    }
+    if (got < size_bytes) {
+        return cadre_array_file_refuse(self, cadre_data_file_offset(self->file),
+                                       "the file ends too early");
+    }
+    return 0;
+}
+
+/* Checks the shape that the header gives, and works out how many elements a row has. */
+static int
+measure(cadre_array_file_t *self)
+{
+    self->row_elements = 1;
+    for (int i = 0; i < self->rank; i++) {
+        if (self->shape[i] == 0) {
+            return cadre_array_file_refuse(self, self->shape_at[i], "dimension %d is 0", i);
+        }
+        if (i > 0 && (self->shape[i] > CADRE_DATA_FEATURES_MAX ||
+                      self->row_elements * self->shape[i] > CADRE_DATA_FEATURES_MAX)) {
+            return cadre_array_file_refuse(
+                self, self->shape_at[i], "more than %d elements in a row", CADRE_DATA_FEATURES_MAX);
+        }
+        self->row_elements *= i > 0 ? self->shape[i] : 1;
+    }
+    return 0;
+}
+
+/* Fails when the header promises more content than a file of this size can hold: before memory is
+ * allocated for it. */
+static int
+check_promise(cadre_array_file_t *self)
+{
+    const uint64_t row_size = (uint64_t)self->row_elements * cadre_element_size(self->type);
+    const uint64_t content_max = cadre_data_file_content_max(self->file);
+    uint64_t promised = 0;
+    if (__builtin_mul_overflow((uint64_t)self->shape[0], row_size, &promised) ||
+        __builtin_add_overflow(promised, cadre_data_file_offset(self->file), &promised)) {
+        promised = UINT64_MAX;
+    }
+    if (promised > content_max) {
+        return cadre_array_file_refuse(
+            self, content_max, "the file ends too early: the header promises %" PRIu64 " bytes",
+            promised);
+    }
+
+    return 0;
+}
+
+/* Opens a file and reads its header; on failure the caller still calls array_close. */
+static int
+array_open(cadre_array_file_t *self, const cadre_reader_t *reader, const char *path,
+           cadre_array_header_t read_header)
+{
+    int status = cadre_data_file_open(path, reader->root, reader->content_bytes_max, &self->file);
+    if (status < 0) {
+        return status;
+    }
+    status = read_header(self);
+    if (status < 0) {
+        return status;
+    }
+    status = measure(self);
+    if (status < 0) {
+        return status;
+    }
+    return check_promise(self);
+}
+
+static void
+array_close(cadre_array_file_t *self)
+{
+    free(self->row);
+    cadre_data_file_close(&self->file);
+}
+
+/* Reads the next row of the file into self->row. */
+static int
+next_row(cadre_array_file_t *self)
+{
+    size_t size_bytes = (size_t)self->row_elements * cadre_element_size(self->type);
+    if (!self->row) {
+        self->row = cadre_calloc(size_bytes, 1);
+    }
+    self->offset = cadre_data_file_offset(self->file);
+    return cadre_array_file_read(self, self->row, size_bytes);
+}
+
+/* Fails when bytes follow the last row. */
+static int
+check_ended(cadre_array_file_t *self)
+{
+    char byte = 0;
+    size_t got = 0;
+    uint64_t offset = cadre_data_file_offset(self->file);
+    int status = cadre_data_file_read(self->file, &byte, 1, &got);
+    if (status < 0) {
+        return status;
+    }
+    if (got > 0) {
+        return cadre_array_file_refuse(self, offset, "more bytes than the header promises");
+    }
+
+    return 0;
+}
+
+/* Adds the current row of `xs` with the current label to the store: converted into `x`, or as
+ * the bytes that it is if `x` is NULL. */
+static int
+add_row(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels, float *x)
+{
+    cadre_label_t label;
+    int status = cadre_label_rule_read(&self->label, element(labels, 0), &label);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s:%" PRIu64, self->labels_path, labels->offset);
+    }
+
+    for (int64_t i = 0; x && i < xs->row_elements; i++) {
+        double number = element(xs, i);
+        if (!cadre_reader_scale(self, number, x + i)) {
+            return cadre_array_file_refuse(xs,
+                                           xs->offset + (uint64_t)i * cadre_element_size(xs->type),
+                                           "%g is not a finite f32", number);
+        }
+    }
+
+    return cadre_row_store_add(self->store, x ? (const void *)x : xs->row, label);
+}
+
+/* Reads the next row and its label. */
+static int
+read_row(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels, float *x)
+{
+    int status = next_row(xs);
+    if (status < 0) {
+        return status;
+    }
+    status = next_row(labels);
+    if (status < 0) {
+        return status;
+    }
+    return add_row(self, xs, labels, x);
+}
+
+/* Reads all rows into a new store: bytes are kept as bytes, to take less memory; any other type
+ * becomes f32. */
+static int
+read_rows(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels)
+{
+    bool bytes = xs->type == CADRE_ELEMENT_U8;
+    self->store = cadre_row_store_new(bytes ? CADRE_ROWS_U8 : CADRE_ROWS_F32, self->spec,
+                                      self->features, self->size_bytes_max);
+    int status = cadre_row_store_check_size(self->store, xs->shape[0]);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", self->path);
+    }
+
+    cadre_auto(cadre_free) float *x =
+        bytes ? NULL : cadre_calloc((size_t)self->features, sizeof(*x));
+    for (int64_t i = 0; i < xs->shape[0]; i++) {
+        status = read_row(self, xs, labels, x);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    status = check_ended(xs);
+    if (status < 0) {
+        return status;
+    }
+
+    return check_ended(labels);
+}
+
+/* Opens the files of rows and labels, which must have equally many, and reads them. */
+static int
+read_both(cadre_reader_t *self, cadre_array_header_t read_header, cadre_array_file_t *xs,
+          cadre_array_file_t *labels)
+{
+    int status = array_open(xs, self, self->path, read_header);
+    if (status < 0) {
+        return status;
+    }
+
+    status = array_open(labels, self, self->labels_path, read_header);
+    if (status < 0) {
+        return status;
+    }
+    if (labels->row_elements != 1) {
+        return cadre_array_file_refuse(labels, labels->rank_at,
+                                       "%d dimensions, but labels have one", labels->rank);
+    }
+
+    if (labels->shape[0] != xs->shape[0]) {
+        return cadre_array_file_refuse(labels, labels->shape_at[0],
+                                       "%" PRId64 " labels for %" PRId64 " rows of %s",
+                                       labels->shape[0], xs->shape[0], self->path);
+    }
+
+    self->features = xs->row_elements;
+    self->row_rank = xs->rank - 1;
+    memcpy(self->row_shape, xs->shape + 1, (size_t)self->row_rank * sizeof(int64_t));
+    return read_rows(self, xs, labels);
+}
+
+int
+cadre_array_files_read(cadre_reader_t *self, cadre_array_header_t read_header)
+{
+    cadre_array_file_t xs = {0};
+    cadre_array_file_t labels = {0};
+    int status = read_both(self, read_header, &xs, &labels);
+    array_close(&xs);
+    array_close(&labels);
+    return status;
+}
