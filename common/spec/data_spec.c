@@ -222,6 +222,12 @@ set_items(const char *key, const json_t *value, cadre_data_spec_t *spec)
 }
 
 static int
+set_buckets(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 2, CADRE_DATA_BUCKETS_MAX, &spec->buckets);
+}
+
+static int
 set_classes(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 2, CADRE_DATA_CLASSES_MAX, &spec->classes);
@@ -289,6 +295,7 @@ static const struct {
     {"delimiter", CADRE_DATA_COLUMNS, set_delimiter},
     {"features", CADRE_DATA_SPARSE, set_features},
     {"items", CADRE_DATA_SPARSE, set_items},
+    {"buckets", CADRE_DATA_HASHED, set_buckets},
     {"label_kind", 0, set_label_kind},
     {"classes", 0, set_classes},
     {"scale", 0, set_scale},
@@ -328,6 +335,9 @@ check_whole(const cadre_data_spec_t *spec)
     }
     if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) && !spec->labels_path) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"labels_path\" is missing");
+    }
+    if (cadre_data_format_has(spec->format, CADRE_DATA_HASHED) && spec->buckets == 0) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"buckets\" is missing");
     }
     /* Whoever looks up the indices has a table of a size that all files share. */
     if (spec->items > 0 && spec->features == 0) {

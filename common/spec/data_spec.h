@@ -21,6 +21,7 @@ enum {
     CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
     CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
     CADRE_SPLIT_SEED = 1,              /* default of "split_seed" */
+    CADRE_DATA_BUCKETS_MAX = 1 << 24,  /* ids of one column of words: exact as f32 */
     CADRE_DATA_ITEMS_MAX = 1 << 16,    /* index and value pairs of one row, with "items" */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
 };
@@ -34,6 +35,7 @@ enum {
     CADRE_DATA_LINES = 2,   /* lines, one of which may be bad and the others good */
     CADRE_DATA_SPARSE = 4,  /* the last features may be in no row, so their number can be given */
     CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
+    CADRE_DATA_HASHED = 16,     /* words become ids by a hash */
 };
 
 /* The formats. Columns: name, word, properties. worker/data/reader.h declares a reader for each. */
@@ -41,7 +43,8 @@ enum {
     X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
     X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES)                                        \
     X(IDX, idx, CADRE_DATA_LABELS_FILE)                                                            \
-    X(NPY, npy, CADRE_DATA_LABELS_FILE)
+    X(NPY, npy, CADRE_DATA_LABELS_FILE)                                                            \
+    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED)
 
 typedef enum {
 #define ROW(NAME, ...) CADRE_DATA_##NAME,
@@ -102,6 +105,7 @@ typedef struct {
     int64_t skip_bad;          /* csv, libsvm: so many bad lines may be skipped */
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
+    int64_t buckets;           /* criteo: ids of each column of words */
     cadre_label_at_t label_at; /* which column is the label; this and all below are for csv */
     int64_t label_index;       /* column, from 0, with CADRE_LABEL_AT_INDEX */
     char *label_name;          /* name of the column, with CADRE_LABEL_AT_NAME; else NULL */
@@ -120,6 +124,7 @@ typedef struct {
  *   "features"     libsvm: features of a row; default: the largest index in the file
  *   "items"        libsvm, with "features": a row is so many indices, then as many values; a line
  *                  with fewer is filled up with index 0 and value 0. Default: dense rows
+ *   "buckets"      criteo, required: words become ids from 1 to so many - 1, 0 where there is none
  *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"
  *   "classes"      with "class": labels are below it; default: the largest label + 1
  *   "scale"        every feature is multiplied by it; default 1

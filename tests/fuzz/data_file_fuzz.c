@@ -37,7 +37,7 @@ static cadre_data_spec_t
 describe(const uint8_t *head)
 {
     cadre_data_spec_t spec = {
-        .format = (cadre_data_format_t)(head[0] % CADRE_DATA_FORMAT_COUNT),
+        .format = (cadre_data_format_t)(head[0] % 4),
         .label_kind = (cadre_label_kind_t)((head[0] >> 2) % CADRE_LABEL_KIND_COUNT),
         .label_at = (cadre_label_at_t)((head[0] >> 4) % 4),
         .header = (cadre_csv_header_t)((head[0] >> 6) % 3),
@@ -54,6 +54,11 @@ describe(const uint8_t *head)
     };
     spec.has_part = spec.held_out > 0;
     spec.features = spec.format == CADRE_DATA_LIBSVM && head[1] & 128 ? 5 : 0;
+    /* The formats that came later stand for others with a bit set. */
+    if (spec.format == CADRE_DATA_CSV && head[2] & 4) {
+        spec.format = CADRE_DATA_CRITEO;
+        spec.buckets = 2 + head[1];
+    }
     spec.items = spec.features > 0 && head[1] & 16 ? 3 : 0;
     spec.classes = spec.label_kind == CADRE_LABEL_CLASS && head[1] & 32 ? 3 : 0;
     return spec;

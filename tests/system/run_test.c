@@ -458,6 +458,60 @@ Test(run, trains_on_arrays_of_numpy)
     command_close(&command);
 }
 
+/* --- a click log --- */
+
+/* The click follows from whether the first two words are alike, and from nothing else. */
+static void
+write_clicks(FILE *file)
+{
+    for (unsigned i = 0; i < 3000; i++) {
+        const unsigned left = i % 4;
+        const unsigned right = i / 4 % 4;
+        fprintf(file, "%d", left == right);
+        for (unsigned column = 0; column < 13; column++) {
+            fprintf(file, "\t%u", i * (column + 1) % 50);
+        }
+        fprintf(file, "\tw%u\tw%u", left, right);
+        for (int column = 2; column < 26; column++) {
+            fprintf(file, "\t%s", column % 2 ? "" : "05db9164");
+        }
+        fprintf(file, "\n");
+    }
+}
+
+Test(run, trains_on_a_click_log)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "clicks.tsv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    FILE *file = fopen(rows, "we");
+    cr_assert(file);
+    write_clicks(file);
+    cr_assert_eq(fclose(file), 0);
+    file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(
+        file,
+        "{\"seed\": 3, \"data\": {\"train\": {\"format\": \"criteo\", \"path\": \"clicks.tsv\", "
+        "\"label_kind\": \"binary\", \"buckets\": 100}, \"test\": {\"fraction\": 0.2}}, "
+        "\"model\": {\"type\": \"layers\", \"layers\": ["
+        "{\"type\": \"dense\", \"units\": 4, \"columns\": [0, 13], \"name\": \"numbers\"}, "
+        "{\"type\": \"embedding\", \"units\": 4, \"columns\": [13, 3], \"name\": \"words\", "
+        "\"fields\": [100, 100, 100]}, "
+        "{\"type\": \"interaction\", \"from\": [\"numbers\", \"words\"]}, "
+        "{\"type\": \"dense\", \"units\": 16, \"activation\": \"relu\"}]}, "
+        "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01}, "
+        "\"training\": {\"epochs\": 20, \"metrics\": [\"auc\"]}}");
+    cr_assert_eq(fclose(file), 0);
+    const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
+    command_expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *result = command_result(&command);
+    cr_expect_geq(json_number_at(result, "metrics.auc"), 0.97);
+    json_decref(result);
+    command_close(&command);
+}
+
 Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
 {
     command_t command;

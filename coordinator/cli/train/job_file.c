@@ -174,6 +174,7 @@ static const struct {
     {"delimiter", "s", NULL},
     {"features", "i", NULL},
     {"items", "i", NULL},
+    {"buckets", "i", NULL},
     {"label_kind", "s", CADRE_LABEL_KIND_WORDS},
     {"classes", "i", NULL},
     {"scale", "n", NULL},

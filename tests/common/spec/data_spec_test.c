@@ -112,14 +112,21 @@ Test(data_spec, refuses_what_is_no_json_object)
 
 Test(data_spec, names_the_key_that_is_wrong)
 {
-    check_refused("{'path':'a'}",
-                  "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\" or \"npy\"");
-    check_refused("{'format':'CSV','path':'a'}",
-                  "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\" or \"npy\"");
+    check_refused(
+        "{'path':'a'}",
+        "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\" or \"criteo\"");
+    check_refused(
+        "{'format':'CSV','path':'a'}",
+        "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\" or \"criteo\"");
     check_refused("{'format':'csv'}", "dataset: key \"path\" is missing");
     check_refused("{'format':'csv','path':''}", "dataset: key \"path\" must be a path");
     check_refused("{'format':'csv','path':3}", "dataset: key \"path\" must be a path");
     check_refused("{'format':'idx','path':'a'}", "dataset: key \"labels_path\" is missing");
+    check_refused("{'format':'criteo','path':'a'}", "dataset: key \"buckets\" is missing");
+    check_refused("{'format':'criteo','path':'a','buckets':1}",
+                  "dataset: key \"buckets\" must be a whole number from 2 to 16777216");
+    check_refused("{'format':'csv','path':'a','buckets':9}",
+                  "dataset: key \"buckets\" does not go with format \"csv\"");
     check_refused("{'format':'npy','path':'a'}", "dataset: key \"labels_path\" is missing");
     check_refused("{'format':'csv','path':'a','pth':'a'}", "dataset: unknown key \"pth\"");
     check_refused("{'format':'csv','path':'a','features':3}",

@@ -119,7 +119,7 @@ static const example_t examples[] = {
     {"{\"data\": {\"train\": {\"format\": \"idx\", \"path\": \"a\"}},\n" MODEL "}",
      "j.json:1:20: \"labels_path\" is missing in data.train"},
     {"{\"data\": {\"train\": {\"format\": \"xlsx\", \"path\": \"a\"}},\n" MODEL "}",
-     "j.json:1:31: data.train.format: \"xlsx\" is none of csv|libsvm|idx|npy"},
+     "j.json:1:31: data.train.format: \"xlsx\" is none of csv|libsvm|idx|npy|criteo"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"pth\": \"a\"}},\n" MODEL "}",
      "j.json:1:38: unknown key \"pth\" in data.train; did you mean \"path\"?"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
