@@ -1,5 +1,6 @@
 /*
- * metrics - precision, recall, F1 and AUC from counts of programs (<cadre/metrics.h>).
+ * metrics - precision, recall, F1, AUC and calibration error from counts of programs
+ * (<cadre/metrics.h>).
  */
 #include <cadre/metrics.h>
 
@@ -117,4 +118,32 @@ cadre_metric_auc(const double *counts, int thresholds)
         area += width * height;
     }
     return area;
+}
+
+/* Computes the expected calibration error from the same counts. The rows between two thresholds
+ * belong to the bin that the middle of these is in; bins come one after the other. */
+double
+cadre_metric_calibration_error(const double *counts, int thresholds, int bins)
+{
+    const double *negatives = counts;
+    const double *positives = counts + thresholds;
+    const double rows = negatives[0] + positives[0];
+    double sum = 0;
+    double gap = 0; /* of the bin so far: its probabilities less its positives */
+    int bin = 0;
+    if (!(rows > 0)) {
+        return NAN;
+    }
+
+    for (int i = 0; i + 1 < thresholds; i++) {
+        const double middle = (i + 0.5) / (thresholds - 1);
+        if ((int)(middle * bins) != bin) {
+            bin = (int)(middle * bins);
+            sum += fabs(gap);
+            gap = 0;
+        }
+        const double here = positives[i] - positives[i + 1];
+        gap += middle * (here + negatives[i] - negatives[i + 1]) - here;
+    }
+    return (sum + fabs(gap)) / rows;
 }

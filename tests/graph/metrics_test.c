@@ -49,3 +49,27 @@ Test(metrics, area_is_that_of_keras)
     const double one_sided[] = {0, 0, 0, 2, 1, 0};
     cr_expect(isnan(cadre_metric_auc(one_sided, 3)));
 }
+
+/* Eleven thresholds: 0, 0.1 and so on. The counts are of rows above each. */
+Test(metrics, calibration_error_is_the_distance_of_probabilities_from_shares)
+{
+    enum { THRESHOLDS = 11 };
+    double counts[2 * THRESHOLDS] = {0};
+    cr_expect(isnan(cadre_metric_calibration_error(counts, THRESHOLDS, 10)));
+
+    /* 20 rows between 0.2 and 0.3, of which 5 are positive: a quarter, as they say. */
+    for (int i = 0; i <= 2; i++) {
+        counts[i] = 15;
+        counts[THRESHOLDS + i] = 5;
+    }
+    cr_expect_float_eq(cadre_metric_calibration_error(counts, THRESHOLDS, 10), 0, 1e-12);
+
+    /* 20 more between 0.9 and 1, none of them positive: 0.95 off. */
+    for (int i = 0; i <= 9; i++) {
+        counts[i] += 20;
+    }
+    cr_expect_float_eq(cadre_metric_calibration_error(counts, THRESHOLDS, 10), 0.475, 1e-12);
+
+    /* In one bin for all: an eighth of 40 is positive, and they say 60 % on the average. */
+    cr_expect_float_eq(cadre_metric_calibration_error(counts, THRESHOLDS, 1), 0.6 - 0.125, 1e-12);
+}

@@ -1,5 +1,6 @@
 /*
- * metrics - precision, recall, F1 and AUC, computed from counts that an evaluation has summed.
+ * metrics - precision, recall, F1, AUC and calibration error, computed from counts that an
+ * evaluation has summed.
  *
  * The counts are results of a program (cadre_op_confusion and so on, <cadre/program.h>), summed
  * over all batches by cadre_dataset_reduce, which gives f64:
@@ -41,6 +42,14 @@ CADRE_API double cadre_metric_f1(const double *confusion, int classes, int of_cl
  * exact area by the share of such pairs of rows; with 200 thresholds usually by less than 0.01.
  * Returns NaN where all targets are the same. */
 CADRE_API double cadre_metric_auc(const double *counts, int thresholds);
+
+/* Computes the expected calibration error from counts [2, thresholds] of cadre_op_roc_counts: in
+ * `bins` (at least 1) parts of 0 to 1 of equal width the distance between the sum of the
+ * probabilities and the number of positives, added up and divided by the number of rows (Naeini,
+ * Cooper, Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning"). 0 is
+ * best: of the rows with probability p a share p is positive. A probability counts as the middle
+ * between its two thresholds. Returns NaN where there are no rows. */
+CADRE_API double cadre_metric_calibration_error(const double *counts, int thresholds, int bins);
 
 #ifdef __cplusplus
 }

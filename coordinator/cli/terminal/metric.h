@@ -20,7 +20,8 @@
     X(AUC, auc, true)                                                                              \
     X(MAE, mae, false)                                                                             \
     X(RMSE, rmse, false)                                                                           \
-    X(TOP_K, top_k_accuracy, true)
+    X(TOP_K, top_k_accuracy, true)                                                                 \
+    X(CALIBRATION_ERROR, calibration_error, false)
 
 typedef enum {
 #define X(NAME, word, higher) CADRE_METRIC_##NAME,

@@ -43,7 +43,7 @@ has_result(const cadre_job_t *job, result_t result)
     case CONFUSION:
         return cadre_job_counts_confusion(job);
     case ROC:
-        return job->metrics[CADRE_METRIC_AUC];
+        return cadre_job_counts_scores(job);
     case TOP_K:
         return job->metrics[CADRE_METRIC_TOP_K];
     case ABSOLUTE_ERROR:
@@ -140,8 +140,11 @@ cadre_evaluation_run(cadre_evaluation_t *self)
     set_asked(self, CADRE_METRIC_MAE, number(&results, ABSOLUTE_ERROR));
     set_asked(self, CADRE_METRIC_RMSE, sqrt(loss)); /* the loss of values is the mean square */
     if (results.values[ROC].data) {
-        set_asked(self, CADRE_METRIC_AUC,
-                  cadre_metric_auc(results.values[ROC].data, CADRE_EVALUATION_THRESHOLDS));
+        const double *counts = results.values[ROC].data;
+        set_asked(self, CADRE_METRIC_AUC, cadre_metric_auc(counts, CADRE_EVALUATION_THRESHOLDS));
+        set_asked(self, CADRE_METRIC_CALIBRATION_ERROR,
+                  cadre_metric_calibration_error(counts, CADRE_EVALUATION_THRESHOLDS,
+                                                 CADRE_EVALUATION_BINS));
     }
     if (results.values[CONFUSION].data) {
         take_confusion(self, &results.values[CONFUSION]);

@@ -12,7 +12,10 @@
 
 #include "coordinator/cli/train/job.h"
 
-enum { CADRE_EVALUATION_THRESHOLDS = 200 }; /* scores at which the AUC counts, as in Keras */
+enum {
+    CADRE_EVALUATION_THRESHOLDS = 200, /* scores at which the AUC counts, as in Keras */
+    CADRE_EVALUATION_BINS = 10,        /* of the calibration error */
+};
 
 typedef struct {
     const cadre_job_t *job; /* says which metrics are wanted, the kind of label, the batch size */

@@ -658,6 +658,12 @@ cadre_job_counts_confusion(const cadre_job_t *self)
 }
 
 bool
+cadre_job_counts_scores(const cadre_job_t *self)
+{
+    return self->metrics[CADRE_METRIC_AUC] || self->metrics[CADRE_METRIC_CALIBRATION_ERROR];
+}
+
+bool
 cadre_job_watches(const cadre_job_t *self)
 {
     return self->stop.has_target || self->stop.patience > 0 || self->checkpoint_keep_best > 0 ||

@@ -254,6 +254,10 @@ cadre_plateau_conditions_t cadre_job_plateau(const cadre_job_t *self);
 /* Returns whether evaluations count a confusion matrix, from which several metrics are computed. */
 bool cadre_job_counts_confusion(const cadre_job_t *self);
 
+/* Returns whether evaluations count the rows above each of many scores, for the AUC and the
+ * calibration error. */
+bool cadre_job_counts_scores(const cadre_job_t *self);
+
 /* Returns whether an evaluation may change what comes next: end training, take a checkpoint, or
  * lower the learning rate. */
 bool cadre_job_watches(const cadre_job_t *self);

@@ -453,6 +453,7 @@ static const struct {
     {"mae", {false, false, true}},
     {"rmse", {false, false, true}},
     {"top_k_accuracy", {true, false, false}},
+    {"calibration_error", {false, true, false}},
     {"confusion_matrix", {true, true, false}},
 };
 
@@ -495,7 +496,8 @@ read_metric(cadre_job_t *job, const cadre_json_source_t *source, size_t number, 
         cadre_suggest_text(word ? word : "", words, CADRE_COUNT_OF(words));
     return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                   "training.metrics: this is none of precision, recall, f1, auc, "
-                                  "mae, rmse, top_k_accuracy, confusion_matrix%s",
+                                  "mae, rmse, top_k_accuracy, calibration_error, "
+                                  "confusion_matrix%s",
                                   hint);
 }
 

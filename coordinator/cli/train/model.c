@@ -92,7 +92,7 @@ add_binary_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_
     if (cadre_job_counts_confusion(job)) {
         cadre_op_result(program, "confusion", cadre_op_binary_confusion(program, output, y));
     }
-    if (job->metrics[CADRE_METRIC_AUC]) {
+    if (cadre_job_counts_scores(job)) {
         cadre_op_result(program, "roc",
                         cadre_op_roc_counts(program, output, y, CADRE_EVALUATION_THRESHOLDS));
     }
