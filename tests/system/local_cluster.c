@@ -181,9 +181,11 @@ local_cluster_wait_workers(local_cluster_t *self, int workers)
 void
 local_cluster_wait_lost(local_cluster_t *self, uint64_t lost)
 {
-    deadline_t deadline = deadline_in(LOCAL_LEASE_MS / 2);
+    deadline_t half_lease = deadline_in(LOCAL_LEASE_MS / 2);
+    deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
     while (cadre_coordinator_totals(self->coordinator).workers_lost < lost) {
-        require(again(deadline), "the loss of a worker");
+        bool is_soon = again(half_lease) || local_cluster_logged(self, "local_pause");
+        require(is_soon && again(deadline), "the loss of a worker");
     }
 }
 

@@ -73,7 +73,8 @@ void local_cluster_restart(local_cluster_t *self, local_role_t role, int index);
 void local_cluster_wait_workers(local_cluster_t *self, int workers);
 
 /* Waits until at least that many workers were lost since the job began; half a lease at most, so
- * that it must be the closed connection which tells. */
+ * that it must be the closed connection which tells. A coordinator that has stood still
+ * (local_pause) takes longer: then tasks may come back over another connection. */
 void local_cluster_wait_lost(local_cluster_t *self, uint64_t lost);
 
 /* Path of a worker's trace, freed by the caller; the process that started last has it. */
