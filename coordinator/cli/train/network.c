@@ -376,8 +376,8 @@ typedef struct {
 static bool
 split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope, items_t *out)
 {
+    *out = (items_t){.ids = none, .values = none};
     if (layer->field_count > 0) {
-        out->values = none;
         return place_fields(self, layer, scope, &out->ids);
     }
     cadre_extents_t shape = shape_of(self);
