@@ -56,6 +56,7 @@ init_dispatch(cadre_core_t *self)
 static void
 init_choices(cadre_core_t *self)
 {
+    cadre_pause_init(&self->pause, &self->begun, &self->recovery);
     cadre_dispatcher_init(&self->dispatcher,
                           &(cadre_dispatcher_links_t){.members = &self->membership,
                                                       .queue = &self->queue,
@@ -63,6 +64,7 @@ init_choices(cadre_core_t *self)
                                                       .windows = &self->windows,
                                                       .acks = &self->acks,
                                                       .reach = &self->reach,
+                                                      .pause = &self->pause,
                                                       .attempts = &self->attempts,
                                                       .effects = &self->effects});
 

@@ -27,6 +27,7 @@
 #include "coordinator/core/dispatch/closure_sender.h"
 #include "coordinator/core/dispatch/dispatcher.h"
 #include "coordinator/core/dispatch/overruns.h"
+#include "coordinator/core/dispatch/pause.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/dispatch/reports.h"
 #include "coordinator/core/dispatch/trials.h"
@@ -82,6 +83,7 @@ struct cadre_core {
     cadre_attempts_t attempts;
     cadre_acks_t acks;
     cadre_reach_t reach;
+    cadre_pause_t pause;
     cadre_steps_t steps;
     cadre_reports_t reports;
     cadre_dispatcher_t dispatcher;

@@ -459,3 +459,103 @@ Test(conformance_variables, V7_a_variable_that_changed_its_shape_is_refused)
     expect_line(variable, 0, 0);
     stage_close(&stage);
 }
+
+/* --- several variables as of one moment --- */
+
+/* Schedules `count` calls of "add_named", each of which adds 1 to "other" and to "wide". */
+static void
+add_to_both(stage_t *stage, int count)
+{
+    const cadre_tensor_t name = stage_text("other");
+    for (int i = 0; i < count; i++) {
+        cadre_future_t *future = stage_call(stage, "add_named", "name", &name);
+        cadre_future_destroy(&future);
+    }
+}
+
+/* Passes when "wide" and "other", read together, hold the same number everywhere; returns it. */
+static double
+read_both(stage_t *stage, cadre_variable_t *other)
+{
+    cadre_variable_t *both[] = {stage->wide, other};
+    cadre_tensor_t values[2] = {{.data = NULL}, {.data = NULL}};
+    OK(cadre_variable_read_many(stage->coordinator, both, 2, values, LOCAL_WAIT_MS));
+    const double number = (double)((const float *)values[0].data)[0];
+    for (int i = 0; i < 2; i++) {
+        for (int64_t k = 0; k < cadre_tensor_count(&values[i]); k++) {
+            const double found = (double)((const float *)values[i].data)[k];
+            cr_assert(found >= number && found <= number, "%s holds %g at %d, wide %g at 0",
+                      cadre_variable_name(both[i]), found, (int)k, number);
+        }
+        cadre_tensor_fini(&values[i]);
+    }
+    return number;
+}
+
+static cadre_variable_t *
+create_other(stage_t *stage)
+{
+    const int64_t rows = WIDE_ROWS;
+    cadre_variable_t *other = NULL;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = 2;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    OK(cadre_variable_create(stage->coordinator, "other", CADRE_F32, &rows, 1, &options, &other));
+    return other;
+}
+
+/* The reads take place while closures run, also after a ps was killed. */
+Test(conformance_variables, several_are_read_as_of_one_moment)
+{
+    enum { READS = 30, BURST = 20 };
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 2, .workers = 2};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    stage_open_with(&stage, &options);
+    cadre_variable_t *other = create_other(&stage);
+    double last = 0;
+    int between = 0; /* reads that came neither before all closures nor after all */
+    for (int i = 0; i < READS; i++) {
+        add_to_both(&stage, BURST);
+        if (i == READS / 2) {
+            local_cluster_restart(&stage.cluster, LOCAL_PS, 1);
+        }
+        const double number = read_both(&stage, other);
+        cr_assert(number >= last, "%g after %g", number, last);
+        last = number;
+        between += number > 0 && number < (double)BURST * (i + 1);
+    }
+    cr_expect_gt(between, 0, "closures waited while the variables were read");
+    stage_join(&stage);
+    const double end = read_both(&stage, other);
+    cr_expect(end >= READS * BURST && end <= READS * BURST, "%g in the end", end);
+    stage_close(&stage);
+}
+
+Test(conformance_variables, a_closure_that_goes_on_holds_up_a_read_of_several_and_nothing_after_it)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    cadre_variable_t *other = create_other(&stage);
+    cadre_variable_t *both[] = {stage.wide, other};
+    cadre_tensor_t values[2] = {{.data = NULL}, {.data = NULL}};
+    hold_t hold = stage_hold(&stage, "hold");
+    hold_wait(&hold, 1);
+    FAILS(cadre_variable_read_many(stage.coordinator, both, 2, values, 100), CADRE_ETIMEOUT,
+          "closures in flight");
+    cr_expect_null(values[0].data);
+    add_to_both(&stage, 1); /* the pause is over: a slot of the worker may be free */
+    hold_release(&hold);
+    stage_join(&stage);
+    both[1] = NULL;
+    FAILS(cadre_variable_read_many(stage.coordinator, both, 2, values, -1), CADRE_EINVALID,
+          "variable 1 of the list");
+    FAILS(cadre_variable_read_many(stage.coordinator, NULL, 2, values, -1), CADRE_EINVALID,
+          "no list");
+    OK(cadre_variable_read_many(stage.coordinator, NULL, 0, NULL, -1));
+    OK(cadre_variable_read_many(stage.coordinator, both, 1, values, LOCAL_WAIT_MS));
+    cadre_tensor_fini(&values[0]);
+    hold_fini(&hold);
+    stage_close(&stage);
+}

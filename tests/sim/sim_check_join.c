@@ -159,6 +159,30 @@ sim_check_join(sim_check_t *self, sim_state_t *const *states)
     }
 }
 
+/* --- pauses --- */
+
+void
+sim_check_still(const sim_check_t *self, sim_state_t *const *states)
+{
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        const sim_call_t *call = self->calls[i];
+        if (call->id && !call->ended && !call->lost) {
+            sim_check_fail(self, "a pause is still, and closure %" PRIu64 " has not ended",
+                           call->id);
+        }
+        if (is_finished(call)) {
+            check_call(self, states, call);
+        }
+        for (uint32_t shard = 0; !call->id && shard < self->shard_count; shard++) {
+            if (states[shard] && sim_state_stamp(states[shard], i, 0)) {
+                sim_check_fail(self,
+                               "a pause is still, and shard %u has call %u, which was not begun",
+                               shard, i);
+            }
+        }
+    }
+}
+
 /* --- without a replay --- */
 
 uint64_t

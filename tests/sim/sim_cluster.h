@@ -120,6 +120,9 @@ void sim_cluster_left(sim_cluster_t *self, uint32_t node);
 /* Join has returned: compares every shard with the oracle. */
 void sim_cluster_check_joined(sim_cluster_t *self);
 
+/* The same where a pause is still: nothing that was begun is under way. */
+void sim_cluster_check_still(sim_cluster_t *self);
+
 /* At rest: no closure has a variable yet that was dropped, and what nobody can name is gone. */
 void sim_cluster_check_drops(sim_cluster_t *self);
 

@@ -362,13 +362,28 @@ sim_cluster_check_drops(sim_cluster_t *self)
     }
 }
 
+/* Gives the state of each shard, NULL for one that is away. */
+static void
+states_of(sim_cluster_t *self, sim_state_t *states[SIM_SHARDS_MAX])
+{
+    for (uint32_t i = 0; i < SIM_SHARDS_MAX; i++) {
+        states[i] = i < self->shard_count ? state_of(self, i) : NULL;
+    }
+}
+
+void
+sim_cluster_check_still(sim_cluster_t *self)
+{
+    sim_state_t *states[SIM_SHARDS_MAX];
+    states_of(self, states);
+    sim_check_still(&self->check, states);
+}
+
 void
 sim_cluster_check_joined(sim_cluster_t *self)
 {
-    sim_state_t *states[SIM_SHARDS_MAX] = {NULL};
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        states[i] = state_of(self, i);
-    }
+    sim_state_t *states[SIM_SHARDS_MAX];
+    states_of(self, states);
     sim_check_join(&self->check, states);
     const cadre_core_t *core = &self->coordinator->core;
     if (self->check.relaxed && cadre_recovery_is_calm(&core->recovery)) {

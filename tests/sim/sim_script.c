@@ -38,6 +38,7 @@ sim_operation_text(sim_operation_t operation)
         [SIM_PAUSE] = "time",
         [SIM_DROP] = "a variable to be dropped",
         [SIM_RATE] = "a learning rate to be changed",
+        [SIM_STILL] = "closures in flight to end in a pause",
         [SIM_END] = "nothing",
     };
     return texts[operation];
@@ -435,6 +436,31 @@ await_checkpoint(sim_script_t *self)
     return true;
 }
 
+/* --- pauses --- */
+
+/* Pauses until all that was begun has ended, and looks at the shards then: as a read of several
+ * variables does. */
+static bool
+stand_still(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    if (!self->asked) {
+        self->asked = true;
+        cadre_pause_begin(&core->pause);
+    }
+    cadre_closure_queue_cut_short(&core->queue);
+    const bool is_still = cadre_pause_is_still(&core->pause);
+    if (!is_still && self->network->now_ms < self->patience_ms) {
+        return false;
+    }
+    if (is_still) {
+        sim_cluster_check_still(self->cluster);
+    }
+    self->given_up += is_still ? 0 : 1;
+    cadre_pause_end(&core->pause);
+    return true;
+}
+
 /* --- one operation after the other --- */
 
 static bool
@@ -475,6 +501,8 @@ go_on(sim_script_t *self)
         return sim_script_drop(self);
     case SIM_RATE:
         return sim_script_change_rate(self);
+    case SIM_STILL:
+        return stand_still(self);
     case SIM_END:
         return false;
     }
@@ -521,6 +549,15 @@ weight_of(const sim_script_t *self, size_t at)
                                   weights[at].weight);
 }
 
+/* Whether the next operation is a pause: one of thirty. */
+static bool
+stands_still(const sim_script_t *self)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "still %" PRIu64, self->operations_done);
+    return sim_swarm_draw(self->check->seed, what, 0, 29) == 0;
+}
+
 static sim_operation_t
 next_operation(sim_script_t *self)
 {
@@ -540,6 +577,9 @@ next_operation(sim_script_t *self)
     }
     if (self->plan.rates && sim_chance(&self->rate_random, self->plan.rates)) {
         return sim_script_choose_rate(self) ? SIM_RATE : SIM_SCHEDULE;
+    }
+    if (stands_still(self)) {
+        return SIM_STILL;
     }
     if (self->left == 0 && draw(self, 0, 1)) {
         return SIM_PAUSE;

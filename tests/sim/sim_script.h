@@ -34,6 +34,7 @@ typedef enum {
     SIM_PAUSE,
     SIM_DROP,
     SIM_RATE,
+    SIM_STILL,
     SIM_END,
 } sim_operation_t;
 

@@ -132,10 +132,11 @@ queue_limit(const cadre_dispatcher_t *self)
     if (replay->active) {
         return cadre_replay_limit(replay);
     }
-    /* Even with a full replay log the synchronous step that was begun must go on: the checkpoint
-     * that would empty the log waits for the end of the step. */
-    bool is_full = replay->holds && cadre_pace_is_between_steps(&self->links.queue->pace);
-    bool holds = is_full || !cadre_windows_have_room(self->links.windows) ||
+    /* Even with a full replay log, or in a pause, the synchronous step that was begun must go on:
+     * the checkpoint that would empty the log, and who pauses, wait for the end of the step. */
+    bool is_stopped = (replay->holds || cadre_pause_is_on(self->links.pause)) &&
+                      cadre_pace_is_between_steps(&self->links.queue->pace);
+    bool holds = is_stopped || !cadre_windows_have_room(self->links.windows) ||
                  self->links.queue->aside.count >= CADRE_ASIDE_MAX;
     /* UINT64_MAX: only closures that have an id, since they were begun before, may go */
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;

@@ -25,6 +25,7 @@
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/acks.h"
 #include "coordinator/core/dispatch/attempts.h"
+#include "coordinator/core/dispatch/pause.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
@@ -39,6 +40,7 @@ typedef struct {
     const cadre_windows_t *windows;
     const cadre_acks_t *acks;
     const cadre_reach_t *reach;
+    const cadre_pause_t *pause;
     cadre_attempts_t *attempts;
     cadre_effects_t *effects;
 } cadre_dispatcher_links_t;

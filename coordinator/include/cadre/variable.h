@@ -174,9 +174,33 @@ CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
 
 /* Reads the whole value, the parts joined in order, into `value`, which the caller ends with
  * cadre_tensor_fini. `value` is an empty tensor, {0}, or a used one, whose memory is freed. Each
- * part is of one version; while closures run, parts may be of different ones. */
+ * part is of one version; while closures run, parts may be of different ones
+ * (cadre_variable_read_many reads one moment). */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
+
+/* Reads `count` variables as they are at one moment between two closures: the values hold every
+ * update of each closure that was begun, and none of any other. `values` [count] as for
+ * cadre_variable_read.
+ *
+ *     cadre_variable_t *both[] = {weights, bias};
+ *     cadre_tensor_t values[2] = {{0}, {0}};
+ *     s = cadre_variable_read_many(job, both, 2, values, -1);
+ *
+ * No closure is begun during the call: those in flight end, the variables are read, and then
+ * closures are handed out again, so workers idle for about as long as the longest closure takes. A
+ * closure that goes on for long, such as a worker's own loop, is waited for until the time is over.
+ * With consistency `sync` the step that is being filled ends with the closures that it has, as for
+ * cadre_coordinator_join. Where workers must not wait, cadre_checkpoint_save and
+ * cadre_checkpoint_read give the values of one moment, too.
+ *
+ * An assignment that another thread makes meanwhile may be in some of the values and not in others.
+ * With recovery `relaxed` the updates that a lost shard has cost are missing in its parts alone.
+ *
+ * CADRE_EINVALID: a variable is NULL or of another coordinator. */
+CADRE_API int cadre_variable_read_many(cadre_coordinator_t *self,
+                                       cadre_variable_t *const *variables, size_t count,
+                                       cadre_tensor_t *values, int64_t timeout_ms);
 
 /* Reads the running average of the values, as cadre_variable_read reads the values. Before the
  * first update the average is the initial values. Checkpoints hold it; after a resume from one that

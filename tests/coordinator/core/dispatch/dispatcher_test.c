@@ -711,3 +711,34 @@ Test(dispatcher, an_old_closure_that_has_not_ended_keeps_the_shards_where_they_a
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);
     fixture_destroy(&self);
 }
+
+Test(dispatcher, in_a_pause_only_what_was_begun_is_handed_out)
+{
+    fixture_t *self = cluster(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    ASSERT_SENT(self, &worker, 1);
+    cadre_pause_begin(&self->core.pause);
+    cadre_pause_begin(&self->core.pause);
+    cr_assert_not(cadre_pause_is_still(&self->core.pause), "one is in flight");
+    fixture_schedule(self, 2);
+    fixture_clear(self);
+    fixture_gone(self, &worker);
+    cadre_task_t next = fixture_worker(1);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    ASSERT_SENT(self, &next, 1);
+    fixture_clear(self);
+    fixture_done(self, &next, 1, 2);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0);
+    cr_assert(cadre_pause_is_still(&self->core.pause));
+    cadre_pause_end(&self->core.pause);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0, "another call pauses");
+    cadre_pause_end(&self->core.pause);
+    fixture_turn(self);
+    ASSERT_SENT(self, &next, 2);
+    fixture_destroy(&self);
+}
