@@ -341,7 +341,8 @@ cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, 
 }
 
 /* Checks what can be checked only of a whole program: that it gives something back, and that each
- * symbol is in the shape of an argument, from which its value follows when the program runs. */
+ * symbol, but that of rows, is in the shape of an argument, from which its value follows when the
+ * program runs. */
 int
 cadre_program_check(const cadre_program_t *self)
 {
@@ -350,7 +351,7 @@ cadre_program_check(const cadre_program_t *self)
     }
 
     for (int symbol = 0; symbol < self->symbol_count; symbol++) {
-        bool bound = false;
+        bool bound = symbol == cadre_program_rows_symbol(self);
         for (int i = 0; i < self->argument_count && !bound; i++) {
             const cadre_extents_t *shape = &self->arguments[i].shape;
             for (int axis = 0; axis < shape->rank; axis++) {
@@ -388,6 +389,12 @@ const char *const *
 cadre_program_symbols(const cadre_program_t *self)
 {
     return self->symbols;
+}
+
+int
+cadre_program_rows_symbol(const cadre_program_t *self)
+{
+    return self->rows_symbol - 1;
 }
 
 int

@@ -69,6 +69,10 @@ uint64_t cadre_program_hash(const cadre_program_t *self);
 int cadre_program_symbol_count(const cadre_program_t *self);
 const char *const *cadre_program_symbols(const cadre_program_t *self);
 
+/* Returns the symbol of a row program (row_program.h) that stands for its rows; -1: no row
+ * program. */
+int cadre_program_rows_symbol(const cadre_program_t *self);
+
 int cadre_program_argument_count(const cadre_program_t *self);
 const cadre_program_argument_t *cadre_program_argument(const cadre_program_t *self, int index);
 
@@ -106,10 +110,10 @@ int cadre_program_observe(const cadre_program_t *self, const int32_t *nodes, int
 /* ---- arguments ---- */
 
 /* Checks `count` arguments, in the program's order, against the program, and finds the size that
- * each symbol stands for: symbol_values[cadre_program_symbol_count]. `f32_dtype` is the dtype that
- * arguments must have which the program declares as f32: CADRE_F32, or CADRE_F64 in the device that
- * tests build. Fails with CADRE_EINVALID for another count, CADRE_EDTYPE, CADRE_ESHAPE; the text
- * names the argument and the shapes. */
+ * each symbol stands for: symbol_values[cadre_program_symbol_count]; 0 for that of rows.
+ * `f32_dtype` is the dtype that arguments must have which the program declares as f32: CADRE_F32,
+ * or CADRE_F64 in the device that tests build. Fails with CADRE_EINVALID for another count,
+ * CADRE_EDTYPE, CADRE_ESHAPE; the text names the argument and the shapes. */
 int cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
                        cadre_dtype_t f32_dtype, int64_t *symbol_values);
 

@@ -18,6 +18,9 @@ struct cadre_program {
     char *name;
     const char *symbols[CADRE_SYMBOLS_MAX]; /* owned */
     int symbol_count;
+    /* Number, plus 1, of the symbol that stands for rows that are not all of a variable
+     * (row_program.h), so that no argument has it; 0: the program has none. */
+    int rows_symbol;
 
     cadre_program_argument_t arguments[CADRE_ARGUMENTS_MAX];
     int argument_count;

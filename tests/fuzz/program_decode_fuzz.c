@@ -1,6 +1,7 @@
 /*
  * Programs as untrusted bytes: decoding refuses or accepts, never more. What it accepts is encoded
- * to the same bytes again, can be planned, and, where it is small, runs within its memory.
+ * to the same bytes again, can be planned, as one over rows of its variables too, and, where it is
+ * small, runs within its memory.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
+#include "common/graph/row_program.h"
 #include "worker/device/device.h"
 #include "worker/device/plan.h"
 
@@ -102,6 +104,25 @@ run(const cadre_program_t *program, const cadre_plan_t *plan)
     free(gradients);
 }
 
+/* Rewrites the program to one over rows of its variables, which can be planned as well. */
+static void
+rewrite(const cadre_program_t *program)
+{
+    bool may[CADRE_PROGRAM_VARIABLES_MAX];
+    memset(may, true, sizeof(may));
+    cadre_row_program_t *rows = NULL;
+    cadre_assert(cadre_row_program_new(program, may, &rows) == 0);
+    int64_t symbol_values[CADRE_SYMBOLS_MAX];
+    for (int i = 0; i < CADRE_SYMBOLS_MAX; i++) {
+        symbol_values[i] = SYMBOL_VALUE;
+    }
+    cadre_plan_t *plan = NULL;
+    if (rows && cadre_plan_new(rows->program, symbol_values, CADRE_PLAN_REUSE, &plan) == 0) {
+        cadre_plan_destroy(&plan);
+    }
+    cadre_row_program_destroy(&rows);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
@@ -123,6 +144,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         }
         cadre_plan_destroy(&plan);
     }
+    rewrite(program);
     cadre_program_destroy(&program);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "worker/device/module.h"
 #include "worker/device/plan.h"
 
-enum { PLANS_DEFAULT = 8 };
+enum { PLANS_DEFAULT = 16 };
 
 struct cadre_device {
     const cadre_device_functions_t *functions;
@@ -404,6 +404,11 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
                                     CADRE_REAL_DTYPE, symbol_values);
     if (status < 0) {
         return status;
+    }
+    int rows_symbol = cadre_program_rows_symbol(run->program);
+    if (rows_symbol >= 0) {
+        cadre_assert(run->rows > 0);
+        symbol_values[rows_symbol] = run->rows;
     }
     self->run_count++;
     entry_t *entry = find_entry(self, cadre_program_hash(run->program), symbol_values);

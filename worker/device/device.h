@@ -90,7 +90,7 @@ typedef struct {
 typedef struct {
     size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
                                on the CPU, elsewhere what the device has */
-    int plans_max;          /* prepared plans kept; 0: 8 */
+    int plans_max;          /* prepared plans kept; 0: 16 */
     cadre_device_checks_t checks;
 } cadre_slot_options_t;
 
@@ -111,6 +111,8 @@ typedef struct {
                                  variable had it in an earlier run of the slot, so values that are
                                  on the device under it are not copied again; 0: unknown; NULL: all
                                  unknown */
+    int64_t rows;             /* what the symbol for rows of a row program stands for, at least 1
+                     (common/graph/row_program.h); other programs have none */
     uint64_t seed;            /* of the closure: the same in each of its attempts */
     void *const *gradients; /* per push: room for the variable's values, contiguous, into which the
                                  gradient is written. May overlap nothing else. */
