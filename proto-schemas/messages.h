@@ -211,7 +211,8 @@
  * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more; with
  * `drop` the variable `id` is dropped, as the job's drop of that number: a CLOSURE that says as
  * many `drops` or more does not find it. wire: the dtype of its values in VALUES to workers and of
- * its gradients in PUSH, where that is not `dtype`: CADRE_BF16 for f32; else 0. */
+ * its gradients in PUSH, where that is not `dtype`: CADRE_BF16 for f32; else 0. kind:
+ * cadre_variable_kind_t. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -222,7 +223,8 @@
     F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)                                \
     F(U64,  last,        UINT32_MAX)                                               \
-    F(U64,  drop,        UINT32_MAX)
+    F(U64,  drop,        UINT32_MAX)                                               \
+    F(U64,  kind,        2)
 
 /* Payload: the encoded program; none for a native function, which the worker knows by name.
  * hash: XXH3-64 of it. */
@@ -501,7 +503,11 @@
  * opened that cut opens it first. part of parts: where one message does not hold it, or a RESERVE
  * was needed, a PUSH goes in several with one request, numbered from 0; their partitions and their
  * chunks, one after the other, are those of the whole. 0 parts: it is whole. step: as in CLOSURE;
- * such an update is checked and answered at once, and held until END_STEP. */
+ * such an update is checked and answered at once, and held until END_STEP. rows: gradients of some
+ * rows alone, (variable, partition, version pulled, count) each, with at least one row and behind
+ * those of `partitions`, where none of these stands; payload: of each the numbers of its rows, u64
+ * little-endian and ascending, in chunks of CADRE_CHUNK_SIZE_MAX but the last, then its rows, cut
+ * as in VALUES. What is not named has gradients of zero. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -511,11 +517,13 @@
     F(U64,  cut,         UINT64_MAX)                                               \
     F(U64,  part,        UINT32_MAX)                                               \
     F(U64,  parts,       UINT32_MAX)                                               \
-    F(U64,  step,        UINT64_MAX)
+    F(U64,  step,        UINT64_MAX)                                               \
+    F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)
 
 /* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness:
- * largest over the partitions. versions: after the apply, none where there are more than this list
- * takes. window: as in VALUES. Also the answer to a RESERVE of an update that need not come. */
+ * largest over the partitions. versions: after the apply, in the order of the PUSH, none where
+ * there are more than this list takes. window: as in VALUES. Also the answer to a RESERVE of an
+ * update that need not come. */
 #define CADRE_APPLIED_FIELDS(F)                                                    \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \

@@ -148,6 +148,13 @@ typedef enum {
 } cadre_failure_t;
 
 typedef enum {
+    CADRE_VARIABLE_WHOLE = 0, /* an update changes all of it: gradients come whole */
+    CADRE_VARIABLE_ROWS =
+        1, /* gradients may come by rows: those not named rest, or need no change */
+    CADRE_VARIABLE_TABLE = 2, /* rows of [dim] by key; gradients come by keys */
+} cadre_variable_kind_t;
+
+typedef enum {
     CADRE_ASSIGN_SET = 0,
     CADRE_ASSIGN_ADD = 1,
     CADRE_ASSIGN_SUB = 2,

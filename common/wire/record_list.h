@@ -26,6 +26,14 @@ typedef struct {
     uint64_t count;
 } cadre_row_part_t;
 
+/* Gradients of rows of one partition. */
+typedef struct {
+    uint64_t variable;
+    uint64_t partition;
+    uint64_t version; /* that the gradient was computed from */
+    uint64_t count;   /* of rows, whose numbers are in the payload */
+} cadre_pushed_rows_t;
+
 /* What VALUES says of a partition; partitions are in the order of the PULL. */
 typedef struct {
     uint64_t version;
@@ -83,6 +91,7 @@ typedef struct {
 #define CADRE_RECORD_LIST(R)                                                                       \
     R(part)                                                                                        \
     R(row_part)                                                                                    \
+    R(pushed_rows)                                                                                 \
     R(pulled_part)                                                                                 \
     R(probe)                                                                                       \
     R(probe_answer)                                                                                \

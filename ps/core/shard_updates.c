@@ -96,6 +96,13 @@ check_cut(const cadre_push_message_t *push)
     return 0;
 }
 
+/* Refuses a PUSH of rows: updates are of whole partitions. */
+static int
+check_whole(const cadre_push_message_t *push)
+{
+    return push->rows.count > 0 ? cadre_fail(CADRE_EINVALID, "an update of rows") : 0;
+}
+
 /* Checks one part of an update: named once, of a version that exists, with chunks of the right
  * number and sizes. `left` is how many chunks the parts before it have left. */
 static int
@@ -253,6 +260,10 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
         return status;
     }
     status = check_cut(push);
+    if (status < 0) {
+        return status;
+    }
+    status = check_whole(push);
     if (status < 0) {
         return status;
     }

@@ -49,9 +49,9 @@
       "9a0110cd03e8cf0123456789abcdefce00011170c408010000000000000001a761646472657373cd"           \
       "ea62cf000000012a05f203")                                                                    \
     G(VARIABLE,                                                                                    \
-      "dc00100111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"       \
-      "6e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec418070000"       \
-      "00000000000000000000010000ffffffffffffffffceffffffffceffffffff")                            \
+      "dc00110111cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "01a46e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec4"           \
+      "1807000000000000000000000000010000ffffffffffffffffceffffffffceffffffff02")                  \
     G(FUNCTION,                                                                                    \
       "9a0112cd03e8cf0123456789abcdefce00011170c4000102d92e612074657874206f66206d6f7265"           \
       "207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf000000012a05f2"           \
@@ -139,8 +139,9 @@
       "74657874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffffc418"           \
       "07000000000000000000000000010000ffffffffffffffff")                                          \
     G(PUSH,                                                                                        \
-      "9f0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c41807000000000000000000"           \
-      "000000010000ffffffffffffffffcfffffffffffffffe306cccecdea67cf000000012a05f208")              \
+      "dc00100142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c4180700000000000000"           \
+      "0000000000010000ffffffffffffffffcfffffffffffffffe306cccecdea67cf000000012a05f208"           \
+      "c41807000000000000000000000000010000ffffffffffffffff")                                      \
     G(APPLIED,                                                                                     \
       "9d0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e61207465787420"       \
       "6f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf0000"       \

@@ -174,7 +174,7 @@ cadre_directory_generations(const cadre_directory_t *self)
 }
 
 /* Returns the entry of a variable as its VARIABLE describes it; NULL when no variable can have that
- * shape, dtype or number of partitions. */
+ * shape, dtype, kind or number of partitions. */
 static cadre_variable_entry_t *
 new_variable(const cadre_variable_message_t *message)
 {
@@ -192,7 +192,7 @@ new_variable(const cadre_variable_message_t *message)
     if (!cadre_dtype_valid(message->dtype) ||
         cadre_wire_dtype_decode(message->wire, (cadre_dtype_t)message->dtype, &wire) < 0 ||
         cadre_shape_size((cadre_dtype_t)message->dtype, shape, rank, NULL, &size_bytes) < 0 ||
-        size_bytes == 0 || message->partitions < 1 ||
+        size_bytes == 0 || message->kind == CADRE_VARIABLE_TABLE || message->partitions < 1 ||
         message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
         return NULL;
     }
@@ -208,22 +208,29 @@ new_variable(const cadre_variable_message_t *message)
     entry->row_size_bytes = size_bytes / (size_t)entry->rows;
     entry->wire_row_size_bytes =
         entry->row_size_bytes / cadre_dtype_size(entry->dtype) * cadre_dtype_size(wire);
+    entry->takes_rows = message->kind == CADRE_VARIABLE_ROWS;
     entry->partitions = (uint32_t)message->partitions;
     entry->shards = cadre_calloc(entry->partitions, sizeof(*entry->shards));
     return entry;
 }
 
-/* Returns how the rows of a partition are cut into the chunks of a message: cut by the variable's
- * own dtype, with the sizes that the chunks have in its wire dtype. */
+/* Returns how rows of a partition are cut into the chunks of a message: cut by the variable's own
+ * dtype, with the sizes that the chunks have in its wire dtype. */
 cadre_chunk_layout_t
-cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partition)
+cadre_variable_entry_rows_layout(const cadre_variable_entry_t *self, size_t rows)
 {
     cadre_chunk_layout_t layout;
-    int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
-    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, self->row_size_bytes);
+    int status = cadre_chunk_layout_init(&layout, rows, self->row_size_bytes);
     cadre_assert(status == 0); /* new_variable checked the size of the whole variable */
     return cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype),
                                       cadre_dtype_size(self->wire));
+}
+
+cadre_chunk_layout_t
+cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partition)
+{
+    int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
+    return cadre_variable_entry_rows_layout(self, (size_t)rows);
 }
 
 /* Enters the variable under its name. Variables of one name (each was dropped before the next was

@@ -44,6 +44,7 @@ typedef struct cadre_variable_entry {
     int64_t rows;               /* shape[0]; 1 for a scalar */
     size_t row_size_bytes;      /* of one index of axis 0, in the variable's dtype */
     size_t wire_row_size_bytes; /* of one index of axis 0 in messages, in the dtype `wire` */
+    bool takes_rows;            /* of kind CADRE_VARIABLE_ROWS */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards;      /* [partitions]: the shard that each partition is on */
@@ -186,9 +187,12 @@ cadre_holding_t *cadre_resource_entry_release(cadre_resource_entry_t *self);
  * whether a SHARD was missed. */
 uint64_t cadre_directory_generations(const cadre_directory_t *self);
 
-/* Returns how a partition of the variable is cut into the chunks of a message. */
+/* Return how a partition of the variable, and how so many rows of one, are cut into the chunks of a
+ * message. */
 cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *self,
                                                  uint32_t partition);
+cadre_chunk_layout_t cadre_variable_entry_rows_layout(const cadre_variable_entry_t *self,
+                                                      size_t rows);
 
 /* Returns the variable with this id; NULL when it is not known, or the shards of some of its
  * partitions are not known yet. */

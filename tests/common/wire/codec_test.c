@@ -426,7 +426,7 @@ Test(codec, prints_a_message_on_one_line)
     cr_assert_str_eq(cadre_message_text(&push, text, sizeof(text)),
                      "PUSH request=3 update=17 attempt=1 generation=4 "
                      "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 part=0 parts=0 "
-                     "step=0 chunks=2 "
+                     "step=0 rows=[] chunks=2 "
                      "payload_bytes=120");
     cadre_message_fini(&push);
     cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY,
