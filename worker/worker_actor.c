@@ -223,7 +223,7 @@ on_request(cadre_worker_actor_t *self, uint32_t slot, cadre_slot_request_t *requ
         resolve(self, slot, request);
         break;
     case CADRE_SLOT_PULL:
-        cadre_worker_core_pull(self->core, run, request->variables, request->count, self->now_ms);
+        cadre_worker_core_pull(self->core, run, request->wanted, request->count, self->now_ms);
         break;
     case CADRE_SLOT_PUSH:
         cadre_worker_core_push(self->core, run, request->gradients, request->count, self->now_ms);

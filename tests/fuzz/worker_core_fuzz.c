@@ -212,7 +212,7 @@ push(target_t *self, slot_t *slot, const cadre_variable_entry_t *variable)
     }
     static const float ones[ROWS] = {1, 1, 1, 1};
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
-    cadre_gradient_t gradient = {variable, chunk};
+    cadre_gradient_t gradient = {.variable = variable, .gradient = chunk};
     slot->busy = true;
     cadre_worker_core_push(self->core, slot->run, &gradient, 1, self->now_ms);
 }
@@ -240,7 +240,8 @@ work(target_t *self)
     unsigned what = fuzz_byte(&self->fuzz) % 4;
     if (what == 0 && variable) {
         self->slots[0].busy = true;
-        cadre_worker_core_pull(self->core, self->slots[0].run, &variable, 1, self->now_ms);
+        const cadre_wanted_t whole = {.variable = variable};
+        cadre_worker_core_pull(self->core, self->slots[0].run, &whole, 1, self->now_ms);
     } else if (what == 1 && variable) {
         push(self, &self->slots[0], variable);
     } else if (what >= 2) {

@@ -334,7 +334,7 @@ WIRE = [
     ("wire-ties-away", "a value between two bf16 goes to the larger, not to the even one",
      "common/tensor cadre_bf16_word", swap("0x7fff + (word >> 16 & 1)", "0x8000")),
     ("wire-chunk-of-f32", "a worker cuts a partition of bf16 as if it were f32",
-     "worker/core cadre_variable_entry_layout",
+     "worker/core cadre_variable_entry_rows_layout",
      swap("cadre_chunk_layout_convert(&layout, cadre_dtype_size(self->dtype), "
           "cadre_dtype_size(self->wire))",
           "layout")),

@@ -130,6 +130,18 @@ check_dropped(const sim_worker_t *self, const cadre_run_t *run, uint32_t dropped
     }
 }
 
+/* Pulls whole variables. */
+static void
+pull(sim_worker_t *self, const sim_slot_t *slot, const cadre_variable_entry_t *const *variables,
+     size_t count)
+{
+    cadre_wanted_t wanted[SIM_VARIABLES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        wanted[i] = (cadre_wanted_t){.variable = variables[i]};
+    }
+    cadre_worker_core_pull(self->core, slot->run, wanted, count, self->network->now_ms);
+}
+
 static void
 begin_step(sim_worker_t *self, sim_slot_t *slot)
 {
@@ -138,7 +150,7 @@ begin_step(sim_worker_t *self, sim_slot_t *slot)
         succeed(self, slot);
     } else if (slot->call->pulls) {
         size_t count = entries(self, slot->run, slot->call->pulls, variables);
-        cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
+        pull(self, slot, variables, count);
     } else {
         compute(self, slot);
     }
@@ -160,7 +172,7 @@ begin_build(sim_worker_t *self, sim_slot_t *slot)
     if (slot->run->call.message.closure.variables > 0 && slot->step == 0) {
         slot->step = 1;
         size_t count = entries(self, slot->run, 1, variables);
-        cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
+        pull(self, slot, variables, count);
         return;
     }
     bool is_slow = slot->run->call.builds->message.resource.id == SIM_RESOURCE_SLOW;
@@ -260,7 +272,8 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     size_t count = entries(self, slot->run, slot->call->pushes[slot->step], variables);
     for (size_t i = 0; i < count; i++) {
         const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
-        gradients[i] = (cadre_gradient_t){variables[i], model->gradients[slot->call->strength]};
+        gradients[i] = (cadre_gradient_t){.variable = variables[i],
+                                          .gradient = model->gradients[slot->call->strength]};
     }
     cadre_worker_core_push(self->core, slot->run, gradients, count, self->network->now_ms);
 }

@@ -222,7 +222,7 @@ answer_pull(rig_t *self, cadre_slot_request_t *request)
     request->values = cadre_calloc(request->count, sizeof(*request->values));
     request->value_count = request->count;
     for (size_t i = 0; i < request->count; i++) {
-        size_t variable = request->variables[i]->id - 1;
+        size_t variable = request->wanted[i].variable->id - 1;
         if (draw(self, 24) == 0) { /* a program comes to the same slot again after as many */
             self->contents[variable] = ++self->content_last;
         }

@@ -348,8 +348,8 @@ begin(fixture_t *self)
 static inline void
 pull(fixture_t *self, cadre_run_t *run)
 {
-    const cadre_variable_entry_t *w = variable(self);
-    cadre_worker_core_pull(self->core, run, &w, 1, self->now_ms);
+    const cadre_wanted_t whole = {.variable = variable(self)};
+    cadre_worker_core_pull(self->core, run, &whole, 1, self->now_ms);
 }
 
 static inline void
@@ -357,7 +357,7 @@ push(fixture_t *self, cadre_run_t *run)
 {
     float ones[] = {1, 2, 3, 4};
     cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
-    cadre_gradient_t gradient = {variable(self), chunk};
+    cadre_gradient_t gradient = {.variable = variable(self), .gradient = chunk};
     cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
     cadre_chunk_unref(&chunk);
 }

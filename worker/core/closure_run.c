@@ -158,31 +158,89 @@ cadre_run_end_parts(cadre_run_t *self)
     self->pending = 0;
 }
 
-/* Gives the run a part for every partition of the variables: variable, partition and shard, no
- * chunks yet. The parts of a variable lie side by side, in the order of its partitions. */
+/* Appends a part for a partition of a variable, or for some of its rows. */
 static void
-begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, size_t count)
+add_part(cadre_run_t *self, size_t item, const cadre_wanted_t *wanted, uint32_t partition,
+         const cadre_rows_t *rows)
 {
-    cadre_assert(!self->parts);
-    size_t parts = 0;
-    for (size_t i = 0; i < count; i++) {
-        parts += variables[i]->partitions;
+    /* Doubles the room when it is full, that is, when the count is a power of two, or 0. */
+    if ((self->part_count & (self->part_count - 1)) == 0) {
+        const size_t room = self->part_count ? 2 * self->part_count : 1;
+        self->parts = cadre_realloc(self->parts, room, sizeof(*self->parts));
     }
-    self->parts = cadre_calloc(parts, sizeof(*self->parts));
-    self->status = 0;
-    for (size_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < variables[i]->partitions; k++) {
-            self->parts[self->part_count++] = (cadre_run_part_t){
-                .variable = variables[i], .partition = k, .shard = variables[i]->shards[k]};
+    self->parts[self->part_count++] =
+        (cadre_run_part_t){.variable = wanted->variable,
+                           .item = item,
+                           .partition = partition,
+                           .shard = wanted->variable->shards[partition],
+                           .ids = rows ? rows->ids : NULL,
+                           .id_count = rows ? rows->count : 0};
+}
+
+/* Returns how many rows of a variable one part of a pull may have, so that its values fit into a
+ * message; a larger row travels alone. */
+static size_t
+rows_of_a_part(const cadre_variable_entry_t *variable)
+{
+    const size_t fitting = CADRE_ROWS_SIZE_MAX / variable->wire_row_size_bytes;
+    const size_t most = fitting < CADRE_ROWS_MAX ? fitting : CADRE_ROWS_MAX;
+    return most > 0 ? most : 1;
+}
+
+/* Appends the parts of some rows of a variable: for each partition that has any, as many as are
+ * needed with `rows_max` rows each. */
+static void
+add_rows(cadre_run_t *self, size_t item, const cadre_wanted_t *wanted, size_t rows_max)
+{
+    const cadre_variable_entry_t *variable = wanted->variable;
+    const uint64_t *ids = wanted->rows->ids;
+    size_t at = 0;
+    for (uint32_t k = 0; k < variable->partitions && at < wanted->rows->count; k++) {
+        const uint64_t end =
+            (uint64_t)cadre_split_first(variable->rows, variable->partitions, (int64_t)k + 1);
+        while (at < wanted->rows->count && ids[at] < end) {
+            size_t count = 1;
+            while (count < rows_max && at + count < wanted->rows->count && ids[at + count] < end) {
+                count++;
+            }
+            const cadre_rows_t rows = {.ids = ids + at, .count = count};
+            add_part(self, item, wanted, k, &rows);
+            at += count;
         }
+    }
+    cadre_assert(at == wanted->rows->count); /* slots check ids before they pull */
+}
+
+/* Gives the run the parts of one variable, or of some of its rows, no chunks yet: side by side, in
+ * the order of partitions and rows. */
+static void
+add_parts(cadre_run_t *self, size_t item, const cadre_wanted_t *wanted, size_t rows_max)
+{
+    if (wanted->rows) {
+        add_rows(self, item, wanted, rows_max);
+        return;
+    }
+    for (uint32_t k = 0; k < wanted->variable->partitions; k++) {
+        add_part(self, item, wanted, k, NULL);
     }
 }
 
 void
-cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
-                     size_t count)
+cadre_run_begin_pull(cadre_run_t *self, const cadre_wanted_t *wanted, size_t count)
 {
-    begin_parts(self, variables, count);
+    cadre_assert(!self->parts);
+    self->status = 0;
+    for (size_t i = 0; i < count; i++) {
+        add_parts(self, i, &wanted[i], rows_of_a_part(wanted[i].variable));
+    }
+    self->item_count = count;
+}
+
+cadre_chunk_layout_t
+cadre_run_part_layout(const cadre_run_part_t *self)
+{
+    return self->ids ? cadre_variable_entry_rows_layout(self->variable, self->id_count)
+                     : cadre_variable_entry_layout(self->variable, self->partition);
 }
 
 /* Drops the reference that a view of a gradient has to the chunk of the whole gradient. */
@@ -193,100 +251,144 @@ release_parent(void *owner)
     cadre_chunk_unref(&parent);
 }
 
-/* Gives a part (one partition) its chunks of the gradient of the whole variable: views, each with a
- * reference to `gradient`; nothing is copied. */
+/* Gives a part chunk `at` of its own: a copy of the ids from number `first` on, as many as a chunk
+ * takes. The slot uses its memory again while the message may still be sent. */
 static void
-cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
+copy_ids(cadre_run_part_t *part, size_t at, size_t first)
 {
-    const cadre_variable_entry_t *variable = part->variable;
-    int64_t first = cadre_split_first(variable->rows, variable->partitions, part->partition);
-    const cadre_chunk_layout_t layout = cadre_variable_entry_layout(variable, part->partition);
-    char *bytes =
-        (char *)cadre_chunk_data(gradient) + (size_t)first * variable->wire_row_size_bytes;
-    part->chunks = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
-    part->chunk_count = layout.count;
+    const size_t most = CADRE_CHUNK_SIZE_MAX / sizeof(*part->ids);
+    const size_t left = part->id_count - first;
+    part->chunks[at] =
+        cadre_chunk_new_copy(part->ids + first, (left < most ? left : most) * sizeof(*part->ids));
+}
+
+/* Gives a part its chunks: those of the ids, where it is some rows, and those of the gradient,
+ * whose rows of this part begin at `offset`. These are views, each with a reference to `gradient`;
+ * nothing is copied. */
+static void
+cut(cadre_run_part_t *part, cadre_chunk_t *gradient, size_t offset)
+{
+    const cadre_chunk_layout_t layout = cadre_run_part_layout(part);
+    const size_t most = CADRE_CHUNK_SIZE_MAX / sizeof(*part->ids);
+    const size_t id_chunks = (part->id_count + most - 1) / most;
+    char *bytes = (char *)cadre_chunk_data(gradient) + offset;
+    part->chunk_count = id_chunks + layout.count;
+    part->chunks = cadre_calloc(part->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t k = 0; k < id_chunks; k++) {
+        copy_ids(part, k, k * most);
+    }
     for (size_t k = 0; k < layout.count; k++) {
-        part->chunks[k] = cadre_chunk_new_foreign(bytes + cadre_chunk_layout_offset(&layout, k),
-                                                  cadre_chunk_layout_size(&layout, k),
-                                                  release_parent, cadre_chunk_ref(gradient));
+        part->chunks[id_chunks + k] = cadre_chunk_new_foreign(
+            bytes + cadre_chunk_layout_offset(&layout, k), cadre_chunk_layout_size(&layout, k),
+            release_parent, cadre_chunk_ref(gradient));
     }
 }
 
-/* Makes the parts of a push (one for each partition) and cuts the gradients into their chunks.
- * Before it makes any, it refuses a gradient of another size than its variable, and two of one
- * variable. */
-int
-cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count)
+/* Refuses a gradient of another size than its variable, or of fewer rows than it names, and one of
+ * a variable that an earlier gradient is of. */
+static int
+check_gradient(const cadre_gradient_t *gradients, size_t index)
 {
-    const cadre_variable_entry_t **variables = cadre_calloc(count, sizeof(*variables));
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        variables[i] = gradients[i].variable;
-        size_t expected = variables[i]->wire_row_size_bytes * (size_t)variables[i]->rows;
-        size_t given = cadre_chunk_size_bytes(gradients[i].gradient);
-        if (given != expected) {
-            status = cadre_fail(CADRE_ESHAPE, "the gradient of %s has %zu bytes, not %zu",
-                                variables[i]->name, given, expected);
-        }
-        for (size_t k = 0; k < i && status == 0; k++) {
-            if (variables[k] == variables[i]) {
-                status = cadre_fail(CADRE_EEXISTS, "two gradients of %s in one update",
-                                    variables[i]->name);
-            }
-        }
+    const cadre_gradient_t *gradient = &gradients[index];
+    const cadre_variable_entry_t *variable = gradient->variable;
+    const size_t rows = gradient->rows ? gradient->rows->count : (size_t)variable->rows;
+    const size_t expected = variable->wire_row_size_bytes * rows;
+    const size_t given = cadre_chunk_size_bytes(gradient->gradient);
+    if (gradient->rows ? given < expected : given != expected) {
+        return cadre_fail(CADRE_ESHAPE, "the gradient of %s has %zu bytes, not %zu", variable->name,
+                          given, expected);
     }
-    if (status == 0) {
-        begin_parts(self, variables, count);
-    }
-    free(variables);
-    if (status < 0) {
-        cadre_run_end_parts(self);
-        return status;
-    }
-    /* Each part (one partition) tells the version that its gradient was computed from, by which
-     * the shard counts the staleness. */
-    size_t part = 0;
-    for (size_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < gradients[i].variable->partitions; k++, part++) {
-            self->parts[part].version =
-                cadre_run_pulled_version(self, gradients[i].variable->id, k);
-            cut(&self->parts[part], gradients[i].gradient);
+    for (size_t k = 0; k < index; k++) {
+        if (gradients[k].variable == variable) {
+            return cadre_fail(CADRE_EEXISTS, "two gradients of %s in one update", variable->name);
         }
     }
     return 0;
 }
 
+/* Adds the parts of the gradients of whole variables, or of those of rows. A partition stands once
+ * in an update, so that its rows are one part, however many they are. */
+static void
+add_gradients(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count, bool of_rows)
+{
+    for (size_t i = 0; i < count; i++) {
+        if ((gradients[i].rows != NULL) == of_rows) {
+            const cadre_wanted_t pushed = {gradients[i].variable, gradients[i].rows};
+            add_parts(self, i, &pushed, SIZE_MAX);
+        }
+    }
+}
+
+/* Makes the parts of a push (one for each partition) and cuts the gradients into their chunks. */
+int
+cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count)
+{
+    cadre_assert(!self->parts);
+    for (size_t i = 0; i < count; i++) {
+        int status = check_gradient(gradients, i);
+        if (status < 0) {
+            return status;
+        }
+    }
+    add_gradients(self, gradients, count, false);
+    add_gradients(self, gradients, count, true);
+
+    /* Each part (one partition) tells the version that its gradient was computed from, by which
+     * the shard counts the staleness. */
+    size_t offset = 0;
+    for (size_t i = 0; i < self->part_count; i++) {
+        cadre_run_part_t *part = &self->parts[i];
+        offset = i > 0 && self->parts[i - 1].item == part->item ? offset : 0;
+        part->version = cadre_run_pulled_version(self, part->variable->id, part->partition);
+        cut(part, gradients[part->item].gradient, offset);
+        offset += cadre_run_part_layout(part).size_bytes;
+    }
+    return 0;
+}
+
+/* Moves the chunks of `count` parts, which are one variable's, into a value, and remembers the
+ * version of each partition: of its rows in several parts the oldest. */
+static void
+join_parts(cadre_run_t *self, cadre_run_part_t *parts, size_t count, cadre_value_t *value)
+{
+    const cadre_variable_entry_t *variable = parts[0].variable;
+    uint64_t *versions = cadre_calloc(variable->partitions, sizeof(*versions));
+    *value = (cadre_value_t){.variable = variable};
+    for (size_t k = 0; k < count; k++) {
+        value->chunk_count += parts[k].chunk_count;
+    }
+    value->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
+    size_t at = 0;
+    for (size_t k = 0; k < count; k++) {
+        cadre_run_part_t *part = &parts[k];
+        const bool goes_on = k > 0 && parts[k - 1].partition == part->partition;
+        uint64_t *version = &versions[part->partition];
+        *version = goes_on && *version < part->version ? *version : part->version;
+        for (size_t i = 0; i < part->chunk_count; i++) {
+            value->size_bytes += cadre_chunk_size_bytes(part->chunks[i]);
+            value->chunks[at++] = part->chunks[i];
+            part->chunks[i] = NULL;
+        }
+    }
+    free(cadre_u64_map_put(&self->pulled, variable->id, versions));
+}
+
 /* Joins the parts of a finished pull into one value for each variable, in the order asked, and ends
- * the parts. Remembers the versions of the partitions: a later push tells them to the shards. The
- * chunks move from the parts to the values. */
+ * the parts. A later push tells the versions of the partitions to the shards. */
 cadre_value_t *
 cadre_run_end_pull(cadre_run_t *self, size_t *count)
 {
-    cadre_value_t *values = cadre_calloc(self->part_count, sizeof(*values));
-    *count = 0;
-    /* The parts of a variable lie side by side, in the order of its partitions. */
+    cadre_value_t *values = cadre_calloc(self->item_count, sizeof(*values));
     for (size_t first = 0; first < self->part_count;) {
-        const cadre_variable_entry_t *variable = self->parts[first].variable;
-        cadre_value_t *value = &values[(*count)++];
-        uint64_t *versions = cadre_calloc(variable->partitions, sizeof(*versions));
-        *value = (cadre_value_t){.variable = variable};
-        for (uint32_t k = 0; k < variable->partitions; k++) {
-            value->chunk_count += self->parts[first + k].chunk_count;
+        const size_t item = self->parts[first].item;
+        size_t parts = 1;
+        while (first + parts < self->part_count && self->parts[first + parts].item == item) {
+            parts++;
         }
-        value->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
-        size_t at = 0;
-        for (uint32_t k = 0; k < variable->partitions; k++) {
-            cadre_run_part_t *part = &self->parts[first + k];
-            versions[k] = part->version;
-            for (size_t i = 0; i < part->chunk_count; i++) {
-                value->size_bytes += cadre_chunk_size_bytes(part->chunks[i]);
-                value->chunks[at++] = part->chunks[i];
-                part->chunks[i] = NULL;
-            }
-        }
-        free(cadre_u64_map_put(&self->pulled, variable->id, versions));
-        first += variable->partitions;
+        join_parts(self, &self->parts[first], parts, &values[item]);
+        first += parts;
     }
+    *count = self->item_count;
     cadre_run_end_parts(self);
     return values;
 }

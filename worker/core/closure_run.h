@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/tensor/chunk_layout.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
 #include "worker/core/closure_call.h"
@@ -30,11 +31,27 @@ typedef enum {
     CADRE_RUN_REPORTING,
 } cadre_run_state_t;
 
-/* One partition of a pull or push that is not finished. */
+/* Rows of a variable by their numbers, without duplicates and ascending. */
+typedef struct {
+    const uint64_t *ids;
+    size_t count;
+} cadre_rows_t;
+
+/* What a slot wants to pull: a whole variable, or some of its rows. */
 typedef struct {
     const cadre_variable_entry_t *variable;
+    const cadre_rows_t *rows; /* NULL: all */
+} cadre_wanted_t;
+
+/* One partition of a pull or push that is not finished, or some of its rows. Rows of one partition
+ * are several parts of a pull where a message does not hold them. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    size_t item; /* number of what was wanted, or of the gradient, that the part belongs to */
     uint32_t partition;
     uint16_t shard;
+    const uint64_t *ids; /* of the rows, borrowed from the slot; NULL: the whole partition */
+    size_t id_count;
     uint64_t version;       /* of the partition when it was pulled; of a push: the version that the
                             gradient was computed from */
     uint64_t generation;    /* of the shard when it was pulled */
@@ -42,21 +59,23 @@ typedef struct {
     size_t chunk_count;
 } cadre_run_part_t;
 
-/* A whole pulled variable: the chunks of its partitions in order; joined they are the variable's
- * values in its wire dtype. */
+/* A pulled variable: the chunks of its partitions in order; joined they are the variable's values,
+ * or the rows that were wanted, in its wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     uint64_t content; /* content number (value_cache.h): no other content of any variable has it in
-                         this process; 0: unknown */
+                         this process; 0: unknown, as of rows */
     size_t size_bytes;
     cadre_chunk_t **chunks;
     size_t chunk_count;
 } cadre_value_t;
 
-/* One gradient that a slot hands over: the whole variable's, contiguous, in its wire dtype. */
+/* One gradient that a slot hands over, contiguous, in the variable's wire dtype: the whole
+ * variable's, or that of some rows, of which the chunk holds at least as many as there are. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     cadre_chunk_t *gradient;
+    const cadre_rows_t *rows; /* NULL: all */
 } cadre_gradient_t;
 
 typedef struct {
@@ -85,6 +104,7 @@ typedef struct cadre_run {
 
     cadre_run_part_t *parts; /* of the unfinished pull or push; NULL when there is none */
     size_t part_count;
+    size_t item_count;       /* of a pull: how many variables were wanted */
     size_t pending;          /* requests of the pull or push that are not answered */
     size_t received_bytes;   /* values that came for the last pull, without unchanged partitions */
     int status;              /* first failure of the pull or push; 0: none so far */
@@ -134,17 +154,17 @@ cadre_message_t cadre_run_take_newer(cadre_run_t *self);
 /* Changes the state: the only place that does, and asserts that the change is an allowed one. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
 
-/* Sets up the parts of a pull of whole variables. */
-void cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
-                          size_t count);
+/* Sets up the parts of a pull. */
+void cadre_run_begin_pull(cadre_run_t *self, const cadre_wanted_t *wanted, size_t count);
 
 /* Sets up the parts of a push, cutting each gradient into the chunks of each partition (views of
- * it; nothing is copied). CADRE_ESHAPE when a gradient's size is not its variable's, CADRE_EEXISTS
- * for a variable named twice. */
+ * it; nothing is copied but ids). The parts of whole variables come first. CADRE_ESHAPE when a
+ * gradient's size is not its variable's, or less than its rows have; CADRE_EEXISTS for a variable
+ * named twice. */
 int cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count);
 
-/* Joins the finished pull into one value per variable, in the order asked; remembers the versions;
- * ends the parts. The caller owns the array and its references (cadre_values_fini). */
+/* Joins the finished pull into one value for each that was wanted, in that order; remembers the
+ * versions; ends the parts. The caller owns the array and its references (cadre_values_fini). */
 cadre_value_t *cadre_run_end_pull(cadre_run_t *self, size_t *count);
 
 /* Ends the parts of a push or a failed pull. */
@@ -172,6 +192,9 @@ void cadre_run_touch(cadre_run_t *self);
 /* Note a request to a shard; note an answer, and return whether no other answer is awaited. */
 void cadre_run_await(cadre_run_t *self);
 bool cadre_run_answered(cadre_run_t *self);
+
+/* Returns how the values or the gradient of a part are cut into chunks. */
+cadre_chunk_layout_t cadre_run_part_layout(const cadre_run_part_t *self);
 
 /* Fills a part of a pull, with references of its own. */
 void cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,

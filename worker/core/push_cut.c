@@ -6,27 +6,56 @@
 
 typedef struct {
     const cadre_message_t *head;
+    const cadre_push_content_t *content;
     cadre_message_t *messages;
     size_t count;
-    const cadre_part_t *named; /* the first partition that the last message names */
-    size_t named_count;        /* how many it names */
-    size_t size_bytes;         /* of the chunks of the last message */
+    size_t first;      /* number of the first partition that the last message may name */
+    size_t size_bytes; /* of the chunks of the last message */
 } cutter_t;
 
-/* Begins the next message of the PUSH, with no partitions and chunks yet. `named`: the first of the
- * partitions that it may name. */
+/* Begins the next message of the PUSH, with no partitions and chunks yet; it may name partitions
+ * from number `first` on. */
 static cadre_message_t *
-begin_message(cutter_t *self, const cadre_part_t *named)
+begin_message(cutter_t *self, size_t first)
 {
     self->messages = cadre_realloc(self->messages, self->count + 1, sizeof(*self->messages));
     cadre_message_t *message = &self->messages[self->count];
     *message = *self->head;
-    message->push.partitions = cadre_part_list(named, 0);
     message->push.part = self->count++;
-    self->named = named;
-    self->named_count = 0;
+    self->first = first;
     self->size_bytes = 0;
     return message;
+}
+
+/* Has the last message name the partitions up to number `last`: whole ones, and behind them those
+ * of which there are rows. */
+static void
+name_up_to(const cutter_t *self, cadre_message_t *message, size_t last)
+{
+    const cadre_push_content_t *content = self->content;
+    const size_t whole_end = last < content->whole_count ? last + 1 : content->whole_count;
+    if (self->first < whole_end) {
+        message->push.partitions =
+            cadre_part_list(content->named + self->first, whole_end - self->first);
+    }
+    if (last >= content->whole_count) {
+        const size_t first =
+            self->first > content->whole_count ? self->first - content->whole_count : 0;
+        message->push.rows = cadre_pushed_rows_list(content->named_rows + first,
+                                                    last + 1 - content->whole_count - first);
+    }
+}
+
+/* Returns whether the last message takes no further partition of the kind of number `next`. */
+static bool
+names_all(const cutter_t *self, size_t next, const cadre_push_limits_t *limits)
+{
+    const size_t whole_count = self->content->whole_count;
+    if (next < whole_count) {
+        return next - self->first >= limits->partitions_max;
+    }
+    const size_t first = self->first > whole_count ? self->first : whole_count;
+    return next - first >= CADRE_ROW_PARTS_MAX;
 }
 
 /* Returns whether one chunk more, of `size_bytes`, would make the message too large. */
@@ -40,19 +69,20 @@ is_full(const cutter_t *self, const cadre_message_t *message, size_t size_bytes,
 /* Cuts one shard's part of an update into messages that are within the limits. A message names the
  * partitions that begin in it; a partition's chunks may go on in the next message. */
 static void
-cut(cutter_t *self, const cadre_push_content_t *content, const cadre_push_limits_t *limits)
+cut(cutter_t *self, const cadre_push_limits_t *limits)
 {
-    cadre_message_t *message = begin_message(self, content->named);
+    const cadre_push_content_t *content = self->content;
+    cadre_message_t *message = begin_message(self, 0);
     for (size_t i = 0; i < content->count; i++) {
         const cadre_run_part_t *part = &content->parts[content->indexes[i]];
-        if (self->named_count == limits->partitions_max) {
-            message = begin_message(self, content->named + i);
+        if (names_all(self, i, limits)) {
+            message = begin_message(self, i);
         }
-        message->push.partitions = cadre_part_list(self->named, ++self->named_count);
+        name_up_to(self, message, i);
         for (size_t k = 0; k < part->chunk_count; k++) {
             size_t size_bytes = cadre_chunk_size_bytes(part->chunks[k]);
             if (is_full(self, message, size_bytes, limits->size_bytes_max)) {
-                message = begin_message(self, content->named + i + 1);
+                message = begin_message(self, i + 1);
             }
             cadre_message_add_chunk(message, cadre_chunk_ref(part->chunks[k]));
             self->size_bytes += size_bytes;
@@ -66,8 +96,8 @@ void
 cadre_push_cut(const cadre_push_content_t *content, const cadre_push_limits_t *limits,
                const cadre_message_t *head, const cadre_task_t *ps, cadre_link_request_t *request)
 {
-    cutter_t cutter = {.head = head};
-    cut(&cutter, content, limits);
+    cutter_t cutter = {.head = head, .content = content};
+    cut(&cutter, limits);
     request->part_count = cutter.count - 1;
     request->parts =
         request->part_count ? cadre_calloc(request->part_count, sizeof(*request->parts)) : NULL;

@@ -440,11 +440,10 @@ cadre_worker_core_set_due(cadre_worker_core_t *self, uint64_t due_ms)
 /* --- runs --- */
 
 void
-cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
-                       const cadre_variable_entry_t *const *variables, size_t count,
-                       uint64_t now_ms)
+cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run, const cadre_wanted_t *wanted,
+                       size_t count, uint64_t now_ms)
 {
-    cadre_worker_values_pull(values_at(self, now_ms), run, variables, count, now_ms);
+    cadre_worker_values_pull(values_at(self, now_ms), run, wanted, count, now_ms);
 }
 
 void

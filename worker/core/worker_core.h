@@ -137,11 +137,10 @@ void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t datase
 void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 
-/* Asks for whole variables, for a run that is COMPUTING; the event VALUES follows in any case, with
- * CADRE_ECANCELLED for a cancelled run. */
+/* Asks for variables, or rows of them, for a run that is COMPUTING; the event VALUES follows in any
+ * case, with CADRE_ECANCELLED for a cancelled run. Until then the ids of rows must not change. */
 void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
-                            const cadre_variable_entry_t *const *variables, size_t count,
-                            uint64_t now_ms);
+                            const cadre_wanted_t *wanted, size_t count, uint64_t now_ms);
 
 /* Pushes the gradients of one step, for a run that is COMPUTING, with references of its own; the
  * event PUSHED follows in any case. A cancelled run pushes nothing and gets CADRE_ECANCELLED. */

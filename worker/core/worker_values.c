@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/core/pull_cut.h"
 #include "worker/core/push_cut.h"
 #include "worker/core/shard_link.h"
 #include "worker/core/value_cache.h"
@@ -36,11 +37,17 @@ typedef struct {
     size_t parts[]; /* [count]: indexes into `run->parts` */
 } request_note_t;
 
-/* Returns the bytes of a part (one partition) in messages. */
+/* Returns the bytes of a part (one partition, or rows of one) in messages: of a pull those of the
+ * question or the answer, whichever are more. */
 static size_t
-part_size_bytes(const cadre_run_part_t *part)
+part_size_bytes(const cadre_run_part_t *part, bool push)
 {
-    return cadre_variable_entry_layout(part->variable, part->partition).size_bytes;
+    const size_t ids_size_bytes = part->id_count * sizeof(*part->ids);
+    const size_t size_bytes = cadre_run_part_layout(part).size_bytes;
+    if (push) {
+        return ids_size_bytes + size_bytes;
+    }
+    return ids_size_bytes > size_bytes ? ids_size_bytes : size_bytes;
 }
 
 /* --- a session --- */
@@ -206,18 +213,14 @@ cadre_worker_values_staleness(const cadre_worker_values_t *self)
 static request_note_t *
 next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
-    size_t chunks = 0;
+    cadre_pull_cut_t pull = {.parts = 0};
     request_note_t *note = NULL;
     for (; *at < run->part_count; ++*at) {
         const cadre_run_part_t *part = &run->parts[*at];
         if (part->shard != shard) {
             continue;
         }
-        chunks += cadre_variable_entry_layout(part->variable, part->partition).count;
-        bool is_full =
-            note && !push &&
-            (note->count == CADRE_PARTITIONS_PER_UPDATE_MAX || chunks > CADRE_MESSAGE_CHUNKS_MAX);
-        if (is_full) {
+        if (!push && !cadre_pull_cut_add(&pull, part)) {
             return note;
         }
         if (!note) {
@@ -253,6 +256,24 @@ new_parts(const cadre_worker_values_t *self, const cadre_run_t *run, const reque
     return items;
 }
 
+/* Makes the PULL for the parts in `note`. */
+static void
+make_pull(const cadre_worker_values_t *self, cadre_message_t *message,
+          const cadre_shard_entry_t *entry, cadre_link_request_t *request)
+{
+    const request_note_t *note = request->context;
+    message->pull = (cadre_pull_message_t){.generation = entry->generation};
+    cadre_auto(cadre_free) void *records = NULL;
+    if (note->run->parts[note->parts[0]].ids) {
+        records = cadre_pull_cut_name_rows(note->run->parts, note->parts, note->count, message);
+    } else {
+        cadre_part_t *parts = new_parts(self, note->run, note, entry->generation);
+        message->pull.partitions = cadre_part_list(parts, note->count);
+        records = parts;
+    }
+    cadre_outbox_entry_init(&request->entry, &entry->task, message);
+}
+
 /* Sends what may go to the shard: nothing while the coordinator may have given this worker up. */
 static void
 pump(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
@@ -264,15 +285,31 @@ pump(cadre_worker_values_t *self, uint32_t shard, uint64_t now_ms)
 
 /* Makes the messages of a push, and the one that asks for room for them. */
 static void
-make_push(const cadre_worker_values_t *self, const cadre_message_t *head, const cadre_task_t *ps,
-          const cadre_part_t *named, cadre_link_request_t *request)
+make_push(const cadre_worker_values_t *self, const cadre_message_t *head,
+          const cadre_shard_entry_t *entry, cadre_link_request_t *request)
 {
     const request_note_t *note = request->context;
-    const cadre_push_content_t content = {
-        .parts = note->run->parts, .indexes = note->parts, .named = named, .count = note->count};
+    cadre_auto(cadre_free) cadre_part_t *named =
+        new_parts(self, note->run, note, entry->generation);
+    cadre_push_content_t content = {
+        .parts = note->run->parts, .indexes = note->parts, .count = note->count, .named = named};
+    while (content.whole_count < note->count &&
+           !note->run->parts[note->parts[content.whole_count]].ids) {
+        content.whole_count++;
+    }
+    cadre_auto(cadre_free) cadre_pushed_rows_t *rows =
+        cadre_calloc(note->count - content.whole_count, sizeof(*rows));
+    for (size_t i = content.whole_count; i < note->count; i++) {
+        const cadre_run_part_t *part = &note->run->parts[note->parts[i]];
+        rows[i - content.whole_count] = (cadre_pushed_rows_t){.variable = part->variable->id,
+                                                              .partition = part->partition,
+                                                              .version = part->version,
+                                                              .count = part->id_count};
+    }
+    content.named_rows = rows;
     const cadre_push_limits_t limits = {.partitions_max = self->options.partitions_max,
                                         .size_bytes_max = self->options.push_part_size};
-    cadre_push_cut(&content, &limits, head, ps, request);
+    cadre_push_cut(&content, &limits, head, &entry->task, request);
 }
 
 /* Makes the PULL or PUSH for the parts in `note` (which it takes), appends it to the requests to
@@ -282,7 +319,6 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
           uint64_t now_ms)
 {
     const cadre_shard_entry_t *entry = &self->directory->shards[shard];
-    cadre_part_t *parts = new_parts(self, run, note, entry->generation);
     cadre_message_t message = cadre_worker_effects_message(
         self->effects, note->push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL);
     message.request = ++self->request_last;
@@ -291,7 +327,7 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
                                     .context = note,
                                     .asked_ms = now_ms};
     for (size_t i = 0; i < note->count; i++) {
-        request.size_bytes += part_size_bytes(&run->parts[note->parts[i]]);
+        request.size_bytes += part_size_bytes(&run->parts[note->parts[i]], note->push);
     }
     if (note->push) {
         /* The update id is the same in every attempt: by it the shard finds a duplicate (I1). */
@@ -305,13 +341,10 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
         cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
                                   request.size_bytes);
         self->pushes.sent++;
-        make_push(self, &message, &entry->task, parts, &request);
+        make_push(self, &message, entry, &request);
     } else {
-        message.pull = (cadre_pull_message_t){.generation = entry->generation,
-                                              .partitions = cadre_part_list(parts, note->count)};
-        cadre_outbox_entry_init(&request.entry, &entry->task, &message);
+        make_pull(self, &message, entry, &request);
     }
-    free(parts);
     cadre_shard_link_ask(&self->links[shard], &request);
     pump(self, shard, now_ms);
 }
@@ -364,11 +397,14 @@ ask_shards(cadre_worker_values_t *self, cadre_run_t *run, bool push, uint64_t no
 /* --- the end of an operation --- */
 
 /* Returns the content number of the pulled variable whose parts (one for each partition) begin at
- * `parts`. */
+ * `parts`; 0 for rows. */
 static uint64_t
 content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
 {
     const cadre_variable_entry_t *variable = parts[0].variable;
+    if (parts[0].ids) {
+        return 0;
+    }
     uint64_t *pairs = cadre_calloc(2 * (size_t)variable->partitions, sizeof(*pairs));
     for (uint32_t i = 0; i < variable->partitions; i++) {
         pairs[2 * (size_t)i] = parts[i].generation;
@@ -385,14 +421,14 @@ content_of(cadre_worker_values_t *self, const cadre_run_part_t *parts)
 static cadre_value_t *
 end_pull(cadre_worker_values_t *self, cadre_run_t *run, size_t *count)
 {
-    uint64_t *contents = cadre_calloc(run->part_count, sizeof(*contents));
-    size_t variables = 0;
-    for (size_t i = 0; i < run->part_count; i += run->parts[i].variable->partitions) {
-        contents[variables++] = content_of(self, &run->parts[i]);
+    uint64_t *contents = cadre_calloc(run->item_count, sizeof(*contents));
+    for (size_t i = 0; i < run->part_count; i++) {
+        if (i == 0 || run->parts[i].item != run->parts[i - 1].item) {
+            contents[run->parts[i].item] = content_of(self, &run->parts[i]);
+        }
     }
     cadre_value_t *values = cadre_run_end_pull(run, count);
-    cadre_assert(*count == variables);
-    for (size_t i = 0; i < variables; i++) {
+    for (size_t i = 0; i < *count; i++) {
         values[i].content = contents[i];
     }
     free(contents);
@@ -446,18 +482,18 @@ cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 
 /* --- pull --- */
 
-/* Asks the shards for whole variables. The event VALUES follows in any case: at once when the run
- * is cancelled or a shard cannot be asked, so that no answer is awaited (`pending` is 0). */
+/* Asks the shards for variables, or rows of them. The event VALUES follows in any case: at once
+ * when the run is cancelled or a shard cannot be asked, so that no answer is awaited (`pending` is
+ * 0). */
 void
 cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
-                         const cadre_variable_entry_t *const *variables, size_t count,
-                         uint64_t now_ms)
+                         const cadre_wanted_t *wanted, size_t count, uint64_t now_ms)
 {
     cadre_run_begin_operation(run, CADRE_RUN_PULLING);
     if (cadre_closure_call_is_cancelled(&run->call)) {
         cadre_run_cancel_operation(run);
     } else {
-        cadre_run_begin_pull(run, variables, count);
+        cadre_run_begin_pull(run, wanted, count);
         ask_shards(self, run, false, now_ms);
     }
     if (run->pending == 0) {
@@ -470,8 +506,7 @@ cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
 static bool
 chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t count)
 {
-    const cadre_chunk_layout_t layout =
-        cadre_variable_entry_layout(part->variable, part->partition);
+    const cadre_chunk_layout_t layout = cadre_run_part_layout(part);
     if (layout.count != count) {
         return false;
     }
@@ -485,20 +520,22 @@ chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t co
 
 /* Fills one part (partition) of a pull from the chunks of the answer, and caches them; or from the
  * cache, when the answer has no chunks (unchanged since the cached version). A variable that is
- * gone is not cached again. */
+ * gone is not cached again, and rows never are. */
 static int
 take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
           uint64_t generation, cadre_chunk_t **chunks, size_t count)
 {
     const cadre_cached_value_t *held =
-        cadre_value_cache_get(&self->cache, part->variable->id, part->partition, generation);
+        part->ids
+            ? NULL
+            : cadre_value_cache_get(&self->cache, part->variable->id, part->partition, generation);
     if (count == 0 && held && held->version >= version) {
         chunks = held->chunks;
         count = held->chunk_count;
         version = held->version;
     } else if (!chunks_fit(part, chunks, count)) {
         return CADRE_EMALFORMED;
-    } else if (!part->variable->is_gone) {
+    } else if (!part->ids && !part->variable->is_gone) {
         cadre_value_cache_put(&self->cache, part->variable->id, part->partition,
                               &(cadre_cached_value_t){.generation = generation,
                                                       .version = version,

@@ -58,10 +58,10 @@ void cadre_worker_values_begin_session(cadre_worker_values_t *self);
  * worker up. To be told before every other call that has a time. */
 void cadre_worker_values_set_touch(cadre_worker_values_t *self, bool in_touch);
 
-/* Asks for whole variables; VALUES follows in any case. */
+/* Asks for variables, or rows of them, whose ids stay the caller's and must not change until then;
+ * VALUES follows in any case. */
 void cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
-                              const cadre_variable_entry_t *const *variables, size_t count,
-                              uint64_t now_ms);
+                              const cadre_wanted_t *wanted, size_t count, uint64_t now_ms);
 
 /* Pushes the gradients of one step, keeping its own references; PUSHED follows in any case. */
 void cadre_worker_values_push(cadre_worker_values_t *self, cadre_run_t *run,

@@ -26,11 +26,12 @@ cadre_gradient_fail(const cadre_variable_entry_t *variable)
         variable->name, cadre_dtype_text(variable->wire));
 }
 
-/* Converts a gradient of f32 into the wire dtype; fails where a number is not finite in it. */
+/* Converts a gradient of f32, of `rows` rows, into the wire dtype; fails where a number is not
+ * finite in it. */
 static int
-to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
+to_wire(const cadre_variable_entry_t *variable, const void *from, size_t rows, cadre_chunk_t *to)
 {
-    size_t count = cadre_chunk_size_bytes(to) / cadre_dtype_size(variable->wire);
+    size_t count = rows * (variable->wire_row_size_bytes / cadre_dtype_size(variable->wire));
     bool is_finite =
         cadre_dtype_traits(variable->wire)->from_f32(from, cadre_chunk_data(to), count);
     return is_finite ? 0 : cadre_gradient_fail(variable);
@@ -38,30 +39,34 @@ to_wire(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t 
 
 /* Returns the memory for the next gradient of the variable: the chunk that will be sent, or, where
  * the gradient is still to be converted to the wire dtype, other memory. A chunk that a message
- * still holds (it is being sent) is left to the message, and another one takes its place. */
+ * still holds (it is being sent) is left to the message, and another one takes its place; so is one
+ * of another number of rows. */
 void *
 cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable,
-                              bool on_wire)
+                              size_t rows, bool on_wire)
 {
-    if (self->chunk && !cadre_chunk_alone(self->chunk)) {
+    const size_t size_bytes = rows * variable->wire_row_size_bytes;
+    if (self->chunk &&
+        (!cadre_chunk_alone(self->chunk) || cadre_chunk_size_bytes(self->chunk) != size_bytes)) {
         cadre_chunk_unref(&self->chunk);
     }
     if (!self->chunk) {
-        self->chunk = cadre_host_memory_chunk(self->unconverted.device, wire_size_bytes(variable));
+        self->chunk = cadre_host_memory_chunk(self->unconverted.device, size_bytes);
     }
     if (on_wire || !is_converted(variable)) {
         return cadre_chunk_data(self->chunk);
     }
 
-    cadre_host_memory_reserve(&self->unconverted,
-                              variable->row_size_bytes * (size_t)variable->rows);
+    cadre_host_memory_reserve(&self->unconverted, variable->row_size_bytes * rows);
     return self->unconverted.data;
 }
 
 int
-cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
+cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable,
+                            size_t rows)
 {
-    return is_converted(variable) ? to_wire(variable, self->unconverted.data, self->chunk) : 0;
+    return is_converted(variable) ? to_wire(variable, self->unconverted.data, rows, self->chunk)
+                                  : 0;
 }
 
 void
@@ -80,7 +85,8 @@ cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gra
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk =
         is_converted(variable) ? cadre_chunk_new(wire_size_bytes(variable))
                                : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
-    int status = is_converted(variable) ? to_wire(variable, gradient, chunk) : 0;
+    int status =
+        is_converted(variable) ? to_wire(variable, gradient, (size_t)variable->rows, chunk) : 0;
     if (status < 0) {
         return status;
     }

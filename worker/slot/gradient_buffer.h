@@ -1,7 +1,8 @@
 /*
  * gradient_buffer - memory into which a gradient is computed, and the chunk in which it is pushed.
  *
- * A push takes the gradient of a whole variable as one chunk in the variable's wire dtype. Where
+ * A push takes the gradient of a variable, or of some of its rows, as one chunk in the variable's
+ * wire dtype. Where
  * that is the variable's own dtype, the gradient is computed into the chunk itself. Else it is
  * computed into other memory and then converted, unless the device that computes it writes the wire
  * dtype.
@@ -20,16 +21,18 @@ typedef struct {
     cadre_host_memory_t unconverted; /* in the variable's own dtype, where that is not the wire's */
 } cadre_gradient_buffer_t;
 
-/* Returns the memory to write the gradient of `variable` to (each buffer is of one variable): in
- * the variable's own dtype, or with `on_wire` in its wire dtype, which is the chunk itself. */
+/* Returns the memory to write the gradient of `rows` rows of `variable` to (each buffer is of one
+ * variable): in the variable's own dtype, or with `on_wire` in its wire dtype, which is the chunk
+ * itself. */
 void *cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self,
-                                    const cadre_variable_entry_t *variable, bool on_wire);
+                                    const cadre_variable_entry_t *variable, size_t rows,
+                                    bool on_wire);
 
-/* Completes the chunk: converts the gradient if it was reserved without `on_wire`. Fails with
- * CADRE_ENOTFINITE and the variable's name when one of the numbers is infinite or NaN, or has
+/* Completes the chunk: converts the first `rows` rows if it was reserved without `on_wire`. Fails
+ * with CADRE_ENOTFINITE and the variable's name when one of the numbers is infinite or NaN, or has
  * become so by the conversion. */
 int cadre_gradient_buffer_close(cadre_gradient_buffer_t *self,
-                                const cadre_variable_entry_t *variable);
+                                const cadre_variable_entry_t *variable, size_t rows);
 
 void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 

@@ -104,7 +104,8 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
         return note(self, status);
     }
 
-    status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    const cadre_wanted_t whole = {.variable = entry};
+    status = cadre_slot_link_pull(self->link, &whole, 1, &values);
     if (status < 0) {
         return note(self, status);
     }
@@ -295,7 +296,8 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
 
     self->gradients =
         cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
-    self->gradients[self->gradient_count++] = (cadre_gradient_t){entry, chunk};
+    self->gradients[self->gradient_count++] =
+        (cadre_gradient_t){.variable = entry, .gradient = chunk};
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/utf8.h"
 #include "common/system/clock.h"
 #include "worker/slot/gradient_buffer.h"
+#include "worker/slot/row_lookups.h"
 #include "worker/slot/value_buffer.h"
 
 /* A program as this slot runs it. */
@@ -19,17 +20,20 @@ typedef struct {
     bool found; /* `variables` are set */
     /* `variables` are right for closures that were scheduled after so many drops of variables */
     uint64_t drops;
-    const cadre_variable_entry_t **variables; /* [variable_count], like the next four */
+    const cadre_variable_entry_t **variables; /* [variable_count], like the next five */
+    cadre_wanted_t *wanted;                   /* what is pulled of each */
     cadre_value_buffer_t *buffers;            /* memory of the pulled values */
     const void **values;                      /* the pulled values, contiguous */
     uint64_t *contents;                       /* content numbers of the values; 0: unknown */
     cadre_dtype_t *variable_dtypes;           /* dtypes of `values` */
-    cadre_tensor_t *arguments;                /* [argument_count], borrowed from the closure */
-    cadre_gradient_buffer_t *gradients;       /* [push_count], like the next three */
-    cadre_dtype_t *gradient_dtypes;           /* dtypes of `gradient_data` */
-    void **gradient_data;                     /* where the device writes each gradient */
-    bool *not_finite;        /* set by the device for a gradient that is not finite */
-    cadre_tensor_t *results; /* [result_count], zeroed between runs */
+    cadre_row_lookups_t lookups;        /* the variables of which a run may need some rows only */
+    bool is_by_rows;                    /* the run under way is one of the row program */
+    cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
+    cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
+    cadre_dtype_t *gradient_dtypes;     /* dtypes of `gradient_data` */
+    void **gradient_data;               /* where the device writes each gradient */
+    bool *not_finite;                   /* set by the device for a gradient that is not finite */
+    cadre_tensor_t *results;            /* [result_count], zeroed between runs */
 } prepared_t;
 
 struct cadre_program_runner {
@@ -62,11 +66,13 @@ destroy_prepared(prepared_t *self)
     free(self->buffers);
     free(self->gradients);
     free((void *)self->variables);
+    free(self->wanted);
     free((void *)self->values);
     free(self->contents);
     free(self->arguments);
     free((void *)self->gradient_data);
     free(self->results);
+    cadre_row_lookups_fini(&self->lookups);
     cadre_program_destroy(&self->program);
     free(self);
 }
@@ -130,6 +136,11 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
         }
     }
 
+    cadre_row_lookups_fini(&prepared->lookups);
+    int status = cadre_row_lookups_init(&prepared->lookups, prepared->program, prepared->variables);
+    if (status < 0) {
+        return status;
+    }
     set_dtypes(self, prepared);
     prepared->found = true;
     prepared->drops = self->link->drops;
@@ -153,6 +164,7 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
 
     /* Sized once: every closure of this function fills the same arrays. */
     prepared->variables = cadre_calloc(variables, sizeof(*prepared->variables));
+    prepared->wanted = cadre_calloc(variables, sizeof(*prepared->wanted));
     prepared->buffers = cadre_calloc(variables, sizeof(*prepared->buffers));
     prepared->values = cadre_calloc(variables, sizeof(*prepared->values));
     prepared->contents = cadre_calloc(variables, sizeof(*prepared->contents));
@@ -252,27 +264,75 @@ bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t 
     return 0;
 }
 
+/* Returns the rows of a variable that the run needs; NULL: all. */
+static const cadre_rows_t *
+rows_of(const prepared_t *prepared, int variable)
+{
+    return prepared->is_by_rows ? cadre_row_lookups_of(&prepared->lookups, variable) : NULL;
+}
+
+/* Finds the rows of variables that the closure needs, where its program only looks some up, and
+ * decides whether the run is one of them: with few rows in all, whole variables are less. */
+static int
+find_rows(cadre_program_runner_t *self, prepared_t *prepared)
+{
+    prepared->is_by_rows = false;
+    if (!prepared->lookups.made) {
+        return 0;
+    }
+
+    cadre_work_t *work = self->link->work;
+    const cadre_slot_run_t run = {.program = prepared->program,
+                                  .arguments = prepared->arguments,
+                                  .seed = work->call->message.closure.seed};
+    int64_t begin_us = cadre_clock_now_us();
+    int status = cadre_row_lookups_find(&prepared->lookups, self->slot, &run, prepared->variables);
+    work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
+    if (status < 0) {
+        return status;
+    }
+    prepared->is_by_rows =
+        cadre_row_lookups_pay(&prepared->lookups, prepared->program, prepared->variables);
+    return 0;
+}
+
+/* Puts a pulled value, or rows of one, into the memory that the device reads. */
+static const void *
+put_value(prepared_t *prepared, int variable, cadre_value_t *value)
+{
+    cadre_value_buffer_t *buffer = &prepared->buffers[variable];
+    const bool on_wire = prepared->variable_dtypes[variable] == prepared->variables[variable]->wire;
+    if (rows_of(prepared, variable)) {
+        return cadre_value_buffer_put_rows(buffer, value, (size_t)prepared->lookups.capacity,
+                                           on_wire);
+    }
+    return on_wire ? cadre_value_buffer_put_wire(buffer, value)
+                   : cadre_value_buffer_put(buffer, value);
+}
+
 /* Pulls the program's variables, and joins the chunks of each into one piece of memory: in the wire
  * dtype if the device takes it, else in the variable's own. */
 static int
-pull(cadre_program_runner_t *self, const prepared_t *prepared)
+pull(cadre_program_runner_t *self, prepared_t *prepared)
 {
     size_t count = (size_t)cadre_program_variable_count(prepared->program);
     if (count == 0) {
         return 0;
     }
 
+    for (size_t i = 0; i < count; i++) {
+        prepared->wanted[i] =
+            (cadre_wanted_t){.variable = prepared->variables[i], .rows = rows_of(prepared, (int)i)};
+    }
     cadre_value_t *values = NULL;
-    int status = cadre_slot_link_pull(self->link, prepared->variables, count, &values);
+    int status = cadre_slot_link_pull(self->link, prepared->wanted, count, &values);
     if (status < 0) {
         return status;
     }
 
     for (size_t i = 0; i < count; i++) {
         prepared->contents[i] = values[i].content;
-        prepared->values[i] = prepared->variable_dtypes[i] == prepared->variables[i]->wire
-                                  ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
-                                  : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
+        prepared->values[i] = put_value(prepared, (int)i, &values[i]);
     }
 
     cadre_values_fini(&values, count);
@@ -293,16 +353,24 @@ is_written_for_wire(const prepared_t *prepared, int push)
     return prepared->gradient_dtypes[push] == pushed_variable(prepared, push)->wire;
 }
 
+/* Returns the rows of a pushed variable that the run needs; NULL: all. */
+static const cadre_rows_t *
+pushed_rows(const prepared_t *prepared, int push)
+{
+    return rows_of(prepared, cadre_program_push(prepared->program, push)->variable);
+}
+
 /* Sets where the device writes each gradient: into the chunk that is sent, if it writes the wire
  * dtype, else into memory that is converted afterwards. */
 static void
 reserve_gradients(const prepared_t *prepared)
 {
     for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
+        const cadre_variable_entry_t *variable = pushed_variable(prepared, i);
+        const int64_t rows = pushed_rows(prepared, i) ? prepared->lookups.capacity : variable->rows;
         prepared->not_finite[i] = false;
-        prepared->gradient_data[i] =
-            cadre_gradient_buffer_reserve(&prepared->gradients[i], pushed_variable(prepared, i),
-                                          is_written_for_wire(prepared, i));
+        prepared->gradient_data[i] = cadre_gradient_buffer_reserve(
+            &prepared->gradients[i], variable, (size_t)rows, is_written_for_wire(prepared, i));
     }
 }
 
@@ -314,8 +382,10 @@ close_gradients(const prepared_t *prepared)
     int status = 0;
     for (int i = 0; status == 0 && i < cadre_program_push_count(prepared->program); i++) {
         const cadre_variable_entry_t *variable = pushed_variable(prepared, i);
+        const cadre_rows_t *rows = pushed_rows(prepared, i);
         if (!is_written_for_wire(prepared, i)) {
-            status = cadre_gradient_buffer_close(&prepared->gradients[i], variable);
+            status = cadre_gradient_buffer_close(&prepared->gradients[i], variable,
+                                                 rows ? rows->count : (size_t)variable->rows);
         } else if (prepared->not_finite[i]) {
             status = cadre_gradient_fail(variable);
         }
@@ -331,9 +401,14 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
     cadre_work_t *work = self->link->work;
     reserve_gradients(prepared);
     int64_t begin_us = cadre_clock_now_us();
-    cadre_slot_run_t run = {.program = prepared->program,
-                            .arguments = prepared->arguments,
-                            .argument_count = cadre_program_argument_count(prepared->program),
+    const cadre_row_lookups_t *lookups = &prepared->lookups;
+    const cadre_program_t *program =
+        prepared->is_by_rows ? lookups->made->program : prepared->program;
+    cadre_slot_run_t run = {.program = program,
+                            .arguments =
+                                prepared->is_by_rows ? lookups->arguments : prepared->arguments,
+                            .argument_count = cadre_program_argument_count(program),
+                            .rows = lookups->capacity,
                             .variables = prepared->values,
                             .variable_dtypes = prepared->variable_dtypes,
                             .versions = prepared->contents,
@@ -367,8 +442,9 @@ push(cadre_program_runner_t *self, const prepared_t *prepared)
 
     cadre_gradient_t *gradients = cadre_calloc(count, sizeof(*gradients));
     for (size_t i = 0; i < count; i++) {
-        gradients[i] =
-            (cadre_gradient_t){pushed_variable(prepared, (int)i), prepared->gradients[i].chunk};
+        gradients[i] = (cadre_gradient_t){.variable = pushed_variable(prepared, (int)i),
+                                          .gradient = prepared->gradients[i].chunk,
+                                          .rows = pushed_rows(prepared, (int)i)};
     }
 
     status = cadre_slot_link_push(self->link, gradients, count);
@@ -398,13 +474,18 @@ drop_results(const prepared_t *prepared)
     }
 }
 
-/* Runs a prepared program: pulls its variables, computes, pushes the gradients, and gives the
- * results. */
+/* Runs a prepared program: pulls its variables, or the rows that it needs of them, computes, pushes
+ * the gradients, and gives the results. */
 static int
 run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
 {
     cadre_work_t *work = self->link->work;
-    int status = pull(self, prepared);
+    int status = find_rows(self, prepared);
+    if (status < 0) {
+        return status;
+    }
+
+    status = pull(self, prepared);
     if (status < 0) {
         return status;
     }

@@ -178,14 +178,13 @@ cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
     return 0;
 }
 
-/* Pulls whole variables; `values` come in the order asked. A failure that is not the function's
- * fault ends the work too. */
+/* Pulls variables, or rows of them; `values` come in the order asked. A failure that is not the
+ * function's fault ends the work too. */
 int
-cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *const *variables,
-                     size_t count, cadre_value_t **values)
+cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_wanted_t *wanted, size_t count,
+                     cadre_value_t **values)
 {
-    cadre_slot_request_t request = {
-        .question = CADRE_SLOT_PULL, .variables = variables, .count = count};
+    cadre_slot_request_t request = {.question = CADRE_SLOT_PULL, .wanted = wanted, .count = count};
     int status = ask_traced(self, &request);
     if (status < 0) {
         if (request.failure != CADRE_FAILURE_USER) {

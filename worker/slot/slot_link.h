@@ -15,7 +15,7 @@
 
 typedef enum {
     CADRE_SLOT_RESOLVE, /* `name` -> `variable` */
-    CADRE_SLOT_PULL,    /* `variables`, `count` -> `values` */
+    CADRE_SLOT_PULL,    /* `wanted`, `count` -> `values` */
     CADRE_SLOT_PUSH,    /* `gradients`, `count` */
 } cadre_slot_question_t;
 
@@ -23,7 +23,7 @@ typedef struct cadre_slot_request {
     cadre_slot_question_t question;
     cadre_work_t *work;
     const char *name;
-    const cadre_variable_entry_t *const *variables;
+    const cadre_wanted_t *wanted;
     const cadre_gradient_t *gradients;
     size_t count;
 
@@ -82,11 +82,11 @@ void cadre_slot_link_end_native(cadre_slot_link_t *self);
 int cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
                             const cadre_variable_entry_t **out);
 
-/* Pulls whole variables; `values` come in the order asked, and the caller ends them with
+/* Pulls variables, or rows of them; `values` come in the order asked, and the caller ends them with
  * cadre_values_fini. A failure that is not the function's fault (a shard is away, the closure was
  * cancelled) ends the work too. */
-int cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *const *variables,
-                         size_t count, cadre_value_t **values);
+int cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_wanted_t *wanted, size_t count,
+                         cadre_value_t **values);
 
 /* Pushes one step's gradients; returns when every shard has answered. Any failure ends the work: an
  * update that only some shards have must not be reported as done. */

@@ -86,6 +86,49 @@ cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value)
                : convert(self, value);
 }
 
+/* Fills `capacity` rows with copies of the first, from row `rows` on: numbers that a program may
+ * compute with as it does with those that are meant. */
+static void
+pad(char *data, size_t row_size_bytes, size_t rows, size_t capacity)
+{
+    for (size_t i = rows; rows > 0 && i < capacity; i++) {
+        memcpy(data + i * row_size_bytes, data, row_size_bytes);
+    }
+}
+
+const void *
+cadre_value_buffer_put_rows(cadre_value_buffer_t *self, cadre_value_t *value, size_t capacity,
+                            bool on_wire)
+{
+    const cadre_variable_entry_t *variable = value->variable;
+    const size_t rows = value->size_bytes / variable->wire_row_size_bytes;
+    const bool is_converted = !on_wire && variable->wire != variable->dtype;
+    const size_t row_size_bytes =
+        is_converted ? variable->row_size_bytes : variable->wire_row_size_bytes;
+    cadre_value_buffer_release(self);
+    if (rows == capacity && value->chunk_count == 1 && !is_converted) {
+        return keep_one(self, value);
+    }
+
+    holds(self, value, capacity * row_size_bytes);
+    char *at = self->memory.data;
+    for (size_t i = 0; i < value->chunk_count; i++) {
+        const size_t size_bytes = cadre_chunk_size_bytes(value->chunks[i]);
+        const size_t count = size_bytes / cadre_dtype_size(variable->wire);
+        if (is_converted) {
+            cadre_dtype_traits(variable->wire)
+                ->to_f32(cadre_chunk_data(value->chunks[i]), (float *)(void *)at, count);
+        } else {
+            memcpy(at, cadre_chunk_data(value->chunks[i]), size_bytes);
+        }
+        at += is_converted ? count * cadre_dtype_size(variable->dtype) : size_bytes;
+    }
+    pad(self->memory.data, row_size_bytes, rows, capacity);
+    drop_chunks(value);
+    self->data = self->memory.data;
+    return self->data;
+}
+
 void
 cadre_value_buffer_release(cadre_value_buffer_t *self)
 {

@@ -29,6 +29,12 @@ const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *va
 /* Takes the value's bytes unconverted, in the variable's wire dtype; returns self->data. */
 const void *cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value);
 
+/* Takes rows of a variable, in the variable's dtype or with `on_wire` in its wire dtype, and makes
+ * them `capacity` rows, at least as many: what is missing is filled with copies of the first.
+ * Returns self->data. */
+const void *cadre_value_buffer_put_rows(cadre_value_buffer_t *self, cadre_value_t *value,
+                                        size_t capacity, bool on_wire);
+
 /* Drops the reference to the value's chunk, so that another holder may write to it; the buffer's
  * own memory stays for the next use. */
 void cadre_value_buffer_release(cadre_value_buffer_t *self);

@@ -91,8 +91,8 @@ Test(worker_core, does_not_wait_for_the_shards_of_a_session_that_is_over)
     fixture_join(&self, 1, 0);
     fixture_closure(&self, 1, 1);
     cadre_run_t *run = started(&self);
-    const cadre_variable_entry_t *w =
-        cadre_directory_variable(cadre_worker_core_directory(self.core), 1);
+    const cadre_wanted_t w = {
+        .variable = cadre_directory_variable(cadre_worker_core_directory(self.core), 1)};
     cadre_worker_core_pull(self.core, run, &w, 1, self.now_ms);
     drop_everything(&self);
     fixture_tell(&self, (cadre_message_t){.type = CADRE_MESSAGE_UNKNOWN_PEER});

@@ -384,7 +384,7 @@ Test(worker_values, pulls_more_partitions_than_a_message_holds_in_several)
     const cadre_variable_entry_t *many = define_many(&self);
     static uint64_t pairs[2 * CADRE_PARTITIONS_PER_UPDATE_MAX];
     cr_assert_not_null(many);
-    cadre_worker_core_pull(self.core, run, &many, 1, self.now_ms);
+    cadre_worker_core_pull(self.core, run, &(cadre_wanted_t){.variable = many}, 1, self.now_ms);
     float value = 0;
     cadre_message_t message;
     for (size_t first = 0; first < MANY; first += CADRE_PARTITIONS_PER_UPDATE_MAX) {
@@ -471,7 +471,7 @@ begin_push_of_many(fixture_t *self)
     cadre_run_t *run = begin(self);
     const cadre_variable_entry_t *many = define_many(self);
     cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
-    cadre_gradient_t gradient = {many, chunk};
+    cadre_gradient_t gradient = {.variable = many, .gradient = chunk};
     cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
     cadre_chunk_unref(&chunk);
     return grant(self, MANY * sizeof(float));
@@ -507,9 +507,9 @@ Test(worker_values, pushes_more_chunks_than_a_message_holds_in_parts)
     size_t bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
     cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, bytes, NULL, NULL); /* never read */
     cadre_gradient_t gradient = {
-        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big", 0,
-                                         &(bool){false}),
-        chunk};
+        .variable = cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big",
+                                                     0, &(bool){false}),
+        .gradient = chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     size_t partitions = 0;
     size_t size_bytes = 0;
@@ -561,7 +561,7 @@ Test(worker_values, keeps_no_room_from_others_while_it_is_out_of_touch)
     cadre_run_t *run = begin(&self);
     const cadre_variable_entry_t *many = define_many(&self);
     cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
-    cadre_gradient_t gradient = {many, chunk};
+    cadre_gradient_t gradient = {.variable = many, .gradient = chunk};
     fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
     keep_in_touch(&self);
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);

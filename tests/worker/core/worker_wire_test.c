@@ -103,7 +103,7 @@ Test(worker_wire, cuts_an_update_into_chunks_of_half_the_bytes)
     cadre_run_t *run = begin_bf16(&self);
     cadre_chunk_t *chunk = cadre_chunk_new(sizeof(numbers) / 2);
     cr_assert(cadre_bf16_from_f32(numbers, cadre_chunk_data(chunk), 4));
-    cadre_gradient_t gradient = {variable(&self), chunk};
+    cadre_gradient_t gradient = {.variable = variable(&self), .gradient = chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     for (int shard = 0; shard < 2; shard++) {
         cadre_message_t message;

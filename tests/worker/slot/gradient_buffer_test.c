@@ -31,11 +31,11 @@ Test(gradient_buffer, what_travels_as_it_is_is_computed_into_the_chunk)
 {
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_F32);
-    float *room = cadre_gradient_buffer_reserve(&buffer, &variable, false);
+    float *room = cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false);
     cr_assert_eq(room, cadre_chunk_data(buffer.chunk));
     cr_assert_eq(cadre_chunk_size_bytes(buffer.chunk), COUNT * sizeof(float));
     room[0] = NAN; /* the ps looks at f32 */
-    cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable), 0);
+    cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable, ROWS), 0);
     cadre_gradient_buffer_fini(&buffer);
 }
 
@@ -44,11 +44,11 @@ Test(gradient_buffer, converts_what_was_computed_in_f32)
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
     for (int round = 0; round < 3; round++) {
-        float *room = cadre_gradient_buffer_reserve(&buffer, &variable, false);
+        float *room = cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false);
         for (int i = 0; i < COUNT; i++) {
             room[i] = (float)(i - round);
         }
-        cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable), 0);
+        cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable, ROWS), 0);
         cr_assert_eq(cadre_chunk_size_bytes(buffer.chunk), 2 * COUNT);
         for (int i = 0; i < COUNT; i++) {
             cr_assert_eq(memcmp((char *)cadre_chunk_data(buffer.chunk) + 2 * (ptrdiff_t)i,
@@ -63,12 +63,12 @@ Test(gradient_buffer, leaves_a_chunk_alone_that_a_message_holds)
 {
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
-    cadre_gradient_buffer_reserve(&buffer, &variable, false);
+    cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false);
     cadre_chunk_t *first = buffer.chunk;
-    cadre_gradient_buffer_reserve(&buffer, &variable, false);
+    cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false);
     cr_assert_eq(buffer.chunk, first, "used again");
     cadre_chunk_t *held = cadre_chunk_ref(buffer.chunk);
-    cadre_gradient_buffer_reserve(&buffer, &variable, false);
+    cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false);
     cr_assert_neq(buffer.chunk, held);
     cadre_chunk_unref(&held);
     cadre_gradient_buffer_fini(&buffer);
@@ -78,7 +78,7 @@ Test(gradient_buffer, a_device_that_converts_writes_into_the_chunk)
 {
     cadre_gradient_buffer_t buffer = {0};
     cadre_variable_entry_t variable = entry(CADRE_BF16);
-    void *room = cadre_gradient_buffer_reserve(&buffer, &variable, true);
+    void *room = cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, true);
     cr_assert_eq(room, cadre_chunk_data(buffer.chunk));
     cr_assert_eq(cadre_chunk_size_bytes(buffer.chunk), 2 * COUNT);
     cadre_gradient_buffer_fini(&buffer);
@@ -97,8 +97,9 @@ Test(gradient_buffer, refuses_what_is_not_finite_by_name_also_where_only_roundin
         cr_assert_null(chunk);
         cr_assert(strstr(cadre_error_text(), "layer/w"), "%s", cadre_error_text());
         cr_assert(strstr(cadre_error_text(), "bf16"), "%s", cadre_error_text());
-        memcpy(cadre_gradient_buffer_reserve(&buffer, &variable, false), numbers, sizeof(numbers));
-        cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable), CADRE_ENOTFINITE);
+        memcpy(cadre_gradient_buffer_reserve(&buffer, &variable, ROWS, false), numbers,
+               sizeof(numbers));
+        cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable, ROWS), CADRE_ENOTFINITE);
         numbers[COUNT - 1 - i] = 3.3895e38f; /* below the largest bf16 */
         cr_assert_eq(cadre_gradient_new_chunk(&variable, numbers, &chunk), 0);
         cadre_chunk_unref(&chunk);

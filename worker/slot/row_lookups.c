@@ -1,0 +1,197 @@
+#include "worker/slot/row_lookups.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+/* Returns whether the program pushes to a variable. */
+static bool
+is_pushed(const cadre_program_t *program, int variable)
+{
+    for (int i = 0; i < cadre_program_push_count(program); i++) {
+        if (cadre_program_push(program, i)->variable == variable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int
+cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program,
+                       const cadre_variable_entry_t *const *variables)
+{
+    const int count = cadre_program_variable_count(program);
+    cadre_auto(cadre_free) bool *may = cadre_calloc((size_t)count, sizeof(*may));
+    for (int i = 0; i < count; i++) {
+        may[i] = variables[i]->takes_rows || !is_pushed(program, i);
+    }
+    *self = (cadre_row_lookups_t){0};
+    int status = cadre_row_program_new(program, may, &self->made);
+    if (status < 0 || !self->made) {
+        return status;
+    }
+
+    const size_t sets = (size_t)self->made->sets.count;
+    const size_t lookups = (size_t)self->made->sets.lookup_count;
+    const size_t arguments = (size_t)cadre_program_argument_count(self->made->program);
+    self->lists = cadre_calloc(sets, sizeof(*self->lists));
+    self->rows = cadre_calloc(sets, sizeof(*self->rows));
+    self->firsts = cadre_calloc(lookups, sizeof(*self->firsts));
+    self->ids = cadre_calloc(lookups, sizeof(*self->ids));
+    self->arguments = cadre_calloc(arguments, sizeof(*self->arguments));
+    return 0;
+}
+
+void
+cadre_row_lookups_fini(cadre_row_lookups_t *self)
+{
+    for (int i = 0; self->made && i < self->made->sets.count; i++) {
+        cadre_id_list_fini(&self->lists[i]);
+    }
+    free(self->lists);
+    free(self->rows);
+    free(self->firsts);
+    free(self->ids);
+    free(self->arguments);
+    cadre_row_program_destroy(&self->made);
+    *self = (cadre_row_lookups_t){0};
+}
+
+/* Returns the ids of a lookup: an argument of the run, or what the id program has computed. */
+static const cadre_tensor_t *
+ids_of(const cadre_row_lookups_t *self, const cadre_slot_run_t *run, int lookup)
+{
+    const cadre_row_ids_t *source = &self->made->sources[lookup];
+    return source->argument >= 0 ? &run->arguments[source->argument] : &self->ids[source->result];
+}
+
+/* Adds the ids of all lookups to the lists of their sets. */
+static int
+list_ids(cadre_row_lookups_t *self, const cadre_slot_run_t *run)
+{
+    const cadre_row_sets_t *sets = &self->made->sets;
+    for (int i = 0; i < sets->count; i++) {
+        cadre_id_list_begin(&self->lists[i]);
+    }
+    for (int i = 0; i < sets->lookup_count; i++) {
+        const int set = sets->lookups[i].set;
+        int status = cadre_id_list_add(&self->lists[set], &sets->lookups[i], ids_of(self, run, i),
+                                       sets->rows[set], &self->firsts[i]);
+        if (status < 0) {
+            return cadre_fail_within(status, "%s", cadre_program_name(run->program));
+        }
+    }
+    for (int i = 0; i < sets->count; i++) {
+        cadre_id_list_finish(&self->lists[i]);
+    }
+    return 0;
+}
+
+/* Returns the rows that variables get where a list has `count`: at most a quarter more, so that
+ * runs of like size share a plan. */
+static int64_t
+capacity_for(size_t count)
+{
+    int64_t step = 1;
+    while ((size_t)(8 * step) <= count) {
+        step *= 2;
+    }
+    return ((int64_t)count + step - 1) / step * step;
+}
+
+/* Completes the lists, each with a row of every partition. */
+static void
+list_rows(cadre_row_lookups_t *self, const cadre_program_t *program,
+          const cadre_variable_entry_t *const *variables)
+{
+    for (int i = 0; i < cadre_program_variable_count(program); i++) {
+        const int set = self->made->variables[i];
+        if (set >= 0) {
+            cadre_id_list_cover(&self->lists[set], variables[i]->rows, variables[i]->partitions);
+        }
+    }
+    self->capacity = 1;
+    for (int i = 0; i < self->made->sets.count; i++) {
+        const cadre_id_list_t *list = &self->lists[i];
+        const int64_t capacity = capacity_for(list->count);
+        self->rows[i] = (cadre_rows_t){.ids = list->ids, .count = list->count};
+        self->capacity = capacity > self->capacity ? capacity : self->capacity;
+    }
+}
+
+/* Sets the arguments of the row program: those of the run, and positions, shaped as their ids. */
+static void
+set_arguments(cadre_row_lookups_t *self, const cadre_slot_run_t *run)
+{
+    for (int i = 0; i < self->made->argument_count; i++) {
+        self->arguments[i] = run->arguments[i];
+    }
+    for (int i = 0; i < self->made->sets.lookup_count; i++) {
+        cadre_tensor_t *positions = &self->arguments[self->made->argument_count + i];
+        const int set = self->made->sets.lookups[i].set;
+        *positions = *ids_of(self, run, i);
+        positions->data = self->lists[set].positions + self->firsts[i];
+    }
+}
+
+/* Computes the ids that are no arguments. */
+static int
+compute_ids(cadre_row_lookups_t *self, cadre_slot_t *slot, const cadre_slot_run_t *run)
+{
+    const cadre_slot_run_t request = {.program = self->made->ids,
+                                      .arguments = run->arguments,
+                                      .argument_count = self->made->argument_count,
+                                      .seed = run->seed,
+                                      .results = self->ids};
+    return cadre_slot_run(slot, &request);
+}
+
+static void
+drop_ids(cadre_row_lookups_t *self)
+{
+    const int count = self->made->ids ? cadre_program_result_count(self->made->ids) : 0;
+    for (int i = 0; i < count; i++) {
+        cadre_tensor_fini(&self->ids[i]);
+    }
+}
+
+int
+cadre_row_lookups_find(cadre_row_lookups_t *self, cadre_slot_t *slot, const cadre_slot_run_t *run,
+                       const cadre_variable_entry_t *const *variables)
+{
+    int status = self->made->ids ? compute_ids(self, slot, run) : 0;
+    if (status < 0) {
+        return status;
+    }
+    status = list_ids(self, run);
+    if (status == 0) {
+        list_rows(self, run->program, variables);
+        set_arguments(self, run);
+    }
+    drop_ids(self);
+    return status;
+}
+
+bool
+cadre_row_lookups_pay(const cadre_row_lookups_t *self, const cadre_program_t *program,
+                      const cadre_variable_entry_t *const *variables)
+{
+    size_t by_rows = 0;
+    size_t whole = 0;
+    for (int i = 0; i < cadre_program_variable_count(program); i++) {
+        const cadre_rows_t *rows = cadre_row_lookups_of(self, i);
+        const size_t row_size_bytes = variables[i]->wire_row_size_bytes;
+        const size_t times = is_pushed(program, i) ? 2 : 1;
+        by_rows += rows ? times * rows->count * (row_size_bytes + sizeof(uint64_t)) : 0;
+        whole += rows ? times * (size_t)variables[i]->rows * row_size_bytes : 0;
+    }
+    return by_rows < whole;
+}
+
+const cadre_rows_t *
+cadre_row_lookups_of(const cadre_row_lookups_t *self, int variable)
+{
+    const int set = self->made ? self->made->variables[variable] : -1;
+    return set >= 0 ? &self->rows[set] : NULL;
+}
