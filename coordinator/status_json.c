@@ -148,6 +148,9 @@ resources_json(const cadre_core_t *core)
     json_t *resources = json_array();
     for (uint32_t i = 0; i < core->catalogue.resource_count; i++) {
         const cadre_resource_t *resource = core->catalogue.resources[i];
+        if (resource->removed) {
+            continue;
+        }
         int ready = 0;
         for (uint32_t k = 0; k < core->membership.worker_capacity; k++) {
             const cadre_member_t *member = core->membership.workers[k];

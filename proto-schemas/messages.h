@@ -208,11 +208,11 @@
     F(U64,  generation,  UINT64_MAX)
 
 /* A variable, and the shard of each partition from `first` on; many partitions take several
- * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more; with
- * `drop` the variable `id` is dropped, as the job's drop of that number: a CLOSURE that says as
- * many `drops` or more does not find it. wire: the dtype of its values in VALUES to workers and of
- * its gradients in PUSH, where that is not `dtype`: CADRE_BF16 for f32; else 0. kind:
- * cadre_variable_kind_t. */
+ * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more, or, as
+ * `of` says (cadre_defined_t), of no function or resource any more; with `drop` the variable `id`
+ * is dropped, as the job's drop of that number: a CLOSURE that says as many `drops` or more does
+ * not find it. wire: the dtype of its values in VALUES to workers and of its gradients in PUSH,
+ * where that is not `dtype`: CADRE_BF16 for f32; else 0. kind: cadre_variable_kind_t. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -224,7 +224,8 @@
     F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)                                \
     F(U64,  last,        UINT32_MAX)                                               \
     F(U64,  drop,        UINT32_MAX)                                               \
-    F(U64,  kind,        2)
+    F(U64,  kind,        2)                                                        \
+    F(U64,  of,          2)
 
 /* Payload: the encoded program; none for a native function, which the worker knows by name.
  * hash: XXH3-64 of it. */

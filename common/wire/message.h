@@ -127,6 +127,13 @@ typedef enum {
     CADRE_WANT_ROWS = 4, /* a piece of the rows of a dataset from memory */
 } cadre_want_t;
 
+/* What the ids of a VARIABLE without partitions are of. */
+typedef enum {
+    CADRE_DEFINED_VARIABLE = 0,
+    CADRE_DEFINED_FUNCTION = 1,
+    CADRE_DEFINED_RESOURCE = 2,
+} cadre_defined_t;
+
 typedef enum {
     CADRE_FUNCTION_PROGRAM = 1,
     CADRE_FUNCTION_NATIVE = 2,

@@ -65,20 +65,28 @@ cadre_variable_find(cadre_coordinator_t *self, const char *name, cadre_variable_
     return 0;
 }
 
-/* Lists all functions, programs and native ones; a list or count that is NULL is not given. */
+/* Lists all functions, programs and native ones, that were not dropped; a list or count that is
+ * NULL is not given. */
 int
 cadre_function_list(cadre_coordinator_t *self, cadre_function_t ***functions, size_t *count)
 {
+    size_t found = 0;
     cadre_gate_lock(self->gate);
-    const size_t found = self->core.catalogue.function_count;
-    if (functions) {
-        *functions = found > 0 ? cadre_calloc(found, sizeof(**functions)) : NULL;
-    }
-    for (size_t i = 0; functions && i < found; i++) {
-        (*functions)[i] = self->core.catalogue.functions[i];
+    const cadre_catalogue_t *catalogue = &self->core.catalogue;
+    cadre_function_t **list = cadre_calloc(catalogue->function_count, sizeof(*list));
+    for (uint32_t i = 0; i < catalogue->function_count; i++) {
+        if (!catalogue->functions[i]->dropped) {
+            list[found++] = catalogue->functions[i];
+        }
     }
     cadre_gate_unlock(self->gate);
 
+    if (found == 0 || !functions) {
+        cadre_free(&list);
+    }
+    if (functions) {
+        *functions = list;
+    }
     if (count) {
         *count = found;
     }
@@ -112,20 +120,28 @@ cadre_dataset_list(cadre_coordinator_t *self, cadre_dataset_t ***datasets, size_
     return 0;
 }
 
-/* Lists all resources, built or not; a list or count that is NULL is not given. */
+/* Lists all resources, built or not, that were not dropped; a list or count that is NULL is not
+ * given. */
 int
 cadre_resource_list(cadre_coordinator_t *self, cadre_resource_t ***resources, size_t *count)
 {
+    size_t found = 0;
     cadre_gate_lock(self->gate);
-    const size_t found = self->core.catalogue.resource_count;
-    if (resources) {
-        *resources = found > 0 ? cadre_calloc(found, sizeof(**resources)) : NULL;
-    }
-    for (size_t i = 0; resources && i < found; i++) {
-        (*resources)[i] = self->core.catalogue.resources[i];
+    const cadre_catalogue_t *catalogue = &self->core.catalogue;
+    cadre_resource_t **list = cadre_calloc(catalogue->resource_count, sizeof(*list));
+    for (uint32_t i = 0; i < catalogue->resource_count; i++) {
+        if (!catalogue->resources[i]->dropped) {
+            list[found++] = catalogue->resources[i];
+        }
     }
     cadre_gate_unlock(self->gate);
 
+    if (found == 0 || !resources) {
+        cadre_free(&list);
+    }
+    if (resources) {
+        *resources = list;
+    }
     if (count) {
         *count = found;
     }

@@ -21,7 +21,7 @@ is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
 {
     for (uint32_t i = 0; i < self->core.catalogue.function_count; i++) {
         if (self->core.catalogue.functions[i] == function) {
-            return true;
+            return !function->dropped;
         }
     }
     return false;
@@ -124,7 +124,7 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
     closure->resources = cadre_calloc(call->resource_count, sizeof(*closure->resources));
     for (size_t i = 0; i < call->resource_count; i++) {
         const cadre_resource_t *resource = call->resources[i];
-        if (!resource || resource->coordinator != self) {
+        if (!resource || resource->coordinator != self || resource->dropped) {
             return cadre_fail(CADRE_EINVALID, "resource %zu is none of this coordinator", i);
         }
         int status = check_result_names(call, resource);
@@ -454,6 +454,12 @@ try_to_put(cadre_coordinator_t *self, cadre_closure_t *closure)
         return status;
     }
 
+    /* the call may have waited, while another thread has dropped what it names */
+    status = cadre_catalogue_check_names(&self->core.catalogue, closure);
+    if (status < 0) {
+        return status;
+    }
+
     return cadre_closure_queue_put(&self->core.queue, closure) == 0 ? 0 : CADRE_EAGAIN;
 }
 
@@ -533,7 +539,12 @@ add_resource(cadre_coordinator_t *self, const char *name, cadre_closure_t **clos
 {
     cadre_resource_t *resource = NULL;
     (*closure_p)->variables = variables_now(self);
-    int status = cadre_catalogue_add_resource(&self->core.catalogue, name, closure_p, &resource);
+    int status = cadre_catalogue_check_names(&self->core.catalogue, *closure_p);
+    if (status < 0) {
+        return status;
+    }
+
+    status = cadre_catalogue_add_resource(&self->core.catalogue, name, closure_p, &resource);
     if (status < 0) {
         return status;
     }

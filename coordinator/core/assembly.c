@@ -137,6 +137,7 @@ cadre_core_assemble(cadre_core_t *self)
                       options->consistency == CADRE_SYNC);
     cadre_shard_requests_init(&self->requests, options->ps_count, 0); /* ids from 1 on */
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
+    cadre_removals_init(&self->removals, &self->queue, &self->replay);
     cadre_recovery_init(&self->recovery, &(cadre_recovery_links_t){.options = &self->options,
                                                                    .members = &self->membership,
                                                                    .catalogue = &self->catalogue,

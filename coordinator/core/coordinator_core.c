@@ -130,6 +130,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_catalogue_fini(&self->catalogue);
     cadre_announcements_fini(&self->announcements);
     cadre_drops_fini(&self->drops);
+    cadre_removals_fini(&self->removals);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_effects_fini(&self->effects);
 }
@@ -145,7 +146,7 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cu
     cadre_checkpoint_resume(&self->checkpoint, path);
 }
 
-/* --- dropping variables --- */
+/* --- dropping variables, functions, resources --- */
 
 uint64_t
 cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable)
@@ -168,7 +169,41 @@ retire_variable(cadre_core_t *self, const cadre_variable_t *variable)
     cadre_effects_note_progress(&self->effects);
 }
 
-/* Retires the drops that are due, then forgets variables that nobody can name any more. */
+int
+cadre_core_drop_function(cadre_core_t *self, cadre_function_t *function)
+{
+    int status = cadre_catalogue_drop_function(&self->catalogue, function);
+    if (status == 0) {
+        cadre_removals_add(&self->removals, CADRE_DEFINED_FUNCTION, function->id);
+    }
+    return status;
+}
+
+void
+cadre_core_drop_resource(cadre_core_t *self, cadre_resource_t *resource)
+{
+    cadre_catalogue_drop_resource(&self->catalogue, resource);
+    cadre_removals_add(&self->removals, CADRE_DEFINED_RESOURCE, resource->id);
+}
+
+/* Frees functions and resources that no closure can name any more; workers learn of it. */
+static void
+advance_removals(cadre_core_t *self)
+{
+    cadre_removal_t removal;
+    while (cadre_removals_take(&self->removals, &removal)) {
+        if (removal.of == CADRE_DEFINED_FUNCTION) {
+            cadre_catalogue_remove_function(&self->catalogue, removal.id);
+        } else {
+            cadre_catalogue_remove_resource(&self->catalogue, removal.id);
+            cadre_resources_on_removed(&self->resources, self->catalogue.resources[removal.id - 1]);
+        }
+        cadre_announcements_add_removal(&self->announcements, removal.of, removal.id);
+    }
+}
+
+/* Retires the drops that are due, then forgets variables that nobody can name any more; the same
+ * for functions and resources. */
 void
 cadre_core_advance_drops(cadre_core_t *self)
 {
@@ -182,6 +217,7 @@ cadre_core_advance_drops(cadre_core_t *self)
     while ((variable = cadre_drops_take_done(&self->drops, cut))) {
         cadre_core_forget_variable(self, variable);
     }
+    advance_removals(self);
 }
 
 void

@@ -45,6 +45,7 @@
 #include "coordinator/core/provisioning/worker_admission.h"
 #include "coordinator/core/shards/drops.h"
 #include "coordinator/core/shards/recovery.h"
+#include "coordinator/core/shards/removals.h"
 #include "coordinator/core/shards/replay.h"
 #include "coordinator/core/shards/shard_requests.h"
 #include "coordinator/core/shards/windows.h"
@@ -64,6 +65,7 @@ struct cadre_core {
     cadre_catalogue_t catalogue;
     cadre_announcements_t announcements; /* tells workers what the catalogue holds */
     cadre_drops_t drops;                 /* variables that are being dropped */
+    cadre_removals_t removals;           /* functions and resources that were dropped */
     cadre_closure_queue_t queue;
     cadre_begun_t begun;
     cadre_replay_t replay;
@@ -180,8 +182,13 @@ void cadre_core_note_scheduled(cadre_core_t *self);
  * from now on. */
 uint64_t cadre_core_drop_variable(cadre_core_t *self, cadre_variable_t *variable);
 
-/* Moves drops on that are due: tells shards, workers and the checkpoint. Every tick does so; the
- * call that has just dropped a variable does so, too, as the drop may be done at once. */
+/* Drop a function (fails as cadre_catalogue_drop_function); drop a resource. Each is removed when
+ * no closure can name it any more. The core keeps the handle. */
+int cadre_core_drop_function(cadre_core_t *self, cadre_function_t *function);
+void cadre_core_drop_resource(cadre_core_t *self, cadre_resource_t *resource);
+
+/* Moves drops and removals on that are due: tells shards, workers and the checkpoint. Every tick
+ * does so; a call that has just dropped something does so, too, as the drop may be done at once. */
 void cadre_core_advance_drops(cadre_core_t *self);
 
 /* Frees a variable that no closure can name any more, or whose creation has failed or was given up.

@@ -1,15 +1,18 @@
 /* Variables that could not be created everywhere, and variables that are dropped: what stays of
- * them. */
+ * them; functions and resources that are dropped. */
+#include <cadre/catalogue.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/system/clock.h"
 #include "common/tensor/tensor.h"
 #include "tests/conformance/stage.h"
 #include "tests/sanitizer.h"
+#include "tests/system/process.h"
 
 TestSuite(conformance_drop, .timeout = 180);
 
@@ -336,5 +339,123 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
     OK(cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, &future));
     FAILS(cadre_future_wait(future, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "table any more");
     cadre_future_destroy(&future);
+    stage_close(&stage);
+}
+
+/* --- functions and resources --- */
+
+enum { LARGE = 1 << 18 }; /* elements of the constant of a large program: 1 MiB */
+
+/* A program that sums a large constant; `number` makes it another one. */
+static cadre_function_t *
+register_large(stage_t *stage, int number)
+{
+    cadre_program_t *program = cadre_program_new("large");
+    cadre_tensor_t numbers = {.data = NULL};
+    const int64_t shape[] = {LARGE};
+    OK(cadre_tensor_init(&numbers, CADRE_F32, shape, 1));
+    memset(numbers.data, 0, cadre_tensor_size_bytes(&numbers));
+    ((float *)numbers.data)[0] = (float)number;
+    cadre_op_result(program, "sum", cadre_op_sum_all(program, cadre_op_const(program, &numbers)));
+    cadre_tensor_fini(&numbers);
+    cadre_function_t *function = NULL;
+    OK(cadre_function_register(stage->coordinator, &program, &function));
+    return function;
+}
+
+static void
+expect_sum(stage_t *stage, cadre_function_t *function, double wanted)
+{
+    double sum = 0;
+    cadre_future_t *future = NULL;
+    OK(cadre_coordinator_schedule(stage->coordinator, function, NULL, LOCAL_WAIT_MS, &future));
+    OK(cadre_future_fetch_number(future, "sum", &sum, LOCAL_WAIT_MS));
+    cr_expect(sum >= wanted && sum <= wanted, "%g, not %g", sum, wanted);
+    cadre_future_destroy(&future);
+}
+
+Test(conformance_drop, the_memory_of_functions_is_free_again_everywhere)
+{
+    enum { ROUNDS = 150, MORE_KIB_MAX = 60 << 10 };
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    int64_t before_kib[2] = {0};
+    for (int i = 0; i < ROUNDS; i++) {
+        cadre_function_t *function = register_large(&stage, i);
+        expect_sum(&stage, function, i);
+        OK(cadre_function_drop(&function));
+        cr_assert_null(function);
+        if (i == ROUNDS / 3) {
+            before_kib[0] = process_memory_kib(getpid(), "VmRSS:");
+            before_kib[1] = process_memory_kib(stage.cluster.tasks[LOCAL_WORKER][0], "VmRSS:");
+        }
+    }
+    if (!SANITIZER) { /* they keep what was freed for a while */
+        cr_expect_lt(process_memory_kib(getpid(), "VmRSS:") - before_kib[0], MORE_KIB_MAX);
+        cr_expect_lt(process_memory_kib(stage.cluster.tasks[LOCAL_WORKER][0], "VmRSS:") -
+                         before_kib[1],
+                     MORE_KIB_MAX);
+    }
+    size_t count = 0;
+    OK(cadre_function_list(stage.coordinator, NULL, &count));
+    cr_expect_eq(count, 0);
+    stage_close(&stage);
+}
+
+/* The closures of a dropped function run again for a ps that is lost; later ones are refused. */
+Test(conformance_drop, closures_of_a_dropped_function_run_again)
+{
+    enum { CLOSURES = 40 };
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 2, .workers = 2};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    stage_open_with(&stage, &options);
+    cadre_function_t *function = stage_function(&stage, "add_one");
+    cadre_function_t *const kept = function;
+    stage_schedule(&stage, "add_one", CLOSURES);
+    OK(cadre_function_drop(&function));
+    FAILS(cadre_coordinator_schedule(stage.coordinator, kept, NULL, LOCAL_WAIT_MS, NULL),
+          CADRE_EINVALID, "no function registered");
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    stage_join(&stage);
+    kill_ps(&stage, 1);
+    stage_expect(&stage, CLOSURES);
+    cr_expect_neq(stage_function(&stage, "add_one"), kept, "it is another one from now on");
+    stage_schedule(&stage, "add_one", CLOSURES);
+    stage_join(&stage);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 1); /* learns of both by their ids */
+    kill_ps(&stage, 2);
+    stage_expect(&stage, 2.0 * CLOSURES);
+    stage_expect_applied(&stage, 2 * CLOSURES);
+    stage_close(&stage);
+}
+
+Test(conformance_drop, a_resource_is_dropped_and_its_name_is_free)
+{
+    stage_t stage;
+    cadre_resource_t *place = NULL;
+    stage_open(&stage, 1, 2);
+    cadre_function_t *build = stage_function(&stage, "build_place");
+    cadre_function_t *tell = stage_function(&stage, "tell_place");
+    for (int round = 0; round < 3; round++) {
+        OK(cadre_resource_create(stage.coordinator, "place", build, NULL, &place));
+        const cadre_resource_t *const used[] = {place};
+        cadre_call_t call = {.size = sizeof(call), .resources = used, .resource_count = 1};
+        for (int i = 0; i < 10; i++) {
+            OK(cadre_coordinator_schedule(stage.coordinator, tell, &call, LOCAL_WAIT_MS, NULL));
+        }
+        FAILS(cadre_function_drop(&build), CADRE_ESTATE, "builds resource place");
+        cr_assert_not_null(build);
+        OK(cadre_resource_drop(&place));
+        FAILS(cadre_coordinator_schedule(stage.coordinator, tell, &call, LOCAL_WAIT_MS, NULL),
+              CADRE_EINVALID, "resource 0 is none");
+        stage_join(&stage);
+    }
+    size_t count = 0;
+    OK(cadre_resource_list(stage.coordinator, NULL, &count));
+    cr_expect_eq(count, 0);
+    OK(cadre_function_drop(&build));
+    OK(cadre_resource_drop(&place)); /* NULL is fine */
+    OK(cadre_function_drop(NULL));
     stage_close(&stage);
 }

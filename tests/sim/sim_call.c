@@ -102,7 +102,10 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     for (uint32_t i = 0; i < check->variable_count; i++) {
         call->dropped |= check->variables[i].dropped ? 1U << i : 0;
     }
-    cadre_closure_t *closure = cadre_closure_new((uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
+    /* those before have been dropped */
+    const uint32_t dropped = core->catalogue.function_count - SIM_FUNCTIONS;
+    cadre_closure_t *closure =
+        cadre_closure_new(dropped + (uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
     closure->results = cadre_results_new();
     closure->results->future = call;
     call->function = closure->function;

@@ -121,7 +121,7 @@ sim_lacks_check_start(const sim_lacks_t *self, uint32_t node, sim_check_t *check
                       const cadre_closure_message_t *closure)
 {
     sim_life_t *life = sim_check_life(check);
-    if (self->functions >> (closure->function - 1) & 1) {
+    if (self->functions >> (closure->function - 1) % SIM_FUNCTIONS & 1) {
         sim_check_fail(check, "worker %u runs function %" PRIu64 ", which it has not", node,
                        closure->function);
     }
@@ -138,7 +138,7 @@ sim_lacks_check_start(const sim_lacks_t *self, uint32_t node, sim_check_t *check
 static bool
 can_run(const cadre_core_t *core, const sim_lacks_t *lacks, const sim_call_t *call)
 {
-    bool can = !(lacks->functions >> (call->function - 1) & 1);
+    bool can = !(lacks->functions >> (call->function - 1) % SIM_FUNCTIONS & 1);
     for (uint32_t i = 0; i < core->catalogue.resource_count; i++) {
         const cadre_resource_t *resource = core->catalogue.resources[i];
         bool uses = call->resources >> i & 1;

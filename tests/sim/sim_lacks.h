@@ -21,7 +21,7 @@ typedef enum {
 } sim_data_t;
 
 typedef struct {
-    uint32_t functions; /* that are not there: bit id - 1 */
+    uint32_t functions; /* that are not there: bit (id - 1) % SIM_FUNCTIONS */
     sim_data_t data;
 } sim_lacks_t;
 

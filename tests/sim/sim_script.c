@@ -108,6 +108,43 @@ cancel_some_group(sim_script_t *self)
     sim_coordinator_take_ended(self->coordinator);
 }
 
+/* Makes the functions; in every life of the coordinator at first, and again when they were
+ * dropped. */
+static void
+register_functions(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    cadre_function_t *function = NULL;
+    bool is_new = false;
+    for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "f%u", i);
+        cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name};
+        cadre_catalogue_add_function(&core->catalogue, &like, &function, &is_new);
+        cadre_announcements_tell_function(&core->announcements, function);
+    }
+}
+
+/* Drops all functions, sometimes, and makes them again: from now on closures name the new ones.
+ * Where resources are built by them they cannot be dropped. */
+static void
+drop_functions(sim_script_t *self)
+{
+    char what[32];
+    cadre_core_t *core = core_of(self);
+    snprintf(what, sizeof(what), "functions %" PRIu64, self->operations_done);
+    if (self->plan.resources || sim_swarm_draw(self->check->seed, what, 0, 2) > 0) {
+        return;
+    }
+    for (uint32_t i = core->catalogue.function_count - SIM_FUNCTIONS;
+         i < core->catalogue.function_count; i++) {
+        if (cadre_core_drop_function(core, core->catalogue.functions[i]) < 0) {
+            sim_check_fail(self->check, "a function: %s", cadre_error_text());
+        }
+    }
+    register_functions(self);
+}
+
 static bool
 join(sim_script_t *self)
 {
@@ -480,6 +517,7 @@ go_on(sim_script_t *self)
     case SIM_DONE:
         raise_error(self, &raised);
         cancel_some_group(self);
+        drop_functions(self);
         return true;
     case SIM_CANCEL:
         return cancel(self);
@@ -679,14 +717,7 @@ set_up(sim_script_t *self)
         self->check->groups[i].closures = self->groups[i];
     }
     self->check->groups[0].closures = &core->queue.own;
-    cadre_function_t *function = NULL;
-    bool is_new = false;
-    for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "f%u", i);
-        cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name};
-        cadre_catalogue_add_function(&core->catalogue, &like, &function, &is_new);
-    }
+    register_functions(self);
     if (self->plan.dataset) {
         open_data(self);
     }

@@ -64,9 +64,10 @@ cadre_closure_call_id(const cadre_closure_call_t *self)
 }
 
 void
-cadre_closure_call_set_function(cadre_closure_call_t *self, const cadre_function_entry_t *function)
+cadre_closure_call_set_function(cadre_closure_call_t *self, const cadre_directory_t *directory)
 {
-    self->function = function;
+    self->function = cadre_directory_function(directory, (uint32_t)self->message.closure.function);
+    self->functions_gone = directory->functions_gone;
 }
 
 void

@@ -22,6 +22,8 @@
 typedef struct {
     cadre_message_t message; /* the CLOSURE */
     const cadre_function_entry_t *function;
+    uint64_t functions_gone; /* how many functions were gone when this call got its function: for
+                              * slots, which keep programs */
     /* The resource that this call builds; NULL for a closure. */
     const cadre_resource_entry_t *builds;
     /* What each resource of `closure.resources` holds, in that order; NULL until all are built. */
@@ -46,9 +48,10 @@ void cadre_closure_call_fini(cadre_closure_call_t *self);
 /* The id of the closure, or of the build. */
 uint64_t cadre_closure_call_id(const cadre_closure_call_t *self);
 
-/* Set the function that is run, and the resource that the run builds. */
+/* Set the function that is run, as the directory has it now (NULL: it has none of that id); set the
+ * resource that the run builds. */
 void cadre_closure_call_set_function(cadre_closure_call_t *self,
-                                     const cadre_function_entry_t *function);
+                                     const cadre_directory_t *directory);
 void cadre_closure_call_set_builds(cadre_closure_call_t *self,
                                    const cadre_resource_entry_t *resource);
 

@@ -88,6 +88,8 @@ cadre_directory_fini(cadre_directory_t *self)
     cadre_name_map_fini(&self->variable_names);
     cadre_u64_map_fini(&self->functions);
     free(self->lacks);
+    free(self->functions_leaving.ids);
+    free(self->resources_leaving.ids);
     cadre_u64_map_fini(&self->datasets);
     *self = (cadre_directory_t){0};
 }
@@ -293,6 +295,88 @@ mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
     }
 }
 
+static void
+add_leaving(cadre_leaving_t *self, uint64_t id)
+{
+    self->ids = cadre_realloc(self->ids, self->count + 1, sizeof(*self->ids));
+    self->ids[self->count++] = id;
+}
+
+/* Takes an id out of those that are leaving; the last one takes its place. */
+static void
+take_leaving(cadre_leaving_t *self, uint64_t id)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->ids[i] == id) {
+            self->ids[i] = self->ids[--self->count];
+            return;
+        }
+    }
+}
+
+/* Moves `functions_complete` on: all functions with ids up to it are known, or gone. */
+static void
+count_functions(cadre_directory_t *self)
+{
+    while (cadre_u64_map_get(&self->functions, (uint64_t)self->functions_complete + 1)) {
+        self->functions_complete++;
+    }
+}
+
+/* Takes a function out of those that HEARTBEAT says this worker lacks. */
+static void
+forget_lack(cadre_directory_t *self, uint64_t id)
+{
+    for (size_t i = 0; i < self->lack_count; i++) {
+        if (self->lacks[i] == id) {
+            self->lacks[i] = self->lacks[--self->lack_count];
+            return;
+        }
+    }
+}
+
+/* Takes the record that a function is gone. A worker that joins later was never told of it: it
+ * needs the id all the same, to see that it misses none. */
+static void
+set_function_gone(cadre_directory_t *self, uint64_t id)
+{
+    cadre_function_entry_t *entry = cadre_u64_map_get(&self->functions, id);
+    if (entry && atomic_load_explicit(&entry->is_gone, memory_order_relaxed)) {
+        return;
+    }
+    if (entry) {
+        add_leaving(&self->functions_leaving, id);
+        forget_lack(self, id);
+    } else {
+        entry = cadre_calloc(1, sizeof(*entry));
+        entry->id = (uint32_t)id;
+        entry->kind = CADRE_FUNCTION_PROGRAM;
+        entry->name = cadre_strdup("");
+        cadre_u64_map_put(&self->functions, id, entry);
+        count_functions(self);
+    }
+    atomic_store_explicit(&entry->is_gone, true, memory_order_relaxed);
+    self->functions_gone++;
+}
+
+/* Takes the record that ids from `id` to `last` are of no function, or resource, any more. */
+static int
+set_gone(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    if (message->id == 0 || message->last != message->id || message->shards.count > 0 ||
+        message->drop > 0) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "VARIABLE: ids %" PRIu64 " to %" PRIu64 " are gone, of kind %" PRIu64,
+                          message->id, message->last, message->of);
+    }
+    if (message->of == CADRE_DEFINED_FUNCTION) {
+        set_function_gone(self, message->id);
+    } else if (cadre_directory_resource(self, message->id)) {
+        add_leaving(&self->resources_leaving, message->id);
+    }
+    return 0;
+}
+
 /* Takes a range of vacant ids, from `id` to `last`: variables that are gone, or could not be
  * created. The worker must know of them to see that no record of the log is missing.
  * `variables_complete` stays if the range comes before the records of smaller ids: those are asked
@@ -318,10 +402,13 @@ set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
 
 /* Takes a record of the definitions log. With partitions, it is a piece of a variable: the shards
  * of its partitions from `first` on. Without partitions, it is the drop of a variable (`drop` is
- * not 0) or a range of vacant ids. */
+ * not 0), a range of vacant ids, or, by `of`, an id of a function or resource that is gone. */
 int
 cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
+    if (message->of != CADRE_DEFINED_VARIABLE) {
+        return set_gone(self, message);
+    }
     if (message->partitions == 0) {
         return message->drop ? set_dropped(self, message) : set_vacant(self, message);
     }
@@ -484,10 +571,7 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
 
     cadre_u64_map_put(&self->functions, function->id, entry);
     /* Functions may come in any order: `functions_complete` ends before the first missing id. */
-    while (cadre_directory_function(self, self->functions_complete + 1)) {
-        self->functions_complete++;
-    }
-
+    count_functions(self);
     return 0;
 }
 
@@ -719,10 +803,36 @@ cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name
     return found;
 }
 
+/* Frees the program of a function that no run names. Its entry stays, for slots that look whether
+ * it is gone. */
+void
+cadre_directory_remove_function(cadre_directory_t *self, uint64_t id)
+{
+    cadre_function_entry_t *entry = cadre_u64_map_get(&self->functions, id);
+    cadre_assert(entry && atomic_load_explicit(&entry->is_gone, memory_order_relaxed));
+    take_leaving(&self->functions_leaving, id);
+    cadre_chunk_unref(&entry->program);
+}
+
+/* Frees a resource that no run names, and returns what it held. */
+cadre_holding_t *
+cadre_directory_remove_resource(cadre_directory_t *self, uint64_t id)
+{
+    cadre_resource_entry_t *entry = cadre_u64_map_take(&self->resources, id);
+    cadre_assert(entry && entry->state != CADRE_RESOURCE_BUILDING);
+    take_leaving(&self->resources_leaving, id);
+    self->resources_unbuilt -= entry->state == CADRE_RESOURCE_UNBUILT;
+    cadre_holding_t *holding = cadre_resource_entry_release(entry);
+    free_resource(entry);
+    return holding;
+}
+
+/* Returns the function with this id; NULL when it is not known, or gone. */
 const cadre_function_entry_t *
 cadre_directory_function(const cadre_directory_t *self, uint32_t id)
 {
-    return cadre_u64_map_get(&self->functions, id);
+    const cadre_function_entry_t *entry = cadre_u64_map_get(&self->functions, id);
+    return entry && !atomic_load_explicit(&entry->is_gone, memory_order_relaxed) ? entry : NULL;
 }
 
 cadre_dataset_entry_t *

@@ -5,11 +5,14 @@
  * Owner:   the worker core; cleared when another coordinator takes over.
  * Thread:  the network actor. Functions and variables are handed to slots by pointer: what slots
  * read of an entry is immutable once it is there, and it lives until the directory is cleared,
- * which happens only when no slot is running. So the entry of a variable that was dropped stays.
+ * which happens only when no slot is running. So the entry of a variable or function that was
+ * dropped stays. What a function or resource takes is freed when no run names it (is_leaving,
+ * cadre_worker_runs_release_leaving).
  */
 #ifndef CADRE_WORKER_CORE_DIRECTORY_H
 #define CADRE_WORKER_CORE_DIRECTORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,8 +62,11 @@ typedef struct {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
-    cadre_chunk_t *program; /* encoded; NULL for a native function */
+    cadre_chunk_t *program; /* encoded; NULL for a native function, and for one that is gone */
     bool lacking;           /* a native function that this worker does not have */
+    /* No closure may name it any more. Slots look at it, as they keep programs: it only goes from
+     * false to true, so a late look is harmless. */
+    atomic_bool is_gone;
 } cadre_function_entry_t;
 
 typedef struct {
@@ -83,6 +89,13 @@ typedef enum {
     CADRE_RESOURCE_BUILT,
     CADRE_RESOURCE_FAILED, /* for good: its function failed, or the device did too often */
 } cadre_resource_state_t;
+
+/* The ids of functions, or resources, that no closure may name any more, and that runs may still
+ * name here: of closures that have ended by another attempt. */
+typedef struct {
+    uint64_t *ids;
+    size_t count;
+} cadre_leaving_t;
 
 typedef struct {
     cadre_message_t message; /* the RESOURCE */
@@ -118,6 +131,9 @@ typedef struct {
     cadre_resource_set_t resources_known; /* ids of the resources in `resources` */
     cadre_resource_set_t resources_built; /* ids of those that are BUILT or FAILED */
     size_t resources_unbuilt;             /* how many resources are UNBUILT */
+    cadre_leaving_t functions_leaving;
+    cadre_leaving_t resources_leaving;
+    uint64_t functions_gone; /* how many functions are gone */
 } cadre_directory_t;
 
 /* Empties the directory and makes room for `shard_count` shards; harmless on zeroed memory.
@@ -182,6 +198,11 @@ uint32_t cadre_resource_entry_tried(cadre_resource_entry_t *self);
 
 /* Takes out what the resource holds; NULL when it holds nothing. */
 cadre_holding_t *cadre_resource_entry_release(cadre_resource_entry_t *self);
+
+/* Free what a function that is leaving takes, but for its entry; free a resource that is leaving,
+ * and return what it held, NULL for nothing. No run may name it. */
+void cadre_directory_remove_function(cadre_directory_t *self, uint64_t id);
+cadre_holding_t *cadre_directory_remove_resource(cadre_directory_t *self, uint64_t id);
 
 /* Returns the sum of the shards' generations. They only grow, so the coordinator sees by the sum
  * whether a SHARD was missed. */

@@ -413,6 +413,7 @@ tick(cadre_worker_core_t *self, uint64_t now_ms)
     cadre_worker_wants_ask(&self->wants, &self->directory, self->runs, self->values, &self->effects,
                            now_ms);
     due_ms = cadre_min_u64(due_ms, build(self, now_ms));
+    cadre_worker_runs_release_leaving(self->runs);
     due_ms = cadre_min_u64(due_ms, hurry_heartbeat(self, now_ms));
     return cadre_min_u64(due_ms, now_ms + CADRE_WANT_RETRY_MS);
 }

@@ -209,8 +209,7 @@ examine(cadre_worker_runs_t *self, cadre_run_t *run, uint64_t now_ms)
     const cadre_closure_message_t *closure = &run->call.message.closure;
     char text[CADRE_TEXT_SIZE_MAX];
     const char *why = text;
-    cadre_closure_call_set_function(
-        &run->call, cadre_directory_function(self->directory, (uint32_t)closure->function));
+    cadre_closure_call_set_function(&run->call, self->directory);
     if (run->call.function && run->call.function->lacking) {
         snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)",
                  run->call.function->name);
@@ -649,6 +648,65 @@ cadre_worker_runs_on_ack(cadre_worker_runs_t *self, const cadre_ack_message_t *a
         if (run && run->state == CADRE_RUN_REPORTING && run->attempt == report->attempt) {
             cadre_worker_reports_acknowledged(self->reports, run);
             forget(self, run);
+        }
+    }
+}
+
+/* --- what is gone --- */
+
+/* Returns whether the run needs the function with this id. */
+static bool
+names_function(const cadre_run_t *run, uint64_t id)
+{
+    return run->call.message.closure.function == id;
+}
+
+/* Returns whether the run uses the resource with this id, or builds it. */
+static bool
+names_resource(const cadre_run_t *run, uint64_t id)
+{
+    const cadre_u64s_t *used = &run->call.message.closure.resources;
+    for (size_t i = 0; i < used->count; i++) {
+        if (used->items[i] == id) {
+            return true;
+        }
+    }
+    return run->call.builds && run->call.builds->message.resource.id == id;
+}
+
+/* Returns whether any run does so. */
+static bool
+is_named(const cadre_worker_runs_t *self, bool (*names)(const cadre_run_t *run, uint64_t id),
+         uint64_t id)
+{
+    const cadre_run_t *run = NULL;
+    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        if (names(run, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Frees the functions and resources that no closure may name any more, unless a run of a closure
+ * that has ended elsewhere still does. */
+void
+cadre_worker_runs_release_leaving(cadre_worker_runs_t *self)
+{
+    cadre_leaving_t *functions = &self->directory->functions_leaving;
+    for (size_t i = functions->count; i > 0; i--) {
+        const uint64_t id = functions->ids[i - 1];
+        if (!is_named(self, names_function, id)) {
+            cadre_directory_remove_function(self->directory, id);
+        }
+    }
+
+    cadre_leaving_t *resources = &self->directory->resources_leaving;
+    for (size_t i = resources->count; i > 0; i--) {
+        const uint64_t id = resources->ids[i - 1];
+        if (!is_named(self, names_resource, id)) {
+            cadre_worker_builds_release(cadre_directory_remove_resource(self->directory, id),
+                                        self->effects);
         }
     }
 }

@@ -69,6 +69,9 @@ void cadre_worker_runs_loaded(cadre_worker_runs_t *self, uint64_t closure, int s
 void cadre_worker_runs_finish(cadre_worker_runs_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
 
+/* Frees functions and resources that are gone and that no run names any more. */
+void cadre_worker_runs_release_leaving(cadre_worker_runs_t *self);
+
 /* Returns the ids of all closures in a list that the caller frees. */
 cadre_u64s_t cadre_worker_runs_held(const cadre_worker_runs_t *self);
 

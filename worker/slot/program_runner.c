@@ -14,6 +14,7 @@
 
 /* A program as this slot runs it. */
 typedef struct {
+    const cadre_function_entry_t *function;
     cadre_program_t *program;
     int status; /* of decoding the program; why it failed is in `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
@@ -41,6 +42,8 @@ struct cadre_program_runner {
     cadre_slot_t *slot;
     cadre_slot_link_t *link;
     cadre_u64_map_t prepared; /* by function id */
+    uint64_t functions_gone;  /* how many functions were gone when `prepared` was last looked
+                               * through */
 };
 
 /* --- preparing --- */
@@ -188,15 +191,41 @@ decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_
     return 0;
 }
 
+/* Frees the programs of functions that no closure may name any more. Looks through all programs
+ * only where the worker has heard of such functions since. */
+static void
+forget_gone(cadre_program_runner_t *self)
+{
+    const uint64_t gone = self->link->work->call->functions_gone;
+    if (gone == self->functions_gone) {
+        return;
+    }
+    self->functions_gone = gone;
+
+    cadre_u64_map_t kept = {.entries = NULL};
+    prepared_t *prepared = NULL;
+    for (size_t cursor = 0; (prepared = cadre_u64_map_next(&self->prepared, &cursor));) {
+        if (atomic_load_explicit(&prepared->function->is_gone, memory_order_relaxed)) {
+            destroy_prepared(prepared);
+        } else {
+            cadre_u64_map_put(&kept, prepared->function->id, prepared);
+        }
+    }
+    cadre_u64_map_fini(&self->prepared);
+    self->prepared = kept;
+}
+
 /* Gives the program of the work's function, with its variables looked up. A program is decoded once
  * in a session; if that failed, so does every closure of the function. */
 static int
 prepare(cadre_program_runner_t *self, prepared_t **out)
 {
     const cadre_function_entry_t *function = self->link->work->call->function;
+    forget_gone(self);
     prepared_t *prepared = cadre_u64_map_get(&self->prepared, function->id);
     if (!prepared) {
         prepared = cadre_calloc(1, sizeof(*prepared));
+        prepared->function = function;
         prepared->status = decode(self->device, function, prepared);
         if (prepared->status < 0) {
             cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, prepared->text);
@@ -231,6 +260,7 @@ cadre_program_runner_reset(cadre_program_runner_t *self)
         destroy_prepared(prepared);
     }
     cadre_u64_map_fini(&self->prepared);
+    self->functions_gone = 0;
 }
 
 void

@@ -422,7 +422,7 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
 
     for (uint32_t i = 0; i < self->function_count; i++) {
         cadre_function_t *function = self->functions[i];
-        if (function->kind == like->kind && function->hash == like->hash &&
+        if (!function->dropped && function->kind == like->kind && function->hash == like->hash &&
             strcmp(function->name, like->name) == 0) {
             *out = function;
             return 0;
@@ -441,6 +441,51 @@ cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *li
     *out = function;
     *is_new = true;
     return 0;
+}
+
+/* Drops a function, unless a resource is built by it: workers that join build that, too. */
+int
+cadre_catalogue_drop_function(const cadre_catalogue_t *self, cadre_function_t *function)
+{
+    for (uint32_t i = 0; i < self->resource_count; i++) {
+        const cadre_resource_t *resource = self->resources[i];
+        if (!resource->dropped && resource->call->function == function->id) {
+            return cadre_fail(CADRE_ESTATE, "function %s builds resource %s: drop that before",
+                              function->name, resource->name);
+        }
+    }
+    cadre_assert(self->functions[function->id - 1] == function);
+    function->dropped = true;
+    return 0;
+}
+
+/* Frees the program of a dropped function, and the message that workers were sent. */
+void
+cadre_catalogue_remove_function(cadre_catalogue_t *self, uint32_t id)
+{
+    cadre_function_t *function = self->functions[id - 1];
+    cadre_assert(function->dropped);
+    function->removed = true;
+    cadre_chunk_unref(&function->program);
+    cadre_outbox_entry_fini(&function->told);
+    function->told = (cadre_outbox_entry_t){.header = NULL};
+}
+
+void
+cadre_catalogue_drop_resource(const cadre_catalogue_t *self, cadre_resource_t *resource)
+{
+    cadre_assert(self->resources[resource->id - 1] == resource);
+    resource->dropped = true;
+}
+
+/* Frees the arguments that a dropped resource was built from. */
+void
+cadre_catalogue_remove_resource(cadre_catalogue_t *self, uint32_t id)
+{
+    cadre_resource_t *resource = self->resources[id - 1];
+    cadre_assert(resource->dropped);
+    resource->removed = true;
+    cadre_closure_destroy(&resource->call);
 }
 
 /* Adds a dataset that has a name and nothing else. A name can be added once. */
@@ -527,7 +572,7 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
         return cadre_fail(CADRE_EFULL, "resource %s: %d are the most", name, CADRE_RESOURCES_MAX);
     }
     for (uint32_t i = 0; i < self->resource_count; i++) {
-        if (strcmp(self->resources[i]->name, name) == 0) {
+        if (!self->resources[i]->dropped && strcmp(self->resources[i]->name, name) == 0) {
             return cadre_fail(CADRE_EEXISTS, "a resource called %s exists already", name);
         }
     }
@@ -544,6 +589,22 @@ cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_cl
         cadre_realloc(self->resources, self->resource_count, sizeof(*self->resources));
     self->resources[self->resource_count - 1] = resource;
     *out = resource;
+    return 0;
+}
+
+int
+cadre_catalogue_check_names(const cadre_catalogue_t *self, const cadre_closure_t *closure)
+{
+    const cadre_function_t *function = self->functions[closure->function - 1];
+    if (function->dropped) {
+        return cadre_fail(CADRE_EINVALID, "function %s was dropped", function->name);
+    }
+    for (size_t i = 0; i < closure->resource_count; i++) {
+        const cadre_resource_t *resource = self->resources[closure->resources[i] - 1];
+        if (resource->dropped) {
+            return cadre_fail(CADRE_EINVALID, "resource %s was dropped", resource->name);
+        }
+    }
     return 0;
 }
 
@@ -592,11 +653,12 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
     return message;
 }
 
-/* Returns whether a worker can build the resource: it does not lack the function that builds it. */
+/* Returns whether a worker can build the resource: it is not removed, and the worker does not lack
+ * the function that builds it. */
 bool
 cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities)
 {
-    return !cadre_id_set_has(&abilities->lacked, self->call->function);
+    return !self->removed && !cadre_id_set_has(&abilities->lacked, self->call->function);
 }
 
 /* Returns whether a worker that was told of the resource can build it and has not done so yet. */

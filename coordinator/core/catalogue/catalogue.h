@@ -55,6 +55,8 @@ struct cadre_function {
     char *name;
     uint64_t hash;
     bool may_push;          /* closures of this function may push updates */
+    bool dropped;           /* no new closure may name it */
+    bool removed;           /* no closure names it any more: its name alone is left */
     cadre_chunk_t *program; /* encoded; NULL for a native function */
     /* The encoded FUNCTION message, empty before it is first sent; written by announcements. */
     cadre_outbox_entry_t told;
@@ -102,7 +104,9 @@ struct cadre_resource {
     uint32_t id;
     char *name;
     uint64_t seed;
-    /* Function, variables and arguments that build it; never put into a queue. */
+    bool dropped; /* no new closure may name it */
+    bool removed; /* no closure names it any more: its name alone is left */
+    /* Function, variables and arguments that build it; never put into a queue. NULL: removed. */
     cadre_closure_t *call;
 
     /* Whether it kills the workers that build it; written by resources. */
@@ -183,6 +187,18 @@ cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const 
 int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
                                  cadre_function_t **function, bool *is_new);
 
+/* Drops a function: its name and program are free for another one. Fails with CADRE_ESTATE when a
+ * resource that was not dropped is built by it. */
+int cadre_catalogue_drop_function(const cadre_catalogue_t *self, cadre_function_t *function);
+
+/* Returns CADRE_EINVALID when the closure names a function or resource that was dropped. */
+int cadre_catalogue_check_names(const cadre_catalogue_t *self, const cadre_closure_t *closure);
+
+/* Frees what a dropped function, or resource, takes, but for its name; its id is never used
+ * again. */
+void cadre_catalogue_remove_function(cadre_catalogue_t *self, uint32_t id);
+void cadre_catalogue_remove_resource(cadre_catalogue_t *self, uint32_t id);
+
 int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
                                 cadre_dataset_t **dataset);
 
@@ -203,6 +219,9 @@ void cadre_catalogue_drop_rows(const cadre_catalogue_t *self, cadre_dataset_t *d
 int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
                                  cadre_closure_t **call_p, cadre_resource_t **resource);
 
+/* Drops a resource: its name is free for another one. */
+void cadre_catalogue_drop_resource(const cadre_catalogue_t *self, cadre_resource_t *resource);
+
 /* Room for the lists of a CREATE message that a variable holds as other types than the wire has. */
 typedef struct {
     uint64_t shape[CADRE_RANK_MAX];
@@ -214,8 +233,8 @@ typedef struct {
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
                                                cadre_create_lists_t *lists);
 
-/* Returns whether a worker with these abilities can build the resource: it does not lack the
- * function that builds the resource. */
+/* Returns whether a worker with these abilities can build the resource: it is not removed, and the
+ * worker does not lack the function that builds it. */
 bool cadre_resource_is_buildable(const cadre_resource_t *self, const cadre_abilities_t *abilities);
 
 /* Returns whether a worker that was told to build the resources `told`, and has these abilities,

@@ -15,7 +15,8 @@ static const cadre_function_t *
 find_function(const cadre_catalogue_t *catalogue, const char *name)
 {
     for (uint32_t i = catalogue->function_count; i > 0; i--) {
-        if (strcmp(catalogue->functions[i - 1]->name, name) == 0) {
+        if (!catalogue->functions[i - 1]->dropped &&
+            strcmp(catalogue->functions[i - 1]->name, name) == 0) {
             return catalogue->functions[i - 1];
         }
     }

@@ -769,10 +769,16 @@ cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier)
 }
 
 uint64_t
+cadre_closure_queue_set_barrier_for_all(cadre_closure_queue_t *self)
+{
+    return cadre_barriers_set(&self->drop_barriers);
+}
+
+uint64_t
 cadre_closure_queue_note_drop(cadre_closure_queue_t *self)
 {
     self->drops++;
-    return cadre_barriers_set(&self->drop_barriers);
+    return cadre_closure_queue_set_barrier_for_all(self);
 }
 
 bool

@@ -184,6 +184,10 @@ bool cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barr
  * so far, common and tagged. */
 uint64_t cadre_closure_queue_note_drop(cadre_closure_queue_t *self);
 
+/* Sets a barrier behind all closures that were put so far, common and tagged; returns its
+ * number. */
+uint64_t cadre_closure_queue_set_barrier_for_all(cadre_closure_queue_t *self);
+
 /* Returns whether all closures, common and tagged, that were put before that barrier have ended. */
 bool cadre_closure_queue_passed_by_all(const cadre_closure_queue_t *self, uint64_t barrier);
 

@@ -175,7 +175,9 @@ cadre_announcements_brief(cadre_announcements_t *self, cadre_member_t *member,
 
     uint64_t functions = goes_on ? hello->functions : 0;
     for (uint64_t i = functions; i < self->links.catalogue->function_count; i++) {
-        send_function(self, member, self->links.catalogue->functions[i]);
+        if (!self->links.catalogue->functions[i]->removed) { /* else the log says so */
+            send_function(self, member, self->links.catalogue->functions[i]);
+        }
     }
 
     for (uint32_t i = 0; i < self->links.catalogue->dataset_count; i++) {
@@ -209,6 +211,16 @@ cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t
     cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
     message.variable = (cadre_variable_message_t){
         .id = variable->id, .name = "", .last = variable->id, .drop = variable->dropped};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
+}
+
+/* Appends a record which says that this id is of no function, or resource, any more. */
+void
+cadre_announcements_add_removal(cadre_announcements_t *self, cadre_defined_t of, uint32_t id)
+{
+    cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id, .of = of};
     cadre_definitions_add(&self->definitions, &message);
     self->untold = true;
 }
@@ -307,7 +319,7 @@ cadre_announcements_on_want(cadre_announcements_t *self, cadre_member_t *member,
         want_definitions(self, member, id);
         break;
     case CADRE_WANT_FUNCTION:
-        if (id >= 1 && id <= catalogue->function_count) {
+        if (id >= 1 && id <= catalogue->function_count && !catalogue->functions[id - 1]->removed) {
             send_function(self, member, catalogue->functions[id - 1]);
         }
         break;

@@ -47,11 +47,13 @@ void cadre_announcements_fini(cadre_announcements_t *self);
 /* --- announcing what is new --- */
 
 /* Append a record to the log: a variable that was created; an id that is vacant; a variable that is
- * being dropped. The next cadre_announcements_tell_variables sends the records. */
+ * being dropped; a function or a resource that was removed. The next
+ * cadre_announcements_tell_variables sends the records. */
 void cadre_announcements_add_variable(cadre_announcements_t *self,
                                       const cadre_variable_t *variable);
 void cadre_announcements_add_vacancy(cadre_announcements_t *self, uint32_t id);
 void cadre_announcements_add_drop(cadre_announcements_t *self, const cadre_variable_t *variable);
+void cadre_announcements_add_removal(cadre_announcements_t *self, cadre_defined_t of, uint32_t id);
 
 /* Sends every worker the records that were added since the last call. */
 void cadre_announcements_tell_variables(cadre_announcements_t *self);

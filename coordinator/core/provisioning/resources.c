@@ -61,7 +61,7 @@ tell_rest(cadre_resources_t *self, cadre_member_t *worker)
     for (uint32_t i = 0; i < self->links.catalogue->resource_count; i++) {
         const cadre_resource_t *resource = self->links.catalogue->resources[i];
         bool was_told = cadre_resource_set_has(&worker->resources_told, resource->id);
-        if (!resource->error && !is_suspect(resource) && !was_told) {
+        if (!resource->removed && !resource->error && !is_suspect(resource) && !was_told) {
             tell(self, worker, resource);
         }
     }
@@ -137,6 +137,19 @@ clear(cadre_resources_t *self, cadre_resource_t *resource)
     self->suspect--;
     end_trial(self, resource);
     cadre_resources_announce(self);
+}
+
+/* Ends the trial of a resource that was removed, and forgets what it is blamed for. */
+void
+cadre_resources_on_removed(cadre_resources_t *self, cadre_resource_t *resource)
+{
+    self->failed -= resource->error ? 1 : 0;
+    cadre_free(&resource->error);
+    const bool was_suspect = is_suspect(resource);
+    cadre_suspicion_clear(&resource->suspicion);
+    if (was_suspect) {
+        clear(self, resource);
+    }
 }
 
 static const char *
@@ -252,7 +265,8 @@ cadre_resources_on_heartbeat(cadre_resources_t *self, cadre_member_t *worker,
         if (cadre_resource_set_has(&known, resource->id)) {
             /* The worker may know it from before it was lost: then it need not be told again. */
             cadre_resource_set_put(&worker->resources_told, resource->id);
-        } else if (is_due && cadre_resource_set_has(&worker->resources_told, resource->id)) {
+        } else if (is_due && !resource->removed &&
+                   cadre_resource_set_has(&worker->resources_told, resource->id)) {
             tell(self, worker, resource);
         }
 

@@ -78,6 +78,9 @@ void cadre_resources_on_lost(cadre_resources_t *self, cadre_member_t *worker, bo
 /* Withdraws the blame for the death of this incarnation: it says HELLO, so it was only cut off. */
 void cadre_resources_forgive(cadre_resources_t *self, uint64_t incarnation);
 
+/* Forgets what a resource that was removed is blamed for, and ends its trial. */
+void cadre_resources_on_removed(cadre_resources_t *self, cadre_resource_t *resource);
+
 /* --- trials --- */
 
 /* Returns the suspect resource that is tried after `last` (NULL: before all others), in order of

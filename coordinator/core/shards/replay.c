@@ -228,6 +228,17 @@ cadre_replay_fewest_drops(const cadre_replay_t *self)
     return fewest;
 }
 
+uint64_t
+cadre_replay_lowest_place(const cadre_replay_t *self)
+{
+    uint64_t lowest = UINT64_MAX;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        lowest = closure->place < lowest ? closure->place : lowest;
+    }
+    return lowest;
+}
+
 /* Returns how full the log is by closures, bytes or span of ids: 0, 1 (at a bound) or 2 (at twice a
  * bound or more). */
 int

@@ -149,6 +149,16 @@ CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t
 CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
                                     cadre_function_t **function);
 
+/* Drops the function and nulls the pointer; other pointers to it, of the same content registered
+ * twice, must not be used any more. Closures that were scheduled before still run, and run again
+ * for a ps that is lost. When none of them may run any more - with checkpoints, when two more are
+ * committed - coordinator and workers forget the program, but for its name. This function does not
+ * wait for that. The same content registered later is another function. Many programs that are used
+ * for a while each, as in a search, are dropped for their memory.
+ *
+ * CADRE_ESTATE: a resource is built by it: cadre_resource_drop before. */
+CADRE_API int cadre_function_drop(cadre_function_t **function_p);
+
 /* --- Data --- */
 
 /* For example:
@@ -534,6 +544,12 @@ CADRE_API int cadre_dataset_mean(cadre_dataset_t *self, const cadre_function_t *
 CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_function_t *function, const cadre_call_t *call,
                                     cadre_resource_t **resource);
+
+/* Drops the resource and nulls the pointer. Closures that were scheduled before still use it, also
+ * where they run again; when none of them may run any more, workers destroy what they have built.
+ * This function does not wait for that. Its name is free for another resource at once; it goes on
+ * counting among the 4,096 of the job. */
+CADRE_API int cadre_resource_drop(cadre_resource_t **resource_p);
 
 /* Returns the name of the resource, which lives as long as the coordinator. */
 CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
 
@@ -313,5 +314,72 @@ Test(directory, refuses_records_that_are_cut_or_no_variables)
     cr_expect_eq(take_records(&directory, &others, others.size_bytes, 1, 1), CADRE_EMALFORMED);
     cadre_message_t message = {.type = CADRE_MESSAGE_DEFINITIONS};
     cr_expect_eq(cadre_directory_take_definitions(&directory, &message), CADRE_EMALFORMED);
+    cadre_directory_fini(&directory);
+}
+
+/* --- functions and resources that are gone --- */
+
+static void
+add_function(cadre_directory_t *directory, uint64_t id, bool lacking)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_FUNCTION};
+    message.function = (cadre_function_message_t){
+        .id = id, .kind = lacking ? CADRE_FUNCTION_NATIVE : CADRE_FUNCTION_PROGRAM, .name = "f"};
+    if (!lacking) {
+        cadre_message_add_chunk(&message, cadre_chunk_new(8));
+    }
+    cr_assert_eq(cadre_directory_set_function(directory, &message, lacking), 0);
+    cadre_message_fini(&message);
+}
+
+static int
+set_gone(cadre_directory_t *directory, cadre_defined_t of, uint64_t id)
+{
+    cadre_variable_message_t message = {.id = id, .name = "", .last = id, .of = of};
+    return cadre_directory_set_variable(directory, &message);
+}
+
+Test(directory, a_function_that_is_gone_is_found_no_more_and_keeps_its_entry)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 1);
+    add_function(&directory, 1, false);
+    add_function(&directory, 3, true);
+    cr_expect_eq(directory.functions_complete, 1);
+    cr_expect_eq(directory.lack_count, 1);
+    const cadre_function_entry_t *first = cadre_directory_function(&directory, 1);
+    cr_assert_eq(set_gone(&directory, CADRE_DEFINED_FUNCTION, 1), 0);
+    cr_expect_null(cadre_directory_function(&directory, 1));
+    cr_expect(first->is_gone);
+    cr_expect_not_null(first->program, "a run may still use it");
+    cr_expect_eq(directory.functions_leaving.count, 1);
+    cadre_directory_remove_function(&directory, 1);
+    cr_expect_null(first->program);
+    cr_expect_eq(directory.functions_leaving.count, 0);
+    cr_assert_eq(set_gone(&directory, CADRE_DEFINED_FUNCTION, 1), 0, "said again");
+    cr_expect_eq(directory.functions_gone, 1);
+    cr_assert_eq(set_gone(&directory, CADRE_DEFINED_FUNCTION, 2), 0, "one that it never had");
+    cr_expect_eq(directory.functions_complete, 3);
+    cr_expect_eq(directory.functions_leaving.count, 0, "nothing is to be freed of it");
+    cr_assert_eq(set_gone(&directory, CADRE_DEFINED_FUNCTION, 3), 0);
+    cr_expect_eq(directory.lack_count, 0);
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, refuses_a_removal_that_contradicts_itself)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 1);
+    const uint64_t shards[] = {0};
+    const cadre_variable_message_t bad[] = {
+        {.id = 0, .last = 0, .of = CADRE_DEFINED_FUNCTION},
+        {.id = 1, .last = 2, .of = CADRE_DEFINED_FUNCTION},
+        {.id = 1, .last = 1, .of = CADRE_DEFINED_RESOURCE, .drop = 1},
+        {.id = 1, .last = 1, .of = CADRE_DEFINED_RESOURCE, .shards = {shards, 1}},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        cr_expect_eq(cadre_directory_set_variable(&directory, &bad[i]), CADRE_EMALFORMED, "%zu", i);
+    }
+    cr_expect_eq(set_gone(&directory, CADRE_DEFINED_RESOURCE, 4), 0, "one that it never had");
     cadre_directory_fini(&directory);
 }

@@ -382,3 +382,70 @@ Test(worker_builds, who_drains_builds_nothing_more_and_leaves)
     cr_expect(happened(&self, CADRE_WORKER_LEFT));
     fixture_fini(&self);
 }
+
+/* --- what is gone --- */
+
+static void
+gone(fixture_t *self, cadre_defined_t of, uint64_t id)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id, .of = of};
+    fixture_tell(self, message);
+    fixture_pass(self, 1000);
+}
+
+Test(worker_builds, a_resource_that_is_gone_is_released_when_no_run_uses_it)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    end_build(&self, started(&self), 0, 0);
+    closure(&self, 1, 1, 0);
+    cadre_run_t *user = started(&self);
+    cr_assert(user && user->call.holdings);
+    gone(&self, CADRE_DEFINED_RESOURCE, 1);
+    cr_expect_not(happened(&self, CADRE_WORKER_RELEASE), "a run of an ended closure uses it");
+    finish(&self, user, 0);
+    fixture_acknowledge(&self, 1, 1);
+    fixture_pass(&self, 1000);
+    cr_expect(happened(&self, CADRE_WORKER_RELEASE));
+    fixture_fini(&self);
+}
+
+Test(worker_builds, a_resource_that_is_gone_before_its_build_ends_is_released_after_it)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    cadre_run_t *build = started(&self);
+    resource(&self, 2); /* waits for the slot */
+    gone(&self, CADRE_DEFINED_RESOURCE, 1);
+    end_build(&self, build, 0, 0);
+    cadre_run_t *second = started(&self);
+    cr_assert(second && second->call.builds->message.resource.id == 2);
+    fixture_pass(&self, 1000);
+    cr_expect(happened(&self, CADRE_WORKER_RELEASE));
+    end_build(&self, second, 0, 0);
+    fixture_fini(&self);
+}
+
+Test(worker_builds, a_resource_that_is_gone_is_not_built)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    fixture_closure(&self, 1, 1);
+    cadre_run_t *run = started(&self);
+    resource(&self, 1);
+    gone(&self, CADRE_DEFINED_RESOURCE, 1);
+    finish(&self, run, 0);
+    cadre_run_t *next = started(&self);
+    if (next) { /* it stood before the slot already */
+        end_build(&self, next, 0, 0);
+    }
+    fixture_pass(&self, 1000);
+    cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
