@@ -567,14 +567,18 @@ is_failure(const sim_check_t *self, const sim_call_t *call, int status)
     return found;
 }
 
+/* Notes an error that is to be raised. Of those of one event the check does not know which was
+ * first: it takes either of two. Where a failure in a replay cancels calls of its group, they are
+ * told before it is, so that it counts for more than the second of them. */
 static void
 note_error(const sim_check_t *self, sim_group_t *group, int status, const char *text)
 {
+    const bool has_room = group->other_error == 0 || group->other_error == CADRE_ECANCELLED;
     if (group->first_error == 0) {
         group->first_error = status;
         group->first_event = *self->events;
         snprintf(group->first_text, sizeof(group->first_text), "%s", text);
-    } else if (group->first_event == *self->events && group->other_error == 0) {
+    } else if (group->first_event == *self->events && has_room) {
         group->other_error = status;
         snprintf(group->other_text, sizeof(group->other_text), "%s", text);
     }
