@@ -9,6 +9,12 @@
 
 enum { PEERS_MIN = 16 };
 
+/* A list of numbers that grows. */
+typedef struct {
+    uint64_t *items;
+    size_t count;
+} numbers_t;
+
 typedef struct {
     cadre_task_t from;
     uint64_t request;
@@ -22,8 +28,8 @@ typedef struct {
     cadre_message_t whole; /* one PUSH with the chunks of all parts that have come */
     uint64_t next_part;    /* number of the part that must come next */
     uint64_t got_bytes;
-    uint64_t *triples;   /* the partitions that the parts name, three numbers each (cadre_part_t) */
-    size_t triple_count; /* how many numbers `triples` has */
+    numbers_t partitions; /* that the parts name: their records (cadre_part_t) */
+    numbers_t rows;       /* likewise (cadre_pushed_rows_t) */
 } reservation_t;
 
 struct cadre_intake {
@@ -45,13 +51,20 @@ cadre_intake_new(uint64_t budget_bytes, size_t window_min)
     return self;
 }
 
+static void
+drop_numbers(numbers_t *self)
+{
+    cadre_free(&self->items);
+    self->count = 0;
+}
+
 /* Drops the parts that have come: the sender begins again with the first. */
 static void
 drop_parts(reservation_t *reservation)
 {
     cadre_message_fini(&reservation->whole);
-    cadre_free(&reservation->triples);
-    reservation->triple_count = 0;
+    drop_numbers(&reservation->partitions);
+    drop_numbers(&reservation->rows);
     reservation->next_part = 0;
     reservation->got_bytes = 0;
 }
@@ -283,19 +296,24 @@ size_bytes_of(const cadre_message_t *message)
     return size_bytes;
 }
 
+static void
+append_numbers(numbers_t *self, const uint64_t *items, size_t count)
+{
+    if (count > 0) {
+        self->items = cadre_realloc(self->items, self->count + count, sizeof(*self->items));
+        memcpy(self->items + self->count, items, count * sizeof(*items));
+        self->count += count;
+    }
+}
+
 /* Appends the chunks and partitions of a part (takes the chunks) to those that came before it. */
 static void
 append(reservation_t *reservation, cadre_message_t *message)
 {
-    const cadre_u64s_t *triples = &message->push.partitions;
+    const cadre_push_message_t *push = &message->push;
     cadre_message_t *whole = &reservation->whole;
-    size_t count = reservation->triple_count + triples->count;
-    reservation->triples = cadre_realloc(reservation->triples, count ? count : 1, sizeof(uint64_t));
-    if (triples->count > 0) {
-        memcpy(reservation->triples + reservation->triple_count, triples->items,
-               triples->count * sizeof(uint64_t));
-    }
-    reservation->triple_count = count;
+    append_numbers(&reservation->partitions, push->partitions.items, push->partitions.count);
+    append_numbers(&reservation->rows, push->rows.items, push->rows.count);
     reservation->got_bytes += size_bytes_of(message);
     if (reservation->next_part == 0) {
         *whole = *message;
@@ -316,7 +334,7 @@ append(reservation_t *reservation, cadre_message_t *message)
  * finds that out by a PROBE. */
 bool
 cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
-                  uint64_t **triples, uint64_t now_ms)
+                  uint64_t **numbers, uint64_t now_ms)
 {
     const cadre_push_message_t push = message->push;
     size_t at = find(self, from->incarnation, message->request);
@@ -337,10 +355,15 @@ cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_
         return false;
     }
     *message = reservation->whole;
-    message->push.partitions = (cadre_u64s_t){reservation->triples, reservation->triple_count};
-    *triples = reservation->triples;
+    /* Both lists in one piece of memory: partitions, and behind them rows. */
+    numbers_t *all = &reservation->partitions;
+    const size_t partitions = all->count;
+    append_numbers(all, reservation->rows.items, reservation->rows.count);
+    message->push.partitions = (cadre_u64s_t){all->items, partitions};
+    message->push.rows = (cadre_u64s_t){all->items + partitions, all->count - partitions};
+    *numbers = all->items;
     reservation->whole = (cadre_message_t){.type = CADRE_MESSAGE_PUSH};
-    reservation->triples = NULL;
+    *all = (numbers_t){NULL, 0};
     remove_at(self, at);
     return true;
 }

@@ -71,11 +71,11 @@ bool cadre_intake_grant(cadre_intake_t *self, uint64_t now_ms, cadre_task_t *to,
 bool cadre_intake_is_waiting(const cadre_intake_t *self, uint64_t incarnation, uint64_t request);
 
 /* Takes a part of an update. Returns true when it was the last part: `message` then is the whole
- * update, its reservation is gone, and `triples` are the partitions that the update names, which
+ * update, its reservation is gone, and `numbers` are the lists of partitions that it names, which
  * the caller frees. Returns false, and drops `message`, when further parts are missing, when the
  * part is not the next one, or when no grant covers its size. */
 bool cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
-                       uint64_t **triples, uint64_t now_ms);
+                       uint64_t **numbers, uint64_t now_ms);
 
 /* Frees the room of an update that is applied, refused or given up. */
 void cadre_intake_end(cadre_intake_t *self, uint64_t incarnation, uint64_t request);

@@ -789,18 +789,51 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
     forget_values(self);
 }
 
-/* Returns chunk `k` of the values for some of its elements to be written. Where somebody else holds
- * it, a copy takes its place first. */
+/* Returns the bytes of a chunk of values or slots for some of its elements to be written. Where
+ * somebody else holds it, a copy takes its place first. */
 static char *
-writable(cadre_partition_t *self, size_t k)
+writable(cadre_partition_t *self, cadre_chunk_t **place)
 {
-    cadre_chunk_t *target = target_for(self, self->values[k]);
-    if (target != self->values[k]) {
-        memcpy(cadre_chunk_data(target), cadre_chunk_data(self->values[k]),
-               cadre_chunk_size_bytes(target));
+    cadre_chunk_t *target = target_for(self, *place);
+    if (target != *place) {
+        memcpy(cadre_chunk_data(target), cadre_chunk_data(*place), cadre_chunk_size_bytes(target));
     }
-    publish(self, &self->values[k], target);
+    publish(self, place, target);
     return cadre_chunk_data(target);
+}
+
+void
+cadre_partition_apply_elements(cadre_partition_t *self, uint64_t first, size_t count,
+                               const void *gradient)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    const size_t stride = self->layout.stride_bytes / size;
+    float clipped[BLOCK_COUNT];
+    for (size_t done = 0, here = 0; done < count; done += here) {
+        const size_t k = (size_t)((first + done) / stride);
+        const size_t at = (size_t)((first + done) % stride);
+        here = count - done < stride - at ? count - done : stride - at;
+        here = here < BLOCK_COUNT ? here : BLOCK_COUNT;
+        char *values = writable(self, &self->values[k]) + at * size;
+        cadre_optimizer_span_t span = {
+            .count = here,
+            .gradient = clip(self, (const char *)gradient + done * size, here, clipped),
+            .value_in = values,
+            .value_out = values};
+        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+            span.slots_out[slot] = (float *)(void *)writable(self, &self->slots[slot][k]) + at;
+            span.slots_in[slot] = span.slots_out[slot];
+        }
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &span);
+    }
+}
+
+void
+cadre_partition_end_elements(cadre_partition_t *self)
+{
+    self->steps++;
+    self->version++;
+    self->wire_is_current = false;
 }
 
 /* Assigns `count` elements at `from` to those of the partition from element `first` on. */
@@ -812,7 +845,7 @@ assign_elements(cadre_partition_t *self, cadre_assign_mode_t mode, uint64_t firs
     const size_t stride = self->layout.stride_bytes / size;
     for (size_t done = 0, here = 0; done < count; done += here) {
         const size_t at = (size_t)((first + done) % stride);
-        char *to = writable(self, (size_t)((first + done) / stride)) + at * size;
+        char *to = writable(self, &self->values[(first + done) / stride]) + at * size;
         here = count - done < stride - at ? count - done : stride - at;
         if (mode == CADRE_ASSIGN_SET) {
             memcpy(to, from + done * size, here * size);

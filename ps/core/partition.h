@@ -194,6 +194,13 @@ void cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_s
 void cadre_partition_apply_piece(const cadre_partition_piece_t *piece);
 void cadre_partition_end_apply(cadre_partition_t *self);
 
+/* Apply the gradient of `count` elements from element `first` of the partition on, in the
+ * variable's dtype and checked to be finite: a part of an update of some rows, which no thread but
+ * this works at. End such an update: adds one to version and steps. There is no running average. */
+void cadre_partition_apply_elements(cadre_partition_t *self, uint64_t first, size_t count,
+                                    const void *gradient);
+void cadre_partition_end_elements(cadre_partition_t *self);
+
 /* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The
  * caller has checked `chunks`. */
 void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,

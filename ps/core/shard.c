@@ -630,12 +630,14 @@ cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *messag
 /* Returns the present versions of the partitions that a PUSH names, for its answer (also that of a
  * duplicate); an empty list when one of them is unknown or one answer does not take all. */
 static cadre_u64s_t
-versions_of(cadre_shard_t *self, const cadre_u64s_t *list,
+versions_of(cadre_shard_t *self, const cadre_push_message_t *push,
             uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX])
 {
     cadre_named_parts_t named = {.count = 0};
-    if (cadre_part_list_view(list).count > CADRE_PARTITIONS_PER_UPDATE_MAX ||
-        cadre_shard_parts_find_named(self->parts, list, &named) < 0) {
+    const size_t count = cadre_part_list_view(&push->partitions).count +
+                         cadre_pushed_rows_list_view(&push->rows).count;
+    if (count > CADRE_PARTITIONS_PER_UPDATE_MAX ||
+        cadre_shard_parts_find_pushed(self->parts, push, &named) < 0) {
         return (cadre_u64s_t){NULL, 0};
     }
     for (size_t i = 0; i < named.count; i++) {
@@ -660,7 +662,7 @@ answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, 
                                                .window = window_of(self, question)};
     bool is_in = status == 0 || status == CADRE_EDUPLICATE;
     if (is_in && question->message->type == CADRE_MESSAGE_PUSH) {
-        answer.applied.versions = versions_of(self, &question->message->push.partitions, versions);
+        answer.applied.versions = versions_of(self, &question->message->push, versions);
     }
     if (status == CADRE_EDUPLICATE) {
         cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_duplicate);
@@ -688,7 +690,7 @@ check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t
  * whole update. Parts of an update that is a duplicate, or is refused, are dropped, and the first
  * of them is answered. */
 static bool
-collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
+collect(cadre_shard_t *self, const question_t *question, uint64_t **numbers)
 {
     cadre_message_t *message = question->message;
     const cadre_push_message_t *push = &message->push;
@@ -700,18 +702,18 @@ collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
         }
         return false;
     }
-    return cadre_intake_take(self->intake, question->from, message, partitions, self->now_ms);
+    return cadre_intake_take(self->intake, question->from, message, numbers, self->now_ms);
 }
 
 /* Applies a PUSH, or collects one part of it until it is whole; answers with the outcome. */
 static void
 push(cadre_shard_t *self, const question_t *question)
 {
-    cadre_auto(cadre_free) uint64_t *partitions = NULL;
+    cadre_auto(cadre_free) uint64_t *numbers = NULL;
     const cadre_message_t *message = question->message;
     const cadre_push_message_t *push = &message->push;
     /* Not whole yet, or dropped: `collect` has answered what is to be answered. */
-    if (push->parts > 1 && !collect(self, question, &partitions)) {
+    if (push->parts > 1 && !collect(self, question, &numbers)) {
         return;
     }
     const cadre_shard_target_t target = target_of(self);

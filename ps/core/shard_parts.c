@@ -266,8 +266,40 @@ cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint6
     return 0;
 }
 
-/* Finds the parts that a PULL or PUSH names, in its order. A part that stands in the list twice is
+/* Makes room for so many named parts, and begins another list of them. */
+static void
+begin_named(cadre_shard_parts_t *self, size_t count)
+{
+    if (count > self->named_capacity) {
+        self->named_capacity = count;
+        self->named = cadre_realloc(self->named, count, sizeof(*self->named));
+    }
+    self->named_last++;
+}
+
+/* Finds a part that a list names, and writes it to `named`. A part that stands in the list twice is
  * found by its field `named`, the number of the list that named it last. */
+static int
+name_part(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition,
+          cadre_named_part_t *named)
+{
+    cadre_shard_part_t *part = get(self, variable, partition);
+    if (!part) {
+        return fail_unknown(variable, partition);
+    }
+    named->part = part;
+    named->is_again = part->named == self->named_last;
+    part->named = self->named_last;
+    return 0;
+}
+
+static int
+fail_list(const cadre_u64s_t *list)
+{
+    return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", list->count);
+}
+
+/* Finds the parts that a PULL or PUSH names, in its order. */
 int
 cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                              cadre_named_parts_t *out)
@@ -275,25 +307,56 @@ cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list
     const cadre_part_list_t parts = cadre_part_list_view(list);
     /* The second is true of a list that is no whole number of records. */
     if (parts.count == 0 || cadre_part_list(parts.items, parts.count).count != list->count) {
-        return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", list->count);
-    }
-    if (parts.count > self->named_capacity) {
-        self->named_capacity = parts.count;
-        self->named = cadre_realloc(self->named, parts.count, sizeof(*self->named));
+        return fail_list(list);
     }
 
-    self->named_last++;
+    begin_named(self, parts.count);
     for (size_t i = 0; i < parts.count; i++) {
         const cadre_part_t *asked = &parts.items[i];
-        cadre_shard_part_t *part = get(self, asked->variable, asked->partition);
-        if (!part) {
-            return fail_unknown(asked->variable, asked->partition);
+        self->named[i] = (cadre_named_part_t){.number = asked->number};
+        int status = name_part(self, asked->variable, asked->partition, &self->named[i]);
+        if (status < 0) {
+            return status;
         }
-        self->named[i] = (cadre_named_part_t){
-            .part = part, .number = asked->number, .is_again = part->named == self->named_last};
-        part->named = self->named_last;
     }
     *out = (cadre_named_parts_t){self->named, parts.count};
+    return 0;
+}
+
+int
+cadre_shard_parts_find_pushed(cadre_shard_parts_t *self, const cadre_push_message_t *push,
+                              cadre_named_parts_t *out)
+{
+    const cadre_part_list_t parts = cadre_part_list_view(&push->partitions);
+    const cadre_pushed_rows_list_t rows = cadre_pushed_rows_list_view(&push->rows);
+    if (cadre_part_list(parts.items, parts.count).count != push->partitions.count ||
+        parts.count + rows.count == 0) {
+        return fail_list(&push->partitions);
+    }
+    if (cadre_pushed_rows_list(rows.items, rows.count).count != push->rows.count) {
+        return fail_list(&push->rows);
+    }
+
+    begin_named(self, parts.count + rows.count);
+    int status = 0;
+    for (size_t i = 0; i < parts.count && status == 0; i++) {
+        const cadre_part_t *asked = &parts.items[i];
+        self->named[i] = (cadre_named_part_t){.number = asked->number};
+        status = name_part(self, asked->variable, asked->partition, &self->named[i]);
+    }
+    for (size_t i = 0; i < rows.count && status == 0; i++) {
+        const cadre_pushed_rows_t *asked = &rows.items[i];
+        cadre_named_part_t *named = &self->named[parts.count + i];
+        *named = (cadre_named_part_t){.number = asked->version, .rows = asked->count};
+        if (asked->count == 0) {
+            return cadre_fail(CADRE_EMALFORMED, "a list of rows has a partition without rows");
+        }
+        status = name_part(self, asked->variable, asked->partition, named);
+    }
+    if (status < 0) {
+        return status;
+    }
+    *out = (cadre_named_parts_t){self->named, parts.count + rows.count};
     return 0;
 }
 

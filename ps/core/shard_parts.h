@@ -27,6 +27,7 @@ typedef struct {
     const cadre_shard_part_t *part;
     uint64_t number; /* what the message says of it: PULL the version in the worker's cache plus 1
                         (0: none), PUSH the version that the gradient was computed from */
+    uint64_t rows;   /* of a PUSH: of how many rows gradients come; 0: of all */
     bool is_again;   /* the part stands in the list a second time */
 } cadre_named_part_t;
 
@@ -101,6 +102,11 @@ int cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, u
  * unknown part. */
 int cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
                                  cadre_named_parts_t *out);
+
+/* Finds the parts that a PUSH names, whole ones and those of which there are rows, in its order. As
+ * cadre_shard_parts_find_named, of which one list may be empty here. */
+int cadre_shard_parts_find_pushed(cadre_shard_parts_t *self, const cadre_push_message_t *push,
+                                  cadre_named_parts_t *out);
 
 /* Returns the first part of a variable, whose others follow by `next`; NULL when there is none. */
 const cadre_shard_part_t *cadre_shard_parts_of(const cadre_shard_parts_t *self, uint64_t variable);

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/wire/record_list.h"
 #include "ps/core/applied_window.h"
+#include "ps/core/row_gradient.h"
 #include "ps/core/shard_rows.h"
 #include "ps/core/shard_steps.h"
 #include "ps/core/update.h"
@@ -96,21 +97,38 @@ check_cut(const cadre_push_message_t *push)
     return 0;
 }
 
-/* Refuses a PUSH of rows: updates are of whole partitions. */
-static int
-check_whole(const cadre_push_message_t *push)
+/* Returns the gradients of rows that a part of an update brings, whose chunks begin at `chunks`. */
+static cadre_row_gradient_t
+rows_of(const cadre_named_part_t *named, cadre_chunk_t *const *chunks)
 {
-    return push->rows.count > 0 ? cadre_fail(CADRE_EINVALID, "an update of rows") : 0;
+    return (cadre_row_gradient_t){.chunks = chunks, .count = (size_t)named->rows};
+}
+
+/* Gives how many chunks a part of an update comes in. */
+static int
+chunk_count(const cadre_named_part_t *named, size_t *out)
+{
+    const cadre_partition_t *partition = named->part->partition;
+    if (named->rows > 0) {
+        return cadre_row_gradient_chunk_count(partition, named->rows, out);
+    }
+    *out = cadre_partition_layout(partition)->count;
+    return 0;
 }
 
 /* Checks one part of an update: named once, of a version that exists, with chunks of the right
- * number and sizes. `left` is how many chunks the parts before it have left. */
+ * number and sizes; of rows also these, and their numbers. `left` is how many chunks the parts
+ * before it have left, `*count` how many it has. */
 static int
-check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left)
+check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left,
+           size_t *count)
 {
     const cadre_partition_t *partition = named->part->partition;
     const uint64_t version = cadre_partition_version(partition);
-    const size_t count = cadre_partition_layout(partition)->count;
+    int status = chunk_count(named, count);
+    if (status < 0) {
+        return status;
+    }
     if (named->is_again) {
         return cadre_fail(CADRE_EINVALID, "named twice");
     }
@@ -118,10 +136,14 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
         return cadre_fail(CADRE_EINVALID, "version %" PRIu64 " was pulled, %" PRIu64 " is",
                           named->number, version);
     }
-    if (count > left) {
-        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, count);
+    if (*count > left) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, *count);
     }
-    return cadre_partition_check_gradient_sizes(partition, chunks, count);
+    if (named->rows > 0) {
+        const cadre_row_gradient_t rows = rows_of(named, chunks);
+        return cadre_row_gradient_check(partition, &rows);
+    }
+    return cadre_partition_check_gradient_sizes(partition, chunks, *count);
 }
 
 /* Returns whether a gradient was computed from values that others have changed since, for which it
@@ -134,8 +156,8 @@ is_late(const cadre_named_part_t *named)
            named->number != cadre_partition_version(partition);
 }
 
-/* Checks all parts of an update before any value is changed, gathers them in `self->update`, and
- * computes the staleness of the stalest. */
+/* Checks all parts of an update before any value is changed, gathers whole ones in `self->update`,
+ * and computes the staleness of the stalest. */
 static int
 check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
             const cadre_message_t *message, uint64_t *staleness)
@@ -145,16 +167,19 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
     cadre_update_clear(&self->update);
     for (size_t i = 0; i < named->count; i++) {
         const cadre_named_part_t *item = &named->items[i];
-        int status = check_part(item, message->chunks + at, message->chunk_count - at);
+        size_t count = 0;
+        int status = check_part(item, message->chunks + at, message->chunk_count - at, &count);
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }
-        cadre_update_add(&self->update, item->part->partition, message->chunks + at);
+        if (item->rows == 0) {
+            cadre_update_add(&self->update, item->part->partition, message->chunks + at);
+        }
         if (is_late(item)) {
             cadre_update_compensate(&self->update,
                                     cadre_partition_pulled(item->part->partition, item->number));
         }
-        at += cadre_partition_layout(item->part->partition)->count;
+        at += count;
         uint64_t stale = cadre_partition_version(item->part->partition) - item->number;
         stalest = stale > stalest ? stale : stalest;
     }
@@ -168,6 +193,17 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
         return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
     }
     return 0;
+}
+
+/* Applies gradients of rows to their part, and to its image where that is not NULL. */
+static void
+apply_rows(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, cadre_partition_t *image)
+{
+    const cadre_row_gradient_t rows = rows_of(named, chunks);
+    cadre_row_gradient_apply(named->part->partition, &rows);
+    if (image) {
+        cadre_row_gradient_apply(image, &rows);
+    }
 }
 
 /* Applies a checked update to its parts, and as a straggler to their images too. An update that
@@ -184,12 +220,16 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     size_t at = 0;
     for (size_t i = 0; i < named->count; i++) {
         const cadre_shard_part_t *part = named->items[i].part;
-        const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(part->partition);
+        cadre_chunk_t *const *chunks = message->chunks + at;
         cadre_chunk_t *const *pulled =
             cadre_partition_pulled(part->partition, named->items[i].number);
         cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
-        if (image) {
-            cadre_update_add(&self->update, image, message->chunks + at);
+        size_t count = 0;
+        (void)chunk_count(&named->items[i], &count); /* was checked */
+        if (named->items[i].rows > 0) {
+            apply_rows(&named->items[i], chunks, image);
+        } else if (image) {
+            cadre_update_add(&self->update, image, chunks);
             cadre_update_compensate(&self->update, pulled);
         }
         if (is_late(&named->items[i])) {
@@ -198,8 +238,10 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         if (image && is_late(&named->items[i])) {
             cadre_shard_cut_note_late(target->cut, pulled != NULL);
         }
-        at += layout->count;
-        size_bytes += layout->size_bytes;
+        at += count;
+    }
+    for (size_t k = 0; k < message->chunk_count; k++) {
+        size_bytes += cadre_chunk_size_bytes(message->chunks[k]);
     }
 
     cadre_update_apply(&self->update, &self->lanes);
@@ -221,8 +263,11 @@ hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     size_t at = 0;
     for (size_t i = 0; i < named->count; i++) {
         const cadre_shard_part_t *part = named->items[i].part;
-        parts[i] = (cadre_held_part_t){part->spec.variable, part->spec.partition, at};
-        at += cadre_partition_wire_layout(part->partition)->count;
+        size_t count = 0;
+        (void)chunk_count(&named->items[i], &count); /* was checked */
+        parts[i] = (cadre_held_part_t){part->spec.variable, part->spec.partition, at,
+                                       named->items[i].rows};
+        at += count;
     }
     cadre_shard_cut_open(target->cut, push->checkpoint, push->cut, target->parts, target->counters);
     cadre_shard_steps_hold(self->steps, message, parts, named->count);
@@ -263,11 +308,7 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
     if (status < 0) {
         return status;
     }
-    status = check_whole(push);
-    if (status < 0) {
-        return status;
-    }
-    status = cadre_shard_parts_find_named(target->parts, &push->partitions, &named);
+    status = cadre_shard_parts_find_pushed(target->parts, push, &named);
     if (status < 0) {
         return status;
     }
@@ -294,6 +335,8 @@ typedef struct {
     const cadre_shard_part_t *part;
     size_t order; /* place of the update in the sum */
     cadre_gradient_term_t term;
+    size_t rows;              /* of how many rows it is; 0: of all */
+    cadre_chunk_t **expanded; /* what `term` has where it was of rows, and became a whole one */
 } share_t;
 
 /* Orders shares by part, and within a part by the place of their update in the sum. */
@@ -322,7 +365,10 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(target->parts, from->variable, from->partition, &part) == 0) {
             cadre_chunk_t *const *chunks = held->chunks + from->first_chunk;
-            out[count++] = (share_t){part, order, {.chunks = chunks, .weight = weight}};
+            out[count++] = (share_t){.part = part,
+                                     .order = order,
+                                     .term = {.chunks = chunks, .weight = weight},
+                                     .rows = (size_t)from->rows};
         }
     }
     /* Staleness 0: all closures of a step pull the values that the step before made. */
@@ -330,23 +376,81 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
     return count;
 }
 
+/* Returns the gradients of rows of a share. */
+static cadre_row_gradient_t
+rows_of_share(const share_t *share)
+{
+    return (cadre_row_gradient_t){.chunks = share->term.chunks, .count = share->rows};
+}
+
+/* Applies the sum of shares of one part that are all of rows. */
+static void
+apply_row_shares(const share_t *shares, size_t count)
+{
+    cadre_auto(cadre_free) cadre_row_term_t *terms = cadre_calloc(count, sizeof(*terms));
+    for (size_t i = 0; i < count; i++) {
+        terms[i] = (cadre_row_term_t){.gradient = rows_of_share(&shares[i]),
+                                      .weight = shares[i].term.weight};
+    }
+    cadre_row_gradient_apply_sum(shares[0].part->partition, terms, count);
+}
+
+/* Returns how many shares of one part, which `shares` begins with, are of rows; `*end`: how many
+ * there are. */
+static size_t
+count_rows(const share_t *shares, size_t count, size_t *end)
+{
+    size_t of_rows = 0;
+    *end = 0;
+    while (*end < count && shares[*end].part == shares[0].part) {
+        of_rows += shares[*end].rows > 0;
+        ++*end;
+    }
+    return of_rows;
+}
+
+/* Makes whole gradients of the shares of rows of parts that have whole ones, too. */
+static void
+expand_shares(share_t *shares, size_t count)
+{
+    for (size_t first = 0, end = 0; first < count; first += end) {
+        const size_t of_rows = count_rows(&shares[first], count - first, &end);
+        for (size_t i = first; of_rows < end && i < first + end; i++) {
+            if (shares[i].rows > 0) {
+                const cadre_row_gradient_t rows = rows_of_share(&shares[i]);
+                shares[i].expanded = cadre_row_gradient_expand(shares[i].part->partition, &rows);
+                shares[i].term.chunks = shares[i].expanded;
+                shares[i].rows = 0;
+            }
+        }
+    }
+}
+
 /* Applies the shares, which are sorted by part and order: each part takes one step, with the sum of
  * its shares. */
 static void
-apply_shares(cadre_shard_updates_t *self, const share_t *shares, size_t count)
+apply_shares(cadre_shard_updates_t *self, share_t *shares, size_t count)
 {
+    expand_shares(shares, count);
     cadre_auto(cadre_free) cadre_gradient_term_t *terms = cadre_calloc(count, sizeof(*terms));
     for (size_t i = 0; i < count; i++) {
         terms[i] = shares[i].term;
     }
     cadre_update_clear(&self->update);
-    for (size_t first = 0, end = 0; first < count; first = end) {
-        for (end = first; end < count && shares[end].part == shares[first].part; end++) {
+    for (size_t first = 0, end = 0; first < count; first += end) {
+        if (count_rows(&shares[first], count - first, &end) > 0) {
+            apply_row_shares(&shares[first], end);
+        } else {
+            const cadre_gradient_sum_t sum = {terms + first, end};
+            cadre_update_add_sum(&self->update, shares[first].part->partition, &sum);
         }
-        const cadre_gradient_sum_t sum = {terms + first, end - first};
-        cadre_update_add_sum(&self->update, shares[first].part->partition, &sum);
     }
     cadre_update_apply(&self->update, &self->lanes);
+    for (size_t i = 0; i < count; i++) {
+        if (shares[i].expanded) {
+            cadre_row_gradient_drop(shares[i].part->partition, &shares[i].expanded);
+        }
+    }
 }
 
 static int

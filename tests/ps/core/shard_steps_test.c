@@ -295,7 +295,7 @@ Test(shard_steps, gives_the_same_bits_in_whatever_order_updates_came)
 Test(shard_steps, counts_what_it_holds)
 {
     cadre_shard_steps_t *self = cadre_shard_steps_new(0);
-    const cadre_held_part_t part = {1, 0, 0};
+    const cadre_held_part_t part = {.variable = 1};
     cadre_message_t message = {.type = CADRE_MESSAGE_PUSH, .push = {.update = 5, .step = 3}};
     cadre_message_add_chunk(&message, cadre_chunk_new(1000));
     cadre_shard_steps_hold(self, &message, &part, 1);
