@@ -173,6 +173,18 @@ cadre_row_lookups_find(cadre_row_lookups_t *self, cadre_slot_t *slot, const cadr
     return status;
 }
 
+/* Returns whether the rows that were found of each variable are all it has. */
+static bool
+are_all(const cadre_row_lookups_t *self)
+{
+    for (int i = 0; i < self->made->sets.count; i++) {
+        if (self->rows[i].count < (size_t)self->made->sets.rows[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool
 cadre_row_lookups_pay(const cadre_row_lookups_t *self, const cadre_program_t *program,
                       const cadre_variable_entry_t *const *variables)
@@ -182,9 +194,11 @@ cadre_row_lookups_pay(const cadre_row_lookups_t *self, const cadre_program_t *pr
     for (int i = 0; i < cadre_program_variable_count(program); i++) {
         const cadre_rows_t *rows = cadre_row_lookups_of(self, i);
         const size_t row_size_bytes = variables[i]->wire_row_size_bytes;
-        const size_t times = is_pushed(program, i) ? 2 : 1;
-        by_rows += rows ? times * rows->count * (row_size_bytes + sizeof(uint64_t)) : 0;
-        whole += rows ? times * (size_t)variables[i]->rows * row_size_bytes : 0;
+        if (rows && is_pushed(program, i)) {
+            return !are_all(self);
+        }
+        by_rows += rows ? rows->count * (row_size_bytes + sizeof(uint64_t)) : 0;
+        whole += rows ? (size_t)variables[i]->rows * row_size_bytes : 0;
     }
     return by_rows < whole;
 }

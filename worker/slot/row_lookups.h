@@ -41,7 +41,9 @@ int cadre_row_lookups_find(cadre_row_lookups_t *self, cadre_slot_t *slot,
                            const cadre_slot_run_t *run,
                            const cadre_variable_entry_t *const *variables);
 
-/* Returns whether fewer bytes travel by rows than with whole variables. */
+/* Returns whether the run is to be one of rows. If the program pushes to the variables: unless all
+ * of their rows were found, since rows that are not pushed may be meant to rest. Else: if fewer
+ * bytes travel by rows than with whole variables. */
 bool cadre_row_lookups_pay(const cadre_row_lookups_t *self, const cadre_program_t *program,
                            const cadre_variable_entry_t *const *variables);
 

@@ -117,6 +117,15 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
     return request->status < 0 ? cadre_fail(request->status, "%s", request->text) : 0;
 }
 
+/* Returns the bytes that a gradient has on the wire, with the ids of its rows. */
+static size_t
+gradient_size_bytes(const cadre_gradient_t *gradient)
+{
+    const size_t row_size_bytes = gradient->variable->wire_row_size_bytes;
+    return gradient->rows ? gradient->rows->count * (row_size_bytes + sizeof(uint64_t))
+                          : cadre_chunk_size_bytes(gradient->gradient);
+}
+
 /* Returns the bytes that a request has moved over the network: values that came, or gradients that
  * went. */
 static size_t
@@ -124,7 +133,7 @@ moved_bytes(const cadre_slot_request_t *request)
 {
     size_t size_bytes = request->received_bytes;
     for (size_t i = 0; request->gradients && i < request->count; i++) {
-        size_bytes += cadre_chunk_size_bytes(request->gradients[i].gradient);
+        size_bytes += gradient_size_bytes(&request->gradients[i]);
     }
     return size_bytes;
 }
