@@ -34,7 +34,9 @@ define_variables(cadre_coordinator_t *c)
     random.initializer = cadre_initializer(CADRE_INITIALIZER_NORMAL);
     random.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
     random.optimizer.learning_rate = 0.005;
+    random.lazy = 1; /* rows that no image of a batch has rest, and do not travel */
     zeros.optimizer = random.optimizer;
+    zeros.lazy = random.lazy;
     const int64_t vectors[] = {ROWS, SIZE};
     const int64_t weights[] = {ROWS, 1};
     const int64_t bias[] = {1};

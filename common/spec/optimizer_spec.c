@@ -383,3 +383,26 @@ cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot)
     }
     return 0;
 }
+
+bool
+cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self, bool lazy)
+{
+    if (self->average_momentum > 0 || self->delay_compensation > 0) {
+        return false;
+    }
+    switch (self->kind) {
+    case CADRE_OPTIMIZER_SGD:
+    case CADRE_OPTIMIZER_ADAGRAD:
+    case CADRE_OPTIMIZER_ADD:
+        return true;
+    case CADRE_OPTIMIZER_MOMENTUM:
+    case CADRE_OPTIMIZER_NESTEROV:
+    case CADRE_OPTIMIZER_RMSPROP:
+    case CADRE_OPTIMIZER_ADAM:
+    case CADRE_OPTIMIZER_ADAMW:
+    case CADRE_OPTIMIZER_FTRL:
+    case CADRE_OPTIMIZER_DELAYED_NESTEROV:
+        break;
+    }
+    return lazy;
+}

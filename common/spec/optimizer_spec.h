@@ -115,4 +115,9 @@ const char *cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t
  * which begins as the values. */
 float cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot);
 
+/* Returns whether the optimizer makes of an update of some rows what it makes of one of all rows
+ * that is zero elsewhere; or, `lazy`, whether it may let the other rows rest: it may not keep a
+ * running average or compensate delays, which change all of them. */
+bool cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self, bool lazy);
+
 #endif

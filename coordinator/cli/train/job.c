@@ -53,6 +53,7 @@ static const cadre_setting_t settings[] = {
     {"optimizer.clip_value", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_value)},
     {"optimizer.clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(clip_norm)},
     {"optimizer.global_clip_norm", NULL, NUMBER, 0, CLIP_MAX, NULL, "0", AT(global_clip_norm)},
+    {"optimizer.lazy", NULL, SWITCH, 0, 0, NULL, "false", AT(lazy)},
     {"optimizer.use_ema", NULL, SWITCH, 0, 0, NULL, "false", AT(use_ema)},
     {"optimizer.ema_momentum", NULL, NUMBER, 1e-6, 0.999999, NULL, "0.99", AT(ema_momentum)},
     {"optimizer.ema_overwrite_frequency", NULL, INTEGER, 0, UINT32_MAX, NULL, "0",
@@ -687,6 +688,12 @@ check_delay_compensation(const cadre_job_t *self)
         return cadre_fail(CADRE_ECONFIG,
                           "%s: training.delay_compensation does not go with local steps: what "
                           "closures push is no gradient",
+                          self->file);
+    }
+    if (self->lazy) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.delay_compensation does not go with optimizer.lazy: it "
+                          "changes all rows",
                           self->file);
     }
     if (self->optimizer_spec.kind == CADRE_OPTIMIZER_ADD) {

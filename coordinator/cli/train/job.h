@@ -126,6 +126,7 @@ typedef struct {
     int64_t base_batch_size;               /* rows that the learning rate is for; 0: batch_size */
     double clip_value;                     /* bound on each element of a gradient; 0: none */
     double clip_norm;                      /* bound on the norm of each gradient; 0: none */
+    bool lazy;                             /* rows that nothing looks up rest */
     bool use_ema;                          /* whether ps keep running averages of variables */
     double ema_momentum;
     int64_t ema_overwrite_frequency; /* in updates; 0: never */

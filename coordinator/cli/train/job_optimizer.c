@@ -336,6 +336,12 @@ cadre_job_optimizer_read(cadre_job_t *job, const cadre_json_source_t *source)
                                       "optimizer.ema_overwrite_frequency needs \"use_ema\": true");
     }
 
+    if (job->lazy && job->use_ema) {
+        return cadre_json_source_fail(source, "/optimizer/lazy", CADRE_JSON_VALUE,
+                                      "optimizer.lazy does not go with use_ema: averages move in "
+                                      "all rows");
+    }
+
     if (job->base_batch_size > 0 && job->scale_with == CADRE_SCALE_NONE) {
         return cadre_json_source_fail(source, "/optimizer/base_batch_size", CADRE_JSON_VALUE,
                                       "optimizer.base_batch_size needs \"scale_with\": \"linear\" "

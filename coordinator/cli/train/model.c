@@ -554,6 +554,7 @@ variable_options(const cadre_job_t *job)
         options.average_overwrite = (uint32_t)job->ema_overwrite_frequency;
     }
     options.delay_compensation = job->delay_compensation;
+    options.lazy = job->lazy;
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -596,6 +597,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.average_momentum = 0;
         options.average_overwrite = 0;
         options.delay_compensation = 0;
+        options.lazy = 0;
     }
 
     status =
@@ -644,6 +646,7 @@ create_average(cadre_coordinator_t *coordinator, const cadre_network_variable_t 
     options.average_momentum = 0;
     options.average_overwrite = 0;
     options.delay_compensation = 0;
+    options.lazy = 0;
     return cadre_variable_create(coordinator, name, CADRE_F32, variable->shape, variable->rank,
                                  &options, average);
 }

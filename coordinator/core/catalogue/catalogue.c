@@ -168,6 +168,11 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     variable->optimizer.average_momentum = options->average_momentum;
     variable->optimizer.average_overwrite = options->average_overwrite;
     variable->optimizer.delay_compensation = options->delay_compensation;
+    variable->takes_rows = cadre_optimizer_spec_takes_rows(&variable->optimizer, options->lazy);
+    if (options->lazy && !variable->takes_rows) {
+        return cadre_fail(CADRE_EINVALID, "lazy does not go with average_momentum or "
+                                          "delay_compensation, which change all rows");
+    }
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 

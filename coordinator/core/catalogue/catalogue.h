@@ -41,6 +41,7 @@ struct cadre_variable {
     size_t row_size_bytes;
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;
+    bool takes_rows; /* gradients may come by rows (CADRE_VARIABLE_ROWS) */
     uint32_t partitions;
     uint16_t *shards; /* [partitions] */
     bool created;     /* all shards of the variable have created it */

@@ -56,7 +56,8 @@ cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variab
             .shape = {shape, (size_t)variable->rank},
             .partitions = variable->partitions,
             .first = first,
-            .shards = {shards, count}};
+            .shards = {shards, count},
+            .kind = variable->takes_rows ? CADRE_VARIABLE_ROWS : CADRE_VARIABLE_WHOLE};
         cadre_definitions_add(&self->definitions, &message);
     }
 

@@ -118,6 +118,14 @@ typedef struct {
      * the optimizer add. What a closure of several local steps pushes is no gradient: it is not
      * meant for that. 0: none. */
     double delay_compensation;
+
+    /* Not 0: of a variable that a program only looks up (take, bag and what is made of them), rows
+     * that no id of a closure points to rest: their values, and the optimizer's numbers of them,
+     * stay as they are, though momentum or Adam would go on to move them (lazy, or sparse, Adam of
+     * other libraries). Only rows that were looked up then travel. sgd, adagrad and add do so
+     * anyway: they change nothing where a gradient is zero. Not together with average_momentum or
+     * delay_compensation. */
+    uint32_t lazy;
 } cadre_variable_options_t;
 
 /* Returns options with every default in place, as cadre_coordinator_options does. */

@@ -60,6 +60,8 @@ static const example_t examples[] = {
      "j.json:3:14: optimizer takes one of clip_value, clip_norm and global_clip_norm"},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"add\", \"clip_norm\": 1}}",
      "j.json:3:14: optimizer: add takes what is pushed as it is"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"lazy\": true, \"use_ema\": true}}",
+     "j.json:3:23: optimizer.lazy does not go with use_ema"},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"base_batch_size\": 8}}",
      "j.json:3:34: optimizer.base_batch_size needs \"scale_with\": \"linear\" or \"sqrt\""},
     {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"clip_norm\": -1}}",
