@@ -12,6 +12,10 @@
 
 #include "ps/core/partition.h"
 
+/* An update by rows takes at most so many times the bytes of the shard: each number of a row has
+ * eight, and the row itself four or more, or two on the wire. */
+enum { CADRE_ROW_GRADIENT_FACTOR = 3 };
+
 /* Zeroed: that of a whole partition. */
 typedef struct {
     cadre_chunk_t *const *chunks; /* borrowed: those of the ids, then those of the rows */

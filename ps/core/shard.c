@@ -8,6 +8,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/record_list.h"
 #include "ps/core/intake.h"
+#include "ps/core/row_gradient.h"
 #include "ps/core/shard_loads.h"
 #include "ps/core/shard_pull.h"
 #include "ps/core/shard_rows.h"
@@ -739,7 +740,7 @@ reserve(cadre_shard_t *self, const question_t *question)
         return;
     }
     int status = check_update(self, message, reserve->update, reserve->generation);
-    if (status == 0 && reserve->size_bytes > size_bytes) {
+    if (status == 0 && reserve->size_bytes / CADRE_ROW_GRADIENT_FACTOR > size_bytes) {
         status = cadre_fail(CADRE_ESHAPE, "an update of %" PRIu64 " bytes to a shard of %" PRIu64,
                             reserve->size_bytes, size_bytes);
     }

@@ -11,6 +11,8 @@ clear(sim_push_t *push)
     cadre_message_fini(&push->whole);
     cadre_free(&push->triples);
     push->triple_count = 0;
+    cadre_free(&push->rows);
+    push->row_count = 0;
     push->next = 0;
 }
 
@@ -36,10 +38,18 @@ find(sim_parts_t *self, const cadre_message_t *part)
     return NULL;
 }
 
+static void
+append(uint64_t **numbers, size_t *count, const cadre_u64s_t *list)
+{
+    *numbers = cadre_realloc(*numbers, *count + list->count + 1, sizeof(**numbers));
+    for (size_t i = 0; i < list->count; i++) {
+        (*numbers)[(*count)++] = list->items[i];
+    }
+}
+
 void
 sim_parts_add(sim_parts_t *self, const cadre_message_t *part)
 {
-    const cadre_u64s_t *triples = &part->push.partitions;
     sim_push_t *push = find(self, part);
     if (!push) {
         self->all = cadre_realloc(self->all, self->count + 1, sizeof(*self->all));
@@ -56,11 +66,8 @@ sim_parts_add(sim_parts_t *self, const cadre_message_t *part)
     if (part->push.part != push->next) {
         return;
     }
-    push->triples = cadre_realloc(push->triples, push->triple_count + triples->count + 1,
-                                  sizeof(*push->triples));
-    for (size_t i = 0; i < triples->count; i++) {
-        push->triples[push->triple_count++] = triples->items[i];
-    }
+    append(&push->triples, &push->triple_count, &part->push.partitions);
+    append(&push->rows, &push->row_count, &part->push.rows);
     for (size_t i = 0; i < part->chunk_count; i++) {
         cadre_message_add_chunk(&push->whole, cadre_chunk_ref(part->chunks[i]));
     }
@@ -75,6 +82,7 @@ sim_parts_whole(sim_parts_t *self, const cadre_message_t *part)
         return NULL;
     }
     push->whole.push.partitions = (cadre_u64s_t){push->triples, push->triple_count};
+    push->whole.push.rows = (cadre_u64s_t){push->rows, push->row_count};
     push->whole.push.parts = 0;
     return &push->whole;
 }

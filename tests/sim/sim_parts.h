@@ -19,6 +19,8 @@ typedef struct {
     cadre_message_t whole;
     uint64_t *triples;
     size_t triple_count;
+    uint64_t *rows; /* records of four numbers */
+    size_t row_count;
 } sim_push_t;
 
 /* Zeroed memory holds none. */

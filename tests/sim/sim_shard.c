@@ -114,11 +114,36 @@ check_assign(sim_shard_t *self, const cadre_message_t *question, const cadre_mes
     }
 }
 
-/* The bytes of the gradients of an update. */
-static uint64_t
-size_of_update(const sim_shard_t *self, const cadre_u64s_t *parts)
+/* An update as if all of it were whole: of what comes by rows here all rows come. The list is the
+ * caller's to free. */
+static uint64_t *
+make_whole(cadre_message_t *push)
 {
+    const cadre_u64s_t whole = push->push.partitions;
+    const cadre_u64s_t rows = push->push.rows;
+    uint64_t *triples = cadre_calloc(whole.count + rows.count + 1, sizeof(*triples));
+    size_t count = 0;
+    for (size_t i = 0; i < whole.count; i++) {
+        triples[count++] = whole.items[i];
+    }
+    for (size_t i = 0; i < rows.count; i++) {
+        if (i % 4 < 3) {
+            triples[count++] = rows.items[i];
+        }
+    }
+    push->push.partitions = (cadre_u64s_t){triples, count};
+    return triples;
+}
+
+/* The bytes of the gradients of an update, with the numbers of rows. */
+static uint64_t
+size_of_update(const sim_shard_t *self, const cadre_push_message_t *push)
+{
+    const cadre_u64s_t *parts = &push->partitions;
     uint64_t size_bytes = 0;
+    for (size_t i = 3; i < push->rows.count; i += 4) {
+        size_bytes += push->rows.items[i] * sizeof(uint64_t);
+    }
     for (size_t i = 0; i + 2 < parts->count; i += 3) {
         const cadre_partition_t *partition =
             cadre_shard_partition(self->shard, parts->items[i], parts->items[i + 1]);
@@ -173,7 +198,10 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
                                self->index, question->push.update);
             }
         }
-        const uint64_t size_bytes = size_of_update(self, &whole->push.partitions);
+        cadre_message_t update = *whole;
+        cadre_auto(cadre_free) uint64_t *triples = make_whole(&update);
+        const uint64_t size_bytes = size_of_update(self, &update.push);
+        whole = &update;
         if (whole->push.step > 0 && check_room(self, whole, size_bytes, status)) {
             state->refused++;
             self->check->full_steps++;

@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "tests/sim/sim_swarm.h"
 #include "tests/sim/sim_values.h"
 #include "worker/core/worker_core.h"
 
@@ -252,6 +253,29 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     begin_step(self, slot);
 }
 
+/* Whether this step pushes the variable by rows: not where gradients come whole. Every attempt does
+ * the same. */
+static bool
+pushes_rows(const sim_worker_t *self, const sim_slot_t *slot, const cadre_variable_entry_t *entry)
+{
+    char what[48];
+    const sim_definition_t *definition = &sim_check_variable(self->check, entry->id)->definition;
+    snprintf(what, sizeof(what), "rows %u %u %u", slot->call->index, slot->step, entry->id);
+    return definition->rank > 0 && definition->delay_compensation <= 0 &&
+           sim_swarm_draw(self->check->seed, what, 0, 2) == 0;
+}
+
+/* All rows of a variable, in memory that the caller frees. */
+static cadre_rows_t
+all_rows(const cadre_variable_entry_t *entry)
+{
+    uint64_t *ids = cadre_calloc((size_t)entry->rows, sizeof(*ids));
+    for (size_t i = 0; i < (size_t)entry->rows; i++) {
+        ids[i] = i;
+    }
+    return (cadre_rows_t){ids, (size_t)entry->rows};
+}
+
 static void
 on_computed(sim_worker_t *self, sim_slot_t *slot)
 {
@@ -269,13 +293,21 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     }
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
     cadre_gradient_t gradients[SIM_VARIABLES_MAX];
+    cadre_rows_t rows[SIM_VARIABLES_MAX] = {{.ids = NULL}};
     size_t count = entries(self, slot->run, slot->call->pushes[slot->step], variables);
     for (size_t i = 0; i < count; i++) {
         const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
         gradients[i] = (cadre_gradient_t){.variable = variables[i],
                                           .gradient = model->gradients[slot->call->strength]};
+        if (pushes_rows(self, slot, variables[i])) {
+            rows[i] = all_rows(variables[i]);
+            gradients[i].rows = &rows[i];
+        }
     }
     cadre_worker_core_push(self->core, slot->run, gradients, count, self->network->now_ms);
+    for (size_t i = 0; i < count; i++) {
+        free((void *)(uintptr_t)rows[i].ids);
+    }
 }
 
 /* Each part of a pulled value is the version it is said to be. */

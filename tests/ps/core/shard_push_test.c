@@ -1,4 +1,5 @@
 #include "ps/core/intake.h"
+#include "ps/core/row_gradient.h"
 #include "tests/ps/shard_fixture.h"
 
 #include <math.h>
@@ -519,7 +520,23 @@ Test(shard_push, keeps_no_room_for_an_update_that_came_whole)
     close_shard(&self);
 }
 
-Test(shard_push, refuses_room_for_more_than_it_holds_and_forgets_it_with_its_state)
+/* Rows with their numbers are more than the rows alone. */
+Test(shard_push, refuses_room_for_more_than_it_can_be_pushed)
+{
+    enum { MOST = CADRE_ROW_GRADIENT_FACTOR * 4 * (ROWS * COLUMNS + 4) };
+    fixture_t self = open_filled_shard();
+    cadre_message_type_t type = CADRE_MESSAGE_HELLO;
+    cadre_message_t message = reserve_message(10, MOST + CADRE_ROW_GRADIENT_FACTOR);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    cr_expect_eq(COUNTER(&self, refused), 1);
+    message = reserve_message(10, MOST);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_GRANT);
+    close_shard(&self);
+}
+
+Test(shard_push, forgets_what_was_reserved_with_its_state)
 {
     fixture_t self = open_filled_shard();
     cadre_message_type_t type = CADRE_MESSAGE_HELLO;
