@@ -18,9 +18,10 @@ typedef struct {
 typedef struct {
     const cadre_program_t *program;
     const bool *may;
-    int32_t *parents; /* [nodes], like the next four; NONE: not row-wise */
+    int32_t *parents; /* [nodes], like the next five; NONE: not row-wise */
     bool *is_fixed;   /* the node depends on no variable */
     bool *is_zero;    /* a row-wise node is zero where no id of its group points */
+    int32_t *bases;   /* the variable that it is equal to there; NONE: it is not */
     bool *is_whole;   /* of a root: the variables of its group stay whole */
     bool *is_pulled;  /* of a root: there is a variable in its group */
     read_t *reads;
@@ -47,6 +48,7 @@ begin_group(finder_t *self, int32_t node, bool is_pulled)
     self->parents[node] = node;
     self->is_pulled[node] = is_pulled;
     self->is_zero[node] = !is_pulled;
+    self->bases[node] = is_pulled ? node : NONE;
 }
 
 /* Makes one group of the groups of two row-wise nodes. */
@@ -167,6 +169,32 @@ stays_zero(finder_t *self, const cadre_program_node_t *node)
     return keeps && first;
 }
 
+/* Returns the variable that a sum or difference is equal to where its zero terms are zero: what
+ * some steps of training have made of it. NONE where it is no such sum. */
+static int32_t
+base_of(finder_t *self, const cadre_program_node_t *node)
+{
+    int64_t function = node->attributes[CADRE_FUNCTION];
+    if (node->op != CADRE_OP_MAP2 || (function != CADRE_MAP2_ADD && function != CADRE_MAP2_SUB)) {
+        return NONE;
+    }
+    if (self->is_zero[node->inputs[1]]) {
+        return self->bases[node->inputs[0]];
+    }
+    bool is_sum = function == CADRE_MAP2_ADD && self->is_zero[node->inputs[0]];
+    return is_sum ? self->bases[node->inputs[1]] : NONE;
+}
+
+/* Returns whether a node is the difference of two that are equal to one variable where no id
+ * points: how far steps of training have led it. */
+static bool
+is_way(finder_t *self, const cadre_program_node_t *node)
+{
+    return node->op == CADRE_OP_MAP2 && node->attributes[CADRE_FUNCTION] == CADRE_MAP2_SUB &&
+           self->bases[node->inputs[0]] != NONE &&
+           self->bases[node->inputs[0]] == self->bases[node->inputs[1]];
+}
+
 /* Takes a function of single elements: its result is row-wise if every input either has the same
  * rows or gives all rows the same numbers. */
 static void
@@ -190,7 +218,8 @@ take_element(finder_t *self, const cadre_program_node_t *node, int32_t index)
     }
     begin_group(self, index, false);
     join(self, rows, index);
-    self->is_zero[index] = stays_zero(self, node);
+    self->bases[index] = base_of(self, node);
+    self->is_zero[index] = stays_zero(self, node) || is_way(self, node);
 }
 
 /* Takes the next node of the program. */
@@ -199,6 +228,7 @@ take_node(finder_t *self, int32_t index)
 {
     const cadre_program_node_t *node = cadre_program_node(self->program, index);
     self->parents[index] = NONE;
+    self->bases[index] = NONE;
     self->is_fixed[index] = node->op != CADRE_OP_VAR;
     for (int i = 0; i < node->input_count; i++) {
         self->is_fixed[index] = self->is_fixed[index] && self->is_fixed[node->inputs[i]];
@@ -355,6 +385,7 @@ finder_fini(finder_t *self)
     free(self->parents);
     free(self->is_fixed);
     free(self->is_zero);
+    free(self->bases);
     free(self->is_whole);
     free(self->is_pulled);
     free(self->reads);
@@ -372,6 +403,7 @@ cadre_row_sets_init(cadre_row_sets_t *self, const cadre_program_t *program, cons
                                                .parents = cadre_calloc(count, sizeof(int32_t)),
                                                .is_fixed = cadre_calloc(count, sizeof(bool)),
                                                .is_zero = cadre_calloc(count, sizeof(bool)),
+                                               .bases = cadre_calloc(count, sizeof(int32_t)),
                                                .is_whole = cadre_calloc(count, sizeof(bool)),
                                                .is_pulled = cadre_calloc(count, sizeof(bool))};
     for (int32_t i = 0; i < (int32_t)count; i++) {

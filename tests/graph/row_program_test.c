@@ -130,6 +130,32 @@ by_random_ids(cadre_program_t *p)
     cadre_op_minimize(p, loss_of(p, cadre_op_take(p, table(p, "t", 9), index)));
 }
 
+/* Pushes how far two steps lead the table, as closures of local steps do. */
+static void
+in_two_steps(cadre_program_t *p)
+{
+    cadre_node_t t = table(p, "t", 9);
+    cadre_node_t now = t;
+    static const char *const names[] = {"i", "k"};
+    for (int i = 0; i < 2; i++) {
+        cadre_node_t gradient = none;
+        cadre_op_gradient(p, loss_of(p, cadre_op_take(p, now, ids(p, names[i]))), &now, 1,
+                          &gradient);
+        now = cadre_op_sub(p, now, cadre_op_mul(p, gradient, cadre_op_const_f32(p, 0.1F)));
+    }
+    cadre_op_push(p, t, cadre_op_sub(p, now, t));
+}
+
+/* Pushes a difference that is not zero elsewhere: of two variables. */
+static void
+on_the_way_to_another(cadre_program_t *p)
+{
+    cadre_node_t t = table(p, "t", 9);
+    cadre_node_t s = table(p, "s", 9);
+    cadre_op_result(p, "rows", cadre_op_take(p, t, ids(p, "i")));
+    cadre_op_push(p, t, cadre_op_sub(p, s, t));
+}
+
 static void
 with_a_penalty(cadre_program_t *p)
 {
@@ -226,6 +252,8 @@ Test(row_program, finds_variables_that_are_only_looked_up)
         {"factorized", false, factorized},
         {"vector", false, vector},
         {"by random ids", false, by_random_ids},
+        {"in two steps", false, in_two_steps},
+        {"on the way to another", true, on_the_way_to_another},
         {"with a penalty", true, with_a_penalty},
         {"with decay", true, with_decay},
         {"clipped by norm", true, clipped_by_norm},

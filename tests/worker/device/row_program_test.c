@@ -102,6 +102,32 @@ random_read(draw_t *self, cadre_node_t table)
     }
 }
 
+/* Pushes how far two steps lead the variables a and d: one of the loss, and one of what the first
+ * has made. */
+static void
+push_way(draw_t *self, cadre_node_t loss)
+{
+    cadre_program_t *p = self->program;
+    cadre_node_t begin[2] = {self->variables[0], self->variables[3]};
+    cadre_node_t now[2] = {begin[0], begin[1]};
+    cadre_node_t first = cadre_op_take(p, begin[0], self->ids[0]);
+    loss = cadre_op_add(p, loss, cadre_op_mean_all(p, cadre_op_square(p, first)));
+    for (int step = 0; step < 2; step++) {
+        cadre_node_t gradients[2];
+        cadre_op_gradient(p, loss, now, 2, gradients);
+        for (int i = 0; i < 2; i++) {
+            cadre_node_t way = cadre_op_mul(p, gradients[i], cadre_op_const_f32(p, 0.1F));
+            now[i] = cadre_op_sub(p, now[i], way);
+        }
+        cadre_node_t read = cadre_op_sum(p, cadre_op_take(p, now[0], self->ids[1]), 1);
+        cadre_node_t other = cadre_op_mean(p, cadre_op_take(p, now[1], self->ids[2]), 1);
+        loss = cadre_op_mean_all(p, cadre_op_square(p, cadre_op_mul(p, read, other)));
+    }
+    for (int i = 0; i < 2; i++) {
+        cadre_op_push(p, begin[i], cadre_op_sub(p, now[i], begin[i]));
+    }
+}
+
 /* A model that reads tables, and now and then one of them whole. */
 static cadre_program_t *
 random_program(uint64_t seed)
@@ -124,7 +150,11 @@ random_program(uint64_t seed)
         cadre_node_t whole = cadre_op_mean_all(p, self.tables[below(&self, self.count)]);
         loss = cadre_op_add(p, loss, whole);
     }
-    cadre_op_minimize(p, loss);
+    if (below(&self, 4) == 0) {
+        push_way(&self, loss);
+    } else {
+        cadre_op_minimize(p, loss);
+    }
     cadre_op_result(p, "loss", loss);
     cr_assert_eq(cadre_program_finish(p), 0, "seed %d: %s", (int)seed, cadre_error_text());
     return p;
