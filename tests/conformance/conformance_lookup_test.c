@@ -241,6 +241,56 @@ Test(conformance_lookup, killed_tasks_change_no_bit_of_rows)
     compare_kinds(CADRE_OPTIMIZER_ADAGRAD, &options, kill_tasks);
 }
 
+/* A native function pulls rows 7, 3 and 7 and pushes them as gradients: of row 7 it is twice the
+ * value. */
+static void
+expect_native_rows(cadre_optimizer_kind_t optimizer)
+{
+    const kind_t kind = {.optimizer = optimizer};
+    const local_cluster_options_t options = options_of(2, 1, CADRE_ASYNC);
+    job_t self;
+    weights_t before;
+    weights_t after;
+    job_open(&self, &kind, &options);
+    read_into(self.tables[0], before.first, sizeof(before.first));
+    cadre_function_t *function = NULL;
+    OK(cadre_function_native(self.cluster.coordinator, "touch_rows", &function));
+    const cadre_tensor_t name = stage_text("first");
+    const cadre_argument_t argument = {"name", &name};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    cadre_future_t *future = NULL;
+    OK(cadre_coordinator_schedule(self.cluster.coordinator, function, &call, LOCAL_WAIT_MS,
+                                  &future));
+    cadre_tensor_t rows = {.data = NULL};
+    OK(cadre_future_fetch(future, "rows", &rows, LOCAL_WAIT_MS));
+    cr_assert_eq(rows.shape[0], 3);
+    cr_assert_eq(rows.shape[1], WIDTH);
+    static const int64_t ids[] = {7, 3, 7};
+    for (int i = 0; i < 3; i++) {
+        cr_expect_arr_eq((float *)rows.data + i * WIDTH, &before.first[ids[i] * WIDTH],
+                         WIDTH * sizeof(float));
+    }
+    cadre_tensor_fini(&rows);
+    cadre_future_destroy(&future);
+
+    read_into(self.tables[0], after.first, sizeof(after.first));
+    const bool is_sgd = optimizer == CADRE_OPTIMIZER_SGD;
+    for (int i = 0; i < FIRST * WIDTH; i++) {
+        const float times = i / WIDTH == 7 ? 2 : i / WIDTH == 3;
+        const float way = 0.05F * (times * before.first[i]);
+        const bool moves = after.first[i] != before.first[i];
+        cr_assert_eq(moves, times > 0, "row %d", i / WIDTH);
+        cr_assert(!is_sgd || after.first[i] == before.first[i] - way, "row %d", i / WIDTH);
+    }
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_lookup, native_functions_pull_and_push_rows)
+{
+    expect_native_rows(CADRE_OPTIMIZER_SGD);
+    expect_native_rows(CADRE_OPTIMIZER_ADAM); /* not lazy: a whole gradient, zero elsewhere */
+}
+
 /* A counter of the status, added up over all tasks. */
 static long long
 count_of(job_t *self, const char *counter)

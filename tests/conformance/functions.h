@@ -23,6 +23,8 @@
  * - add_named: pulls the variable named by argument "name" (u8), of at most WIDE_ROWS elements,
  * gives it as "value", and pushes ones to it and to "wide"; with argument "started" it waits
  * before, as hold does
+ * - touch_rows: pulls rows 7, 3 and 7 of the variable named by argument "name" (u8), gives them as
+ *   "rows", and pushes them as the gradients of these rows
  * - die: kills its worker
  * - build_place: builds a resource that is its worker's index and the count of workers
  * - tell_place: gives those, of the resource "place", as "built_index" and "built_count" (i64), and

@@ -258,6 +258,20 @@ add_named(cadre_invocation_t *invocation, void *state)
     return status == 0 ? push_all(invocation, 1.0f) : status;
 }
 
+/* Rows 7, 3 and 7 of the variable named by argument "name". */
+static int
+touch_rows(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    char name[PATH_MAX];
+    static const int64_t ids[] = {7, 3, 7};
+    const cadre_tensor_t *rows = NULL;
+    int status = find_text(invocation, "name", name);
+    status = status == 0 ? cadre_invocation_pull_rows(invocation, name, ids, 3, &rows) : status;
+    status = status == 0 ? cadre_invocation_set_result(invocation, "rows", rows) : status;
+    return status == 0 ? cadre_invocation_push_rows(invocation, name, ids, 3, rows) : status;
+}
+
 static int
 push_numbers(cadre_invocation_t *invocation, void *state)
 {
@@ -305,6 +319,7 @@ cadre_native_register(cadre_registry_t *registry)
         {"push_shape", push_shape},
         {"push_name", push_name},
         {"add_named", add_named},
+        {"touch_rows", touch_rows},
         {"push_numbers", push_numbers},
         {"die", die},
         {"add_batches", add_batches},

@@ -11,12 +11,6 @@ is_converted(const cadre_variable_entry_t *variable)
     return variable->wire != variable->dtype;
 }
 
-static size_t
-wire_size_bytes(const cadre_variable_entry_t *variable)
-{
-    return variable->wire_row_size_bytes * (size_t)variable->rows;
-}
-
 int
 cadre_gradient_fail(const cadre_variable_entry_t *variable)
 {
@@ -79,14 +73,14 @@ cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self)
 /* Copies a gradient in the variable's dtype into a new chunk in its wire dtype; fails when a number
  * is not finite in it. */
 int
-cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
+cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient, size_t rows,
                          cadre_chunk_t **out)
 {
+    const size_t size_bytes = variable->wire_row_size_bytes * rows;
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk =
-        is_converted(variable) ? cadre_chunk_new(wire_size_bytes(variable))
-                               : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
-    int status =
-        is_converted(variable) ? to_wire(variable, gradient, (size_t)variable->rows, chunk) : 0;
+        is_converted(variable) ? cadre_chunk_new(size_bytes)
+                               : cadre_chunk_new_copy(gradient, size_bytes);
+    int status = is_converted(variable) ? to_wire(variable, gradient, rows, chunk) : 0;
     if (status < 0) {
         return status;
     }

@@ -36,10 +36,10 @@ int cadre_gradient_buffer_close(cadre_gradient_buffer_t *self,
 
 void cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self);
 
-/* Copies a gradient in the variable's dtype into a new chunk in its wire dtype; fails as
- * cadre_gradient_buffer_close does. */
+/* Copies a gradient of `rows` rows in the variable's dtype into a new chunk in its wire dtype;
+ * fails as cadre_gradient_buffer_close does. */
 int cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
-                             cadre_chunk_t **out);
+                             size_t rows, cadre_chunk_t **out);
 
 /* Returns CADRE_ENOTFINITE with a text that names the variable: its gradient is infinite or NaN in
  * the wire dtype. */

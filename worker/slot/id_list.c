@@ -84,6 +84,24 @@ cadre_id_list_add(cadre_id_list_t *self, const cadre_row_lookup_t *lookup,
     return 0;
 }
 
+int
+cadre_id_list_add_numbers(cadre_id_list_t *self, const char *what, const int64_t *ids,
+                          int64_t count, int64_t rows)
+{
+    reserve_entries(self, (size_t)count);
+    reserve_positions(self, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        if (ids[i] < 0 || ids[i] >= rows) {
+            return cadre_fail(CADRE_EDATA,
+                              "%s: row %" PRId64 " at %" PRId64 " is not in 0..%" PRId64, what,
+                              ids[i], i, rows - 1);
+        }
+        self->entries[self->entry_count++] =
+            (cadre_id_entry_t){(uint64_t)ids[i], self->position_count++};
+    }
+    return 0;
+}
+
 /* Sorts the entries by the digit of their ids that begins at bit `shift`, keeping their order where
  * it is the same. */
 static void

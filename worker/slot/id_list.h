@@ -44,6 +44,11 @@ void cadre_id_list_begin(cadre_id_list_t *self);
 int cadre_id_list_add(cadre_id_list_t *self, const cadre_row_lookup_t *lookup,
                       const cadre_tensor_t *ids, int64_t rows, size_t *first);
 
+/* Adds ids that are no part of a program, as cadre_id_list_add; `what` names their variable in the
+ * text. */
+int cadre_id_list_add_numbers(cadre_id_list_t *self, const char *what, const int64_t *ids,
+                              int64_t count, int64_t rows);
+
 /* Lists the ids, and writes the positions. */
 void cadre_id_list_finish(cadre_id_list_t *self);
 

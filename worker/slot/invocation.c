@@ -11,6 +11,7 @@
 #include "common/base/utf8.h"
 #include "common/system/clock.h"
 #include "worker/slot/gradient_buffer.h"
+#include "worker/slot/row_access.h"
 #include "worker/slot/value_buffer.h"
 
 typedef struct {
@@ -36,7 +37,10 @@ struct cadre_invocation {
     size_t tensor_count;
     pulled_t **pulled;
     size_t pulled_count;
-    cadre_gradient_t *gradients; /* of this step */
+    cadre_tensor_t **row_tensors; /* rows that were pulled */
+    size_t row_tensor_count;
+    cadre_gradient_t *gradients;   /* of this step */
+    cadre_row_access_t **accesses; /* of each gradient of rows what lists them; else NULL */
     size_t gradient_count;
     char *result_names[CADRE_RESULTS_MAX];
     cadre_tensor_t results[CADRE_RESULTS_MAX];
@@ -116,6 +120,62 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
     cadre_values_fini(&values, 1);
     *value = &pulled->tensor;
     return 0;
+}
+
+/* Pulls the listed rows into one piece of memory, and copies them to a tensor of the invocation in
+ * the order in which they were asked for. */
+static int
+pull_rows(cadre_invocation_t *self, const cadre_variable_entry_t *entry,
+          const cadre_row_access_t *access, const cadre_tensor_t **rows)
+{
+    const cadre_wanted_t wanted = {.variable = entry, .rows = &access->rows};
+    cadre_value_t *values = NULL;
+    int status = cadre_slot_link_pull(self->link, &wanted, 1, &values);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_value_buffer_fini) cadre_value_buffer_t buffer = {0};
+    cadre_tensor_t *tensor = cadre_calloc(1, sizeof(*tensor));
+    int64_t shape[CADRE_RANK_MAX];
+    memcpy(shape, entry->shape, sizeof(shape));
+    shape[0] = (int64_t)access->list.position_count;
+    status = cadre_tensor_init(tensor, entry->dtype, shape, entry->rank);
+    if (status == 0) {
+        const void *data =
+            cadre_value_buffer_put_rows(&buffer, &values[0], access->rows.count, false);
+        cadre_row_access_gather(access, entry->row_size_bytes, data, tensor->data);
+    }
+    cadre_values_fini(&values, 1);
+    if (status < 0) {
+        free(tensor);
+        return status;
+    }
+
+    self->row_tensors = cadre_realloc((void *)self->row_tensors, self->row_tensor_count + 1,
+                                      sizeof(*self->row_tensors));
+    self->row_tensors[self->row_tensor_count++] = tensor;
+    *rows = tensor;
+    return 0;
+}
+
+/* Pulls rows of a variable; waits for the network. */
+int
+cadre_invocation_pull_rows(cadre_invocation_t *self, const char *variable, const int64_t *ids,
+                           int64_t count, const cadre_tensor_t **rows)
+{
+    if (!variable || !rows) {
+        return cadre_fail(CADRE_EINVALID, "pull: no variable or no room for its rows");
+    }
+
+    const cadre_variable_entry_t *entry = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    if (status < 0) {
+        return note(self, status);
+    }
+    cadre_auto(cadre_row_access_fini) cadre_row_access_t access = {.rows = {.count = 0}};
+    status = cadre_row_access_init(&access, entry, ids, count);
+    return note(self, status < 0 ? status : pull_rows(self, entry, &access, rows));
 }
 
 bool
@@ -239,22 +299,25 @@ cadre_slot_states_fini(cadre_slot_states_t *self)
 
 /* --- pushes and results --- */
 
-/* Fails unless the gradient has dtype and shape of its variable, and is the first for that variable
- * in this step. */
+/* Fails unless the gradient has dtype and shape of its variable, but for `rows` rows, and is the
+ * first for that variable in this step. */
 static int
 check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *entry,
-               const cadre_tensor_t *gradient)
+               const cadre_tensor_t *gradient, int64_t rows)
 {
+    int64_t shape[CADRE_RANK_MAX];
+    memcpy(shape, entry->shape, sizeof(shape));
+    shape[0] = entry->rank > 0 ? rows : shape[0];
     if (gradient->dtype != entry->dtype) {
         return cadre_fail(CADRE_EDTYPE, "the gradient of %s is %s, the variable %s", entry->name,
                           cadre_dtype_text(gradient->dtype), cadre_dtype_text(entry->dtype));
     }
 
     if (gradient->rank < 0 || gradient->rank > CADRE_RANK_MAX ||
-        !cadre_shape_equal(gradient->shape, gradient->rank, entry->shape, entry->rank)) {
+        !cadre_shape_equal(gradient->shape, gradient->rank, shape, entry->rank)) {
         char text[CADRE_SHAPE_TEXT_SIZE];
         return cadre_fail(CADRE_ESHAPE, "the gradient of %s does not have its shape %s",
-                          entry->name, cadre_shape_text(entry->shape, entry->rank, text));
+                          entry->name, cadre_shape_text(shape, entry->rank, text));
     }
 
     for (size_t i = 0; i < self->gradient_count; i++) {
@@ -263,6 +326,41 @@ check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *ent
         }
     }
 
+    return 0;
+}
+
+static void
+destroy_access(cadre_row_access_t **access_p)
+{
+    if (*access_p) {
+        cadre_row_access_fini(*access_p);
+        cadre_free(access_p);
+    }
+}
+
+/* Keeps a copy of a gradient until cadre_invocation_flush: a step is pushed whole, or not at all.
+ * `access_p`, NULL for a whole variable, is taken. */
+static int
+add_gradient(cadre_invocation_t *self, const cadre_variable_entry_t *entry, const void *gradient,
+             size_t rows, cadre_row_access_t **access_p)
+{
+    cadre_chunk_t *chunk = NULL;
+    int status = cadre_gradient_new_chunk(entry, gradient, rows, &chunk);
+    if (status < 0) { /* not finite: fails the closure, even if the function ignores the status */
+        cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
+        return status;
+    }
+
+    const size_t count = self->gradient_count + 1;
+    self->gradients = cadre_realloc(self->gradients, count, sizeof(*self->gradients));
+    self->accesses = cadre_realloc((void *)self->accesses, count, sizeof(*self->accesses));
+    cadre_row_access_t *access = access_p ? *access_p : NULL;
+    if (access_p) {
+        *access_p = NULL;
+    }
+    self->gradients[self->gradient_count] = (cadre_gradient_t){
+        .variable = entry, .gradient = chunk, .rows = access ? &access->rows : NULL};
+    self->accesses[self->gradient_count++] = access;
     return 0;
 }
 
@@ -281,24 +379,59 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
         return note(self, status);
     }
 
-    status = check_gradient(self, entry, gradient);
+    status = check_gradient(self, entry, gradient, entry->rows);
+    return status < 0 ? note(self, status)
+                      : add_gradient(self, entry, gradient->data, (size_t)entry->rows, NULL);
+}
+
+/* Returns what lists the rows of a gradient, which the step keeps; fails as
+ * cadre_row_access_init. */
+static int
+new_access(const cadre_variable_entry_t *entry, const int64_t *ids, int64_t count,
+           cadre_row_access_t **out)
+{
+    cadre_row_access_t *access = cadre_calloc(1, sizeof(*access));
+    int status = cadre_row_access_init(access, entry, ids, count);
+    if (status < 0) {
+        destroy_access(&access);
+        return status;
+    }
+    if (entry->takes_rows) {
+        cadre_row_access_cover(access, entry);
+    }
+    *out = access;
+    return 0;
+}
+
+/* Adds gradients of rows of a variable to the update of this step; they are copied. */
+int
+cadre_invocation_push_rows(cadre_invocation_t *self, const char *variable, const int64_t *ids,
+                           int64_t count, const cadre_tensor_t *gradients)
+{
+    if (!variable || !gradients || !gradients->data) {
+        return cadre_fail(CADRE_EINVALID, "push: no variable or no gradients");
+    }
+
+    const cadre_variable_entry_t *entry = NULL;
+    cadre_auto(destroy_access) cadre_row_access_t *access = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    status = status < 0 ? status : new_access(entry, ids, count, &access);
+    status = status < 0 ? status : check_gradient(self, entry, gradients, count);
+    if (status == 0 && entry->dtype != CADRE_F32) {
+        status = cadre_fail(CADRE_EDTYPE, "gradients of rows are f32, %s is %s", entry->name,
+                            cadre_dtype_text(entry->dtype));
+    }
     if (status < 0) {
         return note(self, status);
     }
 
-    /* The gradient is kept until cadre_invocation_flush: a step is pushed whole, or not at all. */
-    cadre_chunk_t *chunk = NULL;
-    status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
-    if (status < 0) { /* not finite: fails the closure, even if the function ignores the status */
-        cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
-        return status;
+    const bool is_whole = !entry->takes_rows;
+    cadre_auto(cadre_free) float *sums =
+        cadre_row_access_sum(access, entry, gradients->data, is_whole);
+    if (is_whole) {
+        return add_gradient(self, entry, sums, (size_t)entry->rows, NULL);
     }
-
-    self->gradients =
-        cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
-    self->gradients[self->gradient_count++] =
-        (cadre_gradient_t){.variable = entry, .gradient = chunk};
-    return 0;
+    return add_gradient(self, entry, sums, access->rows.count, &access);
 }
 
 /* Writes `number` in the dtype of a variable; returns its size, 0 if that dtype cannot hold it. */
@@ -357,6 +490,7 @@ drop_gradients(cadre_invocation_t *self)
 {
     for (size_t i = 0; i < self->gradient_count; i++) {
         cadre_chunk_unref(&self->gradients[i].gradient);
+        destroy_access(&self->accesses[i]);
     }
     self->gradient_count = 0;
 }
@@ -460,9 +594,16 @@ fini(cadre_invocation_t *self)
         free(self->pulled[i]);
     }
 
+    for (size_t i = 0; i < self->row_tensor_count; i++) {
+        cadre_tensor_fini(self->row_tensors[i]);
+        free(self->row_tensors[i]);
+    }
+
     free((void *)self->pulled);
+    free((void *)self->row_tensors);
     drop_gradients(self);
     free(self->gradients);
+    free((void *)self->accesses);
     for (size_t i = 0; i < self->result_count; i++) {
         free(self->result_names[i]);
         cadre_tensor_fini(&self->results[i]);

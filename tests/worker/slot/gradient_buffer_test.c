@@ -93,7 +93,7 @@ Test(gradient_buffer, refuses_what_is_not_finite_by_name_also_where_only_roundin
         float numbers[COUNT] = {0};
         cadre_chunk_t *chunk = NULL;
         numbers[COUNT - 1 - i] = bad[i];
-        cr_assert_eq(cadre_gradient_new_chunk(&variable, numbers, &chunk), CADRE_ENOTFINITE);
+        cr_assert_eq(cadre_gradient_new_chunk(&variable, numbers, ROWS, &chunk), CADRE_ENOTFINITE);
         cr_assert_null(chunk);
         cr_assert(strstr(cadre_error_text(), "layer/w"), "%s", cadre_error_text());
         cr_assert(strstr(cadre_error_text(), "bf16"), "%s", cadre_error_text());
@@ -101,7 +101,7 @@ Test(gradient_buffer, refuses_what_is_not_finite_by_name_also_where_only_roundin
                sizeof(numbers));
         cr_assert_eq(cadre_gradient_buffer_close(&buffer, &variable, ROWS), CADRE_ENOTFINITE);
         numbers[COUNT - 1 - i] = 3.3895e38f; /* below the largest bf16 */
-        cr_assert_eq(cadre_gradient_new_chunk(&variable, numbers, &chunk), 0);
+        cr_assert_eq(cadre_gradient_new_chunk(&variable, numbers, ROWS, &chunk), 0);
         cadre_chunk_unref(&chunk);
     }
     cadre_gradient_buffer_fini(&buffer);
@@ -113,11 +113,11 @@ Test(gradient_buffer, copies_a_gradient_into_a_chunk)
     cadre_variable_entry_t wide = entry(CADRE_F32);
     cadre_variable_entry_t in_bf16 = entry(CADRE_BF16);
     cadre_chunk_t *chunk = NULL;
-    cr_assert_eq(cadre_gradient_new_chunk(&wide, numbers, &chunk), 0);
+    cr_assert_eq(cadre_gradient_new_chunk(&wide, numbers, ROWS, &chunk), 0);
     cr_assert_eq(cadre_chunk_size_bytes(chunk), sizeof(numbers));
     cr_assert_arr_eq(cadre_chunk_data(chunk), numbers, sizeof(numbers));
     cadre_chunk_unref(&chunk);
-    cr_assert_eq(cadre_gradient_new_chunk(&in_bf16, numbers, &chunk), 0);
+    cr_assert_eq(cadre_gradient_new_chunk(&in_bf16, numbers, ROWS, &chunk), 0);
     cr_assert_eq(cadre_chunk_size_bytes(chunk), sizeof(numbers) / 2);
     cadre_chunk_unref(&chunk);
 }

@@ -92,6 +92,27 @@ CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *se
 CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t **value);
 
+/* Pulls `count` rows, at least 1, of variable `variable`: those whose numbers `ids` are, in this
+ * order, as often as they stand there; blocks. Only these travel. The tensor, [count, ...], belongs
+ * to the invocation and must not be written; each call gives one of its own.
+ *
+ * CADRE_EINVALID: the variable has no rows, or `count` is below 1.
+ * CADRE_EDATA: an id is no row of the variable.
+ * CADRE_ENOTFOUND: there is no such variable. */
+CADRE_API int cadre_invocation_pull_rows(cadre_invocation_t *self, const char *variable,
+                                         const int64_t *ids, int64_t count,
+                                         const cadre_tensor_t **rows);
+
+/* Adds gradients of rows to the update of this step (copied): number i of `gradients`, f32
+ * [count, ...], is of row ids[i]; those of one row are added up in this order. All other rows have
+ * gradients of zero: where the optimizer changes nothing then, or the variable is lazy, only these
+ * rows travel, else all.
+ *
+ * Fails as cadre_invocation_pull_rows and cadre_invocation_push. */
+CADRE_API int cadre_invocation_push_rows(cadre_invocation_t *self, const char *variable,
+                                         const int64_t *ids, int64_t count,
+                                         const cadre_tensor_t *gradients);
+
 /* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
  * step travel together when the function returns, or at cadre_invocation_flush.
  *
