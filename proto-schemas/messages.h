@@ -363,7 +363,10 @@
  * gradient, average_momentum: of the running average; empty for none. average_overwrite: the steps
  * after which that becomes the values, 0 for never. fresh: 1 when the checkpoint does not hold it,
  * whatever other variable it holds under this name: it is not looked at. delay_compensation: lambda
- * of late gradients; empty for none. */
+ * of late gradients; empty for none. table: storage dtype, row_wise, admit_after, rows_max,
+ * when_full, age_max of a table (common/spec/table_spec.h); empty for a dense variable;
+ * table_numbers: its group_lasso, norm_min. Of a table shape is [dim], first_row and rows are 0,
+ * and partition k of as many as there are shards is the part of shard k. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -387,7 +390,9 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
     F(U64,  fresh,       1)                                                        \
-    F(F64S, delay_compensation, 1)
+    F(F64S, delay_compensation, 1)                                                 \
+    F(U64S, table,       6)                                                        \
+    F(F64S, table_numbers, 2)
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \
@@ -404,13 +409,16 @@
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
 /* Every closure below the cut has ended: write what the cut holds to a file in `directory`
- * (SNAPSHOT_WRITTEN). Every update id below `cut` is settled. Answered by REPLY. */
+ * (SNAPSHOT_WRITTEN). Every update id below `cut` is settled. since: a checkpoint of this session,
+ * or the one that it began with: what tables have not changed since may be left out; 0: all is
+ * written. Answered by REPLY. */
 #define CADRE_CLOSE_CUT_FIELDS(F)                                                  \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(STR,  directory,   255)                                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
+    F(U64,  since,       INT64_MAX)
 
 #define CADRE_SNAPSHOT_TAKEN_FIELDS(F)                                             \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
@@ -476,7 +484,8 @@
  * as held. rows: instead of partitions,
  * some of their rows, (variable, partition, first, count) each: `count` rows of the variable from
  * number `first` on, all in that partition; or, with first UINT64_MAX, the rows whose numbers, u64
- * little-endian, are the next `count` in the payload, one chunk for all records. */
+ * little-endian, are the next `count` in the payload, one chunk for all records. Of a table these
+ * are keys, in any order and as often as wanted. */
 #define CADRE_PULL_FIELDS(F)                                                       \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
@@ -508,7 +517,8 @@
  * rows alone, (variable, partition, version pulled, count) each, with at least one row and behind
  * those of `partitions`, where none of these stands; payload: of each the numbers of its rows, u64
  * little-endian and ascending, in chunks of CADRE_CHUNK_SIZE_MAX but the last, then its rows, cut
- * as in VALUES. What is not named has gradients of zero. */
+ * as in VALUES. What is not named has gradients of zero. Of a table numbers are keys, at most
+ * CADRE_TABLE_KEYS_MAX of a partition. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \

@@ -39,6 +39,10 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
         return cadre_fail(CADRE_EDTYPE, "there is no dtype %" PRIu64, create->dtype);
     }
 
+    if (create->table.count > 0) {
+        return cadre_fail(CADRE_EINVALID, "it is a table");
+    }
+
     if (create->partition >= create->partitions) {
         return cadre_fail(CADRE_EINVALID, "partition %" PRIu64 " of %" PRIu64, create->partition,
                           create->partitions);
