@@ -287,6 +287,20 @@ cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape, int 
     return leaf(self, status, index);
 }
 
+/* Returns the node of a table, which to a program is a variable with a row for each id. */
+cadre_node_t
+cadre_op_table(cadre_program_t *self, const char *name, int64_t dim)
+{
+    if (building(self) && (dim < 1 || dim > CADRE_EXTENTS_FACTOR_MAX / CADRE_PROGRAM_TABLE_ROWS)) {
+        cadre_program_mistake(self,
+                              cadre_fail(CADRE_EINVALID,
+                                         "table: rows of %" PRId64 " numbers, not 1 to %" PRId64,
+                                         dim, CADRE_EXTENTS_FACTOR_MAX / CADRE_PROGRAM_TABLE_ROWS));
+        return none;
+    }
+    return cadre_op_var(self, name, (int64_t[]){CADRE_PROGRAM_TABLE_ROWS, dim}, 2);
+}
+
 /* Adds a copy of a tensor as a constant, and returns its node. */
 cadre_node_t
 cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor)

@@ -25,6 +25,9 @@ enum {
     CADRE_PROGRAM_SIZE_MAX = 8 << 20,          /* bytes encoded */
 };
 
+/* Rows of a table, as a program has it: one for each id that is not negative. */
+#define CADRE_PROGRAM_TABLE_ROWS ((int64_t)INT32_MAX + 1)
+
 typedef struct {
     cadre_op_t op;
     cadre_dtype_t dtype;

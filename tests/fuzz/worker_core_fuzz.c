@@ -203,7 +203,7 @@ say(target_t *self)
 /* --- what a slot does --- */
 
 static void
-push(target_t *self, slot_t *slot, const cadre_variable_entry_t *variable)
+push(target_t *self, slot_t *slot, const cadre_variable_entry_t *variable, const cadre_rows_t *rows)
 {
     bool fits = variable->rank == 1 && variable->shape[0] == ROWS && variable->dtype == CADRE_F32 &&
                 variable->wire == CADRE_F32;
@@ -212,7 +212,7 @@ push(target_t *self, slot_t *slot, const cadre_variable_entry_t *variable)
     }
     static const float ones[ROWS] = {1, 1, 1, 1};
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
-    cadre_gradient_t gradient = {.variable = variable, .gradient = chunk};
+    cadre_gradient_t gradient = {.variable = variable, .gradient = chunk, .rows = rows};
     slot->busy = true;
     cadre_worker_core_push(self->core, slot->run, &gradient, 1, self->now_ms);
 }
@@ -237,13 +237,19 @@ work(target_t *self)
     }
     const cadre_variable_entry_t *variable = cadre_directory_variable_by_name(
         cadre_worker_core_directory(self->core), "w", 0, &(bool){false});
-    unsigned what = fuzz_byte(&self->fuzz) % 4;
+    const unsigned byte = fuzz_byte(&self->fuzz);
+    const unsigned what = byte % 4;
+    /* The number of one row, of the first or the last partition. */
+    const uint64_t id =
+        byte & 8 && variable && !variable->is_table ? (uint64_t)variable->rows - 1 : 0;
+    const cadre_rows_t row = {.ids = &id, .count = 1};
+    const cadre_rows_t *rows = byte & 4 ? &row : NULL;
     if (what == 0 && variable) {
         self->slots[0].busy = true;
-        const cadre_wanted_t whole = {.variable = variable};
-        cadre_worker_core_pull(self->core, self->slots[0].run, &whole, 1, self->now_ms);
+        const cadre_wanted_t wanted = {.variable = variable, .rows = rows};
+        cadre_worker_core_pull(self->core, self->slots[0].run, &wanted, 1, self->now_ms);
     } else if (what == 1 && variable) {
-        push(self, &self->slots[0], variable);
+        push(self, &self->slots[0], variable, rows);
     } else if (what >= 2) {
         finish(self, what == 3);
     }

@@ -88,7 +88,7 @@ BELOW = {
     "worker/data": "base system tensor spec",
     "worker/device": "base system tensor spec graph",
     "worker/device/cuda": "base graph worker/device",
-    "worker/slot": "base system tensor graph wire net worker/include worker/core worker/data worker/device",
+    "worker/slot": "base system tensor spec graph wire net worker/include worker/core worker/data worker/device",
     "worker": "base system spec wire keys net http worker/include worker/core worker/slot worker/data worker/device",
     "coordinator/include": "",
     "coordinator/core/closures": CORE_BELOW,

@@ -303,6 +303,25 @@ Test(row_program, gives_a_variable_rows_and_names_them_by_positions)
     cadre_row_program_destroy(&rows);
 }
 
+Test(row_program, of_a_table_has_rows_for_the_keys_that_are_looked_up)
+{
+    cadre_program_t *p = cadre_program_new("model");
+    cadre_node_t t = cadre_op_table(p, "t", 512);
+    cadre_op_minimize(p, loss_of(p, cadre_op_take(p, t, ids(p, "i"))));
+    cadre_row_program_t *rows = rows_of(&p);
+    cr_assert_eq(rows->variables[0], 0);
+    cr_assert_eq(rows->sets.rows[0], INT64_C(1) << 31);
+    cr_assert_eq(rows->program->nodes[rows->program->variables[0].node].shape.extents[1].factor,
+                 512);
+    cadre_row_program_destroy(&rows);
+
+    p = cadre_program_new("model");
+    cr_assert_eq(cadre_op_table(p, "t", 513).id, 0);
+    cr_assert_eq(cadre_program_finish(p), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "table: rows of 513 numbers, not 1 to 512");
+    cadre_program_destroy(&p);
+}
+
 Test(row_program, has_a_hash_of_its_own_and_is_no_program_of_the_wire)
 {
     cadre_program_t *p = cadre_program_new("model");

@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
 #include "common/wire/record_list.h"
@@ -187,6 +188,26 @@ rows_of_a_part(const cadre_variable_entry_t *variable)
     return most > 0 ? most : 1;
 }
 
+/* Returns the end of the rows of partition `k` among those that are wanted, from number `at` on. */
+static size_t
+end_of_partition(const cadre_wanted_t *wanted, uint32_t k, size_t at)
+{
+    const cadre_variable_entry_t *variable = wanted->variable;
+    const cadre_rows_t *rows = wanted->rows;
+    if (variable->is_table) {
+        while (at < rows->count && cadre_table_shard(rows->ids[at], variable->partitions) == k) {
+            at++;
+        }
+        return at;
+    }
+    const uint64_t end =
+        (uint64_t)cadre_split_first(variable->rows, variable->partitions, (int64_t)k + 1);
+    while (at < rows->count && rows->ids[at] < end) {
+        at++;
+    }
+    return at;
+}
+
 /* Appends the parts of some rows of a variable: for each partition that has any, as many as are
  * needed with `rows_max` rows each. */
 static void
@@ -196,13 +217,9 @@ add_rows(cadre_run_t *self, size_t item, const cadre_wanted_t *wanted, size_t ro
     const uint64_t *ids = wanted->rows->ids;
     size_t at = 0;
     for (uint32_t k = 0; k < variable->partitions && at < wanted->rows->count; k++) {
-        const uint64_t end =
-            (uint64_t)cadre_split_first(variable->rows, variable->partitions, (int64_t)k + 1);
-        while (at < wanted->rows->count && ids[at] < end) {
-            size_t count = 1;
-            while (count < rows_max && at + count < wanted->rows->count && ids[at + count] < end) {
-                count++;
-            }
+        const size_t end = end_of_partition(wanted, k, at);
+        while (at < end) {
+            const size_t count = end - at < rows_max ? end - at : rows_max;
             const cadre_rows_t rows = {.ids = ids + at, .count = count};
             add_part(self, item, wanted, k, &rows);
             at += count;
@@ -291,6 +308,10 @@ check_gradient(const cadre_gradient_t *gradients, size_t index)
 {
     const cadre_gradient_t *gradient = &gradients[index];
     const cadre_variable_entry_t *variable = gradient->variable;
+    if (variable->is_table && !gradient->rows) {
+        return cadre_fail(CADRE_EINVALID, "%s is a table, and is pushed by rows only",
+                          variable->name);
+    }
     const size_t rows = gradient->rows ? gradient->rows->count : (size_t)variable->rows;
     const size_t expected = variable->wire_row_size_bytes * rows;
     const size_t given = cadre_chunk_size_bytes(gradient->gradient);

@@ -31,7 +31,8 @@ typedef enum {
     CADRE_RUN_REPORTING,
 } cadre_run_state_t;
 
-/* Rows of a variable by their numbers, without duplicates and ascending. */
+/* Rows of a variable by their numbers, without duplicates and ascending; of a table by their keys,
+ * those of one shard after those of another, each ascending. */
 typedef struct {
     const uint64_t *ids;
     size_t count;

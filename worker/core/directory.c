@@ -175,6 +175,17 @@ cadre_directory_generations(const cadre_directory_t *self)
     return sum;
 }
 
+/* Returns whether a variable of this shape may have so many partitions: at most one for each row. A
+ * table, whose shape is that of a row, has one on each shard. */
+static bool
+has_partitions(const cadre_variable_message_t *message, int rank, const int64_t *shape)
+{
+    if (message->kind == CADRE_VARIABLE_TABLE) {
+        return rank == 1 && message->dtype == CADRE_F32 && message->partitions <= CADRE_SHARDS_MAX;
+    }
+    return message->partitions <= (uint64_t)(rank ? shape[0] : 1);
+}
+
 /* Returns the entry of a variable as its VARIABLE describes it; NULL when no variable can have that
  * shape, dtype, kind or number of partitions. */
 static cadre_variable_entry_t *
@@ -194,8 +205,7 @@ new_variable(const cadre_variable_message_t *message)
     if (!cadre_dtype_valid(message->dtype) ||
         cadre_wire_dtype_decode(message->wire, (cadre_dtype_t)message->dtype, &wire) < 0 ||
         cadre_shape_size((cadre_dtype_t)message->dtype, shape, rank, NULL, &size_bytes) < 0 ||
-        size_bytes == 0 || message->kind == CADRE_VARIABLE_TABLE || message->partitions < 1 ||
-        message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
+        size_bytes == 0 || message->partitions < 1 || !has_partitions(message, rank, shape)) {
         return NULL;
     }
 
@@ -206,11 +216,13 @@ new_variable(const cadre_variable_message_t *message)
     entry->wire = wire;
     entry->rank = rank;
     memcpy(entry->shape, shape, sizeof(shape[0]) * (size_t)rank);
+    entry->is_table = message->kind == CADRE_VARIABLE_TABLE;
     entry->rows = rank ? shape[0] : 1;
-    entry->row_size_bytes = size_bytes / (size_t)entry->rows;
+    entry->row_size_bytes = entry->is_table ? size_bytes : size_bytes / (size_t)entry->rows;
+    entry->rows = entry->is_table ? CADRE_TABLE_KEYS : entry->rows;
     entry->wire_row_size_bytes =
         entry->row_size_bytes / cadre_dtype_size(entry->dtype) * cadre_dtype_size(wire);
-    entry->takes_rows = message->kind == CADRE_VARIABLE_ROWS;
+    entry->takes_rows = message->kind != CADRE_VARIABLE_WHOLE;
     entry->partitions = (uint32_t)message->partitions;
     entry->shards = cadre_calloc(entry->partitions, sizeof(*entry->shards));
     return entry;

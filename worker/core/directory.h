@@ -37,6 +37,9 @@ typedef struct {
     char *address;
 } cadre_shard_entry_t;
 
+/* The rows that a table has, as far as a worker knows: keys may be any number. */
+#define CADRE_TABLE_KEYS INT64_MAX
+
 typedef struct cadre_variable_entry {
     uint32_t id;
     char *name;
@@ -44,10 +47,11 @@ typedef struct cadre_variable_entry {
     cadre_dtype_t wire; /* type of its values and gradients in messages */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
-    int64_t rows;               /* shape[0]; 1 for a scalar */
+    int64_t rows;               /* shape[0]; 1 for a scalar; of a table CADRE_TABLE_KEYS */
     size_t row_size_bytes;      /* of one index of axis 0, in the variable's dtype */
     size_t wire_row_size_bytes; /* of one index of axis 0 in messages, in the dtype `wire` */
-    bool takes_rows;            /* of kind CADRE_VARIABLE_ROWS */
+    bool takes_rows;            /* of kind CADRE_VARIABLE_ROWS, or a table */
+    bool is_table;              /* rows of `shape` by key, spread over the partitions by a hash */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards;      /* [partitions]: the shard that each partition is on */

@@ -482,6 +482,18 @@ cadre_worker_values_abandon(cadre_worker_values_t *self, cadre_run_t *run)
 
 /* --- pull --- */
 
+/* Returns whether all of a table is wanted, which has no end. */
+static bool
+names_whole_table(const cadre_wanted_t *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wanted[i].variable->is_table && !wanted[i].rows) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Asks the shards for variables, or rows of them. The event VALUES follows in any case: at once
  * when the run is cancelled or a shard cannot be asked, so that no answer is awaited (`pending` is
  * 0). */
@@ -492,6 +504,8 @@ cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
     cadre_run_begin_operation(run, CADRE_RUN_PULLING);
     if (cadre_closure_call_is_cancelled(&run->call)) {
         cadre_run_cancel_operation(run);
+    } else if (names_whole_table(wanted, count)) {
+        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EINVALID, "a table is pulled by rows only");
     } else {
         cadre_run_begin_pull(run, wanted, count);
         ask_shards(self, run, false, now_ms);

@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/split.h"
 
 enum { PADDING = -1, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -163,6 +164,26 @@ void
 cadre_id_list_finish(cadre_id_list_t *self)
 {
     sort(self);
+    list(self);
+}
+
+void
+cadre_id_list_spread(cadre_id_list_t *self, uint32_t shards)
+{
+    cadre_auto(cadre_free) size_t *begins = cadre_calloc((size_t)shards + 1, sizeof(*begins));
+    for (size_t i = 0; i < self->entry_count; i++) {
+        begins[cadre_table_shard(self->entries[i].id, shards) + 1]++;
+    }
+    for (uint32_t k = 0; k < shards; k++) {
+        begins[k + 1] += begins[k];
+    }
+    for (size_t i = 0; i < self->entry_count; i++) {
+        const uint32_t shard = cadre_table_shard(self->entries[i].id, shards);
+        self->spare[begins[shard]++] = self->entries[i];
+    }
+    cadre_id_entry_t *sorted = self->spare;
+    self->spare = self->entries;
+    self->entries = sorted;
     list(self);
 }
 

@@ -23,7 +23,7 @@ typedef struct {
 
 /* Zeroed memory is an empty list; what it has allocated is used again by the next run. */
 typedef struct {
-    uint64_t *ids; /* [count]: strictly ascending, once finished */
+    uint64_t *ids; /* [count]: strictly ascending once finished, unless they were spread */
     size_t count;
     size_t id_capacity;
     int32_t *positions; /* of all lookups, one after the other */
@@ -51,6 +51,10 @@ int cadre_id_list_add_numbers(cadre_id_list_t *self, const char *what, const int
 
 /* Lists the ids, and writes the positions. */
 void cadre_id_list_finish(cadre_id_list_t *self);
+
+/* Orders the ids of a finished list by which of `shards` shards has them
+ * (common/spec/table_spec.h), those of one shard ascending; positions follow. */
+void cadre_id_list_spread(cadre_id_list_t *self, uint32_t shards);
 
 /* Adds to a finished list the first row of each of `partitions` into which `rows` rows are split
  * (common/tensor/split.h), if the list has no row of that partition; positions follow. */

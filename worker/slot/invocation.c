@@ -122,6 +122,21 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
     return 0;
 }
 
+/* Writes the shape that so many rows of a variable have; returns its rank. That of a table is one
+ * row's. */
+static int
+rows_shape(const cadre_variable_entry_t *entry, int64_t rows, int64_t shape[CADRE_RANK_MAX])
+{
+    memcpy(shape, entry->shape, sizeof(entry->shape));
+    if (entry->is_table) {
+        shape[1] = entry->shape[0];
+    }
+    if (entry->rank > 0) {
+        shape[0] = rows;
+    }
+    return entry->is_table ? 2 : entry->rank;
+}
+
 /* Pulls the listed rows into one piece of memory, and copies them to a tensor of the invocation in
  * the order in which they were asked for. */
 static int
@@ -138,9 +153,8 @@ pull_rows(cadre_invocation_t *self, const cadre_variable_entry_t *entry,
     cadre_auto(cadre_value_buffer_fini) cadre_value_buffer_t buffer = {0};
     cadre_tensor_t *tensor = cadre_calloc(1, sizeof(*tensor));
     int64_t shape[CADRE_RANK_MAX];
-    memcpy(shape, entry->shape, sizeof(shape));
-    shape[0] = (int64_t)access->list.position_count;
-    status = cadre_tensor_init(tensor, entry->dtype, shape, entry->rank);
+    const int rank = rows_shape(entry, (int64_t)access->list.position_count, shape);
+    status = cadre_tensor_init(tensor, entry->dtype, shape, rank);
     if (status == 0) {
         const void *data =
             cadre_value_buffer_put_rows(&buffer, &values[0], access->rows.count, false);
@@ -306,18 +320,17 @@ check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *ent
                const cadre_tensor_t *gradient, int64_t rows)
 {
     int64_t shape[CADRE_RANK_MAX];
-    memcpy(shape, entry->shape, sizeof(shape));
-    shape[0] = entry->rank > 0 ? rows : shape[0];
+    const int rank = rows_shape(entry, rows, shape);
     if (gradient->dtype != entry->dtype) {
         return cadre_fail(CADRE_EDTYPE, "the gradient of %s is %s, the variable %s", entry->name,
                           cadre_dtype_text(gradient->dtype), cadre_dtype_text(entry->dtype));
     }
 
     if (gradient->rank < 0 || gradient->rank > CADRE_RANK_MAX ||
-        !cadre_shape_equal(gradient->shape, gradient->rank, shape, entry->rank)) {
+        !cadre_shape_equal(gradient->shape, gradient->rank, shape, rank)) {
         char text[CADRE_SHAPE_TEXT_SIZE];
         return cadre_fail(CADRE_ESHAPE, "the gradient of %s does not have its shape %s",
-                          entry->name, cadre_shape_text(shape, entry->rank, text));
+                          entry->name, cadre_shape_text(shape, rank, text));
     }
 
     for (size_t i = 0; i < self->gradient_count; i++) {
@@ -379,7 +392,9 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
         return note(self, status);
     }
 
-    status = check_gradient(self, entry, gradient, entry->rows);
+    status = entry->is_table
+                 ? cadre_fail(CADRE_EINVALID, "%s is a table, and is pushed by rows only", variable)
+                 : check_gradient(self, entry, gradient, entry->rows);
     return status < 0 ? note(self, status)
                       : add_gradient(self, entry, gradient->data, (size_t)entry->rows, NULL);
 }

@@ -92,7 +92,11 @@ check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entr
                           wanted->name, cadre_dtype_text(entry->dtype));
     }
 
-    if (!cadre_shape_equal(wanted->shape, wanted->rank, entry->shape, entry->rank)) {
+    const int64_t table[] = {CADRE_PROGRAM_TABLE_ROWS, entry->shape[0]};
+    const bool is_same =
+        entry->is_table ? cadre_shape_equal(wanted->shape, wanted->rank, table, 2)
+                        : cadre_shape_equal(wanted->shape, wanted->rank, entry->shape, entry->rank);
+    if (!is_same) {
         return cadre_fail(CADRE_ESHAPE, "the program takes variable %s as %s, it is %s",
                           wanted->name, cadre_shape_text(wanted->shape, wanted->rank, left),
                           cadre_shape_text(entry->shape, entry->rank, right));
@@ -362,6 +366,7 @@ pull(cadre_program_runner_t *self, prepared_t *prepared)
 
     for (size_t i = 0; i < count; i++) {
         prepared->contents[i] = values[i].content;
+        values[i].variable = prepared->variables[i]; /* also where no row came */
         prepared->values[i] = put_value(prepared, (int)i, &values[i]);
     }
 

@@ -22,6 +22,9 @@ cadre_row_access_init(cadre_row_access_t *self, const cadre_variable_entry_t *va
         return status;
     }
     cadre_id_list_finish(&self->list);
+    if (variable->is_table) {
+        cadre_id_list_spread(&self->list, variable->partitions);
+    }
     self->rows = (cadre_rows_t){.ids = self->list.ids, .count = self->list.count};
     return 0;
 }
@@ -36,7 +39,9 @@ cadre_row_access_fini(cadre_row_access_t *self)
 void
 cadre_row_access_cover(cadre_row_access_t *self, const cadre_variable_entry_t *variable)
 {
-    cadre_id_list_cover(&self->list, variable->rows, variable->partitions);
+    if (!variable->is_table) {
+        cadre_id_list_cover(&self->list, variable->rows, variable->partitions);
+    }
     self->rows = (cadre_rows_t){.ids = self->list.ids, .count = self->list.count};
 }
 

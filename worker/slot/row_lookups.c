@@ -17,6 +17,22 @@ is_pushed(const cadre_program_t *program, int variable)
     return false;
 }
 
+/* Fails where a table is not only looked up, so that there would be no end of what to pull. */
+static int
+check_tables(const cadre_row_lookups_t *self, const cadre_program_t *program,
+             const cadre_variable_entry_t *const *variables)
+{
+    for (int i = 0; i < cadre_program_variable_count(program); i++) {
+        if (variables[i]->is_table && (!self->made || self->made->variables[i] < 0)) {
+            return cadre_fail(CADRE_EINVALID,
+                              "table %s can only be looked up, which program %s "
+                              "does not",
+                              variables[i]->name, cadre_program_name(program));
+        }
+    }
+    return 0;
+}
+
 int
 cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program,
                        const cadre_variable_entry_t *const *variables)
@@ -28,10 +44,17 @@ cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program
     }
     *self = (cadre_row_lookups_t){0};
     int status = cadre_row_program_new(program, may, &self->made);
-    if (status < 0 || !self->made) {
+    status = status < 0 ? status : check_tables(self, program, variables);
+    if (status < 0) {
+        cadre_row_program_destroy(&self->made);
+    }
+    if (!self->made) {
         return status;
     }
 
+    for (int i = 0; i < count; i++) {
+        self->has_table = self->has_table || variables[i]->is_table;
+    }
     const size_t sets = (size_t)self->made->sets.count;
     const size_t lookups = (size_t)self->made->sets.lookup_count;
     const size_t arguments = (size_t)cadre_program_argument_count(self->made->program);
@@ -107,7 +130,9 @@ list_rows(cadre_row_lookups_t *self, const cadre_program_t *program,
 {
     for (int i = 0; i < cadre_program_variable_count(program); i++) {
         const int set = self->made->variables[i];
-        if (set >= 0) {
+        if (set >= 0 && variables[i]->is_table) {
+            cadre_id_list_spread(&self->lists[set], variables[i]->partitions);
+        } else if (set >= 0) {
             cadre_id_list_cover(&self->lists[set], variables[i]->rows, variables[i]->partitions);
         }
     }
@@ -191,6 +216,9 @@ cadre_row_lookups_pay(const cadre_row_lookups_t *self, const cadre_program_t *pr
 {
     size_t by_rows = 0;
     size_t whole = 0;
+    if (self->has_table) {
+        return true;
+    }
     for (int i = 0; i < cadre_program_variable_count(program); i++) {
         const cadre_rows_t *rows = cadre_row_lookups_of(self, i);
         const size_t row_size_bytes = variables[i]->wire_row_size_bytes;

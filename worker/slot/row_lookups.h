@@ -20,6 +20,7 @@
 /* Zeroed memory is that of a program whose variables are all whole. */
 typedef struct {
     cadre_row_program_t *made; /* NULL: all variables are whole */
+    bool has_table;            /* a variable is a table, which never is whole */
     cadre_id_list_t *lists;    /* [sets], like the next */
     cadre_rows_t *rows;        /* the rows of the last run; borrowed from the lists */
     size_t *firsts;            /* [lookups]: where the positions of each begin in its list */
@@ -29,7 +30,7 @@ typedef struct {
 } cadre_row_lookups_t;
 
 /* Makes the row program of a program whose variables are `variables`. Fails as
- * cadre_row_program_new. */
+ * cadre_row_program_new, and with CADRE_EINVALID for a table that is not only looked up. */
 int cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program,
                            const cadre_variable_entry_t *const *variables);
 void cadre_row_lookups_fini(cadre_row_lookups_t *self);

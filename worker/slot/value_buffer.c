@@ -91,6 +91,9 @@ cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value)
 static void
 pad(char *data, size_t row_size_bytes, size_t rows, size_t capacity)
 {
+    if (rows == 0) {
+        memset(data, 0, capacity * row_size_bytes);
+    }
     for (size_t i = rows; rows > 0 && i < capacity; i++) {
         memcpy(data + i * row_size_bytes, data, row_size_bytes);
     }

@@ -3,6 +3,7 @@
  */
 #include "worker/core/worker_values.h"
 
+#include "common/spec/table_spec.h"
 #include "common/wire/row_list.h"
 #include "tests/worker/recovery_fixture.h"
 
@@ -349,5 +350,92 @@ Test(worker_rows, refuses_a_gradient_of_fewer_rows_than_it_names)
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     cadre_chunk_unref(&chunk);
     expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ESHAPE);
+    fixture_fini(&self);
+}
+
+/* --- tables --- */
+
+enum { TABLE_SHARDS = 2, KEYS = 6 };
+
+/* Table "t" of rows of two numbers, a part on each shard. */
+static const cadre_variable_entry_t *
+define_table(fixture_t *self)
+{
+    static const uint64_t shards[TABLE_SHARDS] = {0, 1};
+    const uint64_t dim = 2;
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 2,
+                                                  .name = "t",
+                                                  .dtype = CADRE_F32,
+                                                  .shape = {&dim, 1},
+                                                  .partitions = TABLE_SHARDS,
+                                                  .shards = {shards, TABLE_SHARDS},
+                                                  .kind = CADRE_VARIABLE_TABLE};
+    fixture_tell(self, message);
+    const cadre_variable_entry_t *entry = cadre_directory_variable_by_name(
+        cadre_worker_core_directory(self->core), "t", 0, &(bool){false});
+    cr_assert_not_null(entry);
+    return entry;
+}
+
+/* Keys of both shards, those of shard 0 first, ascending on each; how many are on shard 0. */
+static size_t
+spread_keys(uint64_t keys[KEYS])
+{
+    size_t count = 0;
+    size_t on_first = 0;
+    for (uint32_t shard = 0; shard < TABLE_SHARDS; shard++) {
+        for (uint64_t key = UINT64_C(1) << 40; count < 3 * (shard + 1); key += 7) {
+            if (cadre_table_shard(key, TABLE_SHARDS) == shard) {
+                keys[count++] = key;
+            }
+        }
+        on_first = shard == 0 ? count : on_first;
+    }
+    return on_first;
+}
+
+Test(worker_rows, spreads_the_keys_of_a_table_over_the_shards)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *t = define_table(&self);
+    uint64_t keys[KEYS];
+    const size_t on_first = spread_keys(keys);
+    const cadre_rows_t rows = {.ids = keys, .count = KEYS};
+    pull_rows(&self, run, t, &rows);
+    answer_rows(&self, 0, 7, on_first);
+    answer_rows(&self, 1, 8, KEYS - on_first);
+    expect_rows(&self, &rows);
+    push_rows(&self, run, t, &rows);
+    cadre_message_t message;
+    for (uint64_t shard = 0; shard < TABLE_SHARDS; shard++) {
+        cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, (int)shard, &message));
+        cr_expect_arr_eq(message.push.rows.items, ((uint64_t[]){2, shard, 7 + shard, 3}), 32);
+        cr_expect_arr_eq(cadre_chunk_data(message.chunks[0]), &keys[3 * shard], 24);
+        cadre_message_fini(&message);
+    }
+    fixture_fini(&self);
+}
+
+Test(worker_rows, pulls_and_pushes_no_whole_table)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *t = define_table(&self);
+    pull_rows(&self, run, t, NULL);
+    expect_ended(&self, CADRE_WORKER_VALUES, CADRE_EINVALID);
+    cadre_chunk_t *chunk = cadre_chunk_new(8);
+    const cadre_gradient_t gradient = {.variable = t, .gradient = chunk};
+    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
+    cadre_chunk_unref(&chunk);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EINVALID);
+
+    const cadre_rows_t none = {.ids = (uint64_t[]){0}, .count = 0};
+    pull_rows(&self, run, t, &none); /* a batch of nothing but padding */
+    cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
+    cr_expect_eq(event.value_count, 1);
+    cr_expect_eq(event.values[0].size_bytes, 0);
+    cadre_values_fini(&event.values, event.value_count);
     fixture_fini(&self);
 }

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
+#include "common/spec/table_spec.h"
 
 TestSuite(id_list, .timeout = 240);
 
@@ -129,6 +130,30 @@ Test(id_list, of_many_ids_is_ascending_and_has_all)
     cadre_id_list_finish(&list);
     for (size_t i = 1; i < list.count; i++) {
         cr_assert_lt(list.ids[i - 1], list.ids[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(list.ids[list.positions[i]], (uint64_t)ids[i]);
+    }
+    cadre_id_list_fini(&list);
+}
+
+Test(id_list, is_spread_over_the_shards_of_a_table)
+{
+    enum { COUNT = 50, SHARDS = 3 };
+    cadre_id_list_t list = {0};
+    int32_t ids[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        ids[i] = 1000 - 13 * (i % 40);
+    }
+    cadre_id_list_begin(&list);
+    add(&list, &of_take, ids, COUNT, INT64_C(1) << 31);
+    cadre_id_list_finish(&list);
+    cadre_id_list_spread(&list, SHARDS);
+    cr_assert_eq(list.count, 40);
+    for (size_t i = 1; i < list.count; i++) {
+        const uint32_t before = cadre_table_shard(list.ids[i - 1], SHARDS);
+        const uint32_t shard = cadre_table_shard(list.ids[i], SHARDS);
+        cr_assert(before < shard || (before == shard && list.ids[i - 1] < list.ids[i]));
     }
     for (int i = 0; i < COUNT; i++) {
         cr_assert_eq(list.ids[list.positions[i]], (uint64_t)ids[i]);
