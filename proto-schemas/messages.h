@@ -553,7 +553,7 @@
 #define CADRE_ASSIGN_FIELDS(F)                                                     \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  mode,        2)                                                        \
+    F(U64,  mode,        6)                                                        \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
     F(U64,  checkpoint,  UINT64_MAX)                                               \

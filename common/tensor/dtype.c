@@ -132,6 +132,24 @@ cadre_dtype_valid(uint64_t number)
     return number > 0 && number < CADRE_COUNT_OF(rows);
 }
 
+/* Looks at the bits of each element: all of them are 0, but for the sign of a float. */
+bool
+cadre_dtype_has_zero(cadre_dtype_t dtype, const void *elements, size_t count)
+{
+    const bool is_float = cadre_dtype_traits(dtype)->is_finite != NULL;
+    const size_t size = cadre_dtype_size(dtype);
+    const uint64_t bits = UINT64_MAX >> (64 - 8 * size);
+    const uint64_t mask = is_float ? bits >> 1 : bits;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = 0; /* little-endian: the low bytes */
+        memcpy(&word, (const char *)elements + i * size, size);
+        if ((word & mask) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns the dtype of this text, such as "f32"; 0 when there is none. */
 cadre_dtype_t
 cadre_dtype_of_text(const char *text)

@@ -53,6 +53,9 @@ cadre_dtype_t cadre_dtype_of_text(const char *text);
 /* Returns whether none of `count` elements, at any address, is infinite or NaN. */
 bool cadre_dtype_is_finite(cadre_dtype_t dtype, const void *elements, size_t count);
 
+/* Returns whether one of `count` elements of a variable, at any address, is 0. */
+bool cadre_dtype_has_zero(cadre_dtype_t dtype, const void *elements, size_t count);
+
 /* Returns the position of the first of `count` numbers that is finite and becomes infinite by
  * from_f32; `count` when there is none. Slow: used only to explain why from_f32 returned false. */
 size_t cadre_dtype_find_beyond(cadre_dtype_t dtype, const float *numbers, size_t count);

@@ -165,6 +165,10 @@ typedef enum {
     CADRE_ASSIGN_SET = 0,
     CADRE_ASSIGN_ADD = 1,
     CADRE_ASSIGN_SUB = 2,
+    CADRE_ASSIGN_MUL = 3,
+    CADRE_ASSIGN_DIV = 4,
+    CADRE_ASSIGN_MIN = 5,
+    CADRE_ASSIGN_MAX = 6,
 } cadre_assign_mode_t;
 
 /* What a LIST asks for. */

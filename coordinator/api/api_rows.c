@@ -119,6 +119,83 @@ cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count, c
     return read_planned(self, &plan, rows, timeout_ms);
 }
 
+/* --- ranges --- */
+
+/* Gives the row that a number of a range means: a negative one counts from the end. The number must
+ * be in low..high. */
+static int
+resolve(const cadre_variable_t *self, const char *what, int64_t number, int64_t low, int64_t high,
+        int64_t *row)
+{
+    if (number < low || number > high) {
+        return cadre_fail(CADRE_EINVALID,
+                          "%s of a range is %" PRId64 ": of variable %s, which has %" PRId64
+                          " rows, it is in %" PRId64 " to %" PRId64,
+                          what, number, self->name, self->rows, low, high);
+    }
+    *row = number < 0 ? number + self->rows : number;
+    return 0;
+}
+
+/* Gives the first row of a range and how many it has. */
+static int
+resolve_range(const cadre_variable_t *self, int64_t start, int64_t stop, int64_t step,
+              int64_t *first, size_t *count)
+{
+    const int64_t n = self->rows;
+    const bool is_up = step > 0;
+    int64_t end = 0;
+    if (step == 0) {
+        return cadre_fail(CADRE_EINVALID, "the step of a range of variable %s is 0", self->name);
+    }
+    int status = resolve(self, "the start", start, -n, n - 1, first);
+    if (status < 0) {
+        return status;
+    }
+    status = resolve(self, "the stop", stop, is_up ? -n : -n - 1, is_up ? n : n - 1, &end);
+    if (status < 0) {
+        return status;
+    }
+
+    const int64_t width = is_up ? end - *first : *first - end;
+    if (width <= 0) {
+        return cadre_fail(CADRE_EINVALID,
+                          "the range from %" PRId64 " to %" PRId64 " by %" PRId64
+                          " of variable %s has no row",
+                          start, stop, step, self->name);
+    }
+    /* as unsigned numbers, since the lowest int64_t has no positive counterpart */
+    const uint64_t stride = is_up ? (uint64_t)step : 0 - (uint64_t)step;
+    *count = (size_t)(((uint64_t)width - 1) / stride + 1);
+    return check_count(self, *count);
+}
+
+/* Reads the rows of a range: as a slice where they are consecutive, else by their ids. */
+int
+cadre_variable_read_range(cadre_variable_t *self, int64_t start, int64_t stop, int64_t step,
+                          cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    int64_t first = 0;
+    size_t count = 0;
+    int status = check_count(self, 1);
+    if (status < 0) {
+        return status;
+    }
+    status = resolve_range(self, start, stop, step, &first, &count);
+    if (status < 0) {
+        return status;
+    }
+    if (step == 1) {
+        return cadre_variable_read_slice(self, first, count, rows, timeout_ms);
+    }
+
+    cadre_auto(cadre_free) int64_t *ids = cadre_calloc(count, sizeof(*ids));
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = first + (int64_t)i * step;
+    }
+    return cadre_variable_read_rows(self, ids, count, rows, timeout_ms);
+}
+
 /* --- assign --- */
 
 /* Checks mode, dtype and shape of rows that are to be assigned; the ids were checked. */
@@ -129,8 +206,7 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
     char mine[CADRE_SHAPE_TEXT_SIZE];
     char theirs[CADRE_SHAPE_TEXT_SIZE];
     int64_t shape[CADRE_RANK_MAX];
-    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
-        mode != CADRE_VARIABLE_SUBTRACT) {
+    if ((int)mode < CADRE_VARIABLE_SET || mode > CADRE_VARIABLE_MAXIMUM) {
         return cadre_fail(CADRE_EINVALID, "assign rows of %s: %d is no mode", self->name,
                           (int)mode);
     }
@@ -147,6 +223,10 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
         return cadre_fail(CADRE_ESHAPE, "assign rows of %s: %zu of them are %s, not %s", self->name,
                           count, cadre_shape_text(shape, self->rank, mine),
                           cadre_shape_text(rows->shape, rows->rank, theirs));
+    }
+    if (mode == CADRE_VARIABLE_DIVIDE &&
+        cadre_dtype_has_zero(rows->dtype, rows->data, (size_t)cadre_tensor_count(rows))) {
+        return cadre_fail(CADRE_EINVALID, "assign rows of %s: a divisor is 0", self->name);
     }
     return 0;
 }
@@ -201,7 +281,7 @@ assign_planned(cadre_coordinator_t *self, const cadre_row_plan_t *plan, cadre_as
     return cadre_coordinator_await(self, &operation, deadline_ms, plan->variable->name);
 }
 
-/* Sets rows of a variable, or adds to or subtracts from them. */
+/* Assigns to rows of a variable. */
 int
 cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids,
                            size_t count, const cadre_tensor_t *rows, int64_t timeout_ms)

@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
@@ -173,8 +174,7 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
     }
 
-    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
-        mode != CADRE_VARIABLE_SUBTRACT) {
+    if ((int)mode < CADRE_VARIABLE_SET || mode > CADRE_VARIABLE_MAXIMUM) {
         return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
     }
 
@@ -191,6 +191,11 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
         return cadre_fail(CADRE_ESHAPE, "assign to %s: it is %s, the value %s", self->name,
                           cadre_shape_text(self->shape, self->rank, mine),
                           cadre_shape_text(value->shape, value->rank, theirs));
+    }
+
+    if (mode == CADRE_VARIABLE_DIVIDE &&
+        cadre_dtype_has_zero(value->dtype, value->data, (size_t)cadre_tensor_count(value))) {
+        return cadre_fail(CADRE_EINVALID, "assign to %s: a divisor is 0", self->name);
     }
 
     return 0;

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/dtype.h"
+#include "ps/core/assignment.h"
 #include "ps/core/initializer.h"
 #include "ps/core/optimizer.h"
 #include "ps/core/optimizer_kernel.h"
@@ -762,7 +763,7 @@ cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
     cadre_partition_end_apply(self);
 }
 
-/* Assigns values by mode: set, add or subtract. The optimizer and its slots are not involved, so
+/* Assigns values by mode (assignment.h). The optimizer and its slots are not involved, so
  * this counts as a version and not as a step. */
 void
 cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
@@ -772,17 +773,9 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
         const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
         cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);
         cadre_chunk_t *target = target_for(self, self->values[k]);
-        if (mode == CADRE_ASSIGN_SET) {
-            memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), size_bytes);
-        } else {
-            const cadre_optimizer_span_t span = {
-                .count = size_bytes / cadre_dtype_size(self->spec.dtype),
-                .gradient = cadre_chunk_data(chunks[k]),
-                .value_in = cadre_chunk_data(self->values[k]),
-                .value_out = cadre_chunk_data(target),
-            };
-            cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &span);
-        }
+        cadre_assignment_apply(mode, self->spec.dtype, cadre_chunk_data(chunks[k]),
+                               cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
+                               size_bytes / cadre_dtype_size(self->spec.dtype));
         publish(self, &self->values[k], target);
     }
     self->version++;
@@ -847,17 +840,11 @@ assign_elements(cadre_partition_t *self, cadre_assign_mode_t mode, uint64_t firs
         const size_t at = (size_t)((first + done) % stride);
         char *to = writable(self, &self->values[(first + done) / stride]) + at * size;
         here = count - done < stride - at ? count - done : stride - at;
-        if (mode == CADRE_ASSIGN_SET) {
-            memcpy(to, from + done * size, here * size);
-            continue;
-        }
-        const cadre_optimizer_span_t span = {
-            .count = here, .gradient = from + done * size, .value_in = to, .value_out = to};
-        cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &span);
+        cadre_assignment_apply(mode, self->spec.dtype, from + done * size, to, to, here);
     }
 }
 
-/* Assigns to rows by mode: set, add or subtract. A row larger than a chunk comes in several. */
+/* Assigns to rows by mode. A row larger than a chunk comes in several. */
 void
 cadre_partition_assign_rows(cadre_partition_t *self, cadre_assign_mode_t mode,
                             const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks)

@@ -201,7 +201,7 @@ void cadre_partition_apply_elements(cadre_partition_t *self, uint64_t first, siz
                                     const void *gradient);
 void cadre_partition_end_elements(cadre_partition_t *self);
 
-/* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The
+/* Assigns to the values by mode (assignment.h), and adds one to the version; slots stay. The
  * caller has checked `chunks`. */
 void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
                             cadre_chunk_t *const *chunks);

@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/dtype.h"
 #include "common/wire/record_list.h"
 #include "ps/core/applied_window.h"
 #include "ps/core/row_gradient.h"
@@ -563,6 +564,21 @@ cadre_shard_updates_held_bytes(const cadre_shard_updates_t *self)
 
 /* --- assign --- */
 
+/* Refuses an ASSIGN that divides by 0; its numbers stand in the chunks from `first` on. */
+static int
+check_divisors(const cadre_shard_part_t *part, const cadre_message_t *message, size_t first)
+{
+    const bool divides = message->assign.mode == CADRE_ASSIGN_DIV;
+    const cadre_dtype_t dtype = cadre_partition_spec(part->partition)->dtype;
+    for (size_t k = first; divides && k < message->chunk_count; k++) {
+        const size_t count = cadre_chunk_size_bytes(message->chunks[k]) / cadre_dtype_size(dtype);
+        if (cadre_dtype_has_zero(dtype, cadre_chunk_data(message->chunks[k]), count)) {
+            return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "values divided by 0"));
+        }
+    }
+    return 0;
+}
+
 /* Checks an ASSIGN: of a whole partition, or of rows, whose list `rows` becomes. */
 static int
 check_assign(const cadre_shard_target_t *target, const cadre_message_t *message,
@@ -574,11 +590,13 @@ check_assign(const cadre_shard_target_t *target, const cadre_message_t *message,
     if (status < 0) {
         return status;
     }
-    if (assign->rows.count > 0) {
-        return cadre_shard_rows_check(target->parts, message, rows);
+    status = assign->rows.count > 0
+                 ? cadre_shard_rows_check(target->parts, message, rows)
+                 : cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    if (status < 0) {
+        return assign->rows.count > 0 ? status : cadre_shard_part_fail(part, status);
     }
-    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
-    return status < 0 ? cadre_shard_part_fail(part, status) : 0;
+    return check_divisors(part, message, assign->rows.count > 0 ? rows->id_chunks : 0);
 }
 
 /* Assigns rows to their parts, or also to the images of these in the open cut (`straggles`).

@@ -150,7 +150,7 @@
       "ce")                                                                                        \
     G(ASSIGN,                                                                                      \
       "9e0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
-      "c902ceffffffffcdffff06cccec41807000000000000000000000000010000ffffffffffffffff")            \
+      "c906ceffffffffcdffff06cccec41807000000000000000000000000010000ffffffffffffffff")            \
     G(PROBE,                                                                                       \
       "980145cd03e8cf0123456789abcdefce00011170c40001c418070000000000000000000000000100"           \
       "00ffffffffffffffff")                                                                        \

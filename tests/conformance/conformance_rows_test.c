@@ -1,4 +1,5 @@
 /* Rows of variables: the ids V of docs/conformance.md that are about rows. */
+#include <cadre/read_cache.h>
 #include <cadre/rows.h>
 #include <math.h>
 
@@ -224,12 +225,220 @@ Test(conformance_rows, V10_rows_of_another_shape_or_dtype_change_nothing)
           CADRE_EINVALID, "id 1 is 4");
     FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 2, NULL, LOCAL_WAIT_MS),
           CADRE_EINVALID, "no value");
-    FAILS(cadre_variable_assign_rows(variable, (cadre_assign_t)3, ids, 2, &rows, LOCAL_WAIT_MS),
+    FAILS(cadre_variable_assign_rows(variable, (cadre_assign_t)7, ids, 2, &rows, LOCAL_WAIT_MS),
           CADRE_EINVALID, "no mode");
     ((float *)rows.data)[COLUMNS] = INFINITY;
     FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_SET, ids, 2, &rows, LOCAL_WAIT_MS),
           CADRE_ENOTFINITE, "number 1, for row 0");
     expect_first_column(variable, (const float[]){0, 3, 6, 9}, 4);
     cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+/* --- scatter --- */
+
+/* What an assignment makes of a number. */
+static double
+changed(cadre_assign_t mode, double was, double by)
+{
+    switch (mode) {
+    case CADRE_VARIABLE_SET:
+        return by;
+    case CADRE_VARIABLE_ADD:
+        return was + by;
+    case CADRE_VARIABLE_SUBTRACT:
+        return was - by;
+    case CADRE_VARIABLE_MULTIPLY:
+        return was * by;
+    case CADRE_VARIABLE_DIVIDE:
+        return was / by;
+    case CADRE_VARIABLE_MINIMUM:
+        return by < was ? by : was;
+    case CADRE_VARIABLE_MAXIMUM:
+        return by > was ? by : was;
+    }
+    return 0;
+}
+
+/* Rows on both sides of a border of parts are changed as those of a plain array, in the order of
+ * the ids, and come back with a ps that is lost. */
+static void
+scatter(int ps, int parts)
+{
+    enum { ROWS = 7, IDS = 5 };
+    const int64_t ids[IDS] = {3, 2, 3, 6, 0};
+    stage_t stage;
+    open_plain(&stage, ps);
+    cadre_variable_t *variable = create(&stage, "table", ROWS, COLUMNS, parts);
+    float wanted[ROWS];
+    for (int r = 0; r < ROWS; r++) {
+        wanted[r] = (float)(r * COLUMNS);
+    }
+    for (int mode = CADRE_VARIABLE_SET; mode <= CADRE_VARIABLE_MAXIMUM; mode++) {
+        cadre_tensor_t rows = some_rows(IDS, (float)mode + 1.5f);
+        for (int i = 0; i < IDS; i++) {
+            const double by = (double)((const float *)rows.data)[i * COLUMNS];
+            wanted[ids[i]] = (float)changed((cadre_assign_t)mode, (double)wanted[ids[i]], by);
+        }
+        OK(cadre_variable_assign_rows(variable, (cadre_assign_t)mode, ids, IDS, &rows,
+                                      LOCAL_WAIT_MS));
+        expect_first_column(variable, wanted, ROWS);
+        cadre_tensor_fini(&rows);
+    }
+    local_cluster_restart(&stage.cluster, LOCAL_PS, ps - 1);
+    expect_first_column(variable, wanted, ROWS);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V3_rows_are_changed_as_those_of_a_plain_array)
+{
+    scatter(1, 1);
+    scatter(2, 3);
+    scatter(3, 7);
+}
+
+/* Integers too, whole variables as well; a divisor of 0 changes nothing. */
+Test(conformance_rows, V3_integers_wrap_around_and_are_not_divided_by_0)
+{
+    enum { ROWS = 5 };
+    stage_t stage;
+    open_plain(&stage, 2);
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = 2;
+    const int64_t shape[] = {ROWS};
+    cadre_variable_t *variable = NULL;
+    OK(cadre_variable_create(stage.coordinator, "counts", CADRE_I64, shape, 1, &options,
+                             &variable));
+    int64_t numbers[ROWS] = {INT64_MIN, 7, -7, INT64_MAX, 1};
+    cadre_tensor_t value = cadre_tensor_view(CADRE_I64, numbers, shape, 1);
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+    int64_t by[ROWS] = {-1, 2, 2, 2, 3};
+    cadre_tensor_t divisor = cadre_tensor_view(CADRE_I64, by, shape, 1);
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_DIVIDE, &divisor, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_MULTIPLY, &divisor, LOCAL_WAIT_MS));
+    by[4] = 0;
+    FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_DIVIDE, &divisor, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "counts: a divisor is 0");
+    const int64_t ids[] = {0, 1, 2, 3, 4};
+    FAILS(cadre_variable_assign_rows(variable, CADRE_VARIABLE_DIVIDE, ids, ROWS, &divisor,
+                                     LOCAL_WAIT_MS),
+          CADRE_EINVALID, "counts: a divisor is 0");
+    cadre_tensor_t read = {.data = NULL};
+    OK(cadre_variable_read(variable, &read, LOCAL_WAIT_MS));
+    const int64_t wanted[ROWS] = {INT64_MIN, 6, -6, INT64_MAX - 1, 0};
+    cr_expect_arr_eq(read.data, wanted, sizeof(wanted));
+    cadre_tensor_fini(&read);
+    stage_close(&stage);
+}
+
+/* --- ranges --- */
+
+/* Passes when the range is the rows that a slice of Python's gives. */
+static void
+expect_range(cadre_variable_t *variable, const int64_t range[3], const int64_t *ids, size_t count)
+{
+    cadre_tensor_t rows = {.data = NULL};
+    OK(cadre_variable_read_range(variable, range[0], range[1], range[2], &rows, LOCAL_WAIT_MS));
+    expect_rows(&rows, ids, count, COLUMNS);
+    cadre_tensor_fini(&rows);
+}
+
+Test(conformance_rows, V11_ranges_count_from_the_end_and_go_backwards)
+{
+    stage_t stage;
+    open_plain(&stage, 2);
+    cadre_variable_t *variable = create(&stage, "table", 13, COLUMNS, 5);
+    expect_range(variable, (const int64_t[]){2, 5, 1}, (const int64_t[]){2, 3, 4}, 3);
+    expect_range(variable, (const int64_t[]){-3, 13, 1}, (const int64_t[]){10, 11, 12}, 3);
+    expect_range(variable, (const int64_t[]){1, -1, 4}, (const int64_t[]){1, 5, 9}, 3);
+    expect_range(variable, (const int64_t[]){12, 2, -5}, (const int64_t[]){12, 7}, 2);
+    expect_range(variable, (const int64_t[]){3, -14, -1}, (const int64_t[]){3, 2, 1, 0}, 4);
+    expect_range(variable, (const int64_t[]){-1, -3, -1}, (const int64_t[]){12, 11}, 2);
+    expect_range(variable, (const int64_t[]){-13, 13, INT64_MAX}, (const int64_t[]){0}, 1);
+    expect_range(variable, (const int64_t[]){12, -14, INT64_MIN}, (const int64_t[]){12}, 1);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V11_ranges_beyond_the_rows_are_refused)
+{
+    static const struct {
+        int64_t range[3];
+        const char *part;
+    } cases[] = {{{13, 13, 1}, "the start of a range is 13"},
+                 {{-14, 3, 1}, "it is in -13 to 12"},
+                 {{0, 14, 1}, "the stop of a range is 14"},
+                 {{0, -14, 1}, "it is in -13 to 13"},
+                 {{0, 13, -1}, "it is in -14 to 12"},
+                 {{0, 5, 0}, "step of a range of variable table is 0"},
+                 {{5, 5, 1}, "from 5 to 5 by 1 of variable table has no row"},
+                 {{3, 5, -1}, "has no row"},
+                 {{INT64_MIN, INT64_MAX, 1}, "the start"}};
+    stage_t stage;
+    open_plain(&stage, 1);
+    cadre_variable_t *variable = create(&stage, "table", 13, COLUMNS, 5);
+    cadre_tensor_t rows = {.data = NULL};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int64_t *range = cases[i].range;
+        FAILS(
+            cadre_variable_read_range(variable, range[0], range[1], range[2], &rows, LOCAL_WAIT_MS),
+            CADRE_EINVALID, cases[i].part);
+    }
+    cr_expect_null(rows.data);
+    stage_close(&stage);
+}
+
+/* --- caches, other partitions --- */
+
+Test(conformance_rows, V18_a_read_cache_gives_the_first_value_until_it_ends)
+{
+    stage_t stage;
+    open_plain(&stage, 2);
+    cadre_variable_t *variable = create(&stage, "table", 7, COLUMNS, 2);
+    cadre_variable_t *other = create(&stage, "other", 7, COLUMNS, 3);
+    cadre_read_cache_t *cache = NULL;
+    const cadre_tensor_t *value = NULL;
+    const cadre_tensor_t *again = NULL;
+    cadre_tensor_t rows = some_rows(7, 50);
+    OK(cadre_read_cache_create(stage.coordinator, &cache));
+    OK(cadre_read_cache_read(cache, variable, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &rows, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(other, CADRE_VARIABLE_SET, &rows, LOCAL_WAIT_MS));
+    OK(cadre_read_cache_read(cache, variable, &again, LOCAL_WAIT_MS));
+    cr_expect_eq(value, again);
+    cr_expect_eq(((const float *)again->data)[COLUMNS], (float)COLUMNS, "as it was");
+    OK(cadre_read_cache_read(cache, other, &value, LOCAL_WAIT_MS));
+    cr_expect_eq(((const float *)value->data)[COLUMNS], 51, "first asked for after it changed");
+    cadre_read_cache_destroy(&cache);
+    cadre_read_cache_destroy(&cache);
+    OK(cadre_read_cache_create(stage.coordinator, &cache));
+    OK(cadre_read_cache_read(cache, variable, &value, LOCAL_WAIT_MS));
+    cr_expect_eq(((const float *)value->data)[COLUMNS], 51);
+    FAILS(cadre_read_cache_read(cache, NULL, &value, LOCAL_WAIT_MS), CADRE_EINVALID, "NULL");
+    cadre_read_cache_destroy(&cache);
+    cadre_tensor_fini(&rows);
+    stage_close(&stage);
+}
+
+Test(conformance_rows, V12_a_value_is_one_tensor_whatever_its_partitions_are)
+{
+    stage_t stage;
+    open_plain(&stage, 3);
+    cadre_tensor_t value = {.data = NULL};
+    cadre_tensor_t copied = {.data = NULL};
+    cadre_variable_t *from = create(&stage, "from", 13, COLUMNS, 5);
+    OK(cadre_variable_read(from, &value, LOCAL_WAIT_MS));
+    for (int parts = 1; parts <= 13; parts += 4) {
+        char name[16];
+        snprintf(name, sizeof(name), "to%d", parts);
+        cadre_variable_t *to = create(&stage, name, 13, COLUMNS, parts);
+        OK(cadre_variable_assign(to, CADRE_VARIABLE_MULTIPLY, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(to, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_read(to, &copied, LOCAL_WAIT_MS));
+        cr_expect_arr_eq(copied.data, value.data, cadre_tensor_size_bytes(&value), "%d", parts);
+    }
+    cadre_tensor_fini(&value);
+    cadre_tensor_fini(&copied);
     stage_close(&stage);
 }

@@ -447,6 +447,28 @@ rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
 
 /* --- assignments --- */
 
+/* What an assignment of k makes of n. */
+static int64_t
+assigned(cadre_assign_mode_t mode, int64_t n, int64_t k)
+{
+    switch (mode) {
+    case CADRE_ASSIGN_SET:
+        return k;
+    case CADRE_ASSIGN_ADD:
+        return n + k;
+    case CADRE_ASSIGN_SUB:
+        return n - k;
+    case CADRE_ASSIGN_MIN:
+        return k < n ? k : n;
+    case CADRE_ASSIGN_MAX:
+        return k > n ? k : n;
+    case CADRE_ASSIGN_MUL: /* the model has no products */
+    case CADRE_ASSIGN_DIV:
+        break;
+    }
+    return INT64_MIN;
+}
+
 static void
 take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign,
      const sim_taken_t *taken)
@@ -454,9 +476,7 @@ take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign
     int64_t k = taken->assignment;
     sim_state_take(state, taken);
     sim_value_t *value = value_of(self, state, assign->variable, taken->part);
-    sim_value_change(value, assign->mode == CADRE_ASSIGN_SET   ? k
-                            : assign->mode == CADRE_ASSIGN_ADD ? value->n + k
-                                                               : value->n - k);
+    sim_value_change(value, assigned((cadre_assign_mode_t)assign->mode, value->n, k));
 }
 
 /* Whether any of the records lists its rows in the payload. */

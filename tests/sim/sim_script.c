@@ -401,7 +401,11 @@ assign(sim_script_t *self)
 {
     if (!self->asked) {
         self->asked = true;
-        cadre_assign_mode_t mode = (cadre_assign_mode_t)draw(self, 0, 2);
+        /* of multiples of the weights, as the model has them, these make such again */
+        static const cadre_assign_mode_t modes[] = {CADRE_ASSIGN_SET, CADRE_ASSIGN_ADD,
+                                                    CADRE_ASSIGN_SUB, CADRE_ASSIGN_MIN,
+                                                    CADRE_ASSIGN_MAX};
+        cadre_assign_mode_t mode = modes[draw(self, 0, CADRE_COUNT_OF(modes) - 1)];
         self->assignment = sim_check_add_assignment(self->check, self->variable, mode);
         void *bytes =
             sim_variable_values(&self->check->variables[self->variable], (int64_t)self->assignment);

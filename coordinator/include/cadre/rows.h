@@ -44,19 +44,29 @@ CADRE_API int cadre_variable_read_rows(cadre_variable_t *self, const int64_t *id
 CADRE_API int cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count,
                                         cadre_tensor_t *rows, int64_t timeout_ms);
 
-/* Sets rows `ids` [count], adds to or subtracts from them, exactly once: row i of `rows`, a tensor
- * of the variable's dtype and of the shape that cadre_variable_read_rows gives, belongs to ids[i].
- * An id that stands there several times is changed as often, in the order of `ids`: the last one
- * set stays, and all that is added counts. Rows of one ps are assigned at once, as far as one
- * message holds them (4 MiB, 65,536 rows, 192 partitions); an update of a closure comes before or
- * after.
- * Checkpoints hold the assigned rows, and a ps that is lost gets them back, as with
+/* Reads rows start, start + step, start + 2 step and so on, up to and without stop, as
+ * cadre_variable_read_rows does: a Python slice of axis 0. Of a variable of n rows a negative
+ * number counts from the end: -1 is row n - 1. With a negative step rows are read backwards, and
+ * -n - 1 as `stop` is before row 0, so that row 0 is the last one.
+ *
+ * CADRE_EINVALID: `start` is not in -n..n-1, `stop` not in -n..n (step above 0) or -n-1..n-1 (below
+ *   0), `step` is 0, or there is no row. Nothing is cut to what there is. */
+CADRE_API int cadre_variable_read_range(cadre_variable_t *self, int64_t start, int64_t stop,
+                                        int64_t step, cadre_tensor_t *rows, int64_t timeout_ms);
+
+/* Assigns to rows `ids` [count] by `mode`, exactly once: row i of `rows`, a tensor of the
+ * variable's dtype and of the shape that cadre_variable_read_rows gives, belongs to ids[i]. An id
+ * that stands there several times is changed as often, in the order of `ids`: the last one set
+ * stays, and all that is added or multiplied counts. Rows of one ps are assigned at once, as far as
+ * one message holds them (4 MiB, 65,536 rows, 192 partitions); an update of a closure comes before
+ * or after. Checkpoints hold the assigned rows, and a ps that is lost gets them back, as with
  * cadre_variable_assign; optimizer slots stay as they are. Waits where the memory for a replay is
  * full, until a checkpoint has made room.
  *
  * CADRE_EINVALID, CADRE_ESHAPE, CADRE_ETOOLARGE: as cadre_variable_read_rows; CADRE_ESHAPE also for
  *   rows of another shape.
  * CADRE_EDTYPE: the rows have another dtype than the variable.
+ * CADRE_EINVALID: also where it divides by 0. Nothing is assigned.
  * CADRE_ENOTFINITE: a row holds infinity or NaN; the error names its place in `ids`. Nothing is
  *   assigned.
  * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the assignment is made as soon as its

@@ -262,12 +262,18 @@ typedef enum {
     CADRE_VARIABLE_SET = 0,
     CADRE_VARIABLE_ADD = 1,
     CADRE_VARIABLE_SUBTRACT = 2,
+    CADRE_VARIABLE_MULTIPLY = 3,
+    CADRE_VARIABLE_DIVIDE = 4,  /* integers toward zero */
+    CADRE_VARIABLE_MINIMUM = 5, /* of each element and its value */
+    CADRE_VARIABLE_MAXIMUM = 6,
 } cadre_assign_t;
 
-/* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
- * once. Waits where the memory for a replay is full, until a checkpoint has made room.
+/* Assigns, adds, subtracts and so on a tensor of the variable's shape and dtype, on every part,
+ * exactly once. Integers wrap around. Waits where the memory for a replay is full, until a
+ * checkpoint has made room.
  *
  * CADRE_ESHAPE, CADRE_EDTYPE: the value has another shape or dtype than the variable.
+ * CADRE_EINVALID: it divides by 0; nothing is assigned.
  * CADRE_ENOTFINITE: the value holds infinity or NaN; the parts in which it does stay as they were,
  *   the others are assigned.
  * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the assignment is made as soon as its

@@ -329,6 +329,7 @@ Test(shard_push, refuses_a_bad_assignment_whole_and_takes_the_next)
 {
     fixture_t self = open_filled_shard();
     cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, NAN), CADRE_ENOTFINITE);
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_DIV, -0.0f), CADRE_EINVALID);
     cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
     message.assign = (cadre_assign_message_t){
         .sequence = 2, .generation = GENERATION - 1, .mode = CADRE_ASSIGN_SET, .variable = 1};
