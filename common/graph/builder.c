@@ -248,23 +248,49 @@ cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const
     return leaf(self, status, index);
 }
 
-/* Gives the node of variable `name`. CADRE_ENOTFOUND, without a text, when the program has none;
- * CADRE_ESHAPE when it has another shape. */
+/* Gives the shape of a variable as extents, without symbols. */
 static int
-find_variable(const cadre_program_t *self, const char *name, const int64_t *shape, int rank,
-              int32_t *index)
+variable_shape(const char *name, const int64_t *shape, int rank, cadre_extents_t *out)
+{
+    if (rank < 0 || rank > CADRE_PROGRAM_RANK_MAX) {
+        return cadre_fail(CADRE_EINVALID, "variable %s: rank %d is not in 0..%d", name ? name : "",
+                          rank, CADRE_PROGRAM_RANK_MAX);
+    }
+    out->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        out->extents[i] = cadre_extent_number(shape[i]);
+    }
+    return 0;
+}
+
+/* Returns whether a variable has this shape, of plain numbers. */
+static bool
+has_shape(const cadre_program_variable_t *variable, const cadre_extents_t *shape)
+{
+    bool same = variable->rank == shape->rank;
+    for (int axis = 0; same && axis < shape->rank; axis++) {
+        same = variable->shape[axis] == shape->extents[axis].factor;
+    }
+    return same;
+}
+
+/* Gives the node of variable `name`. CADRE_ENOTFOUND, without a text, when the program has none;
+ * CADRE_ESHAPE or CADRE_EDTYPE when it has another shape or dtype. */
+static int
+find_variable(const cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+              const cadre_extents_t *shape, int32_t *index)
 {
     for (int i = 0; i < self->variable_count; i++) {
         const cadre_program_variable_t *variable = &self->variables[i];
         if (!name || strcmp(variable->name, name) != 0) {
             continue;
         }
-        bool same = variable->rank == rank;
-        for (int axis = 0; same && axis < rank; axis++) {
-            same = variable->shape[axis] == shape[axis];
-        }
-        if (!same) {
+        if (!has_shape(variable, shape)) {
             return cadre_fail(CADRE_ESHAPE, "variable %s is there with another shape", name);
+        }
+        if (variable->dtype != dtype) {
+            return cadre_fail(CADRE_EDTYPE, "variable %s is there as %s, not %s", name,
+                              cadre_dtype_text(variable->dtype), cadre_dtype_text(dtype));
         }
         *index = variable->node;
         return 0;
@@ -272,17 +298,26 @@ find_variable(const cadre_program_t *self, const char *name, const int64_t *shap
     return CADRE_ENOTFOUND;
 }
 
-/* Returns the node of a variable's value; the first call with a name adds it. */
 cadre_node_t
 cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape, int rank)
+{
+    return cadre_op_var_of(self, name, CADRE_F32, shape, rank);
+}
+
+/* Returns the node of a variable's value; the first call with a name adds it. */
+cadre_node_t
+cadre_op_var_of(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const int64_t *shape,
+                int rank)
 {
     if (!building(self)) {
         return none;
     }
     int32_t index = 0;
-    int status = find_variable(self, name, shape, rank, &index);
+    cadre_extents_t numbers = {0};
+    int status = variable_shape(name, shape, rank, &numbers);
+    status = status < 0 ? status : find_variable(self, name, dtype, &numbers, &index);
     if (status == CADRE_ENOTFOUND) {
-        status = cadre_program_add_variable(self, name, shape, rank, &index);
+        status = cadre_program_add_variable(self, name, dtype, &numbers, &index);
     }
     return leaf(self, status, index);
 }
@@ -325,6 +360,20 @@ cadre_node_t
 cadre_op_const_f32(cadre_program_t *self, float value)
 {
     cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 0, .data = &value};
+    return cadre_op_const(self, &tensor);
+}
+
+cadre_node_t
+cadre_op_const_f64(cadre_program_t *self, double value)
+{
+    cadre_tensor_t tensor = {.dtype = CADRE_F64, .rank = 0, .data = &value};
+    return cadre_op_const(self, &tensor);
+}
+
+cadre_node_t
+cadre_op_const_i64(cadre_program_t *self, int64_t value)
+{
+    cadre_tensor_t tensor = {.dtype = CADRE_I64, .rank = 0, .data = &value};
     return cadre_op_const(self, &tensor);
 }
 

@@ -107,7 +107,8 @@ pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadr
     if (left.id == 0 || right.id == 0) {
         return false;
     }
-    if (cadre_program_at(self, right)->dtype == CADRE_I32) {
+    cadre_dtype_t dtype = cadre_program_at(self, right)->dtype;
+    if (dtype == CADRE_I32 || dtype == CADRE_I64) {
         right = cadre_op_cast(self, right, CADRE_F32);
     }
     const cadre_extents_t *left_shape = &cadre_program_at(self, left)->shape;
@@ -212,6 +213,7 @@ cadre_op_mae(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targe
 cadre_node_t
 cadre_op_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
+    labels = cadre_program_positions(self, labels, "correct");
     return cadre_op_eq(self, cadre_op_argmax(self, logits, -1), labels);
 }
 
@@ -258,11 +260,12 @@ add_last(cadre_program_t *self, cadre_node_t x)
     return cadre_program_emit_reshape(self, x, &shape);
 }
 
-/* Returns the one-hot rows of index [..] (i32), as [.., classes]. The row of an index that is no
- * class is all zeros. */
+/* Returns the one-hot rows of index [..] (i32 or i64), as [.., classes]. The row of an index that
+ * is no class is all zeros. */
 static cadre_node_t
 one_hot(cadre_program_t *self, cadre_node_t index, int64_t classes)
 {
+    index = cadre_program_positions(self, index, "one hot");
     return cadre_op_eq(self, add_last(self, index), class_numbers(self, classes));
 }
 

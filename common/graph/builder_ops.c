@@ -310,6 +310,7 @@ cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x)
 cadre_node_t
 cadre_op_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
+    labels = cadre_program_positions(self, labels, "xent");
     return cadre_program_emit2(self, CADRE_OP_XENT, 0, logits, labels);
 }
 
@@ -342,6 +343,23 @@ cadre_node_t
 cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
 {
     return cadre_program_emit1(self, CADRE_OP_CAST, (int64_t)dtype, x);
+}
+
+/* Returns positions or labels as i32. Those of i64 are cast; one beyond i32 becomes its least
+ * number, which no op takes: the largest is a row of cadre_op_table, and -1 is padding in a bag.
+ * Others stay as they are, right or wrong. */
+cadre_node_t
+cadre_program_positions(cadre_program_t *self, cadre_node_t index, const char *what)
+{
+    if (!cadre_program_has(self, index, what)) {
+        return none;
+    }
+    if (cadre_program_at(self, index)->dtype != CADRE_I64) {
+        return index;
+    }
+    cadre_node_t beyond = cadre_op_gt(self, index, cadre_op_const_i64(self, INT32_MAX));
+    cadre_node_t known = cadre_op_where(self, beyond, cadre_op_const_i64(self, INT64_MIN), index);
+    return cadre_op_cast(self, known, CADRE_I32);
 }
 
 /* Appends random numbers in [0, 1). Each such node of a program has a stream of its own, so that no

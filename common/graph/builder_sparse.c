@@ -12,6 +12,7 @@ static const cadre_node_t none = {0};
 cadre_node_t
 cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
 {
+    index = cadre_program_positions(self, index, "take");
     return cadre_program_emit2(self, CADRE_OP_TAKE, 0, table, index);
 }
 
@@ -21,6 +22,7 @@ cadre_node_t
 cadre_op_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
 {
     cadre_extents_t shape = {0};
+    index = cadre_program_positions(self, index, "scatter");
     if (!cadre_program_has(self, values, "scatter") || !cadre_program_has(self, index, "scatter") ||
         !cadre_program_shape(self, "scatter", &rows, 1, &shape)) {
         return none;
@@ -44,7 +46,8 @@ cadre_node_t
 cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
              cadre_node_t weights, cadre_bag_mode_t mode)
 {
-    const cadre_node_t inputs[4] = {table, index, offsets, weights};
+    const cadre_node_t inputs[4] = {table, cadre_program_positions(self, index, "bag"),
+                                    cadre_program_positions(self, offsets, "bag"), weights};
     cadre_program_node_t node = {
         .op = CADRE_OP_BAG, .input_count = weights.id == 0 ? 3 : 4, .attributes = {(int64_t)mode}};
     for (int i = 0; i < node.input_count; i++) {
@@ -83,8 +86,8 @@ cadre_op_embedding(cadre_program_t *self, cadre_node_t table, cadre_node_t ids)
                              cadre_extents_text(shape, cadre_program_symbols(self), text)));
         return none;
     }
-    bool are_positions = cadre_program_at(self, ids)->dtype == CADRE_I32;
-    return cadre_op_take(self, table, are_positions ? ids : whole_numbers(self, ids));
+    bool are_floats = cadre_program_at(self, ids)->dtype == CADRE_F32;
+    return cadre_op_take(self, table, are_floats ? whole_numbers(self, ids) : ids);
 }
 
 /* Returns `x` with one more last axis, of size 1. */

@@ -7,7 +7,9 @@
  *
  * All adjoints are f32, also those of bf16 nodes: the gradients of several uses of a node are
  * added, for which bf16 has no operation and too few bits. So the gradient of a cast between the
- * two dtypes is the gradient of its result, unchanged.
+ * two dtypes is the gradient of its result, unchanged. f64 is for statistics: where a gradient
+ * would have to go through a node of it, that is a mistake of the program, since to stop there
+ * without a word would leave a part of the model untrained.
  */
 #include <stdlib.h>
 
@@ -61,6 +63,14 @@ walk_back(cadre_gradient_walk_t *walk, cadre_node_t loss)
                                         .value = {.id = i + 1},
                                         .gradient = walk->adjoints[i]};
         int64_t function = visit.node.attributes[CADRE_FUNCTION];
+        if (visit.node.dtype == CADRE_F64) {
+            cadre_program_mistake(
+                walk->program,
+                cadre_fail(CADRE_EDTYPE,
+                           "gradient: none goes through %s of f64: detach it, or compute in f32",
+                           cadre_op_text(visit.node.op, function)));
+            return;
+        }
         if (cadre_op_derivative(visit.node.op, function) == CADRE_DERIVATIVE_LAST) {
             cadre_program_mistake(
                 walk->program, cadre_fail(CADRE_EINVALID, "gradient: %s has no second derivative",
@@ -106,6 +116,21 @@ node_name(const cadre_program_t *self, cadre_node_t node)
     return cadre_op_text(at->op, at->attributes[CADRE_FUNCTION]);
 }
 
+/* Returns whether the loss depends on a node at all, also where no gradient flows. */
+static bool
+is_read_by(const cadre_program_t *self, cadre_node_t loss, cadre_node_t node)
+{
+    cadre_auto(cadre_free) bool *reads = cadre_calloc((size_t)loss.id, sizeof(*reads));
+    for (int32_t i = 0; i < loss.id; i++) {
+        const cadre_program_node_t *at = cadre_program_node(self, i);
+        reads[i] = i == node.id - 1;
+        for (int k = 0; k < at->input_count && !reads[i]; k++) {
+            reads[i] = reads[at->inputs[k]];
+        }
+    }
+    return reads[loss.id - 1];
+}
+
 /* Adds nodes that compute the gradient of the loss with respect to each of `nodes`, and gives them
  * in `gradients`. Node ids count from 1, the indexes of `depends` and `adjoints` from 0. */
 void
@@ -135,9 +160,15 @@ cadre_op_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *
     for (int i = 0; i < count && self->status == 0; i++) {
         gradients[i] = adjoints[nodes[i].id - 1];
         if (gradients[i].id == 0) {
-            cadre_program_mistake(self, cadre_fail(CADRE_EINVALID,
-                                                   "gradient: the loss does not depend on %s",
-                                                   node_name(self, nodes[i])));
+            const char *name = node_name(self, nodes[i]);
+            int status =
+                is_read_by(self, loss, nodes[i])
+                    ? cadre_fail(CADRE_EINVALID,
+                                 "gradient: the loss depends on %s only through what has none: "
+                                 "integers, comparisons, detach and the like",
+                                 name)
+                    : cadre_fail(CADRE_EINVALID, "gradient: the loss does not depend on %s", name);
+            cadre_program_mistake(self, status);
         }
     }
 }
@@ -158,7 +189,7 @@ cadre_op_minimize(cadre_program_t *self, cadre_node_t loss)
     int count = 0;
     for (int i = 0; i < (int)variable_count; i++) {
         int32_t node = cadre_program_variable(self, i)->node;
-        if (reached[node]) {
+        if (reached[node] && cadre_program_node(self, node)->dtype == CADRE_F32) {
             found[count++].id = node + 1;
         }
     }

@@ -391,6 +391,12 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     }
 }
 
+static bool
+is_of_integers(const cadre_program_node_t *node)
+{
+    return node->dtype == CADRE_I32 || node->dtype == CADRE_I64;
+}
+
 /* Returns whether a gradient flows from the node to its input `index`: the op and its function have
  * a derivative for it (op.h), and neither node is of integers. */
 bool
@@ -401,5 +407,5 @@ cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t 
     return (info->gradient_inputs & CADRE_OP_INPUT(index)) != 0 &&
            cadre_op_derivative(node->op, node->attributes[CADRE_FUNCTION]) !=
                CADRE_DERIVATIVE_NONE &&
-           node->dtype != CADRE_I32 && input->dtype != CADRE_I32;
+           !is_of_integers(node) && !is_of_integers(input);
 }

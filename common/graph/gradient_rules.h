@@ -26,8 +26,8 @@ CADRE_OP_LIST(ROW)
 #undef RULE
 #undef ROW
 
-/* Returns whether a gradient flows from the node to its input `index`; none flows to or from
- * integers. */
+/* Returns whether a gradient would flow from the node to its input `index`; none flows to or from
+ * integers. Through f64 one would, but programs have none there (gradient.c). */
 bool cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node,
                           int index);
 

@@ -28,8 +28,8 @@ cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
     const cadre_program_node_t *right = cadre_infer_input(self, node, 1);
     int64_t flip_left = node->attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int64_t flip_right = node->attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
-    if (left->dtype == CADRE_I32) {
-        return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not i32");
+    if (left->dtype != CADRE_F32 && left->dtype != CADRE_BF16) {
+        return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not %s", cadre_dtype_text(left->dtype));
     }
     if (need_same_dtype(left, right) < 0) {
         return CADRE_EDTYPE;
@@ -95,8 +95,8 @@ need_broadcast(const cadre_infer_t *self, const cadre_extents_t *left, const cad
     return 0;
 }
 
-/* Infers a function of two elements, which are broadcast against each other: f32, for comparisons
- * also i32. The result is f32. */
+/* Infers a function of two elements, which are broadcast against each other: both f32, f64 or i64,
+ * which is the result's dtype too. A comparison takes i32 as well, and its result is f32. */
 int
 cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
 {
@@ -106,35 +106,52 @@ cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
     if (!cadre_map2_valid(function)) {
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
     }
-    bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ; /* allows i32 */
+    bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ;
     if (need_same_dtype(left, right) < 0) {
         return CADRE_EDTYPE;
     }
-    if ((!compares || left->dtype != CADRE_I32) && cadre_infer_need_dtype(left, CADRE_F32) < 0) {
+    if ((!compares || left->dtype != CADRE_I32) && cadre_infer_need_number(left) < 0) {
         return CADRE_EDTYPE;
     }
-    node->dtype = CADRE_F32;
+    node->dtype = compares ? CADRE_F32 : left->dtype;
     return need_broadcast(self, &left->shape, &right->shape, &node->shape);
 }
 
-/* Infers where: condition, yes and no, all f32, are broadcast against one another. */
+/* Infers where: condition, which is f32, and yes and no, both f32, f64 or i64, are broadcast
+ * against one another. */
 int
 cadre_infer_where(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    cadre_extents_t shape = {0}; /* rank 0, which broadcasts to every shape */
-    for (int i = 0; i < 3; i++) {
-        const cadre_program_node_t *x = cadre_infer_input(self, node, i);
-        if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
-            return CADRE_EDTYPE;
-        }
-        int status = need_broadcast(self, &shape, &x->shape, &shape);
-        if (status < 0) {
-            return status;
-        }
+    const cadre_program_node_t *condition = cadre_infer_input(self, node, 0);
+    const cadre_program_node_t *yes = cadre_infer_input(self, node, 1);
+    const cadre_program_node_t *no = cadre_infer_input(self, node, 2);
+    if (cadre_infer_need_dtype(condition, CADRE_F32) < 0 || cadre_infer_need_number(yes) < 0 ||
+        need_same_dtype(yes, no) < 0) {
+        return CADRE_EDTYPE;
     }
-    node->dtype = CADRE_F32;
+    cadre_extents_t shape = condition->shape;
+    int status = need_broadcast(self, &shape, &yes->shape, &shape);
+    status = status < 0 ? status : need_broadcast(self, &shape, &no->shape, &shape);
+    if (status < 0) {
+        return status;
+    }
+    node->dtype = yes->dtype;
     node->shape = shape;
     return 0;
+}
+
+/* Fails unless the node's dtype can be reduced by this function: a sum and the largest of f32, f64
+ * or i64, a mean of those but i64, a position in f32. */
+static int
+need_reducible(const cadre_program_node_t *x, int64_t function)
+{
+    if (function == CADRE_REDUCE_ARGMAX) {
+        return cadre_infer_need_dtype(x, CADRE_F32);
+    }
+    if (function == CADRE_REDUCE_MEAN && x->dtype == CADRE_I64) {
+        return cadre_fail(CADRE_EDTYPE, "needs f32 or f64, not i64");
+    }
+    return cadre_infer_need_number(x);
 }
 
 /* Infers a reduction over the axes `begin` to `end` - 1, which disappear. Positions (argmax) are
@@ -150,7 +167,7 @@ cadre_infer_reduce(const cadre_infer_t *self, cadre_program_node_t *node)
     if (!cadre_reduce_valid(function)) {
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
     }
-    if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
+    if (need_reducible(x, function) < 0) {
         return CADRE_EDTYPE;
     }
     if (begin < 0 || begin >= end || end > x->shape.rank) {
@@ -160,7 +177,7 @@ cadre_infer_reduce(const cadre_infer_t *self, cadre_program_node_t *node)
                    : cadre_fail(CADRE_ESHAPE, "no axes %" PRId64 " to below %" PRId64 " in %s",
                                 begin, end, in);
     }
-    node->dtype = function == CADRE_REDUCE_ARGMAX ? CADRE_I32 : CADRE_F32;
+    node->dtype = function == CADRE_REDUCE_ARGMAX ? CADRE_I32 : x->dtype;
     node->shape.rank = 0;
     for (int i = 0; i < x->shape.rank; i++) {
         if (i < begin || i >= end) {

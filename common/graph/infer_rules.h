@@ -30,4 +30,8 @@ const char *cadre_infer_shown(const cadre_infer_t *self, const cadre_extents_t *
 /* Fails with CADRE_EDTYPE unless the node has this dtype. */
 int cadre_infer_need_dtype(const cadre_program_node_t *of, cadre_dtype_t dtype);
 
+/* Fails with CADRE_EDTYPE unless the node is of numbers that are added and compared: f32, f64 or
+ * i64. */
+int cadre_infer_need_number(const cadre_program_node_t *of);
+
 #endif

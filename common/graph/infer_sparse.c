@@ -53,7 +53,7 @@ cadre_infer_take(const cadre_infer_t *self, cadre_program_node_t *node)
     const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
     node->dtype = table->dtype;
     if (table->dtype == CADRE_I32) {
-        return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not i32");
+        return cadre_fail(CADRE_EDTYPE, "needs f32, f64, i64 or bf16, not i32");
     }
     if (need_positions(index, "the index") < 0) {
         return CADRE_EDTYPE;

@@ -165,8 +165,8 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
     }
 
     if (!cadre_dtype_traits(dtype)->is_of_programs) {
-        return cadre_fail(CADRE_EDTYPE, "argument %s must be f32, i32 or bf16, not %s", name,
-                          cadre_dtype_text(dtype));
+        return cadre_fail(CADRE_EDTYPE, "argument %s must be f32, f64, i32, i64 or bf16, not %s",
+                          name, cadre_dtype_text(dtype));
     }
 
     if (self->argument_count == CADRE_ARGUMENTS_MAX) {
@@ -183,20 +183,27 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
     return cadre_program_add_node(self, &leaf, node);
 }
 
-/* Adds a variable to the table of variables, and the leaf that stands for it, which is f32, to the
- * nodes. */
+/* Returns whether variables and constants of a program may have this dtype. */
+static bool
+is_of_leaves(cadre_dtype_t dtype)
+{
+    const cadre_dtype_traits_t *traits = cadre_dtype_traits(dtype);
+    return traits->is_of_variables && traits->is_of_programs;
+}
+
+/* Adds a variable to the table of variables, and the leaf that stands for it to the nodes. */
 int
-cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape, int rank,
-                           int32_t *node)
+cadre_program_add_variable(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                           const cadre_extents_t *shape, int32_t *node)
 {
     int status = cadre_program_check_name("a variable", name);
     if (status < 0) {
         return status;
     }
 
-    if (rank < 0 || rank > CADRE_PROGRAM_RANK_MAX) {
-        return cadre_fail(CADRE_EINVALID, "variable %s: rank %d is not in 0..%d", name, rank,
-                          CADRE_PROGRAM_RANK_MAX);
+    if (!is_of_leaves(dtype)) {
+        return cadre_fail(CADRE_EDTYPE, "variable %s must be f32, f64, i32 or i64, not %s", name,
+                          cadre_dtype_text(dtype));
     }
 
     for (int i = 0; i < self->variable_count; i++) {
@@ -212,14 +219,14 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
     self->variables = grown(self->variables, self->variable_count, sizeof(*self->variables));
     cadre_program_variable_t *variable = &self->variables[self->variable_count++];
     *variable = (cadre_program_variable_t){
-        .name = cadre_strdup(name), .rank = rank, .node = self->node_count};
-    for (int i = 0; i < rank; i++) {
-        variable->shape[i] = shape[i];
+        .name = cadre_strdup(name), .dtype = dtype, .rank = shape->rank, .node = self->node_count};
+    for (int i = 0; i < shape->rank; i++) {
+        variable->shape[i] = shape->extents[i].factor;
     }
 
     cadre_program_node_t leaf = {.op = CADRE_OP_VAR,
-                                 .dtype = CADRE_F32,
-                                 .shape = numbers(shape, rank),
+                                 .dtype = dtype,
+                                 .shape = *shape,
                                  .attributes = {self->variable_count - 1}};
     return cadre_program_add_node(self, &leaf, node);
 }
@@ -228,8 +235,8 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
 int
 cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_t *node)
 {
-    if (tensor->dtype != CADRE_F32 && tensor->dtype != CADRE_I32) {
-        return cadre_fail(CADRE_EDTYPE, "a constant must be f32 or i32, not %s",
+    if (!is_of_leaves(tensor->dtype)) {
+        return cadre_fail(CADRE_EDTYPE, "a constant must be f32, f64, i32 or i64, not %s",
                           cadre_dtype_text(tensor->dtype));
     }
 
@@ -277,9 +284,9 @@ cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
                           cadre_extents_text(&from->shape, self->symbols, right));
     }
 
-    if (from->dtype != CADRE_F32) {
-        return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be f32, not %s", to->name,
-                          cadre_dtype_text(from->dtype));
+    if (from->dtype != to->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be %s, not %s", to->name,
+                          cadre_dtype_text(to->dtype), cadre_dtype_text(from->dtype));
     }
 
     self->pushes = grown(self->pushes, self->push_count, sizeof(*self->pushes));

@@ -46,14 +46,15 @@ typedef struct {
 
 typedef struct {
     char *name;
+    cadre_dtype_t dtype;
     int rank;
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
-    int32_t node; /* the variable's leaf, always f32 */
+    int32_t node; /* the variable's leaf */
 } cadre_program_variable_t;
 
 typedef struct {
     int variable; /* index into the program's variables */
-    int32_t node; /* the gradient, of the variable's shape */
+    int32_t node; /* the gradient, of the variable's dtype and shape */
 } cadre_program_push_t;
 
 typedef struct {

@@ -5,8 +5,11 @@
  * count, nodes, u16 push count, pushes (u16 variable, u32 node), u8 result count, results (name,
  * u32 node). A name is u8 length and bytes. A shape is u8 rank and per axis u8 symbol (255 for
  * none) and i64 factor. A node is u8 op, u8 input count, u32 per input and then, for an arg: name,
- * u8 dtype, shape; for a var: name, shape; for a const: u8 dtype, shape, data; for others: one i64
- * per attribute that the op has, and its shape where the op carries one.
+ * u8 dtype, shape; for a var: name, u8 dtype (format 2 only), shape; for a const: u8 dtype, shape,
+ * data; for others: one i64 per attribute that the op has, and its shape where the op carries one.
+ *
+ * Format 1 has variables of f32 only. A program that has others is in format 2, and no other is: so
+ * programs that an older build can run have the bytes that it knows.
  *
  * Nothing is stored that can be inferred, so there is nothing to contradict: decoding adds the
  * nodes one by one by the same rules as building, and the tables of arguments, variables and
@@ -20,9 +23,10 @@
 #include "common/base/memory.h"
 #include "common/graph/program_data.h"
 #include "common/graph/program_hash.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
-enum { FORMAT = 1, NO_SYMBOL = 255 };
+enum { FORMAT_F32 = 1, FORMAT_DTYPES = 2, NO_SYMBOL = 255 };
 
 static const uint8_t magic[4] = {'C', 'D', 'R', 'P'};
 
@@ -79,22 +83,48 @@ put_shape(writer_t *writer, const cadre_extents_t *shape)
     }
 }
 
+/* Returns the bits of an element of a constant, which has 4 or 8 bytes. */
+static uint64_t
+load(const void *element, size_t width)
+{
+    uint32_t half = 0;
+    uint64_t whole = 0;
+    if (width == sizeof(half)) {
+        memcpy(&half, element, sizeof(half));
+        return half;
+    }
+    memcpy(&whole, element, sizeof(whole));
+    return whole;
+}
+
 /* Appends the elements of a constant, little-endian on every machine. */
 static void
 put_constant(writer_t *writer, const cadre_tensor_t *tensor)
 {
     const uint8_t *data = tensor->data;
     size_t size_bytes = cadre_tensor_size_bytes(tensor);
-    for (size_t at = 0; at < size_bytes; at += 4) { /* f32 and i32 only */
-        uint32_t word = 0;
-        memcpy(&word, data + at, 4);
-        put(writer, word, 4);
+    size_t width = cadre_dtype_size(tensor->dtype);
+    for (size_t at = 0; at < size_bytes; at += width) {
+        put(writer, load(data + at, width), (int)width);
     }
+}
+
+/* Returns the format that a program is encoded in. */
+static int
+format_of(const cadre_program_t *program)
+{
+    for (int i = 0; i < program->variable_count; i++) {
+        if (program->variables[i].dtype != CADRE_F32) {
+            return FORMAT_DTYPES;
+        }
+    }
+    return FORMAT_F32;
 }
 
 /* Writes a node: op, inputs, and what its op needs to be built again. */
 static void
-put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_node_t *node)
+put_node(writer_t *writer, const cadre_program_t *program, int format,
+         const cadre_program_node_t *node)
 {
     const cadre_op_info_t *info = cadre_op_info((uint64_t)node->op);
     int64_t index = node->attributes[CADRE_LEAF_INDEX];
@@ -109,6 +139,9 @@ put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_n
         put_shape(writer, &node->shape);
     } else if (node->op == CADRE_OP_VAR) {
         put_name(writer, program->variables[index].name);
+        if (format == FORMAT_DTYPES) {
+            put(writer, (uint64_t)node->dtype, 1);
+        }
         put_shape(writer, &node->shape);
     } else if (node->op == CADRE_OP_CONST) {
         put(writer, (uint64_t)node->dtype, 1);
@@ -130,8 +163,9 @@ static int
 encode(cadre_program_t *self)
 {
     writer_t writer = {0};
+    const int format = format_of(self);
     put_bytes(&writer, magic, sizeof(magic));
-    put(&writer, FORMAT, 2);
+    put(&writer, (uint64_t)format, 2);
     put(&writer, 0, 2);
     put_name(&writer, self->name);
     put(&writer, (uint64_t)self->symbol_count, 1);
@@ -140,7 +174,7 @@ encode(cadre_program_t *self)
     }
     put(&writer, (uint64_t)self->node_count, 4);
     for (int i = 0; i < self->node_count; i++) {
-        put_node(&writer, self, &self->nodes[i]);
+        put_node(&writer, self, format, &self->nodes[i]);
     }
     put(&writer, (uint64_t)self->push_count, 2);
     for (int i = 0; i < self->push_count; i++) {
@@ -170,6 +204,7 @@ encode(cadre_program_t *self)
 typedef struct {
     const uint8_t *bytes;
     size_t left;
+    int format;
     bool broken;
 } reader_t;
 
@@ -243,13 +278,14 @@ malformed(const char *what)
     return cadre_fail(CADRE_EMALFORMED, "program: %s", what);
 }
 
-/* Reads the dtype of an argument, or of a constant, which is never bf16; sets `broken` for
- * others. */
+/* Reads the dtype of a leaf; `broken` is set for one that programs do not have, and for bf16 where
+ * the leaf is a `value`, a variable or a constant. */
 static cadre_dtype_t
-get_dtype(reader_t *reader, bool argument)
+get_dtype(reader_t *reader, bool value)
 {
     uint64_t number = get(reader, 1);
-    if (number != CADRE_F32 && number != CADRE_I32 && !(argument && number == CADRE_BF16)) {
+    if (!cadre_dtype_valid(number) || !cadre_dtype_traits((cadre_dtype_t)number)->is_of_programs ||
+        (value && number == CADRE_BF16)) {
         reader->broken = true;
         return CADRE_F32;
     }
@@ -280,7 +316,7 @@ get_argument(reader_t *reader, cadre_program_t *program)
 {
     name_t name;
     get_name(reader, &name);
-    cadre_dtype_t dtype = get_dtype(reader, true);
+    cadre_dtype_t dtype = get_dtype(reader, false);
     cadre_extents_t shape = get_shape(reader);
     int32_t index = 0;
     return reader->broken ? malformed("a broken arg")
@@ -293,20 +329,32 @@ get_variable(reader_t *reader, cadre_program_t *program)
 {
     name_t name;
     get_name(reader, &name);
+    cadre_dtype_t dtype = reader->format == FORMAT_DTYPES ? get_dtype(reader, true) : CADRE_F32;
     cadre_extents_t shape = get_shape(reader);
     int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
     numbers_only(reader, &shape, numbers);
     int32_t index = 0;
-    return reader->broken
-               ? malformed("a broken var")
-               : cadre_program_add_variable(program, name.text, numbers, shape.rank, &index);
+    return reader->broken ? malformed("a broken var")
+                          : cadre_program_add_variable(program, name.text, dtype, &shape, &index);
+}
+
+/* Writes the bits of an element of a constant, which has 4 or 8 bytes. */
+static void
+store(void *element, uint64_t bits, size_t width)
+{
+    uint32_t half = (uint32_t)bits;
+    if (width == sizeof(half)) {
+        memcpy(element, &half, sizeof(half));
+    } else {
+        memcpy(element, &bits, sizeof(bits));
+    }
 }
 
 /* Reads what follows the op and inputs of a const node, and adds the constant. */
 static int
 get_constant(reader_t *reader, cadre_program_t *program)
 {
-    cadre_dtype_t dtype = get_dtype(reader, false);
+    cadre_dtype_t dtype = get_dtype(reader, true);
     cadre_extents_t shape = get_shape(reader);
     int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
     numbers_only(reader, &shape, numbers);
@@ -322,9 +370,9 @@ get_constant(reader_t *reader, cadre_program_t *program)
         return status;
     }
     uint8_t *data = tensor.data;
-    for (size_t at = 0; at < size_bytes; at += 4) {
-        uint32_t word = (uint32_t)get(reader, 4);
-        memcpy(data + at, &word, 4);
+    size_t width = cadre_dtype_size(dtype);
+    for (size_t at = 0; at < size_bytes; at += width) {
+        store(data + at, get(reader, (int)width), width);
     }
     int32_t index = 0;
     return cadre_program_add_constant(program, &tensor, &index);
@@ -419,9 +467,11 @@ get_head(reader_t *reader, cadre_program_t **out)
         return malformed("not a program");
     }
     uint64_t format = get(reader, 2);
-    if (!reader->broken && format != FORMAT) {
-        return cadre_fail(CADRE_EPROTOCOL, "program: format %" PRIu64 ", not %d", format, FORMAT);
+    if (!reader->broken && format != FORMAT_F32 && format != FORMAT_DTYPES) {
+        return cadre_fail(CADRE_EPROTOCOL, "program: format %" PRIu64 ", not %d or %d", format,
+                          FORMAT_F32, FORMAT_DTYPES);
     }
+    reader->format = (int)format;
     uint64_t zero = get(reader, 2);
     name_t name;
     get_name(reader, &name);
@@ -470,6 +520,9 @@ cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **
     status = get_outputs(&reader, program);
     if (status < 0) {
         return status;
+    }
+    if (reader.format != format_of(program)) {
+        return malformed("in another format than its variables need");
     }
 
     status = cadre_program_check(program);

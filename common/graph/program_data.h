@@ -60,11 +60,12 @@ int cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *ind
 /* Gives the index of `symbol`, adding it when it is new. */
 int cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index);
 
-/* Add a leaf: an entry in the table of arguments or variables, and the node that stands for it. */
+/* Add a leaf: an entry in the table of arguments or variables, and the node that stands for it. The
+ * shape of a variable is plain numbers. */
 int cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                                const cadre_extents_t *shape, int32_t *node);
-int cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape,
-                               int rank, int32_t *node);
+int cadre_program_add_variable(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                               const cadre_extents_t *shape, int32_t *node);
 
 /* Adds a constant and its node; takes the memory of `tensor` on success. */
 int cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_t *node);
@@ -112,6 +113,9 @@ void cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_n
 /* Returns the data of a node, which must not be the empty one; valid until the next node is
  * added. */
 const cadre_program_node_t *cadre_program_at(const cadre_program_t *self, cadre_node_t node);
+
+/* Returns positions or labels as nodes of i32, as ops read them; those of i64 are cast. */
+cadre_node_t cadre_program_positions(cadre_program_t *self, cadre_node_t index, const char *what);
 
 /* Append a node of `op` with one or two inputs and one attribute, number 0, as most have. Return
  * and fail as cadre_program_emit does. */

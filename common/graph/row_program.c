@@ -60,8 +60,7 @@ copy_variable(copier_t *self, const cadre_program_node_t *node, int32_t *out)
 {
     const cadre_program_variable_t *variable =
         &self->from->variables[node->attributes[CADRE_LEAF_INDEX]];
-    return cadre_program_add_variable(self->to, variable->name, variable->shape, variable->rank,
-                                      out);
+    return cadre_program_add_variable(self->to, variable->name, variable->dtype, &node->shape, out);
 }
 
 static int

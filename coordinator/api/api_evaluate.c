@@ -117,7 +117,7 @@ read_variable(const inputs_t *self, const char *name, cadre_tensor_t *value)
     return cadre_variable_read(variable, value, timeout_ms);
 }
 
-/* Fails unless the value is f32 and has the shape that the program says. */
+/* Fails unless the value has the dtype and the shape that the program says. */
 static int
 check_variable(const cadre_program_t *program, const cadre_program_variable_t *wanted,
                const cadre_tensor_t *value)
@@ -125,10 +125,10 @@ check_variable(const cadre_program_t *program, const cadre_program_variable_t *w
     char mine[CADRE_SHAPE_TEXT_SIZE];
     char theirs[CADRE_SHAPE_TEXT_SIZE];
 
-    if (value->dtype != CADRE_F32) {
-        return cadre_fail(CADRE_EDTYPE, "program %s: variable %s is %s, not f32",
-                          cadre_program_name(program), wanted->name,
-                          cadre_dtype_text(value->dtype));
+    if (value->dtype != wanted->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "program %s: variable %s is %s, not %s",
+                          cadre_program_name(program), wanted->name, cadre_dtype_text(value->dtype),
+                          cadre_dtype_text(wanted->dtype));
     }
 
     if (!cadre_shape_equal(value->shape, value->rank, wanted->shape, wanted->rank)) {
@@ -223,7 +223,7 @@ list_gradients(cadre_inspection_t *self, const cadre_program_t *program, void **
         const cadre_program_push_t *push = cadre_program_push(program, (int)i);
         const cadre_program_variable_t *variable = cadre_program_variable(program, push->variable);
         self->gradients[i] = (entry_t){cadre_strdup(variable->name), i};
-        int status = cadre_tensor_init(&self->gradient_values[i], CADRE_F32, variable->shape,
+        int status = cadre_tensor_init(&self->gradient_values[i], variable->dtype, variable->shape,
                                        variable->rank);
         if (status < 0) {
             return status;

@@ -324,12 +324,13 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
                               cadre_program_name(program), needed->name);
         }
 
-        if (variable->dtype != CADRE_F32 ||
+        if (variable->dtype != needed->dtype ||
             !cadre_shape_equal(variable->shape, variable->rank, needed->shape, needed->rank)) {
-            return cadre_fail(CADRE_ESHAPE, "program %s: variable %s is %s %s, not f32 %s",
+            return cadre_fail(CADRE_ESHAPE, "program %s: variable %s is %s %s, not %s %s",
                               cadre_program_name(program), needed->name,
                               cadre_dtype_text(variable->dtype),
                               cadre_shape_text(variable->shape, variable->rank, mine),
+                              cadre_dtype_text(needed->dtype),
                               cadre_shape_text(needed->shape, needed->rank, theirs));
         }
     }

@@ -391,7 +391,7 @@ Test(conformance_rows, V11_ranges_beyond_the_rows_are_refused)
 
 /* --- caches, other partitions --- */
 
-Test(conformance_rows, V18_a_read_cache_gives_the_first_value_until_it_ends)
+Test(conformance_rows, V20_a_read_cache_gives_the_first_value_until_it_ends)
 {
     stage_t stage;
     open_plain(&stage, 2);

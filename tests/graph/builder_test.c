@@ -309,7 +309,7 @@ static const mistake_t mistakes[] = {
     {no_permutation, CADRE_EINVALID, "transpose: order is no permutation of 2 axes"},
     {zero_dimension, CADRE_EINVALID, "arg: dimension 1 is 0"},
     {deep_argument, CADRE_EINVALID, "arg: rank 5 is not in 0..4"},
-    {wide_argument, CADRE_EDTYPE, "argument x must be f32, i32 or bf16, not u64"},
+    {wide_argument, CADRE_EDTYPE, "argument x must be f32, f64, i32, i64 or bf16, not u64"},
     {same_argument_twice, CADRE_EEXISTS, "argument x is there already"},
     {variable_reshaped, CADRE_ESHAPE, "variable w is there with another shape"},
     {odd_symbol, CADRE_EINVALID, "arg: a symbol is a word of at most 31 characters"},

@@ -252,8 +252,8 @@ decode_changed(size_t at, uint8_t value)
 
 Test(program_codec, names_the_version_it_does_not_know)
 {
-    cr_assert_eq(decode_changed(4, 2), CADRE_EPROTOCOL);
-    cr_assert_str_eq(cadre_error_text(), "program: format 2, not 1");
+    cr_assert_eq(decode_changed(4, 3), CADRE_EPROTOCOL);
+    cr_assert_str_eq(cadre_error_text(), "program: format 3, not 1 or 2");
     cr_assert_eq(decode_changed(6, 1), CADRE_EMALFORMED);
     cr_assert_eq(decode_changed(0, 'X'), CADRE_EMALFORMED);
 }

@@ -38,6 +38,11 @@ Test(gradient_builder, names_a_variable_that_the_loss_does_not_depend_on)
     cadre_node_t sharp = cadre_op_step(p, nodes[1]); /* no gradient passes a step */
     cadre_op_gradient(p, cadre_op_sum_all(p, cadre_op_mul(p, nodes[0], sharp)), nodes, 2,
                       gradients);
+    expect_mistake(p, "gradient: the loss depends on v only through what has none: integers, "
+                      "comparisons, detach and the like");
+    p = cadre_program_new("model");
+    nodes[1] = vector(p, "v");
+    cadre_op_gradient(p, cadre_op_sum_all(p, vector(p, "w")), &nodes[1], 1, gradients);
     expect_mistake(p, "gradient: the loss does not depend on v");
     p = cadre_program_new("model");
     cadre_op_minimize(p, cadre_op_sum_all(p, cadre_op_detach(p, vector(p, "w"))));

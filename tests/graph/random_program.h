@@ -145,6 +145,26 @@ random_half(cadre_program_t *p, const random_draw_t *draw)
     }
 }
 
+/* Sums and differences of f64, or counts of i64, of what is in the rows; neither has gradients. */
+static inline cadre_node_t
+random_wide(cadre_program_t *p, const random_draw_t *draw)
+{
+    cadre_node_t x = cadre_op_detach(p, draw->x);
+    if (draw->choice < 3) {
+        cadre_node_t wide = cadre_op_cast(p, x, CADRE_F64);
+        cadre_node_t mean = cadre_op_mean(p, wide, 0);
+        cadre_node_t apart = cadre_op_sub(p, wide, mean);
+        cadre_node_t least = cadre_op_where(p, draw->other, apart, cadre_op_min(p, wide, mean));
+        return cadre_op_cast(p, draw->choice == 0 ? least : apart, CADRE_F32);
+    }
+    cadre_node_t place = cadre_op_cast(p, cadre_op_argmax(p, x, 1), CADRE_I64);
+    cadre_node_t many = cadre_op_mul(p, place, cadre_op_const_i64(p, INT64_C(1) << 33));
+    cadre_node_t most = cadre_op_max(p, many, cadre_op_reduce_max(p, many, 0));
+    cadre_node_t share = cadre_op_div(p, cadre_op_add(p, most, place), most);
+    cadre_node_t column = random_column(p, cadre_op_cast(p, share, CADRE_F32), &draw->shape);
+    return cadre_op_add(p, draw->x, column);
+}
+
 static inline cadre_node_t
 random_sparse(cadre_program_t *p, const random_draw_t *draw)
 {
@@ -173,7 +193,7 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     if (cadre_program_at(p, draw.square)->shape.extents[0].symbol >= 0) {
         draw.square = pool[1];
     }
-    switch (cadre_random_below(random, 13)) {
+    switch (cadre_random_below(random, 14)) {
     case 0:
         return cadre_op_add(p, draw.x, draw.other);
     case 1:
@@ -196,6 +216,8 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     case 9:
     case 10:
         return random_sparse(p, &draw);
+    case 12:
+        return random_wide(p, &draw);
     case 11:
         return draw.choice < 3 ? random_half(p, &draw) : cadre_op_matmul(p, draw.x, draw.square);
     default:

@@ -195,7 +195,7 @@ static const struct {
     const char *text;
 } mistakes[] = {
     {take_by_float, CADRE_EDTYPE, "model: take: the index must be i32, not f32"},
-    {take_of_integers, CADRE_EDTYPE, "model: take: needs f32 or bf16, not i32"},
+    {take_of_integers, CADRE_EDTYPE, "model: take: needs f32, f64, i64 or bf16, not i32"},
     {take_of_number, CADRE_ESHAPE, "model: take: the table needs at least one axis"},
     {take_too_deep, CADRE_ESHAPE, "model: take: rows of [3,2,2,2] at [B,3] have more than 4 axes"},
     {scatter_misfit, CADRE_ESHAPE, "model: scatter: values [B,4] at [nnz] are no rows of [9,4]"},

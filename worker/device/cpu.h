@@ -76,6 +76,11 @@ int cadre_cpu_element(const cadre_operands_t *operands);
 void cadre_cpu_compare(const cadre_operands_t *operands);
 int cadre_cpu_chain(const cadre_operands_t *operands);
 
+/* Run a step of f64 or i64: map2 or where; a reduction of [outer, size, inner] over `size`. */
+void cadre_cpu_wide_element(const cadre_operands_t *operands);
+void cadre_cpu_wide_reduce(const cadre_operands_t *operands, int64_t outer, int64_t size,
+                           int64_t inner);
+
 /* Converts `count` numbers from bf16. */
 void cadre_cpu_from_bf16(cadre_real_t *out, const void *x, int64_t count);
 

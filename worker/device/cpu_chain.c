@@ -308,13 +308,18 @@ cadre_cpu_chain(const cadre_operands_t *operands)
 }
 
 /* Runs a step that is a single element operation: as a chain of one link, but for comparisons of
- * i32. */
+ * i32, and for f64 and i64. The last input tells the dtype, since a condition is always f32. */
 int
 cadre_cpu_element(const cadre_operands_t *operands)
 {
     const cadre_plan_step_t *step = operands->step;
-    if (operands->inputs[0]->dtype == CADRE_I32) {
+    cadre_dtype_t dtype = operands->inputs[step->input_count - 1]->dtype;
+    if (dtype == CADRE_I32) {
         cadre_cpu_compare(operands);
+        return 0;
+    }
+    if (dtype == CADRE_F64 || dtype == CADRE_I64) {
+        cadre_cpu_wide_element(operands);
         return 0;
     }
     cadre_chain_t chain = {

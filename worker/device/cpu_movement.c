@@ -46,17 +46,26 @@ typedef void gather_rows_t(void *restrict to, const void *restrict from, int64_t
 KERNEL(gather_real, cadre_real_t)
 KERNEL(gather_i32, int32_t)
 KERNEL(gather_bf16, uint16_t)
+KERNEL(gather_f64, double)
+KERNEL(gather_i64, int64_t)
 #undef KERNEL
 
 /* Returns the loop that copies a row of elements of this dtype, which lie `step` elements apart. */
 static gather_rows_t *
 gather_rows_of(cadre_dtype_t dtype)
 {
-    if (dtype == CADRE_I32) {
+    switch (dtype) {
+    case CADRE_I32:
         return gather_i32;
+    case CADRE_BF16:
+        return gather_bf16;
+    case CADRE_F64:
+        return gather_f64;
+    case CADRE_I64:
+        return gather_i64;
+    default: /* f32: other dtypes are in no program */
+        return gather_real;
     }
-
-    return dtype == CADRE_BF16 ? gather_bf16 : gather_real;
 }
 
 /* Copies rows begin..end of the output, each from where the walk has it in the input. */
@@ -101,17 +110,26 @@ typedef void turn_t(void *restrict to, int64_t out_stride, const void *restrict 
 KERNEL(turn_real, cadre_real_t)
 KERNEL(turn_i32, int32_t)
 KERNEL(turn_bf16, uint16_t)
+KERNEL(turn_f64, double)
+KERNEL(turn_i64, int64_t)
 #undef KERNEL
 
 /* Returns the loop that transposes a tile of elements of this dtype. */
 static turn_t *
 turn_rows_of(cadre_dtype_t dtype)
 {
-    if (dtype == CADRE_I32) {
+    switch (dtype) {
+    case CADRE_I32:
         return turn_i32;
+    case CADRE_BF16:
+        return turn_bf16;
+    case CADRE_F64:
+        return turn_f64;
+    case CADRE_I64:
+        return turn_i64;
+    default: /* f32: other dtypes are in no program */
+        return turn_real;
     }
-
-    return dtype == CADRE_BF16 ? turn_bf16 : turn_real;
 }
 
 /* Transposes units begin..end. A unit is a stretch of TILE along the axis `across`, with all of the

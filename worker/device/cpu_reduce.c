@@ -252,6 +252,10 @@ cadre_cpu_reduce(const cadre_operands_t *operands)
             self.inner *= x->shape[i];
         }
     }
+    if (x->dtype != CADRE_F32) {
+        cadre_cpu_wide_reduce(operands, self.outer, self.size, self.inner);
+        return 0;
+    }
     self.tiles = (self.inner + COLUMNS - 1) / COLUMNS;
     switch ((cadre_reduce_t)attributes[CADRE_FUNCTION]) {
     case CADRE_REDUCE_SUM:

@@ -425,19 +425,37 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 
 /* ---- running ---- */
 
-/* Fails with CADRE_EDTYPE when the device does not take one of these dtypes. `dtypes` is NULL when
- * all are f32. */
+/* Fails with CADRE_EDTYPE unless the device takes a variable, which has `own` in the program, or
+ * its gradient, as `dtype`. */
 static int
-check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_dtype_t *dtypes,
-             int count)
+check_dtype(const cadre_slot_t *self, const cadre_slot_run_t *run, cadre_dtype_t own,
+            cadre_dtype_t dtype)
 {
-    for (int i = 0; dtypes && i < count; i++) {
-        if (!cadre_slot_takes(self, dtypes[i])) {
-            return cadre_fail(CADRE_EDTYPE, "%s: the device takes no variables or gradients as %s",
-                              cadre_program_name(run->program), cadre_dtype_text(dtypes[i]));
-        }
+    if (dtype == own || (own == CADRE_F32 && cadre_slot_takes(self, dtype))) {
+        return 0;
     }
-    return 0;
+    return cadre_fail(CADRE_EDTYPE, "%s: the device takes no variables or gradients of %s as %s",
+                      cadre_program_name(run->program), cadre_dtype_text(own),
+                      cadre_dtype_text(dtype));
+}
+
+/* Checks the dtypes in which the run has variables and gradients, as far as it says them. */
+static int
+check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run)
+{
+    int status = 0;
+    int variables = run->variable_dtypes ? cadre_program_variable_count(run->program) : 0;
+    int pushes = run->gradient_dtypes ? cadre_program_push_count(run->program) : 0;
+    for (int i = 0; i < variables && status == 0; i++) {
+        cadre_dtype_t own = cadre_program_variable(run->program, i)->dtype;
+        status = check_dtype(self, run, own, run->variable_dtypes[i]);
+    }
+    for (int i = 0; i < pushes && status == 0; i++) {
+        int variable = cadre_program_push(run->program, i)->variable;
+        cadre_dtype_t own = cadre_program_variable(run->program, variable)->dtype;
+        status = check_dtype(self, run, own, run->gradient_dtypes[i]);
+    }
+    return status;
 }
 
 /* Frees the first `count` results of a run. */
@@ -483,12 +501,7 @@ cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
     cadre_assert(!self->run);
     entry_t *entry = NULL;
-    int status =
-        check_dtypes(self, run, run->variable_dtypes, cadre_program_variable_count(run->program));
-    if (status < 0) {
-        return status;
-    }
-    status = check_dtypes(self, run, run->gradient_dtypes, cadre_program_push_count(run->program));
+    int status = check_dtypes(self, run);
     if (status < 0) {
         return status;
     }

@@ -105,8 +105,10 @@ typedef struct {
     const cadre_tensor_t *arguments; /* in the program's order */
     int argument_count;
     const void *const *variables;         /* values of each variable, contiguous, program's order */
-    const cadre_dtype_t *variable_dtypes; /* dtype of each variable's values, one that
-                                             cadre_slot_takes accepts; NULL: all f32 */
+    const cadre_dtype_t *variable_dtypes; /* dtype of each variable's values: that which it has in
+                                             the program, or, of one of f32, one that
+                                             cadre_slot_takes accepts; NULL: all as in the
+                                             program */
     const uint64_t *versions; /* content number of each variable's values: no other content of any
                                  variable had it in an earlier run of the slot, so values that are
                                  on the device under it are not copied again; 0: unknown; NULL: all
@@ -121,7 +123,7 @@ typedef struct {
     bool *not_finite; /* per push: set to true where a gradient in another dtype than f32 holds
                                 infinity or NaN, else not written; NULL when all are f32 */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
-    bool resident; /* arguments, variables and gradients, all f32 or i32, are in device buffers
+    bool resident; /* arguments, variables and gradients, none of them bf16, are in device buffers
                       (cadre_device_buffer_new): only results are copied to the host */
 } cadre_slot_run_t;
 
@@ -143,8 +145,9 @@ int cadre_slot_wait(cadre_slot_t *self);
 /* Returns the bytes of device memory that the slot's runs use. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
 
-/* Returns whether runs of the slot can read variables and write gradients in this dtype; f32 they
- * always can. A run with a dtype that the slot does not take fails with CADRE_EDTYPE. */
+/* Returns whether runs of the slot can read variables of f32, and write their gradients, in this
+ * dtype; in f32 they always can. A run with a dtype that the slot does not take fails with
+ * CADRE_EDTYPE. */
 bool cadre_slot_takes(const cadre_slot_t *self, cadre_dtype_t dtype);
 
 /* Returns what native functions enqueue their work on, a cudaStream_t; NULL without streams. */

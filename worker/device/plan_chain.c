@@ -27,8 +27,8 @@ root_of(const cadre_plan_t *plan, int32_t value)
     return plan->values[value].root;
 }
 
-/* Returns whether a step may be a link of a chain: an element operation on f32 (comparisons of i32
- * are steps of their own) that is not part of a matrix product's group (plan_fuse.h). */
+/* Returns whether a step may be a link of a chain: an element operation on f32 (those of other
+ * dtypes are steps of their own) that is not part of a matrix product's group (plan_fuse.h). */
 static bool
 is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {

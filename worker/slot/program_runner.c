@@ -87,9 +87,10 @@ check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entr
     char left[CADRE_SHAPE_TEXT_SIZE];
     char right[CADRE_SHAPE_TEXT_SIZE];
 
-    if (entry->dtype != CADRE_F32) {
-        return cadre_fail(CADRE_EDTYPE, "variable %s is %s, a program's variables are f32",
-                          wanted->name, cadre_dtype_text(entry->dtype));
+    if (entry->dtype != wanted->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "the program takes variable %s as %s, it is %s",
+                          wanted->name, cadre_dtype_text(wanted->dtype),
+                          cadre_dtype_text(entry->dtype));
     }
 
     const int64_t table[] = {CADRE_PROGRAM_TABLE_ROWS, entry->shape[0]};

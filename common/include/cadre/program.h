@@ -20,12 +20,22 @@
  *
  * The columns of a batch are arguments by these names: rows "x" and labels "y" (coordinator.h).
  *
- * Tensors are contiguous, row-major, of rank 0 to 4, of type f32, i32 or bf16. bf16 is for what is
- * large: arguments, and operands of matmul. matmul, take, cast, detach, broadcast and the ops that
- * only move data (reshape, transpose, concat, slice, pad) support it; all others refuse it.
+ * Tensors are contiguous, row-major, of rank 0 to 4. Models are computed in f32; the other types
+ * are for what it cannot hold:
+ *
+ *     bf16  what is large: arguments, and operands of matmul
+ *     i32   labels and positions: arguments and constants, argmax, comparisons
+ *     i64   counts beyond 2^24, ids: add, sub, mul, div, max, min, gt, eq, where, sum, reduce_max
+ *     f64   sums and statistics: the ops of i64, and mean
+ *
+ * take, cast, detach, broadcast and the ops that only move data (reshape, transpose, concat, slice,
+ * pad) take each of them (take no table of i32); all other ops refuse what does not stand here.
+ * Both sides of an op have one type: nothing is converted but by cadre_op_cast. i64 wraps around
+ * where it overflows; div rounds toward zero, and is 0 where the divisor is 0, as in NumPy.
  *
  * Gradients are nodes like any others: they are added here and a worker knows nothing of
- * differentiation. They are f32, those of bf16 nodes too.
+ * differentiation. They are f32, those of bf16 nodes too. None flows through integers, and one that
+ * would have to go through f64 is a mistake: cadre_op_detach first.
  *
  * Limits, beyond which the program has failed with CADRE_ETOOLARGE and a text that names the limit:
  * 65,536 nodes, those of gradients included, 4,096 variables, 4,096 constants of 1 MiB together, 64
@@ -113,9 +123,21 @@ CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, con
  * to; a closure of a program that does anything else with it fails with CADRE_EINVALID. */
 CADRE_API cadre_node_t cadre_op_table(cadre_program_t *self, const char *name, int64_t dim);
 
-/* Add a copy of `tensor` (f32 or i32), or a number, which is sent to workers with the program. */
+/* Adds a variable as cadre_op_var does, but one of f64, i32 or i64 (or f32). Its optimizer is
+ * `add`, so that what is pushed to it is added, exactly: a counter, or a sum,
+ *
+ *     cadre_node_t seen = cadre_op_var_of(p, "examples", CADRE_I64, NULL, 0);
+ *     cadre_op_push(p, seen, cadre_op_const_i64(p, 256));
+ */
+CADRE_API cadre_node_t cadre_op_var_of(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                                       const int64_t *shape, int rank);
+
+/* Add a copy of `tensor` (any type but bf16), or a number, which is sent to workers with the
+ * program. */
 CADRE_API cadre_node_t cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor);
 CADRE_API cadre_node_t cadre_op_const_f32(cadre_program_t *self, float value);
+CADRE_API cadre_node_t cadre_op_const_f64(cadre_program_t *self, double value);
+CADRE_API cadre_node_t cadre_op_const_i64(cadre_program_t *self, int64_t value);
 
 /* --- Arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) --- */
 
@@ -131,8 +153,8 @@ CADRE_API cadre_node_t cadre_op_div(cadre_program_t *self, cadre_node_t left, ca
 CADRE_API cadre_node_t cadre_op_max(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_op_min(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
-/* Compare: 1 where left > right (gt) or left = right (eq), else 0, as f32; both sides are f32 or
- * both i32. */
+/* Compare: 1 where left > right (gt) or left = right (eq), else 0, as f32; both sides are of one
+ * type, also i32. */
 CADRE_API cadre_node_t cadre_op_gt(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_op_eq(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
@@ -212,7 +234,8 @@ CADRE_API cadre_node_t cadre_op_slice(cadre_program_t *self, cadre_node_t x, int
 CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                     int64_t after);
 
-/* --- Rows of a table, found by their positions (i32) --- */
+/* --- Rows of a table, found by their positions: i32, or i64, of which one beyond i32 is no row of
+ * any table, and error texts call it -2147483648 --- */
 
 /* For example:
  *
@@ -249,8 +272,8 @@ CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, c
 CADRE_API cadre_node_t cadre_op_softmax(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x);
 
-/* Returns the cross entropy of each row of logits [.., C] against labels [..] (i32), as [..]. A
- * label outside 0..C-1 fails the closure with CADRE_EDATA. */
+/* Returns the cross entropy of each row of logits [.., C] against labels [..] (i32 or i64), as
+ * [..]. A label outside 0..C-1 fails the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_xent(cadre_program_t *self, cadre_node_t logits,
                                      cadre_node_t labels);
 
@@ -270,8 +293,9 @@ CADRE_API cadre_node_t cadre_op_im2col(cadre_program_t *self, cadre_node_t x, co
 
 /* --- Other --- */
 
-/* Converts to `dtype`. To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by
- * way of f32. A gradient flows between f32 and bf16 as if nothing was rounded. */
+/* Converts to `dtype`. To i32 and i64 rounds toward zero; beyond their range is their end, NaN is
+ * 0. To f32 and f64 rounds to the nearest, ties to even; so to bf16, others than f32 by way of it.
+ * A gradient flows between f32 and bf16 as if nothing was rounded. */
 CADRE_API cadre_node_t cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
 
 /* Returns numbers uniform in [0, 1), made of the closure's seed, this node and the element's index
@@ -419,7 +443,7 @@ CADRE_API cadre_node_t cadre_op_kl_divergence(cadre_program_t *self, cadre_node_
                                               cadre_node_t targets);
 
 /* For all losses below, predictions and targets have the same shape, except that one of them may
- * have a last axis of size 1 more; targets may be i32. */
+ * have a last axis of size 1 more; targets may be i32 or i64. */
 
 /* Returns the cross entropy of targets from 0 to 1 against sigmoid(logits), computed without
  * overflow. `smoothed` moves the targets by `smoothing` (0 to below 1) toward one half: t (1 -
@@ -495,8 +519,8 @@ CADRE_API cadre_node_t cadre_op_top_k_correct(cadre_program_t *self, cadre_node_
 /* --- Layers and losses over tables --- */
 
 /* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids
- * are i32, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An id
- * outside 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..],
+ * are i32, i64, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An
+ * id outside 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..],
  * its row in the batch; on CUDA it names the row alone, unless the ids are an i32 argument. */
 CADRE_API cadre_node_t cadre_op_embedding(cadre_program_t *self, cadre_node_t table,
                                           cadre_node_t ids);
@@ -566,8 +590,8 @@ CADRE_API cadre_node_t cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t
 CADRE_API cadre_node_t cadre_op_clip_by_global_norm(cadre_program_t *self, cadre_node_t *nodes,
                                                     int count, float norm);
 
-/* Sends `gradient` to the variable `variable` (a node from cadre_op_var, of the same shape) when
- * the closure ends; once per variable. */
+/* Sends `gradient` to the variable `variable` (a node from cadre_op_var or cadre_op_var_of, of the
+ * same type and shape) when the closure ends; once per variable. */
 CADRE_API void cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient);
 
 /* Pushes the gradient of `loss` for every variable that it depends on. */

@@ -97,7 +97,7 @@ CADRE_API const cadre_tensor_t *cadre_inspection_node(const cadre_inspection_t *
 CADRE_API const cadre_tensor_t *cadre_inspection_result(const cadre_inspection_t *self,
                                                         const char *name);
 
-/* Returns the gradient that the program would push to `variable`, in f32 and of the shape of the
+/* Returns the gradient that the program would push to `variable`, of the dtype and the shape of the
  * variable; NULL when it pushes none. The tensor lives as long as the inspection. */
 CADRE_API const cadre_tensor_t *cadre_inspection_gradient(const cadre_inspection_t *self,
                                                           const char *variable);

@@ -34,8 +34,8 @@ compare_near(const cadre_tensor_t *got, const cadre_tensor_t *wanted, double tol
         return;
     }
     for (int64_t i = 0; i < cadre_tensor_count(wanted); i++) {
-        double a = (double)f32_at(got, i);
-        double b = (double)f32_at(wanted, i);
+        double a = wanted->dtype == CADRE_F64 ? f64_at(got, i) : (double)f32_at(got, i);
+        double b = wanted->dtype == CADRE_F64 ? f64_at(wanted, i) : (double)f32_at(wanted, i);
         bool same = (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= tolerance * fmax(1, fabs(b));
         cr_assert(same, "at %d: %.9g, not %.9g", (int)i, a, b);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
@@ -30,10 +31,10 @@ typedef struct {
     int32_t fault;
 } machine_t;
 
+/* `shift`: bytes by which the memory is off its alignment. */
 static memory_t
-memory_new(size_t size_bytes, bool shifted)
+memory_new(size_t size_bytes, size_t shift)
 {
-    size_t shift = shifted ? SHIFT : 0;
     memory_t memory = {0};
     int status =
         posix_memalign((void **)&memory.block, ALIGNMENT, size_bytes + shift + (size_bytes == 0));
@@ -54,7 +55,7 @@ static void
 place_values(machine_t *self)
 {
     const cadre_plan_t *plan = self->plan;
-    self->arena = memory_new(plan->arena_size_bytes, false);
+    self->arena = memory_new(plan->arena_size_bytes, 0);
     self->values = cadre_calloc((size_t)plan->value_count, sizeof(*self->values));
     for (int32_t i = 0; i < plan->value_count; i++) {
         const cadre_plan_value_t *value = &plan->values[i];
@@ -66,8 +67,9 @@ place_values(machine_t *self)
             self->values[i].data = self->arena.data + place->offset;
             continue;
         }
-        self->values[i] =
-            memory_new(value->size_bytes, self->mode->shifted && is_outside(place->kind));
+        bool shifted = self->mode->shifted && is_outside(place->kind);
+        size_t width = cadre_dtype_size(value->dtype);
+        self->values[i] = memory_new(value->size_bytes, shifted ? cadre_max_u64(width, SHIFT) : 0);
         const void *from =
             place->kind == CADRE_PLACE_ARGUMENT   ? self->run->arguments[place->index].data
             : place->kind == CADRE_PLACE_VARIABLE ? self->run->variables[place->index]
@@ -120,7 +122,7 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
     }
     size_t scratch_size =
         cadre_cuda_scratch_size_bytes(&operands) + cadre_cpu_scratch_size_bytes(plan, step);
-    memory_t scratch = memory_new(scratch_size, false);
+    memory_t scratch = memory_new(scratch_size, 0);
     operands.scratch = scratch.data;
     int status =
         step->op == CADRE_OP_MATMUL ? multiply_on_cpu(&operands) : cadre_cuda_step(&operands, NULL);

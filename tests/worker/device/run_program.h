@@ -37,8 +37,8 @@ runner_close(runner_t *runner)
     cadre_device_close(&runner->device);
 }
 
-/* A tensor with numbers of a random stream in -1 to 1, those of bf16 cut to its bits, or for i32 in
- * 0 to 3. */
+/* A tensor with numbers of a random stream in -1 to 1, those of bf16 cut to its bits and those of
+ * f64 with bits that f32 has not; for i32 in 0 to 3, for i64 up to 2^60 with either sign. */
 static inline cadre_tensor_t
 random_tensor(cadre_dtype_t dtype, const int64_t *shape, int rank, uint64_t stream)
 {
@@ -54,6 +54,10 @@ random_tensor(cadre_dtype_t dtype, const int64_t *shape, int rank, uint64_t stre
             uint32_t word = 0;
             memcpy(&word, &number, sizeof(word));
             ((uint16_t *)tensor.data)[i] = (uint16_t)(word >> 16);
+        } else if (dtype == CADRE_F64) {
+            ((double *)tensor.data)[i] = (double)number * (1 + 0x1p-40);
+        } else if (dtype == CADRE_I64) {
+            ((int64_t *)tensor.data)[i] = (int64_t)((double)number * 0x1p60) + i;
         } else {
             ((int32_t *)tensor.data)[i] = (int32_t)(value * 4);
         }
@@ -114,6 +118,18 @@ bf16_at(const cadre_tensor_t *tensor, int64_t index)
     float number = 0;
     memcpy(&number, &word, sizeof(number));
     return number;
+}
+
+static inline double
+f64_at(const cadre_tensor_t *tensor, int64_t index)
+{
+    return ((const double *)tensor->data)[index];
+}
+
+static inline int64_t
+i64_at(const cadre_tensor_t *tensor, int64_t index)
+{
+    return ((const int64_t *)tensor->data)[index];
 }
 
 static inline int32_t

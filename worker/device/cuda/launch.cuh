@@ -59,16 +59,16 @@ launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *,
 
 #endif
 
-#include "worker/device/element.h"
+#include "worker/device/element_wide.h"
 
-/* Kernels read and write f32 only: the build of the tests in double has no CUDA device. */
+/* Models are computed in f32: the build of the tests in double has no CUDA device. */
 static_assert(sizeof(cadre_real_t) == 4, "a CUDA device computes in f32");
 
 enum {
     WARP = 32,
     BLOCK = 256, /* threads of a block, unless a kernel says otherwise */
     WARPS = BLOCK / WARP,
-    VECTOR = 4, /* elements that one thread loads at once, 16 bytes */
+    VECTOR = 4, /* elements that one thread loads at once: 16 bytes of f32 */
 };
 
 /* Four words that are read or written in one access. */
@@ -93,12 +93,12 @@ unit_index()
     return static_cast<uint64_t>(blockIdx.x) * BLOCK + threadIdx.x;
 }
 
-/* Returns whether a pointer is aligned for accesses of 16 bytes. NULL counts as aligned, since it
- * is never read. */
+/* Returns whether a pointer is aligned for accesses of VECTOR elements of at most `word_size`
+ * bytes. NULL counts as aligned, since it is never read. */
 static inline bool
-is_vector_aligned(const void *data)
+is_vector_aligned(const void *data, size_t word_size = sizeof(float))
 {
-    return reinterpret_cast<uintptr_t>(data) % (VECTOR * sizeof(float)) == 0;
+    return reinterpret_cast<uintptr_t>(data) % (VECTOR * word_size) == 0;
 }
 
 #endif

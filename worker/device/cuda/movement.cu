@@ -72,7 +72,7 @@ transpose_tiles(const __grid_constant__ transpose_t transpose)
 static int64_t
 word_size(const cadre_cuda_operands_t *operands)
 {
-    return operands->out->dtype == CADRE_BF16 ? sizeof(uint16_t) : sizeof(uint32_t);
+    return static_cast<int64_t>(cadre_dtype_size(operands->out->dtype));
 }
 
 /* Returns whether the walk is a transposition with sides long enough for tiles; fills in *out. */
@@ -121,17 +121,30 @@ static int
 gather(const cadre_cuda_operands_t *operands, void *stream)
 {
     walk_memory_t memory = walk_memory(operands, stream);
-    bool half = operands->out->dtype == CADRE_BF16;
+    int64_t size = word_size(operands);
     transpose_t transpose;
     if (operands->out->count == 0 || !find_transpose(operands, &transpose)) {
-        return half ? launch_walk(copy_half_t(), memory) : launch_walk(copy_word_t(), memory);
+        switch (size) {
+        case sizeof(uint16_t):
+            return launch_walk(copy_half_t(), memory);
+        case sizeof(uint32_t):
+            return launch_walk(copy_word_t(), memory);
+        default:
+            return launch_walk(copy_wide_t(), memory);
+        }
     }
     uint64_t near_tiles = static_cast<uint64_t>((transpose.near_size + TILE - 1) / TILE);
     uint64_t inner_tiles = static_cast<uint64_t>((transpose.inner_size + TILE - 1) / TILE);
     uint64_t others = static_cast<uint64_t>(transpose.size[0] * transpose.size[1]);
     unsigned blocks = block_count(near_tiles * inner_tiles * others * BLOCK);
-    return half ? launch(transpose_tiles<uint16_t>, blocks, BLOCK, stream, transpose)
-                : launch(transpose_tiles<uint32_t>, blocks, BLOCK, stream, transpose);
+    switch (size) {
+    case sizeof(uint16_t):
+        return launch(transpose_tiles<uint16_t>, blocks, BLOCK, stream, transpose);
+    case sizeof(uint32_t):
+        return launch(transpose_tiles<uint32_t>, blocks, BLOCK, stream, transpose);
+    default:
+        return launch(transpose_tiles<uint64_t>, blocks, BLOCK, stream, transpose);
+    }
 }
 
 /* Enqueues a broadcast. With CADRE_BROADCAST_SHARE (the gradient of a mean) each copy is divided by
@@ -206,9 +219,11 @@ launch_join(join_t *join, void *stream)
     if (join->count == 0) {
         return 0;
     }
-    bool vectors = is_vector_aligned(join->out);
+    const size_t width = sizeof(word_t) > sizeof(float) ? sizeof(word_t) : sizeof(float);
+    bool vectors = is_vector_aligned(join->out, width);
     for (int i = 0; i < join->source_count; i++) {
-        vectors = vectors && is_vector_aligned(join->data[i]) && join->begin[i + 1] % VECTOR == 0;
+        vectors =
+            vectors && is_vector_aligned(join->data[i], width) && join->begin[i + 1] % VECTOR == 0;
     }
     if (!vectors) {
         return launch(join_rows<word_t>, block_count(static_cast<uint64_t>(join->count)), BLOCK,
@@ -227,8 +242,14 @@ launch_join(join_t *join, void *stream)
 static int
 launch_join_of(cadre_dtype_t dtype, join_t *join, void *stream)
 {
-    return dtype == CADRE_BF16 ? launch_join<uint16_t>(join, stream)
-                               : launch_join<uint32_t>(join, stream);
+    switch (cadre_dtype_size(dtype)) {
+    case sizeof(uint16_t):
+        return launch_join<uint16_t>(join, stream);
+    case sizeof(uint32_t):
+        return launch_join<uint32_t>(join, stream);
+    default:
+        return launch_join<uint64_t>(join, stream);
+    }
 }
 
 /* Returns the size of a row: the elements of `axis` and the axes behind it. */

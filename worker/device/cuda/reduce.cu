@@ -29,40 +29,95 @@ struct layout_t {
 /* ---- operations: what is kept of some elements (part_t), of one (begin), of none (none), and
  * the result that a part gives (finish) ---- */
 
-struct sum_t : group_sum_t {
-    typedef float out_t;
-    static __device__ __forceinline__ float none()
+/* Of f32, f64, or i64 as unsigned numbers, so that it wraps around. */
+template <typename number_t> struct sum_t {
+    typedef number_t x_t;
+    typedef number_t part_t;
+    typedef number_t out_t;
+    static __device__ __forceinline__ number_t none()
     {
         return 0;
     }
-    static __device__ __forceinline__ float begin(float x, int64_t)
+    static __device__ __forceinline__ number_t begin(number_t x, int64_t)
     {
         return x;
     }
-    static __device__ __forceinline__ float finish(float part, int64_t)
+    static __device__ __forceinline__ number_t combine(number_t left, number_t right)
+    {
+        return left + right;
+    }
+    static __device__ __forceinline__ number_t swap(number_t part, int lanes)
+    {
+        return __shfl_xor_sync(ALL_LANES, part, lanes);
+    }
+    static __device__ __forceinline__ number_t finish(number_t part, int64_t)
     {
         return part;
     }
 };
 
-struct mean_t : sum_t {
-    static __device__ __forceinline__ float finish(float part, int64_t size)
+template <typename number_t> struct mean_t : sum_t<number_t> {
+    static __device__ __forceinline__ number_t finish(number_t part, int64_t size)
     {
-        return part / static_cast<float>(size);
+        return part / static_cast<number_t>(size);
     }
 };
 
-struct max_t : group_max_t {
-    typedef float out_t;
-    static __device__ __forceinline__ float none()
+static __device__ __forceinline__ float
+larger(float left, float right)
+{
+    return cadre_element_max(left, right);
+}
+
+static __device__ __forceinline__ double
+larger(double left, double right)
+{
+    return cadre_f64_max(left, right);
+}
+
+static __device__ __forceinline__ int64_t
+larger(int64_t left, int64_t right)
+{
+    return cadre_i64_max(left, right);
+}
+
+/* What no number is below. */
+template <typename number_t>
+static __device__ __forceinline__ number_t
+least()
+{
+    return -INFINITY;
+}
+
+template <>
+__device__ __forceinline__ int64_t
+least<int64_t>()
+{
+    return INT64_MIN;
+}
+
+/* NaN wins. */
+template <typename number_t> struct max_t {
+    typedef number_t x_t;
+    typedef number_t part_t;
+    typedef number_t out_t;
+    static __device__ __forceinline__ number_t none()
     {
-        return -INFINITY;
+        return least<number_t>();
     }
-    static __device__ __forceinline__ float begin(float x, int64_t)
+    static __device__ __forceinline__ number_t begin(number_t x, int64_t)
     {
         return x;
     }
-    static __device__ __forceinline__ float finish(float part, int64_t)
+    static __device__ __forceinline__ number_t combine(number_t left, number_t right)
+    {
+        return larger(left, right);
+    }
+    static __device__ __forceinline__ number_t swap(number_t part, int lanes)
+    {
+        return __shfl_xor_sync(ALL_LANES, part, lanes);
+    }
+    static __device__ __forceinline__ number_t finish(number_t part, int64_t)
     {
         return part;
     }
@@ -77,6 +132,7 @@ struct place_t {
  * is larger than none, so a leading NaN wins and others are skipped, as in a scan from the
  * first element on. */
 struct argmax_t {
+    typedef float x_t;
     typedef place_t part_t;
     typedef int32_t out_t;
     static __device__ __forceinline__ place_t none()
@@ -123,7 +179,7 @@ read(input_t from, int64_t at, int64_t index)
     if (from.parts) {
         return static_cast<const typename operation_t::part_t *>(from.data)[at];
     }
-    return operation_t::begin(static_cast<const float *>(from.data)[at], index);
+    return operation_t::begin(static_cast<const typename operation_t::x_t *>(from.data)[at], index);
 }
 
 /* Writes a folded result: as a part for a second launch, else finished (a mean is divided by
@@ -325,19 +381,40 @@ cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands)
                : static_cast<size_t>(layout.outer * layout.pieces * layout.inner) * sizeof(place_t);
 }
 
-/* Enqueues a reduction over neighbouring axes: sum, mean, max, or the position of the largest. */
-int
-cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream)
+/* Enqueues a sum, mean or max of numbers of this type. */
+template <typename number_t>
+static int
+reduce_numbers(const cadre_cuda_operands_t *operands, void *stream)
 {
     switch (static_cast<cadre_reduce_t>(operands->step->attributes[CADRE_FUNCTION])) {
     case CADRE_REDUCE_SUM:
-        return reduce_with<sum_t>(operands, stream);
+        return reduce_with<sum_t<number_t>>(operands, stream);
     case CADRE_REDUCE_MEAN:
-        return reduce_with<mean_t>(operands, stream);
+        return reduce_with<mean_t<number_t>>(operands, stream);
     case CADRE_REDUCE_MAX:
-        return reduce_with<max_t>(operands, stream);
+        return reduce_with<max_t<number_t>>(operands, stream);
     case CADRE_REDUCE_ARGMAX:
-        return reduce_with<argmax_t>(operands, stream);
+        break;
     }
     return CADRE_EINVALID;
+}
+
+/* Enqueues a reduction over neighbouring axes: sum, mean, max, or the position of the largest. i64
+ * has sum and max only. */
+int
+cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream)
+{
+    const int64_t function = operands->step->attributes[CADRE_FUNCTION];
+    if (function == CADRE_REDUCE_ARGMAX) {
+        return reduce_with<argmax_t>(operands, stream);
+    }
+    switch (operands->inputs[0]->dtype) {
+    case CADRE_F64:
+        return reduce_numbers<double>(operands, stream);
+    case CADRE_I64:
+        return function == CADRE_REDUCE_SUM ? reduce_with<sum_t<uint64_t>>(operands, stream)
+                                            : reduce_with<max_t<int64_t>>(operands, stream);
+    default:
+        return reduce_numbers<float>(operands, stream);
+    }
 }

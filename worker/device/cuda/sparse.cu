@@ -54,8 +54,9 @@ launch_take(take_t *take, void *stream)
     if (take->units == 0) {
         return 0;
     }
-    bool vectors = take->row_size % VECTOR == 0 && is_vector_aligned(take->table) &&
-                   is_vector_aligned(take->out);
+    const size_t width = sizeof(word_t) > sizeof(float) ? sizeof(word_t) : sizeof(float);
+    bool vectors = take->row_size % VECTOR == 0 && is_vector_aligned(take->table, width) &&
+                   is_vector_aligned(take->out, width);
     if (!vectors) {
         return launch(take_rows<word_t>, block_count(static_cast<uint64_t>(take->units)), BLOCK,
                       stream, *take);
@@ -83,8 +84,14 @@ cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream)
     take.index = static_cast<const int32_t *>(operands->data[1]);
     take.out = operands->out_data;
     take.fault = operands->fault;
-    return table->dtype == CADRE_BF16 ? launch_take<uint16_t>(&take, stream)
-                                      : launch_take<uint32_t>(&take, stream);
+    switch (cadre_dtype_size(table->dtype)) {
+    case sizeof(uint16_t):
+        return launch_take<uint16_t>(&take, stream);
+    case sizeof(uint32_t):
+        return launch_take<uint32_t>(&take, stream);
+    default:
+        return launch_take<uint64_t>(&take, stream);
+    }
 }
 
 /* ---- bag ---- */

@@ -114,20 +114,22 @@ walk_memory(const cadre_cuda_operands_t *operands, void *stream)
             stream};
 }
 
-/* Returns whether the walk may use vectors: each is aligned to its size and lies within one row. */
+/* Returns whether the walk may use vectors, of elements of at most `word_size` bytes: each is
+ * aligned to its size and lies within one row. */
 static inline bool
-walk_takes_vectors(const walk_memory_t &memory, int inputs)
+walk_takes_vectors(const walk_memory_t &memory, int inputs, size_t word_size = sizeof(float))
 {
     const cadre_strided_t *walk = memory.walk;
     int inner = walk->rank - 1;
-    if (!is_vector_aligned(memory.out) || (inner > 0 && walk->size[inner] % VECTOR != 0)) {
+    if (!is_vector_aligned(memory.out, word_size) ||
+        (inner > 0 && walk->size[inner] % VECTOR != 0)) {
         return false;
     }
     for (int i = 0; i < inputs; i++) {
         if (walk->stride[i][inner] == 0) {
             continue;
         }
-        if (walk->stride[i][inner] != 1 || !is_vector_aligned(memory.data[i]) ||
+        if (walk->stride[i][inner] != 1 || !is_vector_aligned(memory.data[i], word_size) ||
             walk->offset[i] % VECTOR != 0) {
             return false;
         }
@@ -185,7 +187,10 @@ launch_walk(const function_t &function, const walk_memory_t &memory)
     if (memory.count == 0) {
         return 0;
     }
-    bool vectors = walk_takes_vectors(memory, function_t::inputs);
+    const size_t word_size = sizeof(typename function_t::word_t);
+    const size_t out_size = sizeof(typename function_t::out_t);
+    bool vectors =
+        walk_takes_vectors(memory, function_t::inputs, word_size > out_size ? word_size : out_size);
     bool small = memory.count <= INT32_MAX;
     if (vectors) {
         return small ? launch_walk_sized<divider32_t, VECTOR>(function, memory)
