@@ -309,7 +309,7 @@ cadre_bench_mlp_remove_rows(const char *folder)
 static int
 open_source(cadre_bench_mlp_t *self, const char *text)
 {
-    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {.path = NULL};
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {.classes = 0};
     int status = cadre_data_spec_decode(text, strlen(text), &spec);
     if (status < 0) {
         return status;

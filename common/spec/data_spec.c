@@ -96,28 +96,41 @@ index_among(const json_t *value, const char *const *texts, size_t count)
     return -1;
 }
 
-/* Copies the path that is the value of `key`. */
-static int
-set_path_at(const char *key, const json_t *value, char **path)
+/* Copies a path, which must be text that is neither empty nor too long; false if it is not. */
+static bool
+add_path(const json_t *value, cadre_data_paths_t *paths)
 {
     size_t length = json_string_length(value);
     if (!json_is_string(value) || length == 0 || length > CADRE_DATA_PATH_SIZE_MAX) {
-        return refuse(key, "a path");
+        return false;
     }
-    *path = cadre_strdup(json_string_value(value));
-    return 0;
+    paths->items[paths->count++] = cadre_strdup(json_string_value(value));
+    return true;
+}
+
+/* Copies the path, or the list of paths, that is the value of `key`. */
+static int
+set_paths_at(const char *key, const json_t *value, cadre_data_paths_t *paths)
+{
+    const size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    paths->items = cadre_calloc(count > 0 ? count : 1, sizeof(*paths->items));
+    bool right = count > 0;
+    for (size_t i = 0; i < count && right; i++) {
+        right = add_path(json_is_array(value) ? json_array_get(value, i) : value, paths);
+    }
+    return right ? 0 : refuse(key, "a path, or a list of paths");
 }
 
 static int
 set_path(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
-    return set_path_at(key, value, &spec->path);
+    return set_paths_at(key, value, &spec->paths);
 }
 
 static int
 set_labels_path(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
-    return set_path_at(key, value, &spec->labels_path);
+    return set_paths_at(key, value, &spec->labels_paths);
 }
 
 static int
@@ -330,10 +343,11 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
 static int
 check_whole(const cadre_data_spec_t *spec)
 {
-    if (!spec->path) {
+    if (spec->paths.count == 0) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"path\" is missing");
     }
-    if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) && !spec->labels_path) {
+    if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) &&
+        spec->labels_paths.count == 0) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"labels_path\" is missing");
     }
     if (cadre_data_format_has(spec->format, CADRE_DATA_HASHED) && spec->buckets == 0) {
@@ -410,11 +424,20 @@ cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out)
     return 0;
 }
 
+static void
+free_paths(cadre_data_paths_t *paths)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        free(paths->items[i]);
+    }
+    free(paths->items);
+}
+
 void
 cadre_data_spec_fini(cadre_data_spec_t *self)
 {
-    free(self->path);
-    free(self->labels_path);
+    free_paths(&self->paths);
+    free_paths(&self->labels_paths);
     free(self->label_name);
     *self = (cadre_data_spec_t){0};
 }

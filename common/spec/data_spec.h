@@ -1,6 +1,6 @@
 /*
- * data_spec - the description of a dataset: which file, in which format, which rows of it, and what
- * a label is.
+ * data_spec - the description of a dataset: which files, in which format, which rows of them, and
+ * what a label is.
  *
  * Owner:   the caller; ended with cadre_data_spec_fini.
  * Thread:  any, one at a time.
@@ -89,10 +89,16 @@ typedef enum {
     CADRE_LABEL_AT_NAME,
 } cadre_label_at_t;
 
+/* Paths of files, at least one where there are any; each may be a pattern. */
+typedef struct {
+    char **items;
+    size_t count;
+} cadre_data_paths_t;
+
 typedef struct {
     cadre_data_format_t format;
-    char *path;        /* of the file; a relative one is below a folder that the reader knows */
-    char *labels_path; /* of the file of labels, for idx and npy; else NULL */
+    cadre_data_paths_t paths; /* of files; a relative one is below a folder that the reader knows */
+    cadre_data_paths_t labels_paths; /* of the files of labels, for idx and npy; else none */
     cadre_label_kind_t label_kind;
     int64_t classes;           /* number of classes; 0: found in the file */
     double scale;              /* every feature is multiplied by it */
@@ -116,8 +122,9 @@ typedef struct {
 /* Reads the JSON object in `length` bytes of `text`:
  *
  *   "format"       a word of CADRE_DATA_FORMAT_LIST; required
- *   "path"         file, plain or gzip (found out from its first bytes); required
- *   "labels_path"  idx, npy, required: the file with the labels
+ *   "path"         file, plain or gzip (found out from its first bytes); a pattern with * ? or []
+ *                  for several, in the order of their names; or a list of both. Required
+ *   "labels_path"  idx, npy, required: the files with the labels, as many as those of "path"
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,

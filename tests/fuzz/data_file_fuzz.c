@@ -95,8 +95,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     cut = !has_labels_file || cut > size ? size : cut;
     int fd = put(content, cut, path);
     int labels_fd = put(content + cut, size - cut, labels_path);
-    spec.path = path;
-    spec.labels_path = has_labels_file ? labels_path : NULL;
+    spec.paths = (cadre_data_paths_t){.items = (char *[]){path}, .count = 1};
+    spec.labels_paths =
+        (cadre_data_paths_t){.items = (char *[]){labels_path}, .count = has_labels_file ? 1 : 0};
     cadre_source_options_t options = {.size_bytes_max = SIZE_BYTES_MAX};
     cadre_source_t *source = NULL;
     if (cadre_source_open(&spec, &options, &source) == 0) {

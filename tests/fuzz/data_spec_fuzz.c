@@ -14,8 +14,12 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
     cadre_data_spec_t spec;
     if (cadre_data_spec_decode((const char *)bytes, size_bytes, &spec) == 0) {
-        cadre_assert(spec.path && *spec.path && strlen(spec.path) <= CADRE_DATA_PATH_SIZE_MAX);
-        cadre_assert((spec.labels_path != NULL) ==
+        cadre_assert(spec.paths.count > 0);
+        for (size_t i = 0; i < spec.paths.count; i++) {
+            const char *path = spec.paths.items[i];
+            cadre_assert(*path && strlen(path) <= CADRE_DATA_PATH_SIZE_MAX);
+        }
+        cadre_assert((spec.labels_paths.count > 0) ==
                      cadre_data_format_has(spec.format, CADRE_DATA_LABELS_FILE));
         cadre_assert(spec.held_out >= 0 && spec.held_out < 1);
         cadre_data_spec_fini(&spec);

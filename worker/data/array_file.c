@@ -120,16 +120,24 @@ check_promise(cadre_array_file_t *self)
     return 0;
 }
 
-/* Opens a file and reads its header; on failure the caller still calls array_close. */
+struct cadre_arrays {
+    cadre_array_file_t xs; /* its file is the reader's */
+    cadre_array_file_t labels;
+    int64_t row; /* of the file: the next one to be read */
+    /* Of the first file, which all must be like. */
+    bool is_known;
+    cadre_element_t type;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+    float *x; /* [features]: the row being read; NULL where bytes are kept as bytes */
+};
+
+/* Reads the header of an open file. */
 static int
-array_open(cadre_array_file_t *self, const cadre_reader_t *reader, const char *path,
-           cadre_array_header_t read_header)
+array_begin(cadre_array_file_t *self, cadre_data_file_t *file, cadre_array_header_t read_header)
 {
-    int status = cadre_data_file_open(path, reader->root, reader->content_bytes_max, &self->file);
-    if (status < 0) {
-        return status;
-    }
-    status = read_header(self);
+    *self = (cadre_array_file_t){.file = file};
+    int status = read_header(self);
     if (status < 0) {
         return status;
     }
@@ -140,11 +148,13 @@ array_open(cadre_array_file_t *self, const cadre_reader_t *reader, const char *p
     return check_promise(self);
 }
 
+/* Closes the file of labels; that of rows is the reader's. */
 static void
-array_close(cadre_array_file_t *self)
+close_both(cadre_arrays_t *self)
 {
-    free(self->row);
-    cadre_data_file_close(&self->file);
+    cadre_free(&self->xs.row);
+    cadre_free(&self->labels.row);
+    cadre_data_file_close(&self->labels.file);
 }
 
 /* Reads the next row of the file into self->row. */
@@ -177,15 +187,19 @@ check_ended(cadre_array_file_t *self)
     return 0;
 }
 
-/* Adds the current row of `xs` with the current label to the store: converted into `x`, or as
- * the bytes that it is if `x` is NULL. */
+/* Adds the current row with the current label to the store: converted into `arrays->x`, or as the
+ * bytes that it is. */
 static int
-add_row(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels, float *x)
+add_row(cadre_reader_t *self, const cadre_arrays_t *arrays)
 {
+    const cadre_array_file_t *xs = &arrays->xs;
+    const cadre_array_file_t *labels = &arrays->labels;
+    float *x = arrays->x;
     cadre_label_t label;
     int status = cadre_label_rule_read(&self->label, element(labels, 0), &label);
     if (status < 0) {
-        return cadre_fail_within(status, "%s:%" PRIu64, self->labels_path, labels->offset);
+        return cadre_fail_within(status, "%s:%" PRIu64, cadre_reader_labels_path(self),
+                                 labels->offset);
     }
 
     for (int64_t i = 0; x && i < xs->row_elements; i++) {
@@ -200,89 +214,135 @@ add_row(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels
     return cadre_row_store_add(self->store, x ? (const void *)x : xs->row, label);
 }
 
-/* Reads the next row and its label. */
-static int
-read_row(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels, float *x)
+/* Learns of the first file what its rows are like, and makes the store for them: bytes are kept as
+ * bytes, to take less memory; any other type becomes f32. */
+static void
+learn(cadre_reader_t *self, cadre_arrays_t *arrays)
 {
-    int status = next_row(xs);
-    if (status < 0) {
-        return status;
-    }
-    status = next_row(labels);
-    if (status < 0) {
-        return status;
-    }
-    return add_row(self, xs, labels, x);
+    const cadre_array_file_t *xs = &arrays->xs;
+    const bool bytes = xs->type == CADRE_ELEMENT_U8;
+    arrays->is_known = true;
+    arrays->type = xs->type;
+    arrays->rank = xs->rank;
+    memcpy(arrays->shape, xs->shape, sizeof(arrays->shape));
+    arrays->x = bytes ? NULL : cadre_calloc((size_t)xs->row_elements, sizeof(*arrays->x));
+    self->features = xs->row_elements;
+    self->row_rank = xs->rank - 1;
+    memcpy(self->row_shape, xs->shape + 1, (size_t)self->row_rank * sizeof(int64_t));
+    cadre_reader_make_store(self, bytes ? CADRE_ROWS_U8 : CADRE_ROWS_F32, self->features);
 }
 
-/* Reads all rows into a new store: bytes are kept as bytes, to take less memory; any other type
- * becomes f32. */
+/* Fails when the rows of a further file are of another type or shape than those of the first. */
 static int
-read_rows(cadre_reader_t *self, cadre_array_file_t *xs, cadre_array_file_t *labels)
+check_like_first(const cadre_reader_t *self, cadre_arrays_t *arrays)
 {
-    bool bytes = xs->type == CADRE_ELEMENT_U8;
-    self->store = cadre_row_store_new(bytes ? CADRE_ROWS_U8 : CADRE_ROWS_F32, self->spec,
-                                      self->features, self->size_bytes_max);
-    int status = cadre_row_store_check_size(self->store, xs->shape[0]);
-    if (status < 0) {
-        return cadre_fail_within(status, "%s", self->path);
+    cadre_array_file_t *xs = &arrays->xs;
+    bool like = xs->type == arrays->type && xs->rank == arrays->rank;
+    for (int i = 1; like && i < xs->rank; i++) {
+        like = xs->shape[i] == arrays->shape[i];
     }
-
-    cadre_auto(cadre_free) float *x =
-        bytes ? NULL : cadre_calloc((size_t)self->features, sizeof(*x));
-    for (int64_t i = 0; i < xs->shape[0]; i++) {
-        status = read_row(self, xs, labels, x);
-        if (status < 0) {
-            return status;
-        }
-    }
-
-    status = check_ended(xs);
-    if (status < 0) {
-        return status;
-    }
-
-    return check_ended(labels);
+    return like ? 0
+                : cadre_array_file_refuse(xs, xs->rank_at, "rows of another type or shape than %s",
+                                          self->files.items[0]);
 }
 
-/* Opens the files of rows and labels, which must have equally many, and reads them. */
+/* Fails when the labels are not one for each row. */
 static int
-read_both(cadre_reader_t *self, cadre_array_header_t read_header, cadre_array_file_t *xs,
-          cadre_array_file_t *labels)
+check_labels(const cadre_reader_t *self, cadre_arrays_t *arrays)
 {
-    int status = array_open(xs, self, self->path, read_header);
-    if (status < 0) {
-        return status;
-    }
-
-    status = array_open(labels, self, self->labels_path, read_header);
-    if (status < 0) {
-        return status;
-    }
+    cadre_array_file_t *labels = &arrays->labels;
     if (labels->row_elements != 1) {
         return cadre_array_file_refuse(labels, labels->rank_at,
                                        "%d dimensions, but labels have one", labels->rank);
     }
 
-    if (labels->shape[0] != xs->shape[0]) {
-        return cadre_array_file_refuse(labels, labels->shape_at[0],
-                                       "%" PRId64 " labels for %" PRId64 " rows of %s",
-                                       labels->shape[0], xs->shape[0], self->path);
+    if (labels->shape[0] != arrays->xs.shape[0]) {
+        return cadre_array_file_refuse(
+            labels, labels->shape_at[0], "%" PRId64 " labels for %" PRId64 " rows of %s",
+            labels->shape[0], arrays->xs.shape[0], cadre_reader_path(self));
+    }
+    return 0;
+}
+
+/* Fails when the store cannot hold the rows that the file has. */
+static int
+check_size(const cadre_reader_t *self, const cadre_arrays_t *arrays)
+{
+    int status = cadre_row_store_check_size(self->store, arrays->xs.shape[0]);
+    return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(self)) : 0;
+}
+
+/* Reads the headers of the reader's file and of its labels' file, which it opens. */
+static int
+begin_both(cadre_reader_t *self, cadre_arrays_t *arrays, cadre_array_header_t read_header)
+{
+    int status = array_begin(&arrays->xs, self->file, read_header);
+    if (status < 0) {
+        return status;
     }
 
-    self->features = xs->row_elements;
-    self->row_rank = xs->rank - 1;
-    memcpy(self->row_shape, xs->shape + 1, (size_t)self->row_rank * sizeof(int64_t));
-    return read_rows(self, xs, labels);
+    cadre_data_file_t *file = NULL;
+    status = cadre_data_file_open(cadre_reader_labels_path(self), self->root,
+                                  self->content_bytes_max, &file);
+    if (status < 0) {
+        return status;
+    }
+    status = array_begin(&arrays->labels, file, read_header);
+    if (status < 0) {
+        return status;
+    }
+    return check_labels(self, arrays);
 }
 
 int
-cadre_array_files_read(cadre_reader_t *self, cadre_array_header_t read_header)
+cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_header)
 {
-    cadre_array_file_t xs = {0};
-    cadre_array_file_t labels = {0};
-    int status = read_both(self, read_header, &xs, &labels);
-    array_close(&xs);
-    array_close(&labels);
-    return status;
+    if (!self->arrays) {
+        self->arrays = cadre_calloc(1, sizeof(*self->arrays));
+    }
+    cadre_arrays_t *arrays = self->arrays;
+    close_both(arrays);
+    arrays->row = 0;
+    int status = begin_both(self, arrays, read_header);
+    if (status < 0) {
+        return status;
+    }
+
+    if (!arrays->is_known) {
+        learn(self, arrays);
+    }
+    status = check_like_first(self, arrays);
+    return status < 0 ? status : check_size(self, arrays);
+}
+
+int
+cadre_array_files_next(cadre_reader_t *self)
+{
+    cadre_arrays_t *arrays = self->arrays;
+    if (arrays->row == arrays->xs.shape[0]) {
+        int status = check_ended(&arrays->xs);
+        return status < 0 ? status : check_ended(&arrays->labels);
+    }
+
+    int status = next_row(&arrays->xs);
+    if (status < 0) {
+        return status;
+    }
+    status = next_row(&arrays->labels);
+    if (status < 0) {
+        return status;
+    }
+    arrays->row++;
+    status = add_row(self, arrays);
+    return status < 0 ? status : 1;
+}
+
+void
+cadre_array_files_end(cadre_reader_t *self)
+{
+    if (self->arrays) {
+        close_both(self->arrays);
+        free(self->arrays->x);
+        cadre_free(&self->arrays);
+    }
 }

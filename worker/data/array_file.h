@@ -62,8 +62,11 @@ int cadre_array_file_read(cadre_array_file_t *self, void *bytes, size_t size_byt
      cadre_fail_within(CADRE_EDATA, "%s:%" PRIu64, cadre_data_file_path((self)->file),             \
                        (uint64_t)(offset)))
 
-/* Reads the reader's file of rows and its file of labels into its row store. Bytes are kept as
- * bytes, to take less memory; elements of other types become f32. */
-int cadre_array_files_read(cadre_reader_t *self, cadre_array_header_t read_header);
+/* What IDX and .npy have as formats (worker/data/reader.h), but for the header. Bytes are kept as
+ * bytes, to take less memory; elements of other types become f32. All files have rows of one type
+ * and shape. */
+int cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_header);
+int cadre_array_files_next(cadre_reader_t *self);
+void cadre_array_files_end(cadre_reader_t *self);
 
 #endif

@@ -99,40 +99,44 @@ parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[
 /* Adds the row of a line to the store. A bad line is counted and skipped, as long as so many are
  * allowed. */
 static int
-add_line(cadre_reader_t *self, const cadre_data_file_t *file, const char *line, size_t length)
+add_line(cadre_reader_t *self, const char *line, size_t length)
 {
     float x[NUMBERS + WORDS];
     double number = 0;
     cadre_label_t label;
     if (parse_line(self, line, length, x, &number) < 0 ||
         cadre_label_rule_read(&self->label, number, &label) < 0) {
-        return cadre_bad_lines_add(self->bad, self->path, cadre_data_file_line_number(file));
+        return cadre_bad_lines_add(self->bad, cadre_reader_path(self),
+                                   cadre_data_file_line_number(self->file));
     }
     int status = cadre_row_store_add(self->store, x, label);
-    return status < 0 ? cadre_fail_within(status, "%s", self->path) : 0;
+    return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(self)) : 0;
 }
 
-/* Reads a click log into the reader's row store. */
 int
-cadre_criteo_read(cadre_reader_t *self)
+cadre_criteo_begin(cadre_reader_t *self)
 {
-    cadre_data_file_t *file = NULL;
-    int status = cadre_data_file_open(self->path, self->root, self->content_bytes_max, &file);
-    if (status < 0) {
-        return status;
-    }
-
     self->features = NUMBERS + WORDS;
-    self->store =
-        cadre_row_store_new(CADRE_ROWS_F32, self->spec, self->features, self->size_bytes_max);
+    cadre_reader_make_store(self, CADRE_ROWS_F32, self->features);
+    return 0;
+}
+
+/* Reads the next line of a click log. */
+int
+cadre_criteo_next(cadre_reader_t *self)
+{
     const char *line = NULL;
     size_t length = 0;
-    while ((status = cadre_data_file_line(file, &line, &length)) > 0) {
-        status = length > 0 ? add_line(self, file, line, length) : 0;
-        if (status < 0) {
-            break;
-        }
+    int more = cadre_data_file_line(self->file, &line, &length);
+    if (more <= 0) {
+        return more;
     }
-    cadre_data_file_close(&file);
-    return status;
+    int status = length > 0 ? add_line(self, line, length) : 0;
+    return status < 0 ? status : 1;
+}
+
+void
+cadre_criteo_end(cadre_reader_t *self)
+{
+    (void)self; /* it remembers nothing */
 }

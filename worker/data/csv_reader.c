@@ -12,16 +12,16 @@
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 
-typedef struct {
+struct cadre_csv {
     cadre_reader_t *reader;
-    cadre_data_file_t *file;
     char delimiter;
+    bool at_first_line; /* no line of the file but blank ones was read */
     bool quotes_ok; /* the quotes of the field that was cut last are closed and doubled correctly */
     int64_t columns; /* number of columns, which every line has; 0 before the first line */
     int64_t label;   /* column of the label, from 0 */
     char **names;    /* [columns]: names from the header row; NULL without one */
     float *x;        /* [columns - 1]: features of the line being read */
-} csv_t;
+};
 
 typedef struct {
     const char *start; /* content, without blanks and outer quotes */
@@ -29,7 +29,7 @@ typedef struct {
 } field_t;
 
 static bool
-is_blank(const csv_t *self, char character)
+is_blank(const cadre_csv_t *self, char character)
 {
     return (character == ' ' || character == '\t') && character != self->delimiter;
 }
@@ -51,7 +51,7 @@ find_closing_quote(const char *start, const char *end)
 /* Cuts the field that starts at `at`: gives its content without blanks and quotes, and notes in
  * self->quotes_ok whether its quotes are right. Returns the delimiter behind it, or `end`. */
 static const char *
-cut_field(csv_t *self, const char *at, const char *end, field_t *out)
+cut_field(cadre_csv_t *self, const char *at, const char *end, field_t *out)
 {
     self->quotes_ok = true;
     while (at < end && is_blank(self, *at)) {
@@ -79,7 +79,7 @@ cut_field(csv_t *self, const char *at, const char *end, field_t *out)
 
 /* Returns how many fields a line has. */
 static int64_t
-count_fields(csv_t *self, const char *at, const char *end)
+count_fields(cadre_csv_t *self, const char *at, const char *end)
 {
     field_t field;
     int64_t count = 1;
@@ -93,7 +93,7 @@ count_fields(csv_t *self, const char *at, const char *end)
 /* Fails with a text that says what is wrong with the field in `column`, or with the whole line if
  * it has too few or too many fields (`fields`). */
 static int
-refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
+refuse_field(cadre_csv_t *self, int64_t column, const field_t *field, int64_t fields)
 {
     if (fields != self->columns) {
         return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64, fields,
@@ -123,7 +123,7 @@ refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
 
 /* Reads the number of a field that may have blanks or quotes; false when the field is no number. */
 static bool
-parse_field(csv_t *self, const char **at, const char *end, field_t *field, double *number)
+parse_field(cadre_csv_t *self, const char **at, const char *end, field_t *field, double *number)
 {
     *at = cut_field(self, *at, end, field);
     return self->quotes_ok && field->start < field->stop &&
@@ -132,7 +132,7 @@ parse_field(csv_t *self, const char **at, const char *end, field_t *field, doubl
 
 /* Fills self->x and `label` from a line. */
 static int
-parse_line(csv_t *self, const char *line, const char *end, double *label)
+parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
 {
     const char *at = line;
     float *x = self->x;
@@ -175,33 +175,33 @@ parse_line(csv_t *self, const char *line, const char *end, double *label)
 /* Adds the row of a line to the store. A bad line is counted and skipped, as long as so many are
  * allowed. */
 static int
-add_line(csv_t *self, const char *line, const char *end)
+add_line(cadre_csv_t *self, const char *line, const char *end)
 {
     double number = 0;
     cadre_label_t label;
     if (parse_line(self, line, end, &number) < 0 ||
         cadre_label_rule_read(&self->reader->label, number, &label) < 0) {
-        return cadre_bad_lines_add(self->reader->bad, cadre_data_file_path(self->file),
-                                   cadre_data_file_line_number(self->file));
+        return cadre_bad_lines_add(self->reader->bad, cadre_reader_path(self->reader),
+                                   cadre_data_file_line_number(self->reader->file));
     }
 
     int status = cadre_row_store_add(self->reader->store, self->x, label);
-    return status < 0 ? cadre_fail_within(status, "%s", self->reader->path) : 0;
+    return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(self->reader)) : 0;
 }
 
 /* Reads the next line that is not blank; returns 1, 0 at the end of the file, or a failure. */
 static int
-next_line(csv_t *self, const char **line, const char **end)
+next_line(cadre_csv_t *self, const char **line, const char **end)
 {
     for (;;) {
         size_t length = 0;
-        int status = cadre_data_file_line(self->file, line, &length);
+        int status = cadre_data_file_line(self->reader->file, line, &length);
         if (status <= 0) {
             return status;
         }
 
         /* The byte order mark, with which some programs begin a UTF-8 file, is skipped. */
-        if (cadre_data_file_line_number(self->file) == 1 && length >= 3 &&
+        if (cadre_data_file_line_number(self->reader->file) == 1 && length >= 3 &&
             memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
             *line += 3;
             length -= 3;
@@ -255,7 +255,7 @@ is_missing_value(const field_t *field)
 /* Returns whether a line is a header row: one of its fields is neither a number nor a word for a
  * missing one. If other fields are numbers, the line may be bad data: it is noted as doubtful. */
 static bool
-looks_like_header(csv_t *self, const char *line, const char *end)
+looks_like_header(cadre_csv_t *self, const char *line, const char *end)
 {
     const char *at = line;
     bool named = false;
@@ -299,7 +299,7 @@ copy_name(const field_t *field)
 
 /* Reads the names of all columns from the header row. */
 static void
-read_names(csv_t *self, const char *line, const char *end)
+read_names(cadre_csv_t *self, const char *line, const char *end)
 {
     self->names = cadre_calloc((size_t)self->columns, sizeof(*self->names));
     const char *at = line;
@@ -313,7 +313,7 @@ read_names(csv_t *self, const char *line, const char *end)
 
 /* Finds the column that has the name that the data description gives for the label. */
 static int
-find_label_name(csv_t *self)
+find_label_name(cadre_csv_t *self)
 {
     const char *wanted = self->reader->spec->label_name;
     char token[CADRE_BAD_LINES_TOKEN_SIZE];
@@ -339,7 +339,7 @@ find_label_name(csv_t *self)
 
 /* Finds which column is the label, as the job's data description says. */
 static int
-find_label(csv_t *self)
+find_label(cadre_csv_t *self)
 {
     const cadre_data_spec_t *spec = self->reader->spec;
     if (self->columns < 2) {
@@ -368,22 +368,18 @@ find_label(csv_t *self)
     return find_label_name(self);
 }
 
-/* Learns columns, names and label from the first line. Returns 1 when the line was a header row,
- * else 0, or a failure. */
+/* Learns columns, names and label from the first line of the first file. */
 static int
-begin(csv_t *self, const char *line, const char *end)
+learn(cadre_csv_t *self, const char *line, const char *end, bool is_header)
 {
     cadre_reader_t *reader = self->reader;
-    bool header = reader->spec->header == CADRE_HEADER_YES ||
-                  (reader->spec->header == CADRE_HEADER_AUTO && looks_like_header(self, line, end));
-
     self->columns = count_fields(self, line, end);
     if (self->columns > CADRE_DATA_FEATURES_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%" PRId64 " columns, at most %d are allowed",
                           self->columns, CADRE_DATA_FEATURES_MAX);
     }
 
-    if (header) {
+    if (is_header) {
         read_names(self, line, end);
     }
 
@@ -393,65 +389,104 @@ begin(csv_t *self, const char *line, const char *end)
     }
 
     reader->features = self->columns - 1;
-    reader->store =
-        cadre_row_store_new(CADRE_ROWS_F32, reader->spec, reader->features, reader->size_bytes_max);
+    cadre_reader_make_store(reader, CADRE_ROWS_F32, reader->features);
     self->x = cadre_calloc((size_t)reader->features, sizeof(*self->x));
-    return header;
+    return 0;
 }
 
-/* Reads all lines of the file, the first of which decides about columns and header. */
+/* Fails when the header of a further file has other names than that of the first: its columns would
+ * be others. */
 static int
-read_lines(csv_t *self)
+check_names(cadre_csv_t *self, const char *line, const char *end)
 {
+    const char *first = self->reader->files.items[0];
+    if (!self->names) {
+        return cadre_fail(CADRE_EDATA, "a header row, but %s has none", first);
+    }
+    if (count_fields(self, line, end) != self->columns) {
+        return cadre_fail(CADRE_EDATA, "%" PRId64 " names in the header, but %" PRId64 " in %s",
+                          count_fields(self, line, end), self->columns, first);
+    }
+    const char *at = line;
+    for (int64_t column = 0; column < self->columns; column++) {
+        field_t field;
+        at = cut_field(self, at, end, &field);
+        cadre_auto(cadre_free) char *name = copy_name(&field);
+        if (strcmp(name, self->names[column]) != 0) {
+            char token[CADRE_BAD_LINES_TOKEN_SIZE];
+            return cadre_fail(
+                CADRE_EDATA, "column %" PRId64 " has the name '%s', which is another one in %s",
+                column, cadre_bad_lines_token(name, name + strlen(name), token), first);
+        }
+        at += at < end;
+    }
+    return 0;
+}
+
+/* Reads the first line of a file, which may be a header. Returns 1 when it was one, else 0, or a
+ * failure. */
+static int
+begin(cadre_csv_t *self, const char *line, const char *end)
+{
+    const cadre_csv_header_t header = self->reader->spec->header;
+    const bool is_header = header == CADRE_HEADER_YES ||
+                           (header == CADRE_HEADER_AUTO && looks_like_header(self, line, end));
+    int status = 0;
+    if (self->columns == 0) {
+        status = learn(self, line, end, is_header);
+    } else if (is_header) {
+        status = check_names(self, line, end);
+    }
+    return status < 0 ? status : is_header;
+}
+
+/* Remembers that a file begins, whose first line may be a header. */
+int
+cadre_csv_begin(cadre_reader_t *self)
+{
+    if (!self->csv) {
+        self->csv = cadre_calloc(1, sizeof(*self->csv));
+        self->csv->reader = self;
+        self->csv->delimiter = self->spec->delimiter;
+    }
+    self->csv->at_first_line = true;
+    return 0;
+}
+
+/* Reads the next line of a CSV file into the reader's row store. */
+int
+cadre_csv_next(cadre_reader_t *self)
+{
+    cadre_csv_t *csv = self->csv;
     const char *line = NULL;
     const char *end = NULL;
-    int more = next_line(self, &line, &end);
-    if (more < 0) {
+    int more = next_line(csv, &line, &end);
+    if (more <= 0) {
         return more;
     }
-    if (more == 0) {
-        return cadre_fail(CADRE_EDATA, "%s: no rows", self->reader->path);
-    }
 
-    /* The first line decides how many columns there are, and whether it is a header or a row. */
-    int header = begin(self, line, end);
+    int header = csv->at_first_line ? begin(csv, line, end) : 0;
+    csv->at_first_line = false;
     if (header < 0) {
-        return cadre_fail_within(header, "%s:%" PRId64, self->reader->path,
+        return cadre_fail_within(header, "%s:%" PRId64, cadre_reader_path(self),
                                  cadre_data_file_line_number(self->file));
     }
 
-    int status = header ? 0 : add_line(self, line, end);
-    if (status < 0) {
-        return status;
-    }
-
-    while ((more = next_line(self, &line, &end)) > 0) {
-        status = add_line(self, line, end);
-        if (status < 0) {
-            return status;
-        }
-    }
-
-    return more;
+    int status = header ? 0 : add_line(csv, line, end);
+    return status < 0 ? status : 1;
 }
 
-/* Reads a CSV file into the reader's row store; the source destroys that, also after a failure. */
-int
-cadre_csv_read(cadre_reader_t *self)
+void
+cadre_csv_end(cadre_reader_t *self)
 {
-    csv_t csv = {.reader = self, .delimiter = self->spec->delimiter};
-    int status = cadre_data_file_open(self->path, self->root, self->content_bytes_max, &csv.file);
-    if (status < 0) {
-        return status;
+    cadre_csv_t *csv = self->csv;
+    if (!csv) {
+        return;
     }
-
-    status = read_lines(&csv);
-    for (int64_t i = 0; csv.names && i < csv.columns; i++) {
-        free(csv.names[i]);
+    for (int64_t i = 0; csv->names && i < csv->columns; i++) {
+        free(csv->names[i]);
     }
-
-    free(csv.names);
-    free(csv.x);
-    cadre_data_file_close(&csv.file);
-    return status;
+    free(csv->names);
+    free(csv->x);
+    cadre_free(&self->csv);
 }

@@ -42,8 +42,8 @@ enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 /* Returns `path` relative to `root`: without the name of the root in front, be it as given or with
  * all links resolved. Any other path is returned as it is; the kernel then finds that it is not
  * below the root. */
-static const char *
-below(const char *root, const char *path)
+const char *
+cadre_data_file_below(const char *root, const char *path)
 {
     cadre_auto(cadre_free) char *real = realpath(root, NULL);
     const char *const names[] = {root, real ? real : root};
@@ -72,7 +72,8 @@ open_below(const char *root, const char *path)
         return cadre_fail(CADRE_ENOTFOUND, "%s: %s", root, strerror(errno));
     }
 
-    int descriptor = (int)syscall(SYS_openat2, folder, below(root, path), &how, sizeof(how));
+    int descriptor =
+        (int)syscall(SYS_openat2, folder, cadre_data_file_below(root, path), &how, sizeof(how));
     int error = errno;
 
     close(folder);

@@ -24,6 +24,10 @@ typedef struct cadre_data_file cadre_data_file_t;
 int cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
                          cadre_data_file_t **out);
 
+/* Returns `path` without the folder `root` in front, be that named as given or with all links
+ * resolved; any other path as it is. */
+const char *cadre_data_file_below(const char *root, const char *path);
+
 /* Closes and nulls the pointer; NULL inside is fine. */
 void cadre_data_file_close(cadre_data_file_t **self_p);
 

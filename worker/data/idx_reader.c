@@ -77,9 +77,20 @@ read_header(cadre_array_file_t *self)
     return read_shape(self);
 }
 
-/* Reads a file of images and a file of labels into the reader's row store. */
 int
-cadre_idx_read(cadre_reader_t *self)
+cadre_idx_begin(cadre_reader_t *self)
 {
-    return cadre_array_files_read(self, read_header);
+    return cadre_array_files_begin(self, read_header);
+}
+
+int
+cadre_idx_next(cadre_reader_t *self)
+{
+    return cadre_array_files_next(self);
+}
+
+void
+cadre_idx_end(cadre_reader_t *self)
+{
+    cadre_array_files_end(self);
 }

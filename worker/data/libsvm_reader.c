@@ -11,14 +11,13 @@
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 
-typedef struct {
+struct cadre_libsvm {
     cadre_reader_t *reader;
-    cadre_data_file_t *file;
     int64_t features;           /* the largest index that a line may have */
     cadre_sparse_item_t *items; /* [count]: index and value pairs of the line being read */
     size_t count;
     size_t capacity;
-} libsvm_t;
+};
 
 static bool
 is_blank(char character)
@@ -56,7 +55,7 @@ refuse_word(const char *at, const char *end, const char *wanted)
 /* Reads `index:value` at `*at` and moves `*at` behind it. The index must be above `before`, the one
  * before it on the line. */
 static int
-parse_item(libsvm_t *self, const char **at, const char *end, uint64_t before)
+parse_item(cadre_libsvm_t *self, const char **at, const char *end, uint64_t before)
 {
     uint64_t index = 0;
     double number = 0;
@@ -111,7 +110,7 @@ skip_query_id(const char **at, const char *end)
 
 /* Fills self->items and `label` from a line that has a label. */
 static int
-parse_line(libsvm_t *self, const char *at, const char *end, double *label)
+parse_line(cadre_libsvm_t *self, const char *at, const char *end, double *label)
 {
     const char *after = cadre_number_scan(at, end, label);
     if (!after || (after < end && !is_blank(*after))) {
@@ -144,67 +143,70 @@ parse_line(libsvm_t *self, const char *at, const char *end, double *label)
 /* Adds the row of a line to the store. A bad line is counted and skipped, as long as so many are
  * allowed. */
 static int
-add_line(libsvm_t *self, const char *at, const char *end)
+add_line(cadre_libsvm_t *self, const char *at, const char *end)
 {
     cadre_reader_t *reader = self->reader;
     double number = 0;
     cadre_label_t label;
     if (parse_line(self, at, end, &number) < 0 ||
         cadre_label_rule_read(&reader->label, number, &label) < 0) {
-        return cadre_bad_lines_add(reader->bad, reader->path,
-                                   cadre_data_file_line_number(self->file));
+        return cadre_bad_lines_add(reader->bad, cadre_reader_path(reader),
+                                   cadre_data_file_line_number(reader->file));
     }
 
-    /* Without a number of features in the description, the largest index of the file is that. */
-    if (self->count > 0 && self->items[self->count - 1].column >= reader->features) {
+    /* Without a number of features in the description, the largest index of the files is that. */
+    if (reader->spec->items == 0 && self->count > 0 &&
+        self->items[self->count - 1].column >= reader->features) {
         reader->features = (int64_t)self->items[self->count - 1].column + 1;
     }
 
     int status = cadre_row_store_add_sparse(reader->store, self->items, self->count, label);
-    return status < 0 ? cadre_fail_within(status, "%s", reader->path) : 0;
+    return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(reader)) : 0;
 }
 
-/* Reads all lines of the file; comments and blank lines are skipped. */
-static int
-read_lines(libsvm_t *self)
-{
-    for (;;) {
-        const char *line = NULL;
-        size_t length = 0;
-        int status = cadre_data_file_line(self->file, &line, &length);
-        if (status <= 0) {
-            return status;
-        }
-
-        const char *comment = memchr(line, '#', length);
-        const char *end = comment ? comment : line + length;
-        const char *at = skip_blanks(line, end);
-        status = at < end ? add_line(self, at, end) : 0;
-        if (status < 0) {
-            return status;
-        }
-    }
-}
-
-/* Reads a LIBSVM file into the reader's row store, as sparse rows. */
+/* Remembers, with the first file, how many features a line may have. */
 int
-cadre_libsvm_read(cadre_reader_t *self)
+cadre_libsvm_begin(cadre_reader_t *self)
 {
-    int64_t given = self->spec->features;
-    libsvm_t libsvm = {.reader = self, .features = given ? given : CADRE_DATA_FEATURES_MAX};
-    int status =
-        cadre_data_file_open(self->path, self->root, self->content_bytes_max, &libsvm.file);
-    if (status < 0) {
-        return status;
+    if (self->libsvm) {
+        return 0;
     }
 
+    const int64_t given = self->spec->features;
+    self->libsvm = cadre_calloc(1, sizeof(*self->libsvm));
+    self->libsvm->reader = self;
+    self->libsvm->features = given ? given : CADRE_DATA_FEATURES_MAX;
     self->features = given ? given : 1; /* at least one, should all rows be empty */
-    self->store = cadre_row_store_new(CADRE_ROWS_SPARSE, self->spec, 0, self->size_bytes_max);
-    status = read_lines(&libsvm);
     if (self->spec->items > 0) {
         self->features = 2 * self->spec->items; /* indices and values */
     }
-    free(libsvm.items);
-    cadre_data_file_close(&libsvm.file);
-    return status;
+    cadre_reader_make_store(self, CADRE_ROWS_SPARSE, 0);
+    return 0;
+}
+
+/* Reads the next line, of which a comment and blanks are skipped, as a sparse row. */
+int
+cadre_libsvm_next(cadre_reader_t *self)
+{
+    const char *line = NULL;
+    size_t length = 0;
+    int more = cadre_data_file_line(self->file, &line, &length);
+    if (more <= 0) {
+        return more;
+    }
+
+    const char *comment = memchr(line, '#', length);
+    const char *end = comment ? comment : line + length;
+    const char *at = skip_blanks(line, end);
+    int status = at < end ? add_line(self->libsvm, at, end) : 0;
+    return status < 0 ? status : 1;
+}
+
+void
+cadre_libsvm_end(cadre_reader_t *self)
+{
+    if (self->libsvm) {
+        free(self->libsvm->items);
+        cadre_free(&self->libsvm);
+    }
 }

@@ -24,12 +24,12 @@ add_row(cadre_reader_t *self, int64_t rows, int64_t row, float *x)
     double number = self->rows->label == CADRE_I32 ? (double)y.number : (double)y.value;
     int status = cadre_label_rule_read(&self->label, number, &label);
     if (status < 0) {
-        return cadre_fail_within(status, "%s:%" PRId64, self->path, row);
+        return cadre_fail_within(status, "%s:%" PRId64, cadre_reader_path(self), row);
     }
     for (int64_t i = 0; i < self->features; i++) {
         if (!isfinite(x[i])) {
-            return cadre_fail(CADRE_EDATA, "%s:%" PRId64 ": feature %" PRId64 " is %g", self->path,
-                              row, i, (double)x[i]);
+            return cadre_fail(CADRE_EDATA, "%s:%" PRId64 ": feature %" PRId64 " is %g",
+                              cadre_reader_path(self), row, i, (double)x[i]);
         }
     }
     return cadre_row_store_add(self->store, x, label);
@@ -42,7 +42,7 @@ cadre_memory_read(cadre_reader_t *self)
     const int64_t rows = cadre_row_chunks_rows(self->rows);
     if (rows < 0) {
         return cadre_fail(CADRE_EDATA, "%s: %" PRIu64 " bytes are no rows of %" PRId64 " features",
-                          self->path, self->rows->size_bytes, self->rows->features);
+                          cadre_reader_path(self), self->rows->size_bytes, self->rows->features);
     }
 
     self->features = self->rows->features;
@@ -50,7 +50,7 @@ cadre_memory_read(cadre_reader_t *self)
         cadre_row_store_new(CADRE_ROWS_F32, self->spec, self->features, self->size_bytes_max);
     int status = cadre_row_store_check_size(self->store, rows);
     if (status < 0) {
-        return cadre_fail_within(status, "%s", self->path);
+        return cadre_fail_within(status, "%s", cadre_reader_path(self));
     }
 
     cadre_auto(cadre_free) float *x = cadre_calloc((size_t)self->features, sizeof(*x));

@@ -283,9 +283,20 @@ read_header(cadre_array_file_t *self)
     return read_dictionary(&header);
 }
 
-/* Reads an array of rows and an array of labels into the reader's row store. */
 int
-cadre_npy_read(cadre_reader_t *self)
+cadre_npy_begin(cadre_reader_t *self)
 {
-    return cadre_array_files_read(self, read_header);
+    return cadre_array_files_begin(self, read_header);
+}
+
+int
+cadre_npy_next(cadre_reader_t *self)
+{
+    return cadre_array_files_next(self);
+}
+
+void
+cadre_npy_end(cadre_reader_t *self)
+{
+    cadre_array_files_end(self);
 }

@@ -1,8 +1,11 @@
 /*
- * reader - what the formats have in common: they fill a row store from files.
+ * reader - what the formats have in common: they fill a row store from files, row by row.
  *
- * Owner:   cadre_source_open, for as long as it runs.
- * Thread:  one.
+ * Owner:   the source that opened it.
+ * Thread:  one at a time.
+ *
+ * A format reads on from where the file is, by one line or row at a time: so the same code reads
+ * whole files at once, and a few rows from the middle of one later.
  *
  * A line that is bad by itself fails with CADRE_EDATA and the bare reason as text;
  * cadre_bad_lines_add puts file and line in front and decides whether reading continues. Other
@@ -17,21 +20,26 @@
 #include <cadre/tensor.h>
 
 #include "common/spec/data_spec.h"
+#include "common/system/file_pattern.h"
 #include "common/tensor/row_chunks.h"
 #include "worker/data/bad_lines.h"
 #include "worker/data/data_file.h"
 #include "worker/data/label.h"
 #include "worker/data/row_store.h"
 
+typedef struct cadre_csv cadre_csv_t;
+typedef struct cadre_libsvm cadre_libsvm_t;
+typedef struct cadre_arrays cadre_arrays_t;
+
 typedef struct {
     const cadre_data_spec_t *spec;
-    /* Rows of the program's memory; NULL: the rows of a file, and `spec` says which. */
+    /* Rows of the program's memory; NULL: the rows of files, and `spec` says which. */
     const cadre_row_chunks_t *rows;
-    const char *path;        /* of the file; with the base folder in front */
-    const char *labels_path; /* of the file of labels; NULL where labels are in the same file */
-    const char *root;        /* folder that both files must be below; NULL: they may be anywhere */
-    uint64_t size_bytes_max; /* limit of the parsed rows */
-    uint64_t content_bytes_max; /* limit of one file, uncompressed */
+    cadre_file_names_t files;        /* the names, with the base folder in front; owned */
+    cadre_file_names_t labels_files; /* as many; none where labels are in the same file; owned */
+    const char *root;                /* folder that all files must be below; NULL: anywhere */
+    uint64_t size_bytes_max;         /* limit of the parsed rows */
+    uint64_t content_bytes_max;      /* limit of one file, uncompressed */
     cadre_label_rule_t label;
     cadre_bad_lines_t *bad;
     cadre_row_store_t *store; /* made and filled by the format's reader, finished by the source */
@@ -39,12 +47,48 @@ typedef struct {
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* as in cadre_source_info_t */
     int row_rank;
     int64_t row_shape[CADRE_RANK_MAX];
+
+    size_t next_file;        /* how many files were opened */
+    cadre_data_file_t *file; /* the last of them; NULL: none, or it was read to its end */
+    /* What a format remembers of the files; NULL until the first is opened, and for others. */
+    cadre_csv_t *csv;
+    cadre_libsvm_t *libsvm;
+    cadre_arrays_t *arrays;
 } cadre_reader_t;
 
-/* Declares cadre_csv_read and so on, a function for each format, which reads the whole file. */
-#define ROW(NAME, word, has) int cadre_##word##_read(cadre_reader_t *self);
+/* Declares what each format has. cadre_csv_begin and so on: the file was opened, and is at its
+ * first byte. cadre_csv_next reads on by one line or row, which adds a row to the store or none
+ * (a header, a blank line, a bad one); returns 1, 0 at the end of the file. cadre_csv_end frees
+ * what the format remembers. */
+#define ROW(NAME, word, has)                                                                       \
+    int cadre_##word##_begin(cadre_reader_t *self);                                                \
+    int cadre_##word##_next(cadre_reader_t *self);                                                 \
+    void cadre_##word##_end(cadre_reader_t *self);
 CADRE_DATA_FORMAT_LIST(ROW)
 #undef ROW
+
+/* Reads on by one line or row, into the next file at the end of one. Returns 1, 0 at the end of
+ * the last file. */
+int cadre_reader_next(cadre_reader_t *self);
+
+/* Reads all files, or the rows of the program's memory, into the reader's row store. */
+int cadre_reader_read_all(cadre_reader_t *self);
+
+/* Closes what is open and frees what the formats remember and the names of the files, not the
+ * store; harmless on a zeroed one. */
+void cadre_reader_fini(cadre_reader_t *self);
+
+/* Returns the name of the file that is being read. */
+const char *cadre_reader_path(const cadre_reader_t *self);
+
+/* Returns the name of the file of labels beside it. */
+const char *cadre_reader_labels_path(const cadre_reader_t *self);
+
+/* Fails with `status` and the names of the files in front of this thread's error text. */
+int cadre_reader_fail_whole(const cadre_reader_t *self, int status);
+
+/* Makes the store, for rows of `features` numbers; a later call finds it made and does nothing. */
+void cadre_reader_make_store(cadre_reader_t *self, cadre_row_kind_t kind, int64_t features);
 
 /* Reads the rows of the program's memory into the reader's row store. */
 int cadre_memory_read(cadre_reader_t *self);

@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/permutation.h"
 #include "common/base/status.h"
+#include "common/system/beneath.h"
 #include "common/system/memory_limit.h"
 #include "worker/data/reader.h"
 
@@ -24,33 +25,6 @@ struct cadre_source {
     cadre_permutation_t order; /* random order of the store's rows: held-out rows first */
     int64_t first;             /* position in `order` at which this source's rows begin */
 };
-
-/* Returns a copy of `path`, with the base folder in front when it is relative; NULL for NULL. */
-static char *
-resolve(const char *base, const char *path)
-{
-    if (!path || !base || !*base || *path == '/') {
-        return path ? cadre_strdup(path) : NULL;
-    }
-    return cadre_asprintf("%s/%s", base, path);
-}
-
-/* Reads the file by the function for its format, or the rows of the program's memory. */
-static int
-read_format(cadre_reader_t *reader)
-{
-    if (reader->rows) {
-        return cadre_memory_read(reader);
-    }
-
-    typedef int read_t(cadre_reader_t * reader);
-    static read_t *const reads[] = {
-#define ROW(NAME, word, has) [CADRE_DATA_##NAME] = cadre_##word##_read,
-        CADRE_DATA_FORMAT_LIST(ROW)
-#undef ROW
-    };
-    return reads[reader->spec->format](reader);
-}
 
 /* Fills in what is known of the dataset after reading. */
 static void
@@ -91,7 +65,7 @@ split(cadre_source_t *self, const cadre_reader_t *reader)
 
     if (held < 1 || held >= rows) {
         return cadre_fail(CADRE_EDATA, "%s: %.3g of %" PRId64 " rows leaves one part empty",
-                          reader->path, spec->held_out, rows);
+                          cadre_reader_path(reader), spec->held_out, rows);
     }
 
     cadre_permutation_init(&self->order, (uint64_t)rows, (uint64_t)spec->split_seed, 0);
@@ -108,7 +82,7 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
     cadre_label_rule_init(&reader->label, reader->spec);
     cadre_bad_lines_init(&self->bad, reader->spec->skip_bad);
     reader->bad = &self->bad;
-    int status = read_format(reader);
+    int status = cadre_reader_read_all(reader);
     self->store = reader->store;
     if (status < 0) {
         return status;
@@ -116,14 +90,63 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
 
     status = cadre_row_store_finish(self->store, reader->features);
     if (status < 0) {
-        return cadre_fail_within(status, "%s", reader->path);
+        return cadre_reader_fail_whole(reader, status);
     }
 
     describe(self, reader);
     return split(self, reader);
 }
 
-/* Reads the file that `spec` describes into memory; `options` may be NULL. */
+/* Fails for a pattern that would list the names of a folder which is not below `root`. */
+static int
+check_pattern(const char *path, const char *root)
+{
+    const char *inside = cadre_data_file_below(root, path);
+    return *inside != '/' && !cadre_beneath_goes_up(inside)
+               ? 0
+               : cadre_fail(CADRE_EREFUSED, "%s: a pattern may not lead out of %s", path, root);
+}
+
+/* Appends the files that the paths of a description stand for. */
+static int
+find_files(const cadre_data_paths_t *paths, const char *base, const char *root,
+           cadre_file_names_t *files)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *path = paths->items[i];
+        int status = root && cadre_file_pattern_is(path) ? check_pattern(path, root) : 0;
+        if (status < 0) {
+            return status;
+        }
+        status = cadre_file_pattern_expand(base, path, CADRE_SOURCE_FILES_MAX, files);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Finds the files of rows, and those of labels, of which there must be as many. */
+static int
+find_all_files(cadre_reader_t *reader, const char *base)
+{
+    const cadre_data_spec_t *spec = reader->spec;
+    int status = find_files(&spec->paths, base, reader->root, &reader->files);
+    if (status == 0) {
+        status = find_files(&spec->labels_paths, base, reader->root, &reader->labels_files);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_data_format_has(spec->format, CADRE_DATA_LABELS_FILE) &&
+        reader->labels_files.count != reader->files.count) {
+        return cadre_fail(CADRE_EDATA, "%zu files of labels for %zu files of rows, the first %s",
+                          reader->labels_files.count, reader->files.count, reader->files.items[0]);
+    }
+    return 0;
+}
+
+/* Reads the files that `spec` describes into memory; `options` may be NULL. */
 int
 cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                   cadre_source_t **out)
@@ -134,18 +157,19 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     }
 
     const char *root = chosen.base && *chosen.base ? chosen.base : ".";
-    cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
-    cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);
-    cadre_reader_t reader = {
+    cadre_auto(cadre_reader_fini) cadre_reader_t reader = {
         .spec = spec,
-        .path = path,
-        .labels_path = labels_path,
         .root = chosen.confined ? root : NULL,
         .size_bytes_max = chosen.size_bytes_max,
         .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
     };
+    int status = find_all_files(&reader, chosen.base);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_source_t *self = cadre_calloc(1, sizeof(*self));
-    int status = fill(self, &reader);
+    status = fill(self, &reader);
     if (status < 0) {
         cadre_source_close(&self);
         return status;
@@ -168,7 +192,6 @@ cadre_source_open_rows(const cadre_row_chunks_t *rows, uint64_t size_bytes_max,
     cadre_reader_t reader = {
         .spec = &spec,
         .rows = rows,
-        .path = "memory",
         .size_bytes_max =
             size_bytes_max > 0 ? size_bytes_max : cadre_memory_size() / CADRE_SOURCE_MEMORY_SHARE,
     };

@@ -1,11 +1,11 @@
 /*
- * source - the rows of one file, parsed once, read at random.
+ * source - the rows of one file or of several, parsed once, read at random.
  *
  * Owner:   the caller of cadre_source_open.
  * Thread:  immutable once open: any number of threads may read it at the same time; whoever closes
  *          it makes sure that they are done.
  *
- * Open reads the whole file and keeps its rows in memory as compact arrays: dense f32 (CSV), dense
+ * Open reads all files and keeps its rows in memory as compact arrays: dense f32 (CSV), dense
  * u8 or f32 (IDX), compressed sparse rows (LIBSVM). Files are parsed once instead of being indexed
  * for later: a shuffled epoch would seek for every row, which a gzip file cannot do at all. Feature
  * and class counts and the validity of lines are taken from the whole file, also when the
@@ -24,8 +24,9 @@
 #include "worker/data/bad_lines.h"
 
 enum {
-    CADRE_SOURCE_MEMORY_SHARE = 4, /* the parsed rows of a dataset may hold a fourth of
-                                      cadre_memory_size(): open fails beyond it */
+    CADRE_SOURCE_MEMORY_SHARE = 4,  /* the parsed rows of a dataset may hold a fourth of
+                                       cadre_memory_size(): open fails beyond it */
+    CADRE_SOURCE_FILES_MAX = 65536, /* files of a dataset; more are refused */
 };
 
 typedef struct cadre_source cadre_source_t;
@@ -58,10 +59,10 @@ typedef struct {
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_source_info_t;
 
-/* Reads the file that `spec` describes; `options` may be NULL. Fails with CADRE_ENOTFOUND when a
- * file is missing or cannot be opened, CADRE_EREFUSED when it is outside the allowed folder,
- * CADRE_EDATA with the text `file:line: reason` when its content is bad (for IDX the byte's offset
- * instead of the line), CADRE_ETOOLARGE beyond a limit. */
+/* Reads the files that `spec` describes, one behind the other; `options` may be NULL. Fails with
+ * CADRE_ENOTFOUND when a file is missing or cannot be opened, CADRE_EREFUSED when it is outside the
+ * allowed folder, CADRE_EDATA with the text `file:line: reason` when its content is bad (for IDX
+ * the byte's offset instead of the line), CADRE_ETOOLARGE beyond a limit. */
 int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                       cadre_source_t **out);
 

@@ -163,12 +163,12 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
  * key's place in the file; data_spec.h checks everything else. */
 static const struct {
     const char *key;
-    const char *types; /* s string, i whole number, n number, b true or false */
+    const char *types; /* s string, i whole number, n number, b true or false, l list */
     const char *choices;
 } description_keys[] = {
     {"format", "s", CADRE_DATA_FORMAT_WORDS},
-    {"path", "s", NULL},
-    {"labels_path", "s", NULL},
+    {"path", "sl", NULL},
+    {"labels_path", "sl", NULL},
     {"label", "si", NULL},
     {"header", "sb", NULL},
     {"delimiter", "s", NULL},
@@ -200,8 +200,9 @@ type_fits(const char *types, const json_t *value)
     case JSON_TRUE:
     case JSON_FALSE:
         return strchr(types, 'b');
-    case JSON_OBJECT:
     case JSON_ARRAY:
+        return strchr(types, 'l');
+    case JSON_OBJECT:
     case JSON_NULL:
         return false;
     }
@@ -216,6 +217,7 @@ wanted(const char *types)
     static const char *const words[][2] = {{"s", "a string"},
                                            {"i", "a whole number"},
                                            {"n", "a number"},
+                                           {"sl", "a string or a list"},
                                            {"si", "a string or a whole number"},
                                            {"sb", "a string, true or false"}};
     size_t i = 0;

@@ -13,8 +13,9 @@ open_dataset(const cadre_trainer_options_t *options, const char *name, const jso
              cadre_dataset_t **dataset)
 {
     cadre_auto(cadre_free) char *text = json_dumps(description, JSON_COMPACT);
-    const char *path = json_string_value(json_object_get(description, "path"));
-    cadre_notice_begin_wait(options->notices, CADRE_TRAINER_DATA_MS, path);
+    const json_t *path = json_object_get(description, "path");
+    const json_t *first = json_is_array(path) ? json_array_get(path, 0) : path;
+    cadre_notice_begin_wait(options->notices, CADRE_TRAINER_DATA_MS, json_string_value(first));
     int status =
         cadre_dataset_open(options->coordinator, name, text, CADRE_TRAINER_DATA_MS, dataset);
     cadre_notice_end_wait(options->notices);

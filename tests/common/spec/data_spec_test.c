@@ -27,7 +27,7 @@ check_refused(const char *json, const char *reason)
     int status = decode(json, &spec);
     cr_expect_eq(status, CADRE_ECONFIG, "%s: %s", json, cadre_status_name(status));
     cr_expect_str_eq(cadre_error_text(), reason);
-    cr_expect_null(spec.path);
+    cr_expect_null(spec.paths.items);
     cadre_data_spec_fini(&spec);
 }
 
@@ -36,7 +36,8 @@ Test(data_spec, has_defaults_for_all_but_format_and_path)
     cadre_data_spec_t spec = {0};
     cr_assert_eq(decode("{'format':'csv','path':'a.csv'}", &spec), 0, "%s", cadre_error_text());
     cr_assert_eq(spec.format, CADRE_DATA_CSV);
-    cr_assert_str_eq(spec.path, "a.csv");
+    cr_assert_eq(spec.paths.count, 1);
+    cr_assert_str_eq(spec.paths.items[0], "a.csv");
     cr_assert_eq(spec.label_kind, CADRE_LABEL_CLASS);
     cr_assert_eq(spec.label_at, CADRE_LABEL_AT_LAST);
     cr_assert_eq(spec.header, CADRE_HEADER_AUTO);
@@ -44,7 +45,22 @@ Test(data_spec, has_defaults_for_all_but_format_and_path)
     cr_assert_eq(spec.scale, 1);
     cr_assert_eq(spec.classes + spec.first_row + spec.rows + spec.skip_bad + spec.features, 0);
     cadre_data_spec_fini(&spec);
-    cr_assert_null(spec.path);
+    cr_assert_null(spec.paths.items);
+}
+
+Test(data_spec, reads_a_list_of_paths)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'format':'npy','path':['a','b*'],'labels_path':['c']}", &spec), 0, "%s",
+                 cadre_error_text());
+    cr_assert_eq(spec.paths.count, 2);
+    cr_expect_str_eq(spec.paths.items[1], "b*");
+    cr_expect_eq(spec.labels_paths.count, 1);
+    cadre_data_spec_fini(&spec);
+    check_refused("{'format':'csv','path':[]}",
+                  "dataset: key \"path\" must be a path, or a list of paths");
+    check_refused("{'format':'csv','path':['a',3]}",
+                  "dataset: key \"path\" must be a path, or a list of paths");
 }
 
 Test(data_spec, reads_every_key)
@@ -73,7 +89,7 @@ Test(data_spec, reads_every_key)
     cadre_data_spec_fini(&spec);
     cr_assert_eq(
         decode("{'format':'idx','path':'a','labels_path':'b','label_kind':'value'}", &spec), 0);
-    cr_assert_str_eq(spec.labels_path, "b");
+    cr_assert_str_eq(spec.labels_paths.items[0], "b");
     cr_assert_eq(spec.label_kind, CADRE_LABEL_VALUE);
     cadre_data_spec_fini(&spec);
 }
@@ -119,8 +135,10 @@ Test(data_spec, names_the_key_that_is_wrong)
         "{'format':'CSV','path':'a'}",
         "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\" or \"criteo\"");
     check_refused("{'format':'csv'}", "dataset: key \"path\" is missing");
-    check_refused("{'format':'csv','path':''}", "dataset: key \"path\" must be a path");
-    check_refused("{'format':'csv','path':3}", "dataset: key \"path\" must be a path");
+    check_refused("{'format':'csv','path':''}",
+                  "dataset: key \"path\" must be a path, or a list of paths");
+    check_refused("{'format':'csv','path':3}",
+                  "dataset: key \"path\" must be a path, or a list of paths");
     check_refused("{'format':'idx','path':'a'}", "dataset: key \"labels_path\" is missing");
     check_refused("{'format':'criteo','path':'a'}", "dataset: key \"buckets\" is missing");
     check_refused("{'format':'criteo','path':'a','buckets':1}",

@@ -5,6 +5,7 @@
 #define CADRE_TESTS_WORKER_DATA_FILES_H
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,16 +33,15 @@ files_setup(void)
 static inline void
 files_teardown(void)
 {
-    static const char *const names[] = {"a", "b", "c.gz", "d.gz"};
-    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
-        char path[2 * FILES_PATH_SIZE];
-        snprintf(path, sizeof(path), "%s/%s", files_folder, names[i]);
-        unlink(path);
+    DIR *folder = opendir(files_folder);
+    for (struct dirent *entry = NULL; folder && (entry = readdir(folder));) {
+        unlinkat(dirfd(folder), entry->d_name, 0);
     }
+    closedir(folder);
     rmdir(files_folder);
 }
 
-/* Writes "a" or "b", or compressed "c.gz" or "d.gz". */
+/* Writes a file; one whose name has ".gz" is compressed. */
 static inline void
 files_write(const char *name, const void *bytes, size_t size_bytes)
 {

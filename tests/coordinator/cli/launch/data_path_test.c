@@ -88,6 +88,22 @@ Test(data_path, is_left_to_workers_elsewhere, .init = set_up, .fini = tear_down)
     expect("/mnt", "b.csv", false, "/mnt/b.csv");
 }
 
+Test(data_path, is_resolved_in_a_list_and_as_a_pattern, .init = set_up, .fini = tear_down)
+{
+    expect(NULL, "[a].c*", true, "jobs/[a].c*");
+    expect(NULL, "[a].c*", false, "[a].c*");
+    cadre_job_t job = {.file = (char *)"jobs/j.json", .folder = (char *)"jobs"};
+    json_t *description = json_pack("{s:[s,s]}", "path", "a.csv", "*.csv");
+    json_t *resolved = NULL;
+    cr_assert_eq(cadre_data_resolve(&job, description, true, &resolved), 0);
+    const json_t *list = json_object_get(resolved, "path");
+    cr_assert_eq(json_array_size(list), 2);
+    cadre_auto(cadre_free) char *wanted = cadre_asprintf("%s/jobs/*.csv", folder);
+    cr_expect_str_eq(json_string_value(json_array_get(list, 1)), wanted);
+    json_decref(description);
+    json_decref(resolved);
+}
+
 Test(data_path, says_what_is_missing, .init = set_up, .fini = tear_down)
 {
     char *found;
@@ -95,4 +111,6 @@ Test(data_path, says_what_is_missing, .init = set_up, .fini = tear_down)
     cr_assert(strstr(cadre_error_text(), "give --data DIR"));
     cr_assert_eq(resolve(NULL, "b.csv", true, &found), CADRE_ENOTFOUND);
     cr_assert(strstr(cadre_error_text(), "jobs/b.csv: No such file or directory"));
+    cr_assert_eq(resolve(NULL, "b*.csv", true, &found), CADRE_ENOTFOUND);
+    cr_assert(strstr(cadre_error_text(), "no file fits"));
 }

@@ -110,7 +110,7 @@ static const example_t examples[] = {
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"classes\": 1}},\n" MODEL "}",
      "j.json:1:20: data.train: key \"classes\" must be a whole number from 2 to "},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"\"}},\n" MODEL "}",
-     "j.json:1:20: data.train: key \"path\" must be a path"},
+     "j.json:1:20: data.train: key \"path\" must be a path, or a list of paths"},
     {"{" DATA ",\n" MODEL ",\n\"cluster\": []}",
      "j.json:3:12: cluster must be an object, not an array"},
     {"{" MODEL "}", "j.json:1:1: \"data\" is missing"},

@@ -1,0 +1,66 @@
+/* Reading through all files: the part of the reader that knows each format's. */
+#include "worker/data/reader.h"
+
+#include "common/base/status.h"
+
+static const struct {
+    int (*begin)(cadre_reader_t *self);
+    int (*next)(cadre_reader_t *self);
+    void (*end)(cadre_reader_t *self);
+} formats[] = {
+#define ROW(NAME, word, has)                                                                       \
+    [CADRE_DATA_##NAME] = {cadre_##word##_begin, cadre_##word##_next, cadre_##word##_end},
+    CADRE_DATA_FORMAT_LIST(ROW)
+#undef ROW
+};
+
+/* Opens the next file, and has the format look at it. */
+static int
+open_file(cadre_reader_t *self)
+{
+    const char *path = self->files.items[self->next_file++];
+    int status = cadre_data_file_open(path, self->root, self->content_bytes_max, &self->file);
+    return status < 0 ? status : formats[self->spec->format].begin(self);
+}
+
+/* Reads on by one line or row, into the next file at the end of one. */
+int
+cadre_reader_next(cadre_reader_t *self)
+{
+    while (self->file || self->next_file < self->files.count) {
+        int status = self->file ? 0 : open_file(self);
+        status = status < 0 ? status : formats[self->spec->format].next(self);
+        if (status != 0) {
+            return status;
+        }
+        cadre_data_file_close(&self->file);
+    }
+    return 0;
+}
+
+int
+cadre_reader_read_all(cadre_reader_t *self)
+{
+    if (self->rows) {
+        return cadre_memory_read(self);
+    }
+
+    int more = 0;
+    while ((more = cadre_reader_next(self)) > 0) {
+    }
+    if (more == 0 && !self->store) {
+        return cadre_fail(CADRE_EDATA, "%s: no rows", self->files.items[0]);
+    }
+    return more;
+}
+
+void
+cadre_reader_fini(cadre_reader_t *self)
+{
+    if (self->spec && !self->rows) {
+        formats[self->spec->format].end(self);
+    }
+    cadre_data_file_close(&self->file);
+    cadre_file_names_fini(&self->files);
+    cadre_file_names_fini(&self->labels_files);
+}
