@@ -5,6 +5,10 @@
 #include <cadre/metrics.h>
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/base/memory.h"
 
 /* Rows of the data by what label and prediction say of one class. */
 typedef struct {
@@ -118,6 +122,62 @@ cadre_metric_auc(const double *counts, int thresholds)
         area += width * height;
     }
     return area;
+}
+
+typedef struct {
+    double score;
+    bool is_positive;
+} scored_t;
+
+/* Compares by score, as qsort wants it. */
+static int
+compare_scores(const void *left, const void *right)
+{
+    const double a = ((const scored_t *)left)->score;
+    const double b = ((const scored_t *)right)->score;
+    return (a > b) - (a < b);
+}
+
+/* Counts the pairs of a positive and a negative that are in the right order, those with equal
+ * scores as half. `rows` ascend by score. */
+static double
+count_ordered_pairs(const scored_t *rows, size_t count)
+{
+    double pairs = 0;
+    double negatives_below = 0;
+    for (size_t first = 0, end = 0; first < count; first = end) {
+        double positives = 0;
+        double negatives = 0;
+        for (end = first; end < count && rows[end].score <= rows[first].score; end++) {
+            positives += rows[end].is_positive;
+            negatives += !rows[end].is_positive;
+        }
+        pairs += positives * (negatives_below + negatives / 2);
+        negatives_below += negatives;
+    }
+    return pairs;
+}
+
+/* Computes the exact area under the ROC curve from the scores of all rows. */
+double
+cadre_metric_auc_exact(const double *scores, const double *targets, size_t rows)
+{
+    cadre_auto(cadre_free) scored_t *sorted = cadre_calloc(rows + 1, sizeof(*sorted));
+    double positives = 0;
+    for (size_t i = 0; i < rows; i++) {
+        if (isnan(scores[i])) {
+            return NAN;
+        }
+        sorted[i] = (scored_t){scores[i], targets[i] > 0.5};
+        positives += sorted[i].is_positive;
+    }
+    const double negatives = (double)rows - positives;
+    if (!(positives > 0 && negatives > 0)) {
+        return NAN;
+    }
+
+    qsort(sorted, rows, sizeof(*sorted), compare_scores);
+    return count_ordered_pairs(sorted, rows) / (positives * negatives);
 }
 
 /* Computes the expected calibration error from the same counts. The rows between two thresholds

@@ -12,8 +12,9 @@
 #include "coordinator/coordinator.h"
 
 enum {
-    BATCHES_AHEAD = 256, /* closures under way at a time */
-    REDUCTIONS_MAX = 64, /* results that one pass reduces: as many as a program may have */
+    BATCHES_AHEAD = 256,        /* closures under way at a time */
+    REDUCTIONS_MAX = 64,        /* results that one pass reduces: as many as a program may have */
+    ROWS_NUMBERS_MAX = 1 << 26, /* numbers of a result that is kept for each row: 512 MiB */
 };
 
 /* One pass over a dataset: a ring of closures under way, the oldest at `first`, and the sums of
@@ -28,6 +29,7 @@ typedef struct {
     cadre_tensor_t sums[REDUCTIONS_MAX]; /* [count], f64; empty before the first batch */
     cadre_future_t *futures[BATCHES_AHEAD];
     int64_t rows[BATCHES_AHEAD]; /* rows of the batch of each closure in `futures` */
+    int64_t done;                /* rows of all batches whose results were taken */
     size_t first;
     size_t under_way;
 } pass_t;
@@ -90,6 +92,17 @@ begin_sum(const pass_t *self, const cadre_tensor_t *value, cadre_tensor_t *sum)
     return cadre_tensor_init(sum, CADRE_F64, value->shape, value->rank);
 }
 
+/* Adds the numbers of a result to as many others, `weight` times. */
+static void
+add_numbers(const cadre_tensor_t *value, double weight, double *sums)
+{
+    size_t size_bytes = cadre_dtype_size(value->dtype);
+    const cadre_dtype_traits_t *traits = cadre_dtype_traits(value->dtype);
+    for (int64_t i = 0; i < cadre_tensor_count(value); i++) {
+        sums[i] += weight * traits->number((const char *)value->data + (size_t)i * size_bytes);
+    }
+}
+
 /* Adds a result to its sum, `weight` times. */
 static int
 add(const pass_t *self, size_t position, const cadre_tensor_t *value, double weight,
@@ -108,14 +121,65 @@ add(const pass_t *self, size_t position, const cadre_tensor_t *value, double wei
                           name ? name : "of the function");
     }
 
-    double *sums = sum->data;
-    size_t size_bytes = cadre_dtype_size(value->dtype);
-    const cadre_dtype_traits_t *traits = cadre_dtype_traits(value->dtype);
-    for (int64_t i = 0; i < cadre_tensor_count(value); i++) {
-        sums[i] += weight * traits->number((const char *)value->data + (size_t)i * size_bytes);
+    add_numbers(value, weight, sum->data);
+    return 0;
+}
+
+/* Makes room for a result that has an entry for each row of the dataset. */
+static int
+begin_rows(const pass_t *self, const cadre_tensor_t *value, cadre_tensor_t *all)
+{
+    int64_t shape[CADRE_RANK_MAX] = {self->dataset->info.rows};
+    int64_t numbers = cadre_max_i64(shape[0], 1);
+    for (int i = 1; i < value->rank; i++) {
+        shape[i] = value->shape[i];
+        numbers = numbers > ROWS_NUMBERS_MAX ? numbers : numbers * cadre_max_i64(shape[i], 1);
+    }
+    if (numbers > ROWS_NUMBERS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "dataset %s: a result for each row has over %d numbers",
+                          self->dataset->name, (int)ROWS_NUMBERS_MAX);
+    }
+    return cadre_tensor_init(all, CADRE_F64, shape, value->rank);
+}
+
+/* Puts the entries of a result behind those of the batches before, in the order of the rows. */
+static int
+append(const pass_t *self, size_t position, const cadre_tensor_t *value, cadre_tensor_t *all)
+{
+    int status = all->data || value->rank == 0 ? 0 : begin_rows(self, value, all);
+    if (status < 0) {
+        return status;
     }
 
+    bool fits =
+        value->rank == all->rank && value->rank > 0 && value->shape[0] == self->rows[self->first];
+    for (int i = 1; fits && i < value->rank; i++) {
+        fits = value->shape[i] == all->shape[i];
+    }
+    if (!fits) {
+        const char *name = self->reductions[position].name;
+        return cadre_fail(CADRE_ESHAPE, "result %s has no entry for each row of a batch",
+                          name ? name : "of the function");
+    }
+
+    const int64_t row_size = cadre_tensor_count(all) / all->shape[0];
+    add_numbers(value, 1, (double *)all->data + self->done * row_size);
     return 0;
+}
+
+/* Joins a result of the oldest closure with those of the batches before. */
+static int
+join(const pass_t *self, size_t position, const cadre_tensor_t *value, cadre_tensor_t *sum)
+{
+    switch (self->reductions[position].kind) {
+    case CADRE_REDUCTION_SUM:
+        return add(self, position, value, 1, sum);
+    case CADRE_REDUCTION_MEAN:
+        return add(self, position, value, (double)self->rows[self->first], sum);
+    case CADRE_REDUCTION_ROWS:
+        break;
+    }
+    return append(self, position, value, sum);
 }
 
 /* Waits for the oldest closure and adds its results. */
@@ -132,15 +196,14 @@ take_oldest(pass_t *self)
             return status;
         }
 
-        bool is_mean = reduction->kind == CADRE_REDUCTION_MEAN;
-        double weight = is_mean ? (double)self->rows[self->first] : 1;
-        status = add(self, i, &value, weight, &self->sums[i]);
+        status = join(self, i, &value, &self->sums[i]);
         if (status < 0) {
             return status;
         }
     }
 
     cadre_future_destroy(&self->futures[self->first]);
+    self->done += self->rows[self->first];
     self->first = (self->first + 1) % BATCHES_AHEAD;
     self->under_way--;
     return 0;
@@ -228,7 +291,7 @@ check_arguments(const cadre_dataset_t *dataset, const cadre_reduction_t *reducti
     }
 
     for (size_t i = 0; i < count; i++) {
-        if ((unsigned)reductions[i].kind > CADRE_REDUCTION_MEAN) {
+        if ((unsigned)reductions[i].kind > CADRE_REDUCTION_ROWS) {
             return cadre_fail(CADRE_EINVALID,
                               "reduction %zu: %d is not one of cadre_reduction_kind_t", i,
                               (int)reductions[i].kind);

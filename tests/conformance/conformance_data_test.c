@@ -114,11 +114,12 @@ register_columns(stage_t *stage)
     cadre_op_result(p, "sum", cadre_op_sum(p, x, 0));
     cadre_op_result(p, "first", cadre_op_mean_all(p, cadre_op_slice(p, x, 1, 0, 1)));
     cadre_op_result(p, "largest", cadre_op_argmax(p, x, 1)); /* i32 [B] */
+    cadre_op_result(p, "numbers", cadre_op_add(p, x, cadre_op_const_f32(p, 0)));
     OK(cadre_function_register(stage->coordinator, &p, &function));
     return function;
 }
 
-Test(conformance_data, several_results_are_summed_and_averaged_in_one_pass)
+Test(conformance_data, several_results_are_summed_averaged_and_collected_in_one_pass)
 {
     enum { UNEVEN = 7 }; /* the last batch is smaller, and counts for less in a mean */
     const double total = VISIT_ROWS * (VISIT_ROWS - 1) / 2.0;
@@ -155,13 +156,29 @@ Test(conformance_data, several_results_are_summed_and_averaged_in_one_pass)
     FAILS(cadre_dataset_reduce(dataset, columns, &uneven, 1, UNEVEN, LOCAL_WAIT_MS), CADRE_ESHAPE,
           "largest has not the same shape for every batch");
     cr_expect_eq(*(double *)sum.data, total, "what was there stays");
+
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t rows = {0};
+    const cadre_reduction_t collected[] = {{"numbers", CADRE_REDUCTION_ROWS, &rows},
+                                           {"largest", CADRE_REDUCTION_ROWS, NULL}};
+    OK(cadre_dataset_reduce(dataset, columns, collected, 2, UNEVEN, LOCAL_WAIT_MS));
+    cr_assert(rows.dtype == CADRE_F64 && rows.rank == 2 && rows.shape[0] == VISIT_ROWS);
+    for (int64_t i = 0; i < VISIT_ROWS; i++) {
+        cr_expect_eq(((const double *)rows.data)[2 * i], (double)i, "in the order of the file");
+    }
+    const cadre_reduction_t no_rows = {"sum", CADRE_REDUCTION_ROWS, NULL};
+    FAILS(cadre_dataset_reduce(dataset, columns, &no_rows, 1, UNEVEN, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "sum has no entry for each row");
+    const cadre_reduction_t scalar = {"first", CADRE_REDUCTION_ROWS, NULL};
+    FAILS(cadre_dataset_reduce(dataset, columns, &scalar, 1, UNEVEN, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "first has no entry for each row");
+
     FAILS(cadre_dataset_reduce(dataset, columns, reductions, 0, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
           "0 reductions, 1 to 64");
     FAILS(cadre_dataset_reduce(dataset, columns, reductions, 65, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
           "65 reductions");
     FAILS(cadre_dataset_reduce(dataset, columns, reductions, 1, 0, LOCAL_WAIT_MS), CADRE_EINVALID,
           "batch size 0");
-    const cadre_reduction_t wrong = {"mean", (cadre_reduction_kind_t)2, &mean};
+    const cadre_reduction_t wrong = {"mean", (cadre_reduction_kind_t)3, &mean};
     FAILS(cadre_dataset_reduce(dataset, columns, &wrong, 1, 7, LOCAL_WAIT_MS), CADRE_EINVALID,
           "cadre_reduction_kind_t");
     FAILS(cadre_dataset_mean(dataset, columns, "mean", 7, LOCAL_WAIT_MS, &first), CADRE_ESHAPE,

@@ -50,6 +50,25 @@ Test(metrics, area_is_that_of_keras)
     cr_expect(isnan(cadre_metric_auc(one_sided, 3)));
 }
 
+/* sklearn.metrics.roc_auc_score of y_true = [0, 0, 1, 1], y_score = [0.1, 0.4, 0.35, 0.8]: 0.75. */
+Test(metrics, exact_area_counts_pairs_and_equal_scores_as_half)
+{
+    const double targets[] = {0, 0, 1, 1};
+    const double scores[] = {0.1, 0.4, 0.35, 0.8};
+    cr_expect_float_eq(cadre_metric_auc_exact(scores, targets, 4), 0.75, 1e-12);
+    const double tied[] = {0.4, 0.1, 0.4, 0.8};
+    cr_expect_float_eq(cadre_metric_auc_exact(tied, targets, 4), 3.5 / 4, 1e-12);
+    const double equal[] = {-3, -3, -3, -3};
+    cr_expect_float_eq(cadre_metric_auc_exact(equal, targets, 4), 0.5, 1e-12);
+    const double infinite[] = {-INFINITY, 2, INFINITY, INFINITY};
+    cr_expect_float_eq(cadre_metric_auc_exact(infinite, targets, 4), 1, 1e-12);
+
+    const double unknown[] = {0.1, NAN, 0.35, 0.8};
+    cr_expect(isnan(cadre_metric_auc_exact(unknown, targets, 4)));
+    cr_expect(isnan(cadre_metric_auc_exact(scores, targets, 2)), "all targets are the same");
+    cr_expect(isnan(cadre_metric_auc_exact(scores, targets, 0)));
+}
+
 /* Eleven thresholds: 0, 0.1 and so on. The counts are of rows above each. */
 Test(metrics, calibration_error_is_the_distance_of_probabilities_from_shares)
 {

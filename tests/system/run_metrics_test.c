@@ -123,7 +123,7 @@ Test(run_metrics, of_two_classes_are_in_the_result_in_events_and_in_evaluations)
                           "\"training\": {\"epochs\": 8, \"evaluate_every\": 1, "
                           "\"evaluation_batch_size\": 77, \"metrics\": "
                           "[\"precision\", \"recall\", \"f1\", \"auc\", \"calibration_error\", "
-                          "\"confusion_matrix\"], \"stop\": {\"metric\": "
+                          "\"auc_exact\", \"confusion_matrix\"], \"stop\": {\"metric\": "
                           "\"test_auc\", \"patience\": 8}}}");
     json_t *result = run_verb(&run, "run", "--events", run.events);
     double tn = json_number_at(result, "confusion_matrix.0.0");
@@ -144,6 +144,7 @@ Test(run_metrics, of_two_classes_are_in_the_result_in_events_and_in_evaluations)
     expect_near(result, "metrics.f1", 2 * tp / (2 * tp + fp + fn), 1e-8);
     /* A logistic model of one feature keeps its order; 200 thresholds do not see all of it. */
     expect_near(result, "metrics.auc", area_of_feature(&run), 0.01);
+    expect_near(result, "metrics.auc_exact", area_of_feature(&run), 1e-4);
     const double error = json_number_at(result, "metrics.calibration_error");
     cr_expect(error > 0 && error < 0.2, "%g", error);
     cr_expect(has_event(&run, "\"event\":\"epoch\"", "\"test_auc\":0."));

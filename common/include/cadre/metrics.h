@@ -3,7 +3,7 @@
  * evaluation has summed.
  *
  * The counts are results of a program (cadre_op_confusion and so on, <cadre/program.h>), summed
- * over all batches by cadre_dataset_reduce, which gives f64:
+ * over all batches by cadre_dataset_reduce, which gives f64, and scores the rows that it collects:
  *
  *     const double *counts = confusion.data;
  *     printf("F1 %g\n", cadre_metric_f1(counts, 10, CADRE_METRIC_MACRO));
@@ -12,6 +12,8 @@
  */
 #ifndef CADRE_METRICS_H
 #define CADRE_METRICS_H
+
+#include <stddef.h>
 
 #include <cadre/status.h>
 
@@ -42,6 +44,13 @@ CADRE_API double cadre_metric_f1(const double *confusion, int classes, int of_cl
  * exact area by the share of such pairs of rows; with 200 thresholds usually by less than 0.01.
  * Returns NaN where all targets are the same. */
 CADRE_API double cadre_metric_auc(const double *counts, int thresholds);
+
+/* Computes the exact area under the receiver operating characteristic: the share of the pairs of a
+ * positive and a negative in which the positive has the higher score, an equal one counting as half
+ * (Mann, Whitney 1947; Hanley, McNeil 1982). `scores` are logits or probabilities of `rows` rows,
+ * and a row is positive where its target is above one half. Takes time rows log(rows), and memory
+ * for a copy. Returns NaN where all targets are the same, and where a score is NaN. */
+CADRE_API double cadre_metric_auc_exact(const double *scores, const double *targets, size_t rows);
 
 /* Computes the expected calibration error from counts [2, thresholds] of cadre_op_roc_counts: in
  * `bins` (at least 1) parts of 0 to 1 of equal width the distance between the sum of the

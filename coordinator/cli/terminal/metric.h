@@ -21,7 +21,8 @@
     X(MAE, mae, false)                                                                             \
     X(RMSE, rmse, false)                                                                           \
     X(TOP_K, top_k_accuracy, true)                                                                 \
-    X(CALIBRATION_ERROR, calibration_error, false)
+    X(CALIBRATION_ERROR, calibration_error, false)                                                 \
+    X(AUC_EXACT, auc_exact, true)
 
 typedef enum {
 #define X(NAME, word, higher) CADRE_METRIC_##NAME,

@@ -15,6 +15,8 @@ typedef enum {
     ROC,
     TOP_K,
     ABSOLUTE_ERROR,
+    SCORES,
+    TARGETS,
     RESULTS,
 } result_t;
 
@@ -48,13 +50,16 @@ has_result(const cadre_job_t *job, result_t result)
         return job->metrics[CADRE_METRIC_TOP_K];
     case ABSOLUTE_ERROR:
         return job->metrics[CADRE_METRIC_MAE];
+    case SCORES:
+    case TARGETS:
+        return job->metrics[CADRE_METRIC_AUC_EXACT];
     case RESULTS:
         break;
     }
     return false;
 }
 
-/* Runs the function on all batches, and sums or averages each result that the job has. */
+/* Runs the function on all batches, and sums, averages or collects each result that the job has. */
 static int
 reduce(const cadre_evaluation_t *self, results_t *results)
 {
@@ -65,6 +70,8 @@ reduce(const cadre_evaluation_t *self, results_t *results)
         [ROC] = {"roc", CADRE_REDUCTION_SUM, NULL},
         [TOP_K] = {"top_k", CADRE_REDUCTION_SUM, NULL},
         [ABSOLUTE_ERROR] = {"absolute_error", CADRE_REDUCTION_MEAN, NULL},
+        [SCORES] = {"scores", CADRE_REDUCTION_ROWS, NULL},
+        [TARGETS] = {"targets", CADRE_REDUCTION_ROWS, NULL},
     };
     cadre_reduction_t reductions[RESULTS];
     size_t count = 0;
@@ -145,6 +152,11 @@ cadre_evaluation_run(cadre_evaluation_t *self)
         set_asked(self, CADRE_METRIC_CALIBRATION_ERROR,
                   cadre_metric_calibration_error(counts, CADRE_EVALUATION_THRESHOLDS,
                                                  CADRE_EVALUATION_BINS));
+    }
+    if (results.values[SCORES].data) {
+        const double auc = cadre_metric_auc_exact(results.values[SCORES].data,
+                                                  results.values[TARGETS].data, (size_t)rows);
+        set_asked(self, CADRE_METRIC_AUC_EXACT, auc);
     }
     if (results.values[CONFUSION].data) {
         take_confusion(self, &results.values[CONFUSION]);

@@ -21,8 +21,8 @@ typedef struct {
     const cadre_job_t *job; /* says which metrics are wanted, the kind of label, the batch size */
 
     /* Evaluates one batch. Its results are means over the batch ("loss", "absolute_error") or
-     * counts of rows ("correct", "top_k", "confusion", "roc"); all but "loss" only where labels and
-     * job have the metric. */
+     * counts of rows ("correct", "top_k", "confusion", "roc"), or have an entry for each row
+     * ("scores", "targets"); all but "loss" only where labels and job have the metric. */
     const cadre_function_t *function;
     cadre_dataset_t *dataset;
 

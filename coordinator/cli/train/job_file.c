@@ -456,6 +456,7 @@ static const struct {
     {"rmse", {false, false, true}},
     {"top_k_accuracy", {true, false, false}},
     {"calibration_error", {false, true, false}},
+    {"auc_exact", {false, true, false}},
     {"confusion_matrix", {true, true, false}},
 };
 
@@ -499,7 +500,7 @@ read_metric(cadre_job_t *job, const cadre_json_source_t *source, size_t number, 
     return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
                                   "training.metrics: this is none of precision, recall, f1, auc, "
                                   "mae, rmse, top_k_accuracy, calibration_error, "
-                                  "confusion_matrix%s",
+                                  "auc_exact, confusion_matrix%s",
                                   hint);
 }
 

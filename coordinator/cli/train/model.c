@@ -96,6 +96,10 @@ add_binary_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_
         cadre_op_result(program, "roc",
                         cadre_op_roc_counts(program, output, y, CADRE_EVALUATION_THRESHOLDS));
     }
+    if (job->metrics[CADRE_METRIC_AUC_EXACT]) {
+        cadre_op_result(program, "scores", output);
+        cadre_op_result(program, "targets", y);
+    }
 }
 
 /* Adds the results that an evaluation of values reads (evaluation.h). */

@@ -459,18 +459,21 @@ CADRE_API int cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t 
 typedef enum {
     CADRE_REDUCTION_SUM = 0,
     CADRE_REDUCTION_MEAN = 1, /* mean over rows: a batch counts as often as it has rows */
+    CADRE_REDUCTION_ROWS = 2, /* an entry for each row, those of all batches one behind the other */
 } cadre_reduction_kind_t;
 
 /* A result that is reduced over batches. The struct gets no more fields in later versions. */
 typedef struct {
     const char *name; /* name of the result; NULL: the only one, or the first */
     cadre_reduction_kind_t kind;
-    cadre_tensor_t *value; /* receives sum or mean, f64, in the shape of the result */
+    /* Receives sum or mean, f64, in the shape of the result; with CADRE_REDUCTION_ROWS the entries
+     * of all rows in file order, f64, [rows, ..]. NULL: the value is not wanted. */
+    cadre_tensor_t *value;
 } cadre_reduction_t;
 
-/* Calls `function` for each batch of one epoch in file order, and sums or averages `count` of its
- * results, 1 to 64, element by element, in f64. At most 256 batches are under way at a time. An
- * epoch that cadre_dataset_begin has begun stays where it is.
+/* Calls `function` for each batch of one epoch in file order, and sums, averages or collects
+ * `count` of its results, 1 to 64, element by element, in f64. At most 256 batches are under way at
+ * a time. An epoch that cadre_dataset_begin has begun stays where it is.
  *
  *     cadre_tensor_t loss = {0};
  *     cadre_tensor_t confusion = {0};
@@ -478,7 +481,9 @@ typedef struct {
  *                                             {"confusion", CADRE_REDUCTION_SUM, &confusion}};
  *     s = cadre_dataset_reduce(rows, evaluate, reductions, 2, 256, -1);
  *
- * CADRE_ESHAPE: a result has not the same shape for every batch.
+ * CADRE_ESHAPE: a result has not the same shape for every batch, or, of CADRE_REDUCTION_ROWS, not
+ *   as many entries along its first axis as the batch has rows.
+ * CADRE_ETOOLARGE: a result of CADRE_REDUCTION_ROWS has over 67,108,864 numbers for all rows.
  * Else as cadre_dataset_train and cadre_future_fetch. */
 CADRE_API int cadre_dataset_reduce(cadre_dataset_t *self, const cadre_function_t *function,
                                    const cadre_reduction_t *reductions, size_t count,

@@ -563,7 +563,7 @@ Test(job_file, refuses_conditions_that_cannot_stop_training)
          "did you mean \"test_accuracy\"?"},
         {"\"training\": {\"metrics\": [\"f1\", \"f2\"]}",
          "training.metrics: this is none of precision, recall, f1, auc, mae, rmse, "
-         "top_k_accuracy, calibration_error, confusion_matrix; did you mean \"f1\"?"},
+         "top_k_accuracy, calibration_error, auc_exact, confusion_matrix; did you mean \"f1\"?"},
         {"\"training\": {\"metrics\": [1]}", "this is none of precision"},
         {"\"training\": {\"metrics\": \"f1\"}", "training.metrics must be an array"},
         {"\"training\": {\"metrics\": [\"auc\"]}",
