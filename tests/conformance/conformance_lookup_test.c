@@ -276,7 +276,7 @@ expect_native_rows(cadre_optimizer_kind_t optimizer)
     read_into(self.tables[0], after.first, sizeof(after.first));
     const bool is_sgd = optimizer == CADRE_OPTIMIZER_SGD;
     for (int i = 0; i < FIRST * WIDTH; i++) {
-        const float times = i / WIDTH == 7 ? 2 : i / WIDTH == 3;
+        const float times = i / WIDTH == 7 ? 2.0F : (float)(i / WIDTH == 3);
         const float way = 0.05F * (times * before.first[i]);
         const bool moves = after.first[i] != before.first[i];
         cr_assert_eq(moves, times > 0, "row %d", i / WIDTH);
