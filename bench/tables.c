@@ -97,11 +97,14 @@ grow(subject_t *self, growth_t *growth)
         }
         double cpu = cpu_now();
         double begin = cadre_bench_now();
-        int status = cadre_table_check(self->table, KEYS, keys, self->gradient);
+        int status = cadre_table_check(
+            self->table,
+            &(cadre_table_update_t){.count = KEYS, .keys = keys, .numbers = self->gradient});
         if (status < 0) {
             return status;
         }
-        cadre_table_push(self->table, KEYS, keys, self->gradient);
+        cadre_table_push(self->table, &(cadre_table_update_t){
+                                          .count = KEYS, .keys = keys, .numbers = self->gradient});
         double seconds = cadre_bench_now() - begin;
         growth->longest = fmax(growth->longest, seconds);
         growth->longest_cpu = fmax(growth->longest_cpu, cpu_now() - cpu);
@@ -128,7 +131,7 @@ run_pull(void *context, double *value)
     subject_t *self = context;
     double begin = cadre_bench_now();
     for (size_t i = 0; i < BATCHES; i++) {
-        cadre_table_pull(self->table, BATCH, self->keys + i * BATCH, self->values);
+        cadre_table_pull(self->table, CADRE_F32, BATCH, self->keys + i * BATCH, self->values);
     }
     *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
     return 0;
@@ -141,11 +144,14 @@ run_push(void *context, double *value)
     double begin = cadre_bench_now();
     for (size_t i = 0; i < BATCHES; i++) {
         const uint64_t *keys = self->keys + i * BATCH;
-        int status = cadre_table_check(self->table, BATCH, keys, self->gradient);
+        int status = cadre_table_check(
+            self->table,
+            &(cadre_table_update_t){.count = BATCH, .keys = keys, .numbers = self->gradient});
         if (status < 0) {
             return status;
         }
-        cadre_table_push(self->table, BATCH, keys, self->gradient);
+        cadre_table_push(self->table, &(cadre_table_update_t){
+                                          .count = BATCH, .keys = keys, .numbers = self->gradient});
     }
     *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
     return 0;

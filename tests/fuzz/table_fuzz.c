@@ -64,9 +64,12 @@ update(run_t *self)
             gradient[i * DIM + j] = (float)next(self) - 128;
         }
     }
-    if (cadre_table_check(self->table, count, keys, gradient) == 0) {
-        cadre_table_push(self->table, count, keys, gradient);
-        cadre_table_pull(self->table, count, keys, gradient);
+    if (cadre_table_check(
+            self->table,
+            &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient}) == 0) {
+        cadre_table_push(self->table, &(cadre_table_update_t){
+                                          .count = count, .keys = keys, .numbers = gradient});
+        cadre_table_pull(self->table, CADRE_F32, count, keys, gradient);
     }
 }
 
@@ -91,7 +94,7 @@ static void
 reload(run_t *self, int changes)
 {
     cadre_table_snapshot_t snapshot;
-    cadre_table_snapshot(self->table, 0, &snapshot);
+    cadre_table_snapshot(self->table, 0, 1, &snapshot);
     if (changes > 3) {
         snapshot.rows.free_row = (int64_t)next(self) - 1;
         snapshot.rows.row_end += next(self) % 3;

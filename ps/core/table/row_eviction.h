@@ -38,8 +38,8 @@ int cadre_row_eviction_load(cadre_row_eviction_t *self, uint32_t victim_hand, ui
 
 void cadre_row_eviction_fini(cadre_row_eviction_t *self);
 
-/* Returns the row that is to make room while update number `step` is applied. There is at least one
- * that this update has not changed. */
+/* Returns the row that is to make room while update number `step` is applied; UINT32_MAX when this
+ * update has changed all of them. */
 uint32_t cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *spec,
                                    uint32_t step, cadre_row_pages_t *pages);
 

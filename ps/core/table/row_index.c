@@ -10,12 +10,13 @@
 
 enum {
     CAPACITY_MIN = 16,
-    DEPTH_MAX = 24,     /* bits that choose a segment; then segments grow without bound */
-    TAG_SHIFT = 24,     /* the bits above those, up to HOME_SHIFT, are the tag */
-    HOME_SHIFT = 32,    /* the bits above choose where a search begins */
-    BATCH = 32,         /* keys that are looked for together */
-    AHEAD = 24,         /* places whose keys are asked for before they are needed */
-    SPARE_SEGMENTS = 8, /* entries of the list for each segment, at most, but for short lists */
+    DEPTH_MAX = 24,      /* bits that choose a segment; then segments grow without bound */
+    TAG_SHIFT = 24,      /* the bits above those, up to HOME_SHIFT, are the tag */
+    HOME_SHIFT = 32,     /* the bits above choose where a search begins */
+    BATCH = 32,          /* keys that are looked for together */
+    AHEAD = 24,          /* places whose keys are asked for before they are needed */
+    GROWTH_PER_KEY = 16, /* bytes of places for one more key, about, with what is spare */
+    SPARE_SEGMENTS = 8,  /* entries of the list for each segment, at most, but for short lists */
 };
 
 /* One small hash table. Places are in use where the tag is not 0. */
@@ -23,6 +24,7 @@ typedef struct {
     uint32_t capacity;
     uint32_t count;
     unsigned depth; /* its keys have the same `depth` lowest bits of their hash */
+    unsigned holds; /* indexes that have it: one, and its forks */
     uint32_t *rows;
     uint8_t *tags; /* behind the rows, in the same memory */
 } segment_t;
@@ -77,7 +79,7 @@ static segment_t *
 segment_new(cadre_row_index_t *self, uint32_t capacity, unsigned depth)
 {
     segment_t *segment = cadre_calloc(1, segment_size(capacity));
-    *segment = (segment_t){.capacity = capacity, .depth = depth};
+    *segment = (segment_t){.capacity = capacity, .depth = depth, .holds = 1};
     segment->rows = (uint32_t *)(void *)(segment + 1);
     segment->tags = (uint8_t *)(segment->rows + capacity);
     self->size_bytes += segment_size(capacity);
@@ -88,7 +90,9 @@ static void
 segment_free(cadre_row_index_t *self, segment_t *segment)
 {
     self->size_bytes -= segment_size(segment->capacity);
-    free(segment);
+    if (--segment->holds == 0) {
+        free(segment);
+    }
 }
 
 /* Adds a row to a segment that has room. */
@@ -115,6 +119,29 @@ cadre_row_index_new(const cadre_row_pages_t *pages)
     return self;
 }
 
+/* Returns whether place `i` of the list is the first one that names its segment: the one at the
+ * bits that all its keys have. */
+static bool
+is_first(const cadre_row_index_t *self, size_t i)
+{
+    return i >> self->segments[i]->depth == 0;
+}
+
+cadre_row_index_t *
+cadre_row_index_fork(cadre_row_index_t *self, const cadre_row_pages_t *pages)
+{
+    const size_t length = (size_t)1 << self->depth;
+    cadre_row_index_t *fork = cadre_calloc(1, sizeof(*fork));
+    *fork = *self;
+    fork->pages = pages;
+    fork->segments = cadre_calloc(length, sizeof(*fork->segments));
+    memcpy(fork->segments, self->segments, length * sizeof(*fork->segments));
+    for (size_t i = 0; i < length; i++) {
+        self->segments[i]->holds += is_first(self, i);
+    }
+    return fork;
+}
+
 void
 cadre_row_index_destroy(cadre_row_index_t **self_p)
 {
@@ -124,14 +151,10 @@ cadre_row_index_destroy(cadre_row_index_t **self_p)
     }
 
     *self_p = NULL;
-    for (size_t i = 0; i < (size_t)1 << self->depth; i++) {
-        /* A segment is freed where it stands first: at the bits that all its keys have. */
-        segment_t *segment = self->segments[i];
-        if (segment && i >> segment->depth == 0) {
-            for (size_t j = i; j < (size_t)1 << self->depth; j += (size_t)1 << segment->depth) {
-                self->segments[j] = NULL;
-            }
-            free(segment);
+    /* From the last place on, so that those that come after the first one still name a segment. */
+    for (size_t i = (size_t)1 << self->depth; i-- > 0;) {
+        if (is_first(self, i)) {
+            segment_free(self, self->segments[i]);
         }
     }
     free(self->segments);
@@ -214,6 +237,24 @@ enlist(cadre_row_index_t *self, uint64_t bits, segment_t *segment)
     for (uint64_t i = bits & (step - 1); i < (uint64_t)1 << self->depth; i += step) {
         self->segments[i] = segment;
     }
+}
+
+/* Returns the segment of a hash, which no fork has. */
+static segment_t *
+own_segment(cadre_row_index_t *self, uint64_t hash)
+{
+    segment_t *segment = segment_of(self, hash);
+    if (segment->holds == 1) {
+        return segment;
+    }
+
+    segment_t *copy = segment_new(self, segment->capacity, segment->depth);
+    copy->count = segment->count;
+    memcpy(copy->rows, segment->rows,
+           segment->capacity * (sizeof(*segment->rows) + sizeof(*segment->tags)));
+    enlist(self, hash, copy);
+    segment_free(self, segment);
+    return copy;
 }
 
 /* Returns whether a place is in use; asks for the key of one further on, which stands anywhere in
@@ -303,9 +344,8 @@ cadre_row_index_add(cadre_row_index_t *self, uint32_t row)
     }
     if ((segment->count + 1) * UINT64_C(16) > segment->capacity * UINT64_C(13)) {
         enlarge(self, hash, segment);
-        segment = segment_of(self, hash);
     }
-    put(segment, hash, row);
+    put(own_segment(self, hash), hash, row);
 }
 
 /* Removes a row, and moves each of those behind it, up to the next place that is not in use, to the
@@ -316,7 +356,7 @@ cadre_row_index_remove(cadre_row_index_t *self, uint32_t row)
 {
     const uint64_t key = cadre_row_pages_key(self->pages, row);
     const uint64_t hash = cadre_table_mix(key);
-    segment_t *segment = segment_of(self, hash);
+    segment_t *segment = own_segment(self, hash);
     uint32_t hole = search(self, segment, hash, key);
     cadre_assert(segment->tags[hole] != 0 && segment->rows[hole] == row);
 
@@ -339,4 +379,11 @@ uint64_t
 cadre_row_index_size_bytes(const cadre_row_index_t *self)
 {
     return self->size_bytes + ((uint64_t)1 << self->depth) * sizeof(*self->segments);
+}
+
+uint64_t
+cadre_row_index_growth(const cadre_row_index_t *self, uint64_t count)
+{
+    const uint64_t list = (uint64_t)sizeof(*self->segments) << self->depth;
+    return count * GROWTH_PER_KEY + cadre_min_u64(list, count * GROWTH_PER_KEY);
 }

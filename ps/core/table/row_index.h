@@ -11,7 +11,8 @@
  * CADRE_ROW_SEGMENT_KEYS is split in two. So adding a key never takes longer than writing one
  * segment, however many keys there are, and four fifths to two thirds of all places are in use at
  * any time. What remains is the list of segments, which is doubled by copying 8 bytes for each:
- * for 100 million keys a megabyte.
+ * for 100 million keys a megabyte. A fork copies that list, and shares the segments until one of
+ * the two changes them.
  *
  * Owner:   one table.
  * Thread:  the shard's actor only.
@@ -34,6 +35,10 @@ typedef struct cadre_row_index cadre_row_index_t;
 /* Returns an empty index of the rows of `pages`, which is borrowed and must outlive it. */
 cadre_row_index_t *cadre_row_index_new(const cadre_row_pages_t *pages);
 
+/* Returns an index of the same rows, of `pages`, a fork of those of this index: a change of one
+ * does not show in the other. */
+cadre_row_index_t *cadre_row_index_fork(cadre_row_index_t *self, const cadre_row_pages_t *pages);
+
 void cadre_row_index_destroy(cadre_row_index_t **self_p);
 
 /* Returns the row that was added with `key`, or CADRE_ROW_NONE. */
@@ -50,7 +55,9 @@ void cadre_row_index_add(cadre_row_index_t *self, uint32_t row);
 /* Removes a row that was added, while the pages still have its key. */
 void cadre_row_index_remove(cadre_row_index_t *self, uint32_t row);
 
-/* Returns the bytes of all segments and of their list. */
+/* Returns the bytes of all segments and of their list; and about how many more they would be with
+ * `count` more keys. */
 uint64_t cadre_row_index_size_bytes(const cadre_row_index_t *self);
+uint64_t cadre_row_index_growth(const cadre_row_index_t *self, uint64_t count);
 
 #endif

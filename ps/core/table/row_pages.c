@@ -11,14 +11,23 @@
 enum {
     BLOCK_PAGES = 1024, /* pages of a block of references */
     WORD_BITS = 64,
+    LINE_SIZE = 64,
+    PREFETCH_LINES = 8,
     ROW_NONE = -1, /* the end of the list of free rows */
 };
 
 typedef struct {
     cadre_chunk_t *chunk;
     unsigned char *bytes;   /* of the chunk */
-    uint32_t changed_after; /* number of the snapshot that was the newest at the last change */
+    uint64_t changed_after; /* number of the snapshot that was the newest at the last change */
+    uint64_t owned;         /* `shares` of the store at the last change */
 } page_t;
+
+/* References to pages. The block belongs to `chunk`, which counts who has it. */
+typedef struct {
+    cadre_chunk_t *chunk;
+    page_t *pages; /* [BLOCK_PAGES] */
+} block_t;
 
 struct cadre_row_pages {
     cadre_row_layout_t layout;
@@ -33,7 +42,7 @@ struct cadre_row_pages {
     size_t value_offset;
     size_t slot_offsets[CADRE_OPTIMIZER_SLOTS_MAX];
 
-    page_t **blocks;
+    block_t *blocks;
     size_t block_count;
     size_t block_capacity;
     size_t page_count;
@@ -41,7 +50,9 @@ struct cadre_row_pages {
     uint64_t count;
     uint64_t end;
     int64_t free_row;  /* the row that was freed last; it has the one before in place of its key */
-    uint32_t snapshot; /* number of the newest; the first has 1 */
+    uint64_t snapshot; /* number of the newest; 0: there was none */
+    uint64_t shares;   /* grows when others get references: a page that was changed since then, and
+                          its block, are nobody else's */
 };
 
 /* Places the arrays of a page with 2^shift rows; returns the bytes of the page. Arrays of words
@@ -72,6 +83,7 @@ cadre_row_pages_new(const cadre_row_layout_t *layout, cadre_chunk_pool_t *pool)
     self->layout = *layout;
     self->pool = pool;
     self->free_row = ROW_NONE;
+    self->shares = 1;
     while (place(self, self->shift + 1) <= CADRE_ROW_PAGE_SIZE_MAX) {
         self->shift++;
     }
@@ -82,7 +94,45 @@ cadre_row_pages_new(const cadre_row_layout_t *layout, cadre_chunk_pool_t *pool)
 static page_t *
 page_at(const cadre_row_pages_t *self, size_t page)
 {
-    return &self->blocks[page / BLOCK_PAGES][page % BLOCK_PAGES];
+    return &self->blocks[page / BLOCK_PAGES].pages[page % BLOCK_PAGES];
+}
+
+static void
+release_block(void *owner)
+{
+    page_t *pages = owner;
+    for (size_t i = 0; i < BLOCK_PAGES; i++) {
+        cadre_chunk_unref(&pages[i].chunk);
+    }
+    free(pages);
+}
+
+/* Returns a block whose references the caller fills in. */
+static block_t
+block_new(void)
+{
+    page_t *pages = cadre_calloc(BLOCK_PAGES, sizeof(*pages));
+    return (block_t){
+        .chunk = cadre_chunk_new_foreign(pages, BLOCK_PAGES * sizeof(*pages), release_block, pages),
+        .pages = pages};
+}
+
+/* Makes block number `i` one that nobody else has. */
+static void
+own_block(cadre_row_pages_t *self, size_t i)
+{
+    block_t *block = &self->blocks[i];
+    if (cadre_chunk_alone(block->chunk)) {
+        return;
+    }
+
+    block_t copy = block_new();
+    memcpy(copy.pages, block->pages, BLOCK_PAGES * sizeof(*copy.pages));
+    for (size_t k = 0; k < BLOCK_PAGES && copy.pages[k].chunk; k++) {
+        cadre_chunk_ref(copy.pages[k].chunk);
+    }
+    cadre_chunk_unref(&block->chunk);
+    *block = copy;
 }
 
 void
@@ -94,11 +144,8 @@ cadre_row_pages_destroy(cadre_row_pages_t **self_p)
     }
 
     *self_p = NULL;
-    for (size_t i = 0; i < self->page_count; i++) {
-        cadre_chunk_unref(&page_at(self, i)->chunk);
-    }
     for (size_t i = 0; i < self->block_count; i++) {
-        free(self->blocks[i]);
+        cadre_chunk_unref(&self->blocks[i].chunk);
     }
     free(self->blocks);
     free(self);
@@ -154,12 +201,14 @@ number_at(const cadre_row_pages_t *self, uint32_t row, int slot)
     return bytes + self->slot_offsets[slot] + i * self->layout.slot_sizes[slot];
 }
 
-/* Makes the page of a row one that nobody else holds, and marks it as changed. */
+/* Makes the page of a row, which others may hold, this store's own, and marks it as changed. */
 static void
-own(cadre_row_pages_t *self, uint32_t row)
+take_page(cadre_row_pages_t *self, size_t number)
 {
-    page_t *page = page_at(self, row >> self->shift);
+    own_block(self, number / BLOCK_PAGES);
+    page_t *page = page_at(self, number);
     page->changed_after = self->snapshot;
+    page->owned = self->shares;
     if (cadre_chunk_alone(page->chunk)) {
         return;
     }
@@ -171,6 +220,16 @@ own(cadre_row_pages_t *self, uint32_t row)
     page->bytes = cadre_chunk_data(copy);
 }
 
+/* Makes the page of a row one that nobody else holds, and marks it as changed. */
+static void
+own(cadre_row_pages_t *self, uint32_t row)
+{
+    const size_t number = row >> self->shift;
+    if (page_at(self, number)->owned != self->shares) {
+        take_page(self, number);
+    }
+}
+
 /* Adds a position for a page. */
 static page_t *
 add_position(cadre_row_pages_t *self)
@@ -178,8 +237,9 @@ add_position(cadre_row_pages_t *self)
     if (self->page_count == self->block_count * BLOCK_PAGES) {
         self->blocks = cadre_grow(self->blocks, self->block_count, &self->block_capacity,
                                   sizeof(*self->blocks));
-        self->blocks[self->block_count++] = cadre_calloc(BLOCK_PAGES, sizeof(page_t));
+        self->blocks[self->block_count++] = block_new();
     }
+    own_block(self, self->page_count / BLOCK_PAGES);
     return page_at(self, self->page_count++);
 }
 
@@ -346,11 +406,64 @@ cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row)
 }
 
 void
-cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snapshot_t *out)
+cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row)
 {
-    cadre_assert(since <= self->snapshot);
-    *out = (cadre_row_snapshot_t){
-        .number = self->snapshot + 1, .row_end = self->end, .free_row = self->free_row};
+    __builtin_prefetch(step_at(self, row));
+}
+
+/* Asks for the first lines of some bytes: the hardware sees a longer run itself. */
+static void
+prefetch_bytes(const unsigned char *bytes, size_t size_bytes)
+{
+    for (size_t at = 0; at < size_bytes && at < PREFETCH_LINES * LINE_SIZE; at += LINE_SIZE) {
+        __builtin_prefetch(bytes + at);
+    }
+}
+
+void
+cadre_row_pages_prefetch_values(const cadre_row_pages_t *self, uint32_t row)
+{
+    prefetch_bytes(number_at(self, row, -1), self->layout.value_size);
+}
+
+void
+cadre_row_pages_prefetch_row(const cadre_row_pages_t *self, uint32_t row)
+{
+    cadre_row_pages_prefetch_values(self, row);
+    for (size_t s = 0; s < self->layout.slot_count; s++) {
+        prefetch_bytes(number_at(self, row, (int)s), self->layout.slot_sizes[s]);
+    }
+}
+
+cadre_row_pages_t *
+cadre_row_pages_fork(cadre_row_pages_t *self, uint64_t number)
+{
+    cadre_row_pages_t *fork = cadre_calloc(1, sizeof(*fork));
+    self->shares++;
+    *fork = *self;
+    fork->block_capacity = self->block_count;
+    fork->blocks = cadre_calloc(self->block_count, sizeof(*fork->blocks));
+    for (size_t i = 0; i < self->block_count; i++) {
+        fork->blocks[i] = self->blocks[i];
+        cadre_chunk_ref(fork->blocks[i].chunk);
+    }
+    cadre_row_pages_begin(self, number);
+    return fork;
+}
+
+void
+cadre_row_pages_begin(cadre_row_pages_t *self, uint64_t number)
+{
+    self->snapshot = cadre_max_u64(self->snapshot, number);
+    self->shares++; /* so that what was changed before is marked again */
+}
+
+void
+cadre_row_pages_snapshot(cadre_row_pages_t *self, uint64_t since, uint64_t number,
+                         cadre_row_snapshot_t *out)
+{
+    *out =
+        (cadre_row_snapshot_t){.number = number, .row_end = self->end, .free_row = self->free_row};
     out->positions = cadre_calloc(self->page_count, sizeof(*out->positions));
     out->chunks = cadre_calloc(self->page_count, sizeof(cadre_chunk_t *));
     for (size_t i = 0; i < self->page_count; i++) {
@@ -360,7 +473,7 @@ cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snap
             out->chunks[out->count++] = cadre_chunk_ref(page->chunk);
         }
     }
-    self->snapshot++;
+    cadre_row_pages_begin(self, number);
 }
 
 int
@@ -458,4 +571,14 @@ cadre_row_pages_size_bytes(const cadre_row_pages_t *self)
 {
     return self->page_count * self->page_size + self->block_count * BLOCK_PAGES * sizeof(page_t) +
            self->block_capacity * sizeof(*self->blocks);
+}
+
+uint64_t
+cadre_row_pages_growth(const cadre_row_pages_t *self, uint64_t count)
+{
+    const uint64_t room = ((uint64_t)self->page_count << self->shift) - self->count;
+    const uint64_t rows = count - cadre_min_u64(count, room);
+    const uint64_t pages = (rows + cadre_row_pages_per_page(self) - 1) >> self->shift;
+    const uint64_t blocks = (pages + BLOCK_PAGES - 1) / BLOCK_PAGES;
+    return pages * self->page_size + blocks * BLOCK_PAGES * sizeof(page_t);
 }

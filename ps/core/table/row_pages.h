@@ -13,11 +13,15 @@
  * earlier one has. Rows that were freed are handed out again, the last one first. Pages are never
  * given back: a table that has lost rows keeps the room for others.
  *
- * Nothing here takes longer the more rows there are, but for a snapshot: references to pages stand
- * in blocks, and a block that is full does not move.
+ * References to pages stand in blocks of BLOCK_PAGES, and a block that is full does not move. A
+ * fork shares the blocks, each of which is copied when one of the two first changes it: so a fork
+ * takes as long as the list of blocks, which has an entry for many MiB of rows. Nothing else here
+ * takes longer the more rows there are, but for a snapshot.
  *
  * Owner:   one table.
- * Thread:  the shard's actor only; the chunks of a snapshot may be read and released on any thread.
+ * Thread:  the shard's actor only; but a fork may be handed to another thread, and the chunks of a
+ *          snapshot may be read and released on any. Blocks are counted as chunks are, and as with
+ *          these a count of one cannot grow behind its holder's back.
  */
 #ifndef CADRE_PS_CORE_TABLE_ROW_PAGES_H
 #define CADRE_PS_CORE_TABLE_ROW_PAGES_H
@@ -45,7 +49,7 @@ typedef struct cadre_row_pages cadre_row_pages_t;
 /* References to the pages that have changed since an earlier snapshot, and what else is needed to
  * go on from there. */
 typedef struct {
-    uint32_t number;        /* of this snapshot; the next one may ask for what comes after it */
+    uint64_t number;        /* of this snapshot; the next one may ask for what comes after it */
     uint64_t row_end;       /* rows of all pages up to here have been in use */
     int64_t free_row;       /* the one that is handed out next; -1: there is none */
     size_t count;           /* pages */
@@ -106,12 +110,26 @@ const void *cadre_row_pages_read(const cadre_row_pages_t *self, uint32_t row, in
  * page first where somebody else holds it. */
 void *cadre_row_pages_write(cadre_row_pages_t *self, uint32_t row, int slot);
 
-/* Asks the CPU to fetch the key of a row. */
+/* Ask the CPU to fetch the key of a row; the update that changed it last; its values; these and its
+ * slots. */
 void cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row);
+void cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row);
+void cadre_row_pages_prefetch_values(const cadre_row_pages_t *self, uint32_t row);
+void cadre_row_pages_prefetch_row(const cadre_row_pages_t *self, uint32_t row);
 
-/* Takes references to all pages that have changed since the snapshot with number `since`; 0: to all
- * pages. The caller ends it with cadre_row_snapshot_fini, on any one thread. */
-void cadre_row_pages_snapshot(cadre_row_pages_t *self, uint32_t since, cadre_row_snapshot_t *out);
+/* Returns a store with the same rows as these now, for snapshot `number`, which is above 0 and those
+ * of the snapshots before: a change of one does not show in the other. */
+cadre_row_pages_t *cadre_row_pages_fork(cadre_row_pages_t *self, uint64_t number);
+
+/* Says that what changes from now on has changed after snapshot `number`, or a later one that was
+ * named before. */
+void cadre_row_pages_begin(cadre_row_pages_t *self, uint64_t number);
+
+/* Takes references to all pages that have changed since snapshot `since`; 0: to all pages. This
+ * snapshot has `number`, which is above 0 and those of the snapshots before. The caller ends it
+ * with cadre_row_snapshot_fini, on any one thread. */
+void cadre_row_pages_snapshot(cadre_row_pages_t *self, uint64_t since, uint64_t number,
+                              cadre_row_snapshot_t *out);
 
 /* Loading puts the pages of a snapshot into an empty store: begin, each page once, end. Whoever has
  * several snapshots loads the newest page of each position. The store goes on where the snapshot
@@ -137,7 +155,9 @@ int cadre_row_pages_load_end(cadre_row_pages_t *self);
 
 void cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot);
 
-/* Returns the bytes of all pages and of what finds them. */
+/* Returns the bytes of all pages and of what finds them; and about how many more they would be with
+ * `count` more rows. */
 uint64_t cadre_row_pages_size_bytes(const cadre_row_pages_t *self);
+uint64_t cadre_row_pages_growth(const cadre_row_pages_t *self, uint64_t count);
 
 #endif

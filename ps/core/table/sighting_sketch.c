@@ -22,6 +22,14 @@ cadre_sighting_sketch_new(void)
     return cadre_calloc(1, sizeof(cadre_sighting_sketch_t));
 }
 
+cadre_sighting_sketch_t *
+cadre_sighting_sketch_copy(const cadre_sighting_sketch_t *self)
+{
+    cadre_sighting_sketch_t *copy = cadre_sighting_sketch_new();
+    *copy = *self;
+    return copy;
+}
+
 void
 cadre_sighting_sketch_destroy(cadre_sighting_sketch_t **self_p)
 {

@@ -28,6 +28,8 @@ typedef struct cadre_sighting_sketch cadre_sighting_sketch_t;
 
 cadre_sighting_sketch_t *cadre_sighting_sketch_new(void);
 
+cadre_sighting_sketch_t *cadre_sighting_sketch_copy(const cadre_sighting_sketch_t *self);
+
 void cadre_sighting_sketch_destroy(cadre_sighting_sketch_t **self_p);
 
 /* Counts a sighting of a key; returns how many there were, this one included, at most 255. */

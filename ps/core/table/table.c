@@ -20,6 +20,7 @@ enum {
     BLOCK_NUMBERS = 16384, /* and numbers, or a single row */
     VISITS = 64,           /* rows that every update looks at for the old and the small, */
     VISITS_PER_KEY = 2,    /* and for each of its keys */
+    ROWS_AHEAD = 12,       /* rows that the CPU is asked for before they are needed */
 };
 
 /* What becomes of a key of an update that has no row. Rows have numbers up to
@@ -103,6 +104,13 @@ cadre_table_open(cadre_table_t **self_p, const cadre_table_spec_t *spec, cadre_c
     make_block(self);
     *self_p = self;
     return 0;
+}
+
+void
+cadre_table_reschedule(cadre_table_t *self, const cadre_schedule_spec_t *schedule)
+{
+    self->spec.optimizer.schedule = *schedule;
+    cadre_optimizer_reschedule(&self->optimizer.optimizer, schedule);
 }
 
 void
@@ -191,18 +199,86 @@ store_values(cadre_table_t *self, uint32_t row, const float *values)
     }
 }
 
-void
-cadre_table_pull(cadre_table_t *self, size_t count, const uint64_t *keys, float *values)
+/* Copies the values of a key, whose row was found or not, to `to`, as f32. */
+static void
+copy_values(const cadre_table_t *self, uint64_t key, uint32_t row, float *to)
 {
+    if (row == CADRE_ROW_NONE) {
+        first_values(self, key, to);
+    } else {
+        load_values(self, row, to);
+    }
+}
+
+/* Copies them as bf16; returns false when a finite value is infinite then. */
+static bool
+copy_bf16(const cadre_table_t *self, uint64_t key, uint32_t row, void *to)
+{
+    if (row != CADRE_ROW_NONE && self->spec.storage == CADRE_BF16) {
+        memcpy(to, cadre_row_pages_read(self->pages, row, -1), self->spec.dim * sizeof(uint16_t));
+        return true;
+    }
+
+    copy_values(self, key, row, self->block.values);
+    return cadre_dtype_traits(CADRE_BF16)->from_f32(self->block.values, to, self->spec.dim) ||
+           cadre_dtype_find_beyond(CADRE_BF16, self->block.values, self->spec.dim) ==
+               self->spec.dim;
+}
+
+int
+cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
+                 void *values)
+{
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype);
+    unsigned char *to = values;
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
-    for (size_t i = 0; i < count; i++) {
-        float *row = values + i * self->spec.dim;
-        if (self->found[i] == CADRE_ROW_NONE) {
-            first_values(self, keys[i], row);
-        } else {
-            load_values(self, self->found[i], row);
+    for (size_t i = 0; i < count; i++, to += row_size) {
+        if (i + ROWS_AHEAD < count && self->found[i + ROWS_AHEAD] != CADRE_ROW_NONE) {
+            cadre_row_pages_prefetch_values(self->pages, self->found[i + ROWS_AHEAD]);
         }
+        if (dtype == CADRE_F32) {
+            copy_values(self, keys[i], self->found[i], (float *)(void *)to);
+        } else if (!copy_bf16(self, keys[i], self->found[i], to)) {
+            return cadre_fail(CADRE_ENOTFINITE, "a value of key %llu is too large for bf16",
+                              (unsigned long long)keys[i]);
+        }
+    }
+    return 0;
+}
+
+/* --- updates as they come --- */
+
+static cadre_dtype_t
+dtype_of(const cadre_table_update_t *update)
+{
+    return update->dtype == 0 ? CADRE_F32 : update->dtype;
+}
+
+/* Returns the rows of an update from number `first` on, as many as stand in one piece: `*count`. */
+static const unsigned char *
+piece_of(const cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t *count)
+{
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
+    if (update->numbers) {
+        *count = update->count - first;
+        return (const unsigned char *)update->numbers + first * row_size;
+    }
+
+    const size_t before = first % update->chunk_rows;
+    *count = cadre_min_u64(update->count - first, update->chunk_rows - before);
+    const unsigned char *chunk = cadre_chunk_data(update->chunks[first / update->chunk_rows]);
+    return chunk + before * row_size;
+}
+
+/* Copies numbers of an update, as f32. */
+static void
+copy_numbers(const cadre_table_update_t *update, const void *from, float *to, size_t count)
+{
+    if (dtype_of(update) == CADRE_BF16) {
+        cadre_bf16_to_f32(from, to, count);
+    } else {
+        memcpy(to, from, count * sizeof(*to));
     }
 }
 
@@ -263,17 +339,61 @@ check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
 }
 
 int
-cadre_table_check(const cadre_table_t *self, size_t count, const uint64_t *keys,
-                  const void *gradient)
+cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update)
 {
-    int status = check_keys(count, keys);
+    int status = check_keys(update->count, update->keys);
     if (status < 0) {
         return status;
     }
-    if (!cadre_dtype_is_finite(CADRE_F32, gradient, count * self->spec.dim)) {
-        return cadre_fail(CADRE_ENOTFINITE, "a gradient of a row is not finite");
+    for (size_t first = 0, here = 0; first < update->count; first += here) {
+        const void *piece = piece_of(self, update, first, &here);
+        if (!cadre_dtype_is_finite(dtype_of(update), piece, here * self->spec.dim)) {
+            return cadre_fail(CADRE_ENOTFINITE, "a gradient of a row is not finite");
+        }
     }
-    return check_room(self, count, keys);
+    return check_room(self, update->count, update->keys);
+}
+
+/* Returns how many of these keys have no row. */
+static uint64_t
+count_missing(const cadre_table_t *self, size_t count, const uint64_t *keys)
+{
+    uint64_t missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        missing += !cadre_table_has(self, keys[i]);
+    }
+    return missing;
+}
+
+int
+cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *update)
+{
+    const uint64_t rows = cadre_row_pages_count(self->pages);
+    if (rows + update->count <= self->rows_max) {
+        return 0;
+    }
+
+    /* A key that comes again is counted again: close to its limit a table refuses more than it
+     * must. */
+    const uint64_t missing = count_missing(self, update->count, update->keys);
+    const bool evicts = self->spec.when_full != CADRE_TABLE_REFUSE;
+    if (missing == 0 || (evicts ? update->count : rows + missing) <= self->rows_max) {
+        return 0;
+    }
+    return cadre_fail(CADRE_EFULL,
+                      "the table has %llu of at most %llu rows; %llu keys of the assignment of %zu "
+                      "have none",
+                      (unsigned long long)rows, (unsigned long long)self->rows_max,
+                      (unsigned long long)missing, update->count);
+}
+
+uint64_t
+cadre_table_growth(const cadre_table_t *self, size_t count, const uint64_t *keys)
+{
+    const uint64_t left =
+        self->rows_max - cadre_min_u64(self->rows_max, cadre_row_pages_count(self->pages));
+    const uint64_t rows = cadre_min_u64(left, count_missing(self, count, keys));
+    return cadre_row_pages_growth(self->pages, rows) + cadre_row_index_growth(self->index, rows);
 }
 
 /* --- updates --- */
@@ -303,8 +423,12 @@ create(cadre_table_t *self, uint64_t key, uint32_t step)
         if (self->spec.when_full == CADRE_TABLE_REFUSE) {
             return KEY_UNADMITTED;
         }
-        remove_row(self,
-                   cadre_row_eviction_victim(&self->eviction, &self->spec, step, self->pages));
+        const uint32_t victim =
+            cadre_row_eviction_victim(&self->eviction, &self->spec, step, self->pages);
+        if (victim == CADRE_ROW_NONE) {
+            return KEY_UNADMITTED;
+        }
+        remove_row(self, victim);
         self->figures.evicted++;
     }
 
@@ -329,6 +453,9 @@ find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
     for (size_t i = 0; i < count; i++) {
+        if (i + ROWS_AHEAD < count && self->found[i + ROWS_AHEAD] != CADRE_ROW_NONE) {
+            cadre_row_pages_prefetch_step(self->pages, self->found[i + ROWS_AHEAD]);
+        }
         if (self->found[i] != CADRE_ROW_NONE) {
             cadre_row_pages_touch(self->pages, self->found[i], step);
         } else if (admit(self, keys[i])) {
@@ -345,12 +472,12 @@ find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step
 
 /* Copies row `row`, and its gradient, behind the rows of the block. */
 static void
-gather(cadre_table_t *self, uint32_t row, const void *gradient)
+gather(cadre_table_t *self, const cadre_table_update_t *update, uint32_t row, const void *gradient)
 {
     const size_t at = self->block.rows++;
     const size_t width = cadre_row_optimizer_slot_width(&self->optimizer);
     self->block_row_numbers[at] = row;
-    memcpy(self->block.gradient + at * self->spec.dim, gradient, self->spec.dim * sizeof(float));
+    copy_numbers(update, gradient, self->block.gradient + at * self->spec.dim, self->spec.dim);
     load_values(self, row, self->block.values + at * self->spec.dim);
     for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
         memcpy(self->block.slots[s] + at * width, cadre_row_pages_read(self->pages, row, (int)s),
@@ -396,34 +523,137 @@ expire(cadre_table_t *self, size_t count, uint32_t step)
     }
 }
 
-void
-cadre_table_push(cadre_table_t *self, size_t count, const uint64_t *keys, const void *gradient)
+/* Applies the gradients of `count` rows from number `first` of the update on, which stand in one
+ * piece. */
+static void
+apply_piece(cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t count,
+            const unsigned char *piece)
 {
-    const uint32_t step = (uint32_t)++self->figures.steps;
-    const unsigned char *bytes = gradient;
-    find_rows(self, count, keys, step);
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
+    const uint32_t *found = self->found + first;
     for (size_t i = 0; i < count; i++) {
-        if (self->found[i] != KEY_UNADMITTED) {
-            gather(self, self->found[i], bytes + i * self->spec.dim * sizeof(float));
+        if (i + ROWS_AHEAD < count && found[i + ROWS_AHEAD] != KEY_UNADMITTED) {
+            cadre_row_pages_prefetch_row(self->pages, found[i + ROWS_AHEAD]);
         }
-        if (self->block.rows == self->block_rows || (i + 1 == count && self->block.rows > 0)) {
+        if (found[i] != KEY_UNADMITTED) {
+            gather(self, update, found[i], piece + i * row_size);
+        }
+        if (self->block.rows == self->block_rows) {
             apply_block(self);
         }
     }
-    expire(self, count, step);
+    if (self->block.rows > 0) {
+        apply_block(self);
+    }
+}
+
+void
+cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
+{
+    const uint32_t step = (uint32_t)++self->figures.steps;
+    self->figures.version++;
+    find_rows(self, update->count, update->keys, step);
+    for (size_t first = 0, here = 0; first < update->count; first += here) {
+        const unsigned char *piece = piece_of(self, update, first, &here);
+        apply_piece(self, update, first, here, piece);
+    }
+    expire(self, update->count, step);
+}
+
+/* --- assignments --- */
+
+/* Changes the numbers of a row by `numbers`, as the mode says. */
+static void
+combine(cadre_assign_mode_t mode, size_t count, const float *numbers, float *values)
+{
+    const cadre_optimizer_span_t span = {
+        .count = count, .gradient = numbers, .value_in = values, .value_out = values};
+    if (mode == CADRE_ASSIGN_SET) {
+        memcpy(values, numbers, count * sizeof(*values));
+    } else {
+        cadre_optimizer_add(CADRE_F32, mode == CADRE_ASSIGN_SUB, &span);
+    }
+}
+
+/* Assigns to the row of a key. */
+static void
+assign_row(cadre_table_t *self, cadre_assign_mode_t mode, uint64_t key, const float *numbers)
+{
+    const uint32_t step = (uint32_t)self->figures.steps;
+    uint32_t row = cadre_row_index_find(self->index, key);
+    if (row == CADRE_ROW_NONE) {
+        row = create(self, key, step);
+    } else {
+        cadre_row_pages_touch(self->pages, row, step);
+    }
+    if (row == KEY_UNADMITTED) {
+        self->figures.unadmitted++;
+        return;
+    }
+
+    load_values(self, row, self->block.values);
+    combine(mode, self->spec.dim, numbers, self->block.values);
+    store_values(self, row, self->block.values);
+}
+
+void
+cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
+                   const cadre_table_update_t *update)
+{
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
+    self->figures.version++;
+    for (size_t first = 0, here = 0; first < update->count; first += here) {
+        const unsigned char *piece = piece_of(self, update, first, &here);
+        for (size_t i = 0; i < here; i++) {
+            copy_numbers(update, piece + i * row_size, self->block.gradient, self->spec.dim);
+            assign_row(self, mode, update->keys[first + i], self->block.gradient);
+        }
+    }
+}
+
+/* --- forks --- */
+
+cadre_table_t *
+cadre_table_fork(cadre_table_t *self, uint64_t number)
+{
+    cadre_table_t *fork = cadre_calloc(1, sizeof(*fork));
+    *fork = *self;
+    fork->pages = cadre_row_pages_fork(self->pages, number);
+    fork->index = cadre_row_index_fork(self->index, fork->pages);
+    fork->sketch = self->sketch ? cadre_sighting_sketch_copy(self->sketch) : NULL;
+    cadre_row_eviction_init(&fork->eviction, &self->spec);
+    fork->eviction.victim_hand = self->eviction.victim_hand;
+    fork->eviction.expiry_hand = self->eviction.expiry_hand;
+    fork->found = NULL;
+    fork->found_capacity = 0;
+    make_block(fork);
+    return fork;
+}
+
+void
+cadre_table_freeze(cadre_table_t *self)
+{
+    cadre_row_index_destroy(&self->index);
+}
+
+void
+cadre_table_begin(cadre_table_t *self, uint64_t number)
+{
+    cadre_row_pages_begin(self->pages, number);
 }
 
 /* --- snapshots --- */
 
 void
-cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_table_snapshot_t *out)
+cadre_table_snapshot(cadre_table_t *self, uint64_t since, uint64_t number,
+                     cadre_table_snapshot_t *out)
 {
     *out = (cadre_table_snapshot_t){
         .figures = cadre_table_figures(self),
         .victim_hand = self->eviction.victim_hand,
         .expiry_hand = self->eviction.expiry_hand,
     };
-    cadre_row_pages_snapshot(self->pages, since, &out->rows);
+    cadre_row_pages_snapshot(self->pages, since, number, &out->rows);
     if (self->sketch) {
         out->sightings = cadre_sighting_sketch_save(self->sketch, &out->counters);
     }
@@ -521,9 +751,16 @@ cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes
 }
 
 void
-cadre_table_adopt_steps(cadre_table_t *self, uint64_t steps)
+cadre_table_adopt_counts(cadre_table_t *self, const cadre_table_figures_t *figures)
 {
-    self->figures.steps = cadre_max_u64(self->figures.steps, steps);
+    self->figures.steps = cadre_max_u64(self->figures.steps, figures->steps);
+    self->figures.version = cadre_max_u64(self->figures.version, figures->version);
+}
+
+uint64_t
+cadre_table_version(const cadre_table_t *self)
+{
+    return self->figures.version;
 }
 
 cadre_table_figures_t
@@ -531,8 +768,8 @@ cadre_table_figures(const cadre_table_t *self)
 {
     cadre_table_figures_t figures = self->figures;
     figures.rows = cadre_row_pages_count(self->pages);
-    figures.size_bytes =
-        cadre_row_pages_size_bytes(self->pages) + cadre_row_index_size_bytes(self->index);
+    figures.size_bytes = cadre_row_pages_size_bytes(self->pages);
+    figures.size_bytes += self->index ? cadre_row_index_size_bytes(self->index) : 0;
     figures.size_bytes += self->sketch ? cadre_sighting_sketch_size_bytes() : 0;
     return figures;
 }

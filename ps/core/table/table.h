@@ -11,9 +11,12 @@
  * updates before it: no clock, no random numbers, nothing of pulls.
  *
  * Rows stand in pages that are copied on write (row_pages.h), so that a snapshot takes references.
+ * A fork goes its own way from where the table stands, and takes no longer the more rows there are,
+ * but for the lists of row_pages.h and row_index.h.
  *
  * Owner:   one shard.
- * Thread:  the shard's actor only; the chunks of a snapshot may be read and released on any thread.
+ * Thread:  the shard's actor only; but a fork that was frozen may be handed to another thread, and
+ *          the chunks of a snapshot may be read and released on any.
  */
 #ifndef CADRE_PS_CORE_TABLE_TABLE_H
 #define CADRE_PS_CORE_TABLE_TABLE_H
@@ -23,6 +26,7 @@
 #include <stdint.h>
 
 #include "common/spec/table_spec.h"
+#include "common/wire/message.h"
 #include "ps/core/chunk_pool.h"
 #include "ps/core/table/row_pages.h"
 
@@ -30,13 +34,25 @@ typedef struct cadre_table cadre_table_t;
 
 typedef struct {
     uint64_t rows;
-    uint64_t steps;      /* updates that were applied */
+    uint64_t version;    /* updates and assignments that were applied */
+    uint64_t steps;      /* updates that were applied: the t of adam */
     uint64_t created;    /* rows, ever */
     uint64_t evicted;    /* to make room for others */
     uint64_t expired;    /* too old or too small */
     uint64_t unadmitted; /* gradients dropped because their key was not yet seen often enough */
     uint64_t size_bytes; /* of pages, index and sketch */
 } cadre_table_figures_t;
+
+/* Numbers of `count` rows by key: gradients, or what is assigned. They stand one row after the
+ * other, in one piece, or in chunks of `chunk_rows` but the last, and may begin at any address. */
+typedef struct {
+    size_t count;
+    const uint64_t *keys;         /* [count] */
+    const void *numbers;          /* [count, dim]; NULL: in chunks */
+    cadre_chunk_t *const *chunks; /* borrowed */
+    size_t chunk_rows;
+    cadre_dtype_t dtype; /* f32 or bf16; 0: f32 */
+} cadre_table_update_t;
 
 /* A table at one moment: pages that have changed since an earlier one, and what else decides how
  * the table goes on. */
@@ -59,30 +75,61 @@ void cadre_table_close(cadre_table_t **self_p);
 
 const cadre_table_spec_t *cadre_table_get_spec(const cadre_table_t *self);
 
+/* Gives the table another schedule of its learning rate, for the updates from now on. */
+void cadre_table_reschedule(cadre_table_t *self, const cadre_schedule_spec_t *schedule);
+
 /* Returns whether a key has a row. */
 bool cadre_table_has(const cadre_table_t *self, uint64_t key);
 
 /* Writes the values of `count` keys, in any order and as often as they are named, to `values`:
- * [count, dim]. */
-void cadre_table_pull(cadre_table_t *self, size_t count, const uint64_t *keys, float *values);
+ * [count, dim] of `dtype`, f32 or bf16. Fails with CADRE_ENOTFINITE when a finite value is infinite
+ * as bf16; `values` may then be partly written. */
+int cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
+                     void *values);
 
-/* Checks an update: a gradient of [count, dim] f32, which may begin at any address. Fails with
+/* Checks an update. Fails with
  *
  * CADRE_EINVALID: keys do not ascend.
  * CADRE_ETOOLARGE: there are more keys than CADRE_TABLE_KEYS_MAX.
  * CADRE_ENOTFINITE: a number is infinite or NaN.
  * CADRE_EFULL: the table would have more rows than rows_max, and none may be evicted. */
-int cadre_table_check(const cadre_table_t *self, size_t count, const uint64_t *keys,
-                      const void *gradient);
+int cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update);
 
-/* Applies an update that was checked, and evicts rows that are due. */
-void cadre_table_push(cadre_table_t *self, size_t count, const uint64_t *keys,
-                      const void *gradient);
+/* Applies an update that was checked, and evicts rows that are due. One whose keys ascend and whose
+ * numbers are finite is also applied where it would be refused as CADRE_EFULL or CADRE_ETOOLARGE:
+ * keys for which there is no row are counted as not admitted. */
+void cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update);
+
+/* Checks an assignment, whose keys may come in any order and again. Fails with CADRE_EFULL when the
+ * table would have more rows than rows_max. */
+int cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *update);
+
+/* Sets rows, or adds to or subtracts from them, one after the other; slots stay. A key without a
+ * row gets one, with its first values, whether or not it was seen often enough. */
+void cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
+                        const cadre_table_update_t *update);
+
+/* Returns about how many bytes larger the table can be after an update or assignment of these
+ * keys. */
+uint64_t cadre_table_growth(const cadre_table_t *self, size_t count, const uint64_t *keys);
+
+/* Returns a table that goes on from where this one stands, for snapshot `number` of this one, which
+ * is above 0 and those of the snapshots before: a change of one does not show in the other. */
+cadre_table_t *cadre_table_fork(cadre_table_t *self, uint64_t number);
+
+/* Drops of a fork what only pulls and changes need. From now on nothing but its snapshot may be
+ * taken, once, and the fork closed, on any one thread. */
+void cadre_table_freeze(cadre_table_t *self);
+
+/* Says that what changes from now on has changed after snapshot `number`, as of a table that was made
+ * or loaded after it. */
+void cadre_table_begin(cadre_table_t *self, uint64_t number);
 
 /* Takes references to all pages that have changed since an earlier snapshot, as
  * cadre_row_pages_snapshot does. The caller ends it with cadre_table_snapshot_fini, on any one
  * thread. */
-void cadre_table_snapshot(cadre_table_t *self, uint32_t since, cadre_table_snapshot_t *out);
+void cadre_table_snapshot(cadre_table_t *self, uint64_t since, uint64_t number,
+                          cadre_table_snapshot_t *out);
 
 void cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot);
 
@@ -104,8 +151,12 @@ int cadre_table_load_end(cadre_table_t *self);
 int cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes,
                            uint32_t shard, uint32_t shard_count);
 
-/* Says how many updates a table had that rows were taken of: the most of all counts from now on. */
-void cadre_table_adopt_steps(cadre_table_t *self, uint64_t steps);
+/* Says how often a table was changed that rows were taken of: version and steps are the most of all
+ * from now on. */
+void cadre_table_adopt_counts(cadre_table_t *self, const cadre_table_figures_t *figures);
+
+/* Returns the version, as the figures have it. */
+uint64_t cadre_table_version(const cadre_table_t *self);
 
 cadre_table_figures_t cadre_table_figures(const cadre_table_t *self);
 

@@ -88,7 +88,7 @@ Test(row_pages, leaves_a_snapshot_as_it_was)
     }
 
     cadre_row_snapshot_t snapshot;
-    cadre_row_pages_snapshot(pages, 0, &snapshot);
+    cadre_row_pages_snapshot(pages, 0, 1, &snapshot);
     cr_assert_gt(snapshot.count, 2);
     cr_assert_eq(snapshot.row_end, ROWS);
     unsigned char before[CADRE_ROW_PAGE_SIZE_MAX];
@@ -122,12 +122,12 @@ Test(row_pages, leaves_out_of_a_snapshot_what_an_earlier_one_has)
     cadre_row_snapshot_t none;
     cadre_row_snapshot_t one;
     cadre_row_snapshot_t both;
-    cadre_row_pages_snapshot(pages, 0, &whole);
-    cadre_row_pages_snapshot(pages, whole.number, &none);
+    cadre_row_pages_snapshot(pages, 0, 1, &whole);
+    cadre_row_pages_snapshot(pages, whole.number, 2, &none);
     write_row(pages, 0, 1);
-    cadre_row_pages_snapshot(pages, none.number, &one);
+    cadre_row_pages_snapshot(pages, none.number, 3, &one);
     cadre_row_pages_remove(pages, ROWS - 1);
-    cadre_row_pages_snapshot(pages, whole.number, &both);
+    cadre_row_pages_snapshot(pages, whole.number, 4, &both);
     cr_assert_eq(none.count, 0);
     cr_assert_eq(one.count, 1);
     cr_assert_eq(one.positions[0], 0);

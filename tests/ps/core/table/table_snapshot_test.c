@@ -40,8 +40,12 @@ update(cadre_table_t *table, uint64_t number)
         keys[count++] = key;
     }
     cadre_random_fill_normal(8, number, 0, count * DIM, gradient);
-    cr_assert_eq(cadre_table_check(table, count, keys, gradient), 0, "%s", cadre_error_text());
-    cadre_table_push(table, count, keys, gradient);
+    cr_assert_eq(
+        cadre_table_check(
+            table, &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient}),
+        0, "%s", cadre_error_text());
+    cadre_table_push(table,
+                     &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient});
 }
 
 /* Loads the newest page of each position out of `count` snapshots, of which the first is whole. */
@@ -72,8 +76,8 @@ check_same(cadre_table_t *left, cadre_table_t *right)
         float a[DIM];
         float b[DIM];
         cr_assert_eq(cadre_table_has(left, key), cadre_table_has(right, key));
-        cadre_table_pull(left, 1, &key, a);
-        cadre_table_pull(right, 1, &key, b);
+        cadre_table_pull(left, CADRE_F32, 1, &key, a);
+        cadre_table_pull(right, CADRE_F32, 1, &key, b);
         cr_assert_arr_eq(a, b, sizeof(a));
     }
     const cadre_table_figures_t figures = cadre_table_figures(left);
@@ -101,7 +105,8 @@ go_on_alike(const cadre_table_spec_t *spec)
         for (int i = 0; i < 10; i++) {
             update(table, number++);
         }
-        cadre_table_snapshot(table, s == 0 ? 0 : snapshots[s - 1].rows.number, &snapshots[s]);
+        cadre_table_snapshot(table, s == 0 ? 0 : snapshots[s - 1].rows.number, s + 1,
+                             &snapshots[s]);
 
         cadre_table_t *loaded = NULL;
         cr_assert_eq(cadre_table_open(&loaded, spec, pool), 0);
@@ -109,10 +114,10 @@ go_on_alike(const cadre_table_spec_t *spec)
         check_same(table, loaded);
 
         cadre_table_snapshot_t none;
-        cadre_table_snapshot(loaded, snapshots[s].rows.number, &none);
+        cadre_table_snapshot(loaded, snapshots[s].rows.number, s + 2, &none);
         cr_assert_eq(none.rows.count, 0, "nothing has changed since");
         cadre_table_snapshot_t whole;
-        cadre_table_snapshot(loaded, 0, &whole);
+        cadre_table_snapshot(loaded, 0, s + 3, &whole);
         has_left_out |= snapshots[s].rows.count < whole.rows.count;
         cadre_table_snapshot_fini(&none);
         cadre_table_snapshot_fini(&whole);
@@ -157,6 +162,99 @@ Test(table_snapshot, goes_on_with_the_same_evictions_and_sightings)
     }
 }
 
+/* --- forks --- */
+
+static cadre_table_t *
+trained(const cadre_table_spec_t *spec, cadre_chunk_pool_t *pool, uint64_t updates)
+{
+    cadre_table_t *table = NULL;
+    cr_assert_eq(cadre_table_open(&table, spec, pool), 0, "%s", cadre_error_text());
+    for (uint64_t number = 0; number < updates; number++) {
+        update(table, number);
+    }
+    return table;
+}
+
+/* A table and its fork go different ways, each like a table of its own; what is taken of the fork
+ * after the table is gone is whole. */
+static void
+fork_goes_its_own_way(const cadre_table_spec_t *spec)
+{
+    enum { BEFORE = 60, AFTER = 60 };
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_table_t *table = trained(spec, pool, BEFORE);
+    cadre_table_t *like_table = trained(spec, pool, BEFORE);
+    cadre_table_t *like_fork = trained(spec, pool, BEFORE);
+    cadre_table_t *fork = cadre_table_fork(table, 1);
+    for (uint64_t number = BEFORE; number < BEFORE + AFTER; number++) {
+        update(table, number);
+        update(like_table, number);
+        if (number % 3 == 0) {
+            update(fork, 1000 + number);
+            update(like_fork, 1000 + number);
+        }
+    }
+    check_same(table, like_table);
+    check_same(fork, like_fork);
+    cadre_table_t *second = cadre_table_fork(table, 2);
+    update(table, 2000);
+    check_same(second, like_table);
+    cadre_table_close(&second);
+
+    cadre_table_freeze(fork);
+    cadre_table_close(&table);
+    cadre_table_snapshot_t snapshot;
+    cadre_table_snapshot(fork, 0, 1, &snapshot);
+    cadre_table_close(&fork);
+    cadre_table_t *loaded = trained(spec, pool, 0);
+    cr_assert_eq(load(loaded, 1, &snapshot), 0, "%s", cadre_error_text());
+    check_same(loaded, like_fork);
+
+    cadre_table_snapshot_fini(&snapshot);
+    cadre_table_close(&loaded);
+    cadre_table_close(&like_table);
+    cadre_table_close(&like_fork);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(table_snapshot, a_fork_and_its_table_do_not_see_each_others_changes)
+{
+    cadre_table_spec_t spec = make_spec("adam");
+    fork_goes_its_own_way(&spec);
+    spec.admit_after = 2;
+    spec.rows_max = 900;
+    spec.when_full = CADRE_TABLE_EVICT_LFU;
+    spec.age_max = 25;
+    fork_goes_its_own_way(&spec);
+}
+
+/* What changed after a fork is in the next snapshot; what a straggler changed in both, too. */
+Test(table_snapshot, leaves_out_what_has_not_changed_since_a_fork)
+{
+    const cadre_table_spec_t spec = make_spec("sgd");
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_table_t *table = trained(&spec, pool, 100);
+    cadre_table_t *first = cadre_table_fork(table, 7);
+    update(table, 3);
+    cadre_table_t *second = cadre_table_fork(table, 9);
+    cadre_table_snapshot_t whole;
+    cadre_table_snapshot_t some;
+    cadre_table_snapshot_t none;
+    cadre_table_snapshot(first, 0, 7, &whole);
+    cadre_table_snapshot(second, 7, 9, &some);
+    cadre_table_snapshot(table, 9, 10, &none);
+    cr_assert_gt(some.rows.count, 0);
+    cr_assert_lt(some.rows.count, whole.rows.count);
+    cr_assert_eq(none.rows.count, 0);
+    cadre_table_snapshot_fini(&whole);
+    cadre_table_snapshot_fini(&some);
+    cadre_table_snapshot_fini(&none);
+    cadre_table_close(&first);
+    cadre_table_close(&second);
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+}
+
 /* --- other numbers of shards --- */
 
 /* Applies an update as many shards do, each with its own keys. */
@@ -168,7 +266,8 @@ update_shards(cadre_table_t *const *tables, uint32_t shard_count, uint64_t numbe
     for (uint64_t key = 0; key < KEYS; key += 1 + cadre_random_below(&random, 50)) {
         float gradient[DIM];
         cadre_random_fill_normal(key, number, 0, DIM, gradient);
-        cadre_table_push(tables[cadre_table_shard(key, shard_count)], 1, &key, gradient);
+        cadre_table_push(tables[cadre_table_shard(key, shard_count)],
+                         &(cadre_table_update_t){.count = 1, .keys = &key, .numbers = gradient});
     }
 }
 
@@ -182,7 +281,7 @@ adopt_all(cadre_table_t *table, const cadre_table_snapshot_t *snapshot, uint32_t
                                             cadre_chunk_size_bytes(chunk), shard, shard_count),
                      0, "%s", cadre_error_text());
     }
-    cadre_table_adopt_steps(table, snapshot->figures.steps);
+    cadre_table_adopt_counts(table, &snapshot->figures);
 }
 
 /* Three shards become two, which go on; one shard beside them has the same rows all the time. */
@@ -206,7 +305,7 @@ Test(table_snapshot, goes_on_with_another_number_of_shards)
         cr_assert_eq(cadre_table_open(&after[shard], &spec, pool), 0);
         for (size_t i = 0; i < BEFORE; i++) {
             cadre_table_snapshot_t snapshot;
-            cadre_table_snapshot(before[i], 0, &snapshot);
+            cadre_table_snapshot(before[i], 0, 1, &snapshot);
             adopt_all(after[shard], &snapshot, shard, AFTER);
             cadre_table_snapshot_fini(&snapshot);
         }
@@ -221,8 +320,8 @@ Test(table_snapshot, goes_on_with_another_number_of_shards)
         float b[DIM];
         cadre_table_t *its = after[cadre_table_shard(key, AFTER)];
         cr_assert_eq(cadre_table_has(its, key), cadre_table_has(one, key));
-        cadre_table_pull(one, 1, &key, a);
-        cadre_table_pull(its, 1, &key, b);
+        cadre_table_pull(one, CADRE_F32, 1, &key, a);
+        cadre_table_pull(its, CADRE_F32, 1, &key, b);
         cr_assert_arr_eq(a, b, sizeof(a), "key %llu", (unsigned long long)key);
     }
     cr_assert_eq(cadre_table_figures(after[0]).rows + cadre_table_figures(after[1]).rows,
@@ -250,9 +349,10 @@ Test(table_snapshot, keeps_rows_of_other_shards_beyond_the_limit_and_makes_no_ot
     for (uint64_t i = 0; i < 2; i++) {
         const uint64_t keys[] = {2 * i, 2 * i + 1};
         cr_assert_eq(cadre_table_open(&sources[i], &spec, pool), 0);
-        cadre_table_push(sources[i], 2, keys, gradient);
+        cadre_table_push(sources[i],
+                         &(cadre_table_update_t){.count = 2, .keys = keys, .numbers = gradient});
         cadre_table_snapshot_t snapshot;
-        cadre_table_snapshot(sources[i], 0, &snapshot);
+        cadre_table_snapshot(sources[i], 0, 1, &snapshot);
         adopt_all(table, &snapshot, 0, 1);
         cr_assert_eq(cadre_table_adopt_page(table, cadre_chunk_data(snapshot.rows.chunks[0]),
                                             cadre_chunk_size_bytes(snapshot.rows.chunks[0]), 0, 1),
@@ -263,8 +363,14 @@ Test(table_snapshot, keeps_rows_of_other_shards_beyond_the_limit_and_makes_no_ot
     const uint64_t there[] = {0, 1, 3};
     const uint64_t another[] = {0, 7};
     cr_assert_eq(cadre_table_figures(table).rows, 4);
-    cr_assert_eq(cadre_table_check(table, 3, there, gradient), 0);
-    cr_assert_eq(cadre_table_check(table, 2, another, gradient), CADRE_EFULL);
+    cr_assert_eq(
+        cadre_table_check(table,
+                          &(cadre_table_update_t){.count = 3, .keys = there, .numbers = gradient}),
+        0);
+    cr_assert_eq(
+        cadre_table_check(
+            table, &(cadre_table_update_t){.count = 2, .keys = another, .numbers = gradient}),
+        CADRE_EFULL);
     cr_assert_eq(cadre_table_adopt_page(table, gradient, sizeof(gradient), 0, 1), CADRE_ECORRUPT);
     cadre_table_close(&table);
     cadre_chunk_pool_destroy(&pool);
@@ -291,7 +397,7 @@ set_up(uint32_t admit_after)
     for (uint64_t i = 0; i < 40; i++) {
         update(f.table, i);
     }
-    cadre_table_snapshot(f.table, 0, &f.snapshot);
+    cadre_table_snapshot(f.table, 0, 1, &f.snapshot);
     cr_assert_geq(f.snapshot.rows.free_row, 0);
     return f;
 }

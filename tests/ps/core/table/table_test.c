@@ -56,9 +56,11 @@ push(const fixture_t *f, size_t count, const uint64_t *keys, float number)
     for (size_t i = 0; i < numbers; i++) {
         gradient[i] = number;
     }
-    int status = cadre_table_check(f->table, count, keys, gradient);
+    int status = cadre_table_check(
+        f->table, &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient});
     if (status == 0) {
-        cadre_table_push(f->table, count, keys, gradient);
+        cadre_table_push(
+            f->table, &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient});
     }
     free(gradient);
     return status;
@@ -74,7 +76,7 @@ static float
 value_of(const fixture_t *f, uint64_t key)
 {
     float *values = cadre_calloc(cadre_table_get_spec(f->table)->dim, sizeof(float));
-    cadre_table_pull(f->table, 1, &key, values);
+    cadre_table_pull(f->table, CADRE_F32, 1, &key, values);
     const float value = values[0];
     free(values);
     return value;
@@ -136,7 +138,7 @@ check_against(const model_t *model, const fixture_t *f)
         rows += model->has[i];
         cr_assert_eq(cadre_table_has(f->table, keys[i]), model->has[i], "key %zu", i);
     }
-    cadre_table_pull(f->table, KEYS, keys, values);
+    cadre_table_pull(f->table, CADRE_F32, KEYS, keys, values);
     cr_assert_arr_eq(values, model->values, sizeof(model->values));
     cr_assert_eq(cadre_table_figures(f->table).rows, rows);
     free(keys);
@@ -168,7 +170,7 @@ follow_the_model(uint64_t seed, uint32_t age_max)
     model_t *fresh = cadre_calloc(1, sizeof(*fresh));
     for (size_t i = 0; i < KEYS; i++) {
         const uint64_t key = key_of(i);
-        cadre_table_pull(f.table, 1, &key, model->values[i]);
+        cadre_table_pull(f.table, CADRE_F32, 1, &key, model->values[i]);
     }
     *fresh = *model;
 
@@ -181,13 +183,17 @@ follow_the_model(uint64_t seed, uint32_t age_max)
     for (uint64_t step = 1; step <= 60; step++) {
         const size_t count = draw_keys(&random, chosen, keys);
         cadre_random_fill_normal(seed, 100 + step, 0, count * DIM, gradient);
-        cr_assert_eq(cadre_table_check(f.table, count, keys, gradient), 0);
-        cadre_table_push(f.table, count, keys, gradient);
+        cr_assert_eq(cadre_table_check(f.table, &(cadre_table_update_t){.count = count,
+                                                                        .keys = keys,
+                                                                        .numbers = gradient}),
+                     0);
+        cadre_table_push(
+            f.table, &(cadre_table_update_t){.count = count, .keys = keys, .numbers = gradient});
         model_push(model, count, chosen, gradient);
         follow_evictions(model, fresh, &f, age_max > 0 ? age_max : UINT64_MAX - 1);
         if (cadre_random_below(&random, 8) == 0) {
             cadre_table_snapshot_fini(&snapshot);
-            cadre_table_snapshot(f.table, 0, &snapshot);
+            cadre_table_snapshot(f.table, 0, 1, &snapshot);
         }
         if (step % 10 == 0) {
             check_against(model, &f);
@@ -231,10 +237,10 @@ Test(table, begins_a_key_with_the_same_values_on_any_shard_and_in_any_order)
         const uint64_t keys[] = {9, 7, UINT64_C(1) << 63, 0, 7};
         float a[5 * DIM];
         float b[5 * DIM];
-        cadre_table_pull(left.table, 5, keys, a);
+        cadre_table_pull(left.table, CADRE_F32, 5, keys, a);
         const uint64_t ascending[] = {0, 7, 9, UINT64_C(1) << 63};
         cr_assert_eq(push(&right, 4, ascending, 0), 0);
-        cadre_table_pull(right.table, 5, keys, b);
+        cadre_table_pull(right.table, CADRE_F32, 5, keys, b);
         cr_assert_arr_eq(a, b, sizeof(a), "%s", kinds[k]);
         cr_assert_eq(cadre_table_figures(left.table).rows, 0, "reading makes no rows");
         tear_down(&left);
@@ -268,7 +274,7 @@ Test(table, draws_first_values_as_the_initializer_says)
     double squares = 0;
     for (uint64_t key = 0; key < COUNT; key++) {
         float values[4];
-        cadre_table_pull(f.table, 1, &key, values);
+        cadre_table_pull(f.table, CADRE_F32, 1, &key, values);
         for (size_t i = 0; i < 4; i++) {
             sum += (double)values[i];
             squares += (double)values[i] * (double)values[i];
@@ -287,7 +293,7 @@ Test(table, stores_bf16_and_computes_in_f32)
     const uint64_t key = 5;
     float values[3];
     for (int round = 0; round < 3; round++) {
-        cadre_table_pull(f.table, 1, &key, values);
+        cadre_table_pull(f.table, CADRE_F32, 1, &key, values);
         uint16_t words[3];
         float rounded[3];
         cadre_bf16_from_f32(values, words, 3);
