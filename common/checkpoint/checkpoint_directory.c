@@ -25,13 +25,6 @@ struct cadre_checkpoint_directory {
 };
 
 const char *
-cadre_checkpoint_name(uint64_t id, char *text)
-{
-    snprintf(text, CADRE_CHECKPOINT_NAME_SIZE, "ckpt-%08" PRIu64, id);
-    return text;
-}
-
-const char *
 cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
 {
     snprintf(text, CADRE_CHECKPOINT_TEMPORARY_SIZE, ".tmp-ckpt-%08" PRIu64 "-%u", id, n);
@@ -299,6 +292,7 @@ look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entr
     }
 
     entry->cut = manifest.cut;
+    entry->since = manifest.since;
     entry->created = cadre_strdup(manifest.created);
     entry->shard_count = manifest.shard_count;
     for (size_t k = 0; k < manifest.shard_count; k++) {
@@ -315,6 +309,39 @@ newer_first(const void *left, const void *right)
     uint64_t a = ((const cadre_checkpoint_entry_t *)left)->id;
     uint64_t b = ((const cadre_checkpoint_entry_t *)right)->id;
     return (a < b) - (a > b);
+}
+
+/* Returns the place of checkpoint `id` behind place `from` of entries that are sorted, newest first;
+ * `count` when it is not there. */
+static size_t
+find_entry(const cadre_checkpoint_entry_t *entries, size_t count, size_t from, uint64_t id)
+{
+    size_t at = from + 1;
+    while (at < count && entries[at].id > id) {
+        at++;
+    }
+    return at < count && entries[at].id == id ? at : count;
+}
+
+/* Marks as not valid what leaves pages to a checkpoint that is not there, or not valid; the oldest
+ * first. */
+static void
+check_chains(cadre_checkpoint_entry_t *entries, size_t count)
+{
+    for (size_t i = count; i-- > 0;) {
+        cadre_checkpoint_entry_t *entry = &entries[i];
+        if (!entry->valid || entry->since == 0) {
+            continue;
+        }
+        const size_t base = find_entry(entries, count, i, entry->since);
+        if (base == count || !entries[base].valid) {
+            char name[CADRE_CHECKPOINT_NAME_SIZE];
+            entry->valid = false;
+            entry->reason = cadre_asprintf("it needs %s, which is %s",
+                                           cadre_checkpoint_name(entry->since, name),
+                                           base == count ? "not there" : "damaged");
+        }
+    }
 }
 
 /* Lists the checkpoints in the directory, newest first; those that are not valid have the reason.
@@ -350,6 +377,7 @@ cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
     }
 
     qsort(found, found_count, sizeof(*found), newer_first);
+    check_chains(found, found_count);
     *entries = found;
     *count = found_count;
     return 0;
@@ -504,25 +532,36 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Removes the entries behind the newest `keep` valid ones, but not the best one and none with an id
- * from `oldest` on. Goes on after an entry that cannot be removed, and returns the first failure.
+/* Tells of each entry whether it is kept: the newest `keep` valid ones and what is newer than these,
+ * the best one, those with an id from `oldest` on, and what one that is kept leaves pages to. */
+static void
+choose_kept(const cadre_checkpoint_entry_t *entries, size_t count, size_t keep, uint64_t oldest,
+            bool *kept)
+{
+    size_t valid = 0;
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = kept[i] || valid < keep || entries[i].id >= oldest || entries[i].is_best;
+        /* A damaged checkpoint does not count among those that are kept. */
+        valid += entries[i].valid ? 1 : 0;
+        if (kept[i] && entries[i].valid && entries[i].since > 0) {
+            kept[find_entry(entries, count, i, entries[i].since)] = true;
+        }
+    }
+}
+
+/* Removes the entries that are not kept (choose_kept). Goes on after an entry that cannot be removed, and returns the first failure.
  * */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
              size_t count, size_t keep, uint64_t oldest, size_t *removed)
 {
     int first_failure = 0;
-    size_t kept = 0;
     char *text = NULL;
+    cadre_auto(cadre_free) bool *kept = cadre_calloc(count, sizeof(*kept));
+    choose_kept(entries, count, keep, oldest, kept);
 
     for (size_t i = 0; i < count; i++) {
-        if (kept < keep) {
-            /* A damaged checkpoint does not count among those that are kept. */
-            kept += entries[i].valid ? 1 : 0;
-            continue;
-        }
-
-        if (entries[i].id >= oldest || entries[i].is_best) {
+        if (kept[i]) {
             continue;
         }
 

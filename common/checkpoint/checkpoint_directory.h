@@ -36,10 +36,12 @@ typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
 /* One checkpoint in a listing. */
 typedef struct {
     uint64_t id;
-    /* The manifest is sound and every file exists with its size; files are not hashed. */
+    /* The manifest is sound and every file exists with its size; files are not hashed. And the
+     * checkpoint that it leaves pages to is valid. */
     bool valid;
-    char *reason; /* why it is not valid; NULL if it is */
-    uint64_t cut; /* set only when valid, as the next three fields are */
+    char *reason;   /* why it is not valid; NULL if it is */
+    uint64_t cut;   /* set only when valid, as the next four fields are */
+    uint64_t since; /* the checkpoint that has the pages of tables that this one lacks; 0: none */
     char *created;
     size_t shard_count;
     uint64_t size_bytes;
@@ -66,15 +68,15 @@ int cadre_checkpoint_directory_verify(cadre_checkpoint_directory_t *self, uint64
 
 /* Gives the id of the newest checkpoint whose manifest, sizes and file hashes verify. `damaged`
  * (may be NULL) is called for each newer one that does not verify, so that the caller can report
- * it. CADRE_ENOTFOUND when there is none. */
+ * it. So are the files of those that it leaves pages to. CADRE_ENOTFOUND when there is none. */
 int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                       void (*damaged)(void *context, uint64_t id,
                                                       const char *reason),
                                       void *context, uint64_t *id);
 
 /* Keeps the newest `keep` (at least 1) valid checkpoints, the one that is marked as the best, and
- * all with ids from `oldest` on (UINT64_MAX: none for that reason), and removes every other one,
- * damaged or not. A checkpoint is valid if its manifest verifies and its files have their sizes:
+ * all with ids from `oldest` on (UINT64_MAX: none for that reason), and those that one of these has
+ * left pages of tables to, and removes every other one, damaged or not. A checkpoint is valid if its manifest verifies and its files have their sizes:
  * their contents were read again and hashed by the ps that wrote them, before the commit. Damaged
  * ones newer than the oldest that is kept stay, for somebody to look at. `removed` may be NULL.
  * CADRE_EIO; CADRE_EREFUSED for a directory with other files. */
@@ -93,9 +95,6 @@ int cadre_checkpoint_directory_mark_best(cadre_checkpoint_directory_t *self, uin
 /* Gives the checkpoint that is marked as the best. CADRE_ENOTFOUND when none is, or it is not there
  * any more; CADRE_ECORRUPT when the mark names no checkpoint; CADRE_EIO. */
 int cadre_checkpoint_directory_best(cadre_checkpoint_directory_t *self, uint64_t *id);
-
-/* Writes "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
-const char *cadre_checkpoint_name(uint64_t id, char *text);
 
 /* Gives the id in the name of a checkpoint, "ckpt-<id>"; false for any other text. */
 bool cadre_checkpoint_name_parse(const char *name, uint64_t *id);

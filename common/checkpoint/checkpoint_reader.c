@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/disk.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/tensor.h"
 
 struct cadre_checkpoint_reader {
@@ -19,6 +20,9 @@ struct cadre_checkpoint_reader {
     /* [shard_count]; an entry is NULL until its shard is first needed. */
     cadre_shard_reader_t **shards;
     const cadre_manifest_variable_t **by_name; /* the manifest's variables, sorted */
+    cadre_checkpoint_reader_t *base; /* the checkpoint that this one leaves pages to; NULL until it
+                                        is needed */
+    unsigned depth;                  /* checkpoints of the chain before this one */
 };
 
 /* Orders pointers to variables by name, for qsort and bsearch. */
@@ -84,6 +88,7 @@ cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p)
         cadre_shard_reader_destroy(&self->shards[k]);
     }
 
+    cadre_checkpoint_reader_destroy(&self->base);
     cadre_disk_close(&self->directory_fd);
     cadre_manifest_fini(&self->manifest);
     free(self->by_name);
@@ -296,6 +301,245 @@ cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
     return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status;
 }
 
+/* --- tables --- */
+
+/* Opens the checkpoint that this one leaves pages of tables to, which is beside it. */
+static int
+open_base(cadre_checkpoint_reader_t *self)
+{
+    if (self->base) {
+        return 0;
+    }
+    if (self->depth + 1 >= CADRE_CHECKPOINT_CHAIN_MAX) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: a chain of more than %d checkpoints", self->path,
+                          CADRE_CHECKPOINT_CHAIN_MAX);
+    }
+
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_free) char *beside =
+        cadre_asprintf("../%s", cadre_checkpoint_name(self->manifest.since, name));
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, beside);
+    int fd = openat(self->directory_fd, beside, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int status = fd < 0 ? cadre_disk_fail(errno, "cannot open %s", path)
+                        : cadre_checkpoint_reader_open_in(&fd, path, &self->base);
+    if (status == CADRE_ENOTFOUND) {
+        return CADRE_ECORRUPT; /* it is missing, which is damage */
+    }
+    if (status < 0) {
+        return status;
+    }
+
+    self->base->depth = self->depth + 1;
+    if (self->base->manifest.id != self->manifest.since) {
+        return cadre_fail(CADRE_ECORRUPT, "%s holds checkpoint %llu", path,
+                          (unsigned long long)self->base->manifest.id);
+    }
+    return 0;
+}
+
+/* Opens the file of a shard, and reads how it describes a table. */
+static int
+describe(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
+         const cadre_give_up_t *give_up, cadre_table_record_t *record,
+         cadre_table_page_t *sightings)
+{
+    cadre_shard_reader_t *file = NULL;
+    int status = open_shard(self, shard, give_up, &file);
+    if (status == 0) {
+        status = cadre_shard_reader_table(file, variable, record, sightings);
+    }
+    if (status == CADRE_ENOTFOUND) {
+        return CADRE_ECORRUPT; /* the file, or a table that the manifest names, is missing */
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (record->shard != shard || record->shards != self->manifest.shard_count ||
+        record->checkpoint != self->manifest.id ||
+        (record->base != 0 && record->base != self->manifest.since)) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: %s is described otherwise than by the manifest",
+                          self->path, variable);
+    }
+    return 0;
+}
+
+int
+cadre_checkpoint_reader_table(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
+                              const cadre_give_up_t *give_up, cadre_table_record_t *record,
+                              cadre_table_page_t *sightings)
+{
+    const cadre_manifest_variable_t *found = find_variable(self, variable);
+    if (!found || !found->table || shard >= found->partition_count) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s holds no part %u of a table %s", self->path, shard,
+                          variable);
+    }
+    return describe(self, variable, shard, give_up, record, sightings);
+}
+
+/* A walk over the pages of a table's part, from the newest file of the chain on. */
+typedef struct {
+    const cadre_checkpoint_reader_t *reader; /* of the file at hand */
+    const char *variable;
+    cadre_table_record_t record; /* of the newest file */
+    const cadre_give_up_t *give_up;
+    int (*visit)(void *context, const cadre_table_page_t *page);
+    void *context;
+    bool *seen;     /* positions that were visited */
+    uint64_t count; /* of those */
+} page_walk_t;
+
+static void
+page_walk_fini(page_walk_t *self)
+{
+    free(self->seen);
+}
+
+/* Visits a page unless a newer file has had its position. */
+static int
+visit_page(void *context, const cadre_table_page_t *page)
+{
+    page_walk_t *self = context;
+    if (cadre_give_up(self->give_up)) {
+        return cadre_fail(CADRE_ECANCELLED, "the reading was given up");
+    }
+    if (page->position >= cadre_table_record_pages(&self->record) ||
+        page->size_bytes != self->record.page_size) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: %s has a page %u of %zu bytes", self->reader->path,
+                          self->variable, page->position, page->size_bytes);
+    }
+    if (self->seen[page->position]) {
+        return 0;
+    }
+    self->seen[page->position] = true;
+    self->count++;
+    return self->visit(self->context, page);
+}
+
+/* Moves on to the base of the file at hand, described as `record`, and gives how that describes the
+ * table: it must be the one that the newer file was written beside. */
+static int
+go_to_base(cadre_checkpoint_reader_t **reader, page_walk_t *walk, uint32_t shard,
+           cadre_table_record_t *record)
+{
+    const cadre_table_record_t newer = *record;
+    int status = open_base(*reader);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_table_page_t none;
+    *reader = (*reader)->base;
+    walk->reader = *reader;
+    status = describe(*reader, walk->variable, shard, walk->give_up, record, &none);
+    if (status < 0) {
+        return status;
+    }
+    if (record->stamp != newer.base_stamp || record->page_size != newer.page_size ||
+        record->page_rows != newer.page_rows || record->end > newer.end) {
+        return cadre_fail(CADRE_ECORRUPT,
+                          "%s: %s is not what a later checkpoint was written beside",
+                          (*reader)->path, walk->variable);
+    }
+    return 0;
+}
+
+int
+cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
+                              const cadre_give_up_t *give_up,
+                              int (*visit)(void *context, const cadre_table_page_t *page),
+                              void *context)
+{
+    cadre_auto(page_walk_fini) page_walk_t walk = {.reader = self,
+                                                   .variable = variable,
+                                                   .give_up = give_up,
+                                                   .visit = visit,
+                                                   .context = context};
+    cadre_table_page_t none;
+    int status = cadre_checkpoint_reader_table(self, variable, shard, give_up, &walk.record, &none);
+    if (status < 0) {
+        return status;
+    }
+
+    const uint64_t pages = cadre_table_record_pages(&walk.record);
+    cadre_table_record_t record = walk.record;
+    cadre_checkpoint_reader_t *reader = self;
+    walk.seen = cadre_calloc(pages, sizeof(*walk.seen));
+    for (;;) {
+        status = cadre_shard_reader_each_page(reader->shards[shard], variable, visit_page, &walk);
+        if (status != 0) {
+            return status;
+        }
+        if (record.base == 0) {
+            break;
+        }
+        status = go_to_base(&reader, &walk, shard, &record);
+        if (status != 0) {
+            return status;
+        }
+    }
+    if (walk.count != pages) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: %s: %llu of %llu pages are missing", self->path,
+                          variable, (unsigned long long)(pages - walk.count),
+                          (unsigned long long)pages);
+    }
+    return 0;
+}
+
+/* The rows of a table's part that its pages have. */
+typedef struct {
+    const cadre_checkpoint_reader_t *reader;
+    const char *variable;
+    cadre_table_record_t record;
+    uint64_t rows;
+} row_count_t;
+
+/* Counts the rows of a page, and checks that they belong to their shard. */
+static int
+count_rows(void *context, const cadre_table_page_t *page)
+{
+    row_count_t *self = context;
+    const uint64_t first = page->position * self->record.page_rows;
+    const uint64_t count = cadre_min_u64(self->record.page_rows, self->record.end - first);
+    for (uint32_t place = 0; place < count; place++) {
+        uint64_t key = 0;
+        const void *values = NULL;
+        if (!cadre_table_page_row(&self->record, page->bytes, place, &key, &values)) {
+            continue;
+        }
+        self->rows++;
+        if (cadre_table_shard(key, (uint32_t)self->record.shards) != self->record.shard) {
+            return cadre_fail(CADRE_ECORRUPT, "%s: %s: key %llu is of another shard",
+                              self->reader->path, self->variable, (unsigned long long)key);
+        }
+    }
+    return 0;
+}
+
+/* Checks all pages of a table, in the files of the chain. */
+static int
+check_table(cadre_checkpoint_reader_t *self, const cadre_manifest_variable_t *variable)
+{
+    for (uint32_t shard = 0; shard < variable->partition_count; shard++) {
+        row_count_t count = {.reader = self, .variable = variable->name};
+        cadre_table_page_t none;
+        int status =
+            cadre_checkpoint_reader_table(self, variable->name, shard, NULL, &count.record, &none);
+        if (status == 0) {
+            status = cadre_checkpoint_reader_pages(self, variable->name, shard, NULL, count_rows,
+                                                   &count);
+        }
+        if (status < 0) {
+            return status;
+        }
+        if (count.rows != count.record.rows) {
+            return cadre_fail(CADRE_ECORRUPT, "%s: %s has %llu rows on shard %u instead of %llu",
+                              self->path, variable->name, (unsigned long long)count.rows, shard,
+                              (unsigned long long)count.record.rows);
+        }
+    }
+    return 0;
+}
+
 /* Opens every shard file, which checks its size, hash and pages. */
 int
 cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
@@ -307,7 +551,11 @@ cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
             return status;
         }
     }
-    return 0;
+    if (self->manifest.since == 0) {
+        return 0;
+    }
+    int status = open_base(self);
+    return status == 0 ? cadre_checkpoint_reader_verify_files(self->base) : status;
 }
 
 /* ---- reading everything, and counting that nothing is missing ----
@@ -578,6 +826,10 @@ cadre_checkpoint_reader_contents(cadre_checkpoint_reader_t *self,
     }
 
     for (size_t i = 0; i < manifest->variable_count; i++) {
+        status = manifest->variables[i].table ? check_table(self, &manifest->variables[i]) : 0;
+        if (status < 0) {
+            return status;
+        }
         status = check_complete(&walk, &manifest->variables[i]);
         if (status < 0) {
             return status;

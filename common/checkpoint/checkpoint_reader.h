@@ -9,12 +9,18 @@
  * not be those of the writer. A shard file is verified and opened when a range first needs it: a ps
  * of a cluster of the same size reads only its own. All are opened in the directory that the
  * manifest was read in, even if another directory has its name by then.
+ *
+ * Of tables a checkpoint may lack pages that an older one beside it has, its base, which may have a
+ * base itself (table_file.h): the chain ends with one that has all. It is followed where pages are
+ * read, by the name that the manifest gives, in the directory above.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
 #define CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
 
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_reader.h"
+
+enum { CADRE_CHECKPOINT_CHAIN_MAX = 64 }; /* checkpoints of a chain; a longer one is refused */
 
 typedef struct cadre_checkpoint_reader cadre_checkpoint_reader_t;
 
@@ -59,13 +65,31 @@ int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
                                  cadre_change_counts_t *counts);
 
-/* Opens every shard file, and so verifies its size and hash. Returns the first failure in the order
- * of the files. */
+/* Reads the description of a table's part on a shard, and its counters: `sightings->bytes` is NULL
+ * where there are none. Errors as cadre_checkpoint_reader_pages. */
+int cadre_checkpoint_reader_table(cadre_checkpoint_reader_t *self, const char *variable,
+                                  uint32_t shard, const cadre_give_up_t *give_up,
+                                  cadre_table_record_t *record, cadre_table_page_t *sightings);
+
+/* Calls `visit` for the newest page of each position of a table's part on a shard, verified, each
+ * once, in no order; its bytes are valid while the reader is, and may be unaligned. Ends early with
+ * the first status that is not 0 and returns it. CADRE_ENOTFOUND when the checkpoint has no such
+ * table, or shard; CADRE_ECORRUPT when a file or page of the chain is missing, damaged, or not the
+ * one that the newer was written beside; CADRE_ECANCELLED by `give_up`, which is asked before each
+ * page. */
+int cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *variable,
+                                  uint32_t shard, const cadre_give_up_t *give_up,
+                                  int (*visit)(void *context, const cadre_table_page_t *page),
+                                  void *context);
+
+/* Opens every shard file, also those of the chain, and so verifies its size and hash. Returns the
+ * first failure in the order of the files. */
 int cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self);
 
 /* Reads and verifies every record of every file, checks that each kind covers each element exactly
- * once and that shard states agree with the manifest, and lists what is there, ordered by variable
- * (as in the manifest) and kind. Free `contents` with free(); its names belong to the reader.
+ * once and that shard states agree with the manifest, and lists what is there but for tables,
+ * ordered by variable (as in the manifest) and kind. Of tables it checks that each page is there, in
+ * the files of the chain, that rows are as many as described, and of their shard. Free `contents` with free(); its names belong to the reader.
  * `contents` and `count` may both be NULL. CADRE_ECORRUPT, CADRE_EIO. */
 int cadre_checkpoint_reader_contents(cadre_checkpoint_reader_t *self,
                                      cadre_checkpoint_content_t **contents, size_t *count);

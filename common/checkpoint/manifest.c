@@ -14,6 +14,7 @@ cadre_manifest_fini(cadre_manifest_t *self)
         free(variable->name);
         json_decref(variable->initializer);
         json_decref(variable->optimizer);
+        json_decref(variable->table);
         free(variable->partitions);
     }
 
@@ -50,5 +51,12 @@ const char *
 cadre_checkpoint_shard_name(uint32_t shard, char *text)
 {
     snprintf(text, CADRE_CHECKPOINT_NAME_SIZE, "shard-%" PRIu32 ".mdb", shard);
+    return text;
+}
+
+const char *
+cadre_checkpoint_name(uint64_t id, char *text)
+{
+    snprintf(text, CADRE_CHECKPOINT_NAME_SIZE, "ckpt-%08" PRIu64, id);
     return text;
 }

@@ -1,7 +1,8 @@
 /*
  * manifest - describes the contents of a checkpoint as JSON: schema `cadre.checkpoint/v1`; if a
  * variable has a wire dtype of its own, `cadre.checkpoint/v2`, which is the same with the field
- * `wire`.
+ * `wire`; and if there is a table, `cadre.checkpoint/v3`, which has the fields `table` and `since`,
+ * too.
  *
  * Owner:   whoever initialised the struct; cadre_manifest_fini frees everything in it.
  * Thread:  one thread at a time.
@@ -25,9 +26,10 @@
 #include "common/base/name_map.h"
 #include "common/checkpoint/shard_file.h"
 
-#define CADRE_MANIFEST_SCHEMA      "cadre.checkpoint/v1"
-#define CADRE_MANIFEST_SCHEMA_WIRE "cadre.checkpoint/v2"
-#define CADRE_MANIFEST_FILE_NAME   "manifest.json"
+#define CADRE_MANIFEST_SCHEMA        "cadre.checkpoint/v1"
+#define CADRE_MANIFEST_SCHEMA_WIRE   "cadre.checkpoint/v2"
+#define CADRE_MANIFEST_SCHEMA_TABLES "cadre.checkpoint/v3"
+#define CADRE_MANIFEST_FILE_NAME     "manifest.json"
 
 /* The texts before and after the lines of the variables, which come last in the file. */
 #define CADRE_MANIFEST_VARIABLES_BEGIN ",\n  \"variables\": ["
@@ -57,6 +59,9 @@ typedef struct {
     int64_t shape[CADRE_RANK_MAX];
     json_t *initializer; /* an object that only the coordinator understands */
     json_t *optimizer;   /* an object that only the coordinator understands */
+    /* How a table keeps its rows, as the coordinator knows it; NULL: a dense variable. The shape of
+     * a table is [0, dim]: its rows are no elements. Partition k is on shard k. */
+    json_t *table;
     size_t partition_count;
     cadre_manifest_partition_t *partitions;
 } cadre_manifest_variable_t;
@@ -72,7 +77,10 @@ typedef struct cadre_manifest {
     char *job;
     /* Id of the checkpoint; at most INT64_MAX, like all whole numbers except seed and epoch. */
     uint64_t id;
-    uint64_t cut;   /* the checkpoint holds exactly the closures with ids below this */
+    uint64_t cut; /* the checkpoint holds exactly the closures with ids below this */
+    /* Checkpoint whose files have the pages of tables that did not change since, and are not here;
+     * 0: all are here. */
+    uint64_t since;
     uint64_t epoch; /* epoch of the session that wrote it */
     uint64_t seed;
     char *created; /* wall clock time, for information only */
@@ -110,6 +118,10 @@ int cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_
 
 /* Writes "shard-3.mdb" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_shard_name(uint32_t shard, char *text);
+
+/* Writes "ckpt-00000012", the name of a checkpoint's directory, into `text` of
+ * CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
+const char *cadre_checkpoint_name(uint64_t id, char *text);
 
 /* Returns the variable called `name`, or NULL. In a manifest that was not decoded the whole array
  * is searched. */

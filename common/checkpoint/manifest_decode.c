@@ -20,10 +20,15 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 
+/* Number of the newest schema. */
+enum { SCHEMA_TABLES = 3 };
+
 typedef struct {
     const char *file;
     int status;
-    bool has_wire;     /* by the manifest's schema, variables may have the field `wire` */
+    /* number of the manifest's schema: from 2 on, variables may have the field `wire`, from 3 on
+     * `table`, and the manifest `since` */
+    int schema;
     const char *lines; /* begin of the variables' lines, if the file has one for each; else NULL */
     const char *lines_end;
     char place[96]; /* the object that is being read, "" or such as "shards[3]." */
@@ -292,15 +297,40 @@ decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable
     }
 }
 
+/* Decodes "table" of a variable that has it, and checks what all tables have in common. */
+static void
+decode_table(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable,
+             size_t shard_count)
+{
+    if (!json_object_get(object, "table")) {
+        return;
+    }
+
+    variable->table = get_opaque(self, object, "table");
+    if (variable->dtype != CADRE_F32 || variable->rank != 2 || variable->shape[0] != 0 ||
+        variable->shape[1] < 1 || variable->shape[1] > CADRE_TABLE_DIM_MAX) {
+        fail(self, "shape", "is not that of a table");
+    }
+    if (variable->partition_count != shard_count) {
+        fail(self, "partitions", "are %zu, not one on each of %zu shards",
+             variable->partition_count, shard_count);
+    }
+    for (size_t i = 0; self->status == 0 && i < variable->partition_count; i++) {
+        if (variable->partitions[i].shard != i) {
+            fail(self, "partitions", "item %zu is on another shard", i);
+        }
+    }
+}
+
 /* Decodes one variable. `shard_count` is the number of shards that its partitions may name. */
 static void
 decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *variable,
                 size_t shard_count)
 {
-    /* The last key, "wire", is known only to manifests of the schema that has it. */
+    /* The last two keys are each known from one more schema on. */
     static const char *const KEYS[] = {"name",      "dtype",      "shape", "initializer",
-                                       "optimizer", "partitions", "wire"};
-    only(self, object, KEYS, CADRE_COUNT_OF(KEYS) - (self->has_wire ? 0 : 1));
+                                       "optimizer", "partitions", "wire",  "table"};
+    only(self, object, KEYS, CADRE_COUNT_OF(KEYS) - (size_t)(SCHEMA_TABLES - self->schema));
     variable->name = get_text(self, object, "name");
     if (variable->name && !cadre_checkpoint_name_valid(variable->name, CADRE_NAME_SIZE_MAX)) {
         fail(self, "name", "is no valid name");
@@ -312,6 +342,7 @@ decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *vari
     variable->initializer = get_opaque(self, object, "initializer");
     variable->optimizer = get_opaque(self, object, "optimizer");
     decode_partitions(self, object, variable, count, shard_count);
+    decode_table(self, object, variable, shard_count);
 }
 
 /* Adds the variable to the names; fails if another variable has the same name. */
@@ -494,17 +525,31 @@ decode_shards(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
     enter(self, "%s", "");
 }
 
+/* Decodes "since", which names an older checkpoint. */
+static void
+decode_since(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
+{
+    manifest->since = get_number(self, root, "since", INT64_MAX);
+    if (manifest->since == 0 || manifest->since >= manifest->id) {
+        fail(self, "since", "names no older checkpoint");
+    }
+}
+
 /* Decodes all fields of the manifest but hash and schema, which were checked. Shards come before
  * variables, whose partitions name shards. */
 static void
 decode_root(decoder_t *self, json_t *root, cadre_manifest_t *manifest)
 {
-    static const char *const KEYS[] = {"hash", "schema",  "job",       "id",     "cut",     "epoch",
-                                       "seed", "created", "variables", "shards", "progress"};
-    only(self, root, KEYS, CADRE_COUNT_OF(KEYS));
+    static const char *const KEYS[] = {"hash",      "schema", "job",      "id",
+                                       "cut",       "epoch",  "seed",     "created",
+                                       "variables", "shards", "progress", "since"};
+    only(self, root, KEYS, CADRE_COUNT_OF(KEYS) - (self->schema < SCHEMA_TABLES));
     manifest->job = get_text(self, root, "job");
     manifest->id = get_number(self, root, "id", INT64_MAX);
     manifest->cut = get_number(self, root, "cut", INT64_MAX);
+    if (json_object_get(root, "since")) {
+        decode_since(self, root, manifest);
+    }
     manifest->epoch = get_wide(self, root, "epoch", false);
     manifest->seed = get_wide(self, root, "seed", false);
     manifest->created = get_text(self, root, "created");
@@ -575,6 +620,25 @@ load_head(const char *text, const char *lines, json_error_t *error)
     return json_loads(head, JSON_REJECT_DUPLICATES, error);
 }
 
+/* Decodes which schema the manifest has. */
+static int
+decode_schema(decoder_t *self, const json_t *root)
+{
+    static const char *const SCHEMAS[SCHEMA_TABLES] = {
+        CADRE_MANIFEST_SCHEMA, CADRE_MANIFEST_SCHEMA_WIRE, CADRE_MANIFEST_SCHEMA_TABLES};
+    const json_t *schema = get(self, root, "schema", JSON_STRING);
+    for (int i = 0; schema && i < SCHEMA_TABLES; i++) {
+        if (strcmp(json_string_value(schema), SCHEMAS[i]) == 0) {
+            self->schema = i + 1;
+        }
+    }
+    if (schema && self->schema == 0) {
+        return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is none of %s to %s", self->file,
+                          SCHEMAS[0], SCHEMAS[SCHEMA_TABLES - 1]);
+    }
+    return self->status;
+}
+
 /* Decodes a manifest of unknown origin; writes *out only on success. */
 int
 cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cadre_manifest_t *out)
@@ -595,15 +659,11 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
                           error.text);
     }
 
-    const json_t *schema = get(&decoder, root, "schema", JSON_STRING);
-    decoder.has_wire = schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA_WIRE) == 0;
-    if (schema && !decoder.has_wire &&
-        strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA) != 0) {
-        return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is neither %s nor %s", file,
-                          CADRE_MANIFEST_SCHEMA, CADRE_MANIFEST_SCHEMA_WIRE);
+    int status = decode_schema(&decoder, root);
+    if (status != 0) {
+        return status;
     }
-
-    int status = decoder.status == 0 ? check_hash(file, text, size_bytes) : decoder.status;
+    status = check_hash(file, text, size_bytes);
     if (status != 0) {
         return status;
     }

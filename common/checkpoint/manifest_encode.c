@@ -58,6 +58,9 @@ encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
     if (object && has_wire(variable)) {
         json_object_set_new(object, "wire", json_string(cadre_dtype_text(variable->wire)));
     }
+    if (object && variable->table) {
+        json_object_set(object, "table", variable->table);
+    }
 
     return object;
 }
@@ -145,15 +148,24 @@ append(json_t *array, json_t *item)
     return item && json_array_append_new(array, item) == 0;
 }
 
+/* Returns the first schema that has all fields of the manifest. */
+static const char *
+schema_of(const cadre_manifest_t *self)
+{
+    const char *schema = CADRE_MANIFEST_SCHEMA;
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (self->variables[i].table) {
+            return CADRE_MANIFEST_SCHEMA_TABLES;
+        }
+        schema = has_wire(&self->variables[i]) ? CADRE_MANIFEST_SCHEMA_WIRE : schema;
+    }
+    return self->since > 0 ? CADRE_MANIFEST_SCHEMA_TABLES : schema;
+}
+
 /* Returns the manifest as JSON without the variables. */
 static json_t *
 encode_root(const cadre_manifest_t *self, json_error_t *error)
 {
-    const char *schema = CADRE_MANIFEST_SCHEMA;
-    for (size_t i = 0; i < self->variable_count; i++) {
-        schema = has_wire(&self->variables[i]) ? CADRE_MANIFEST_SCHEMA_WIRE : schema;
-    }
-
     cadre_auto(release) json_t *shards = json_array();
     for (size_t k = 0; k < self->shard_count; k++) {
         if (!append(shards, encode_shard(&self->shards[k], error))) {
@@ -166,10 +178,14 @@ encode_root(const cadre_manifest_t *self, json_error_t *error)
     char epoch[24], seed[24];
     snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
     snprintf(seed, sizeof(seed), "%" PRIu64, self->seed);
-    return json_pack_ex(error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O}", "schema", schema,
-                        "job", self->job, "id", (json_int_t)self->id, "cut", (json_int_t)self->cut,
-                        "epoch", epoch, "seed", seed, "created", self->created, "shards", shards,
-                        "progress", self->progress);
+    json_t *root = json_pack_ex(
+        error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O}", "schema", schema_of(self), "job",
+        self->job, "id", (json_int_t)self->id, "cut", (json_int_t)self->cut, "epoch", epoch, "seed",
+        seed, "created", self->created, "shards", shards, "progress", self->progress);
+    if (root && self->since > 0) {
+        json_object_set_new(root, "since", json_integer((json_int_t)self->since));
+    }
+    return root;
 }
 
 static void

@@ -189,6 +189,13 @@ is_state(const place_t *place)
     return place->key.mv_size == size && memcmp(place->key.mv_data, key, size) == 0;
 }
 
+/* Returns whether the record at `place` is no chunk: the shard's state, or of a table. */
+static bool
+is_no_chunk(const place_t *place)
+{
+    return is_state(place) || cadre_table_key_is(place->key.mv_data, place->key.mv_size);
+}
+
 /* Decodes the record at `place` without hashing it, and tells in *mine whether it is a chunk of the
  * range's variable and kind. */
 static int
@@ -196,7 +203,7 @@ peek(const cadre_shard_reader_t *self, const place_t *place, const cadre_checkpo
      cadre_shard_chunk_t *chunk, bool *mine)
 {
     *mine = false;
-    if (place->end || is_state(place)) {
+    if (place->end || is_no_chunk(place)) {
         return 0;
     }
 
@@ -380,7 +387,7 @@ cadre_shard_reader_each(cadre_shard_reader_t *self,
     place_t place;
     int status = move(self, MDB_FIRST, &place);
     while (status == 0 && !place.end) {
-        if (!is_state(&place)) {
+        if (!is_no_chunk(&place)) {
             cadre_shard_chunk_t chunk;
             status = cadre_shard_record_decode(place.key.mv_data, place.key.mv_size,
                                                place.value.mv_data, place.value.mv_size, &chunk);
@@ -395,5 +402,83 @@ cadre_shard_reader_each(cadre_shard_reader_t *self,
         }
     }
 
+    return status;
+}
+
+/* --- tables --- */
+
+/* Finds the record of this kind and position of a table. CADRE_ENOTFOUND. */
+static int
+find_record(cadre_shard_reader_t *self, const char *variable, const char *kind, place_t *place,
+            uint8_t bytes[CADRE_SHARD_KEY_SIZE_MAX])
+{
+    place->key =
+        (MDB_val){.mv_size = cadre_shard_key_encode(variable, kind, 0, bytes), .mv_data = bytes};
+    int code = mdb_get(self->transaction, self->dbi, &place->key, &place->value);
+    if (code == MDB_NOTFOUND) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s holds no table %s", self->path, variable);
+    }
+    return code == 0 ? 0 : cadre_lmdb_fail(code, self->path, "read");
+}
+
+int
+cadre_shard_reader_table(cadre_shard_reader_t *self, const char *variable,
+                         cadre_table_record_t *record, cadre_table_page_t *sightings)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    place_t place;
+    int status = find_record(self, variable, CADRE_CHECKPOINT_KIND_TABLE, &place, key);
+    if (status != 0) {
+        return status;
+    }
+    status = cadre_table_record_decode(place.key.mv_data, place.key.mv_size, place.value.mv_data,
+                                       place.value.mv_size, record);
+    if (status != 0) {
+        return cadre_fail_within(status, "%s: %s", self->path, variable);
+    }
+
+    *sightings = (cadre_table_page_t){.bytes = NULL};
+    status = find_record(self, variable, CADRE_CHECKPOINT_KIND_SIGHTINGS, &place, key);
+    if (status == CADRE_ENOTFOUND) {
+        return 0;
+    }
+    if (status == 0) {
+        status = cadre_table_page_decode(place.key.mv_data, place.key.mv_size, place.value.mv_data,
+                                         place.value.mv_size, sightings);
+    }
+    return status == 0 ? 0 : cadre_fail_within(status, "%s: %s", self->path, variable);
+}
+
+/* Returns whether two keys differ in nothing but the position at their end. */
+static bool
+is_same_kind(const MDB_val *left, const MDB_val *right)
+{
+    return left->mv_size == right->mv_size &&
+           memcmp(left->mv_data, right->mv_data, left->mv_size - sizeof(uint64_t)) == 0;
+}
+
+int
+cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable,
+                             int (*visit)(void *context, const cadre_table_page_t *page),
+                             void *context)
+{
+    uint8_t bytes[CADRE_SHARD_KEY_SIZE_MAX];
+    const MDB_val first = {
+        .mv_size = cadre_shard_key_encode(variable, CADRE_CHECKPOINT_KIND_PAGE, 0, bytes),
+        .mv_data = bytes};
+    place_t place = {.key = first};
+    int status = move(self, MDB_SET_RANGE, &place);
+    while (status == 0 && !place.end && is_same_kind(&place.key, &first)) {
+        cadre_table_page_t page;
+        status = cadre_table_page_decode(place.key.mv_data, place.key.mv_size, place.value.mv_data,
+                                         place.value.mv_size, &page);
+        if (status != 0) {
+            return cadre_fail_within(status, "%s: %s", self->path, variable);
+        }
+        status = visit(context, &page);
+        if (status == 0) {
+            status = move(self, MDB_NEXT, &place);
+        }
+    }
     return status;
 }

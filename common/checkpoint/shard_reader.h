@@ -19,6 +19,7 @@
 
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/table_file.h"
 
 typedef struct cadre_shard_reader cadre_shard_reader_t;
 
@@ -58,6 +59,18 @@ int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *ou
  * elements are missing or damaged; `out` may then be partly written. */
 int cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
                             void *out, cadre_change_counts_t *counts);
+
+/* Reads the description of a table, and its counters, which point into the file: `sightings->bytes`
+ * is NULL where there are none. CADRE_ENOTFOUND when the file has no such table, CADRE_ECORRUPT. */
+int cadre_shard_reader_table(cadre_shard_reader_t *self, const char *variable,
+                             cadre_table_record_t *record, cadre_table_page_t *sightings);
+
+/* Calls `visit` for every page of a table that the file has, in the order of positions, verified;
+ * the bytes are valid while the file is open. Ends early with the first status that is not 0 and
+ * returns it. CADRE_ECORRUPT. */
+int cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable,
+                                 int (*visit)(void *context, const cadre_table_page_t *page),
+                                 void *context);
 
 /* Calls `visit` for every chunk in key order (variable, kind, first element), verified; the chunk
  * is valid during the call. Ends early with the first status that is not 0 and returns it.

@@ -249,6 +249,41 @@ cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk
     return 0;
 }
 
+/* Adds the description of a table. */
+int
+cadre_shard_writer_put_table(cadre_shard_writer_t *self, const char *variable,
+                             const cadre_table_record_t *record)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    size_t key_size = cadre_shard_key_encode(variable, CADRE_CHECKPOINT_KIND_TABLE, 0, key);
+    void *value;
+    int status = reserve(self, key, key_size, CADRE_TABLE_RECORD_SIZE, &value);
+    if (status != 0) {
+        return status;
+    }
+
+    cadre_table_record_encode(record, key, key_size, value);
+    return 0;
+}
+
+/* Adds a page of a table, or its counters: a header, then a copy of the bytes. */
+int
+cadre_shard_writer_put_page(cadre_shard_writer_t *self, const char *variable, const char *kind,
+                            const cadre_table_page_t *page)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    size_t key_size = cadre_shard_key_encode(variable, kind, (int64_t)page->position, key);
+    void *value;
+    int status = reserve(self, key, key_size, CADRE_PAGE_HEADER_SIZE + page->size_bytes, &value);
+    if (status != 0) {
+        return status;
+    }
+
+    memcpy((uint8_t *)value + CADRE_PAGE_HEADER_SIZE, page->bytes, page->size_bytes);
+    cadre_table_page_encode(key, key_size, page->bytes, page->size_bytes, value);
+    return 0;
+}
+
 /* Adds the record of the shard's state, once. */
 int
 cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state)

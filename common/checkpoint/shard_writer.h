@@ -21,6 +21,7 @@
 
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/table_file.h"
 
 enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 64 << 20 };
 
@@ -36,6 +37,13 @@ int cadre_shard_writer_open(int directory_fd, const char *name, const char *path
  * a bad chunk and CADRE_EEXISTS for one that starts where another did change nothing; CADRE_EIO
  * ends the file. Any order of chunks is fine. */
 int cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk_t *chunk);
+
+/* Add the description of a table, and a page of one or its counters (`kind`). Fail as
+ * cadre_shard_writer_put_chunk, but for CADRE_EINVALID and CADRE_ETOOLARGE. */
+int cadre_shard_writer_put_table(cadre_shard_writer_t *self, const char *variable,
+                                 const cadre_table_record_t *record);
+int cadre_shard_writer_put_page(cadre_shard_writer_t *self, const char *variable, const char *kind,
+                                const cadre_table_page_t *page);
 
 /* Adds the shard's state; once per file. Fails as cadre_shard_writer_put_chunk. */
 int cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state);

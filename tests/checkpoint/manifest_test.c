@@ -126,7 +126,8 @@ Test(manifest, names_the_line_of_a_syntax_error)
 
 Test(manifest, of_another_schema_is_told_apart_from_a_damaged_one)
 {
-    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v3\"}"), CADRE_EPROTOCOL);
+    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v4\"}"), CADRE_EPROTOCOL);
+    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v3\"}"), CADRE_ECORRUPT);
     cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v1\"}"), CADRE_ECORRUPT);
     cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v2\"}"), CADRE_ECORRUPT);
     cr_assert_eq(decode("{\"schema\": 1}"), CADRE_EMALFORMED);
@@ -195,6 +196,122 @@ Test(manifest, takes_no_other_type_on_the_wire)
     cr_assert(strstr(cadre_error_text(), "wire: no such type"), "%s", cadre_error_text());
     cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_string("f32")), CADRE_EMALFORMED);
     cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_integer(7)), CADRE_EMALFORMED);
+}
+
+/* Makes variable `number` of the sample a table. */
+static void
+make_table(cadre_manifest_t *manifest, size_t number)
+{
+    cadre_manifest_variable_t *variable = &manifest->variables[number];
+    variable->rank = 2;
+    variable->shape[0] = 0;
+    variable->shape[1] = 16;
+    variable->table = json_pack("{s:s}", "storage", "f32");
+    free(variable->partitions);
+    variable->partition_count = manifest->shard_count;
+    variable->partitions = cadre_calloc(manifest->shard_count, sizeof(*variable->partitions));
+    for (uint32_t k = 0; k < manifest->shard_count; k++) {
+        variable->partitions[k].shard = k;
+    }
+}
+
+Test(manifest, tells_tables_and_what_is_in_an_older_checkpoint_in_a_schema_of_its_own)
+{
+    cadre_manifest_t manifest;
+    cadre_manifest_t found = {0};
+    char *text = NULL;
+    size_t size = 0;
+    sample_manifest(&manifest, 12, 3, 4);
+    size_t number = f32_variable(&manifest);
+    make_table(&manifest, number);
+    manifest.since = 11;
+    ok(cadre_manifest_encode(&manifest, &text, &size));
+    cr_assert(strstr(text, "\"cadre.checkpoint/v3\""));
+    ok(cadre_manifest_decode("m.json", text, size, &found));
+    cr_assert_eq(found.since, 11);
+    for (size_t i = 0; i < found.variable_count; i++) {
+        cr_assert_eq(found.variables[i].table != NULL, i == number);
+    }
+    cr_assert(json_equal(found.variables[number].table, manifest.variables[number].table));
+    cr_assert_eq(found.variables[number].shape[1], 16);
+    cadre_manifest_fini(&found);
+    cadre_free(&text);
+    cadre_manifest_fini(&manifest);
+}
+
+/* What becomes of a manifest with a table that `spoil_table` has changed. */
+static int
+encode_spoilt(void (*spoil_table)(cadre_manifest_t *, cadre_manifest_variable_t *))
+{
+    cadre_manifest_t manifest;
+    char *text = NULL;
+    size_t size = 0;
+    sample_manifest(&manifest, 12, 3, 4);
+    size_t number = f32_variable(&manifest);
+    make_table(&manifest, number);
+    spoil_table(&manifest, &manifest.variables[number]);
+    int status = cadre_manifest_encode(&manifest, &text, &size);
+    cadre_free(&text);
+    cadre_manifest_fini(&manifest);
+    return status;
+}
+
+static void
+has_rows(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)manifest;
+    variable->shape[0] = 1;
+    variable->partitions[variable->partition_count - 1].count = 16;
+}
+
+static void
+is_too_wide(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)manifest;
+    variable->shape[1] = CADRE_TABLE_DIM_MAX + 1;
+}
+
+static void
+is_as_wide_as_may_be(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)manifest;
+    variable->shape[1] = CADRE_TABLE_DIM_MAX;
+}
+
+static void
+lacks_a_shard(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)manifest;
+    variable->partition_count--;
+}
+
+static void
+is_twice_on_a_shard(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)manifest;
+    variable->partitions[1].shard = 0;
+}
+
+static void
+is_since_itself(cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
+{
+    (void)variable;
+    manifest->since = manifest->id;
+}
+
+Test(manifest, takes_no_table_that_is_none)
+{
+    cr_assert_eq(encode_spoilt(is_as_wide_as_may_be), 0, "%s", cadre_error_text());
+    cr_assert_eq(encode_spoilt(has_rows), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "shape: is not that of a table"), "%s",
+              cadre_error_text());
+    cr_assert_eq(encode_spoilt(is_too_wide), CADRE_EINVALID);
+    cr_assert_eq(encode_spoilt(lacks_a_shard), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "not one on each of 3 shards"), "%s", cadre_error_text());
+    cr_assert_eq(encode_spoilt(is_twice_on_a_shard), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "on another shard"), "%s", cadre_error_text());
+    cr_assert_eq(encode_spoilt(is_since_itself), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "since: names no older"), "%s", cadre_error_text());
 }
 
 /* Gives every field of `object` in turn another type, takes it away, and adds one. The error must
