@@ -194,7 +194,7 @@
 
 /* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, RETIRE, CLOSE_CUT, CHECKPOINT_END, END_STEP
  * and ASSIGN, by request id.
- * counters: CADRE_PS_COUNTERS. */
+ * counters: CADRE_PS_COUNTERS; to a COUNT of a table CADRE_TABLE_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
@@ -475,8 +475,9 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
-/* Tell the counters. */
-#define CADRE_COUNT_FIELDS(F)
+/* Tell the counters: those of the ps, or, of a part of the table `variable`, CADRE_TABLE_COUNTERS. */
+#define CADRE_COUNT_FIELDS(F)                                                      \
+    F(U64,  variable,    UINT32_MAX)
 
 /* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0
  * for none. average: 1 for the running averages of the values, in f32. slot: 0 for values, else the
@@ -609,7 +610,7 @@
     F(U64,  after,       UINT32_MAX)
 
 /* names, and CADRE_LISTED_ITEMS numbers for each: of a variable its id, dtype, partitions, whether
- * it keeps an average, rank and dimensions; of a dataset its id and rows. more: 1 where there are
+ * it keeps an average, rank and dimensions, of a table 0 and dim; of a dataset its id and rows. more: 1 where there are
  * further ones behind the last. */
 #define CADRE_LISTED_FIELDS(F)                                                     \
     F(STRS, names,       CADRE_LISTED_MAX)                                         \
@@ -656,6 +657,9 @@
     C(applied) C(duplicate) C(refused) C(malformed) C(pulls) C(unchanged)          \
     C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)      \
     C(compensated) C(uncompensated)
+/* Of one part of a table: rows and size_bytes are of now, the others only grow. */
+#define CADRE_TABLE_COUNTERS(C)                                                    \
+    C(rows) C(size_bytes) C(steps) C(created) C(evicted) C(expired) C(unadmitted)
 #define CADRE_WORKER_COUNTERS(C)                                                   \
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
     C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \

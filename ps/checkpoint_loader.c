@@ -45,7 +45,10 @@ find(void *context, const char *variable, cadre_stored_variable_t *out)
     if (!stored) {
         return cadre_fail(CADRE_ENOTFOUND, "%s is not in the checkpoint", variable);
     }
-    *out = (cadre_stored_variable_t){.dtype = stored->dtype, .rank = stored->rank};
+    *out = (cadre_stored_variable_t){.dtype = stored->dtype,
+                                     .rank = stored->rank,
+                                     .table_parts =
+                                         stored->table ? (uint32_t)stored->partition_count : 0};
     memcpy(out->shape, stored->shape, sizeof(out->shape));
     return 0;
 }
@@ -65,6 +68,22 @@ read_elements(void *context, const cadre_checkpoint_range_t *range, void *out,
     return cadre_checkpoint_reader_read(self->reader, range, out, counts);
 }
 
+static int
+read_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+           cadre_table_record_t *record, cadre_table_page_t *sightings)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_table(self->reader, variable, part, give_up, record, sightings);
+}
+
+static int
+read_pages(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+           int (*visit)(void *visitor, const cadre_table_page_t *page), void *visitor)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_pages(self->reader, variable, part, give_up, visit, visitor);
+}
+
 /* Returns the interface of the loader, with `self` as its context. */
 cadre_loader_t
 cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
@@ -74,5 +93,7 @@ cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
                             .find = find,
                             .prepare = prepare,
                             .read = read_elements,
+                            .table = read_table,
+                            .pages = read_pages,
                             .close = close_reader};
 }

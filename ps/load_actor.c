@@ -100,6 +100,18 @@ run_lanes(void *context, size_t count, void (*each)(void *argument, size_t index
     }
 }
 
+/* Returns the bytes of a partition or table that was filled. */
+static uint64_t
+size_of(const cadre_checkpoint_load_t *load)
+{
+    if (load->table) {
+        return cadre_table_figures(load->table).size_bytes;
+    }
+    const cadre_optimizer_spec_t *optimizer = &load->spec.optimizer;
+    return cadre_partition_layout(load->partition)->size_bytes *
+           (1 + cadre_optimizer_slot_count(optimizer));
+}
+
 /* Logs a load that failed, and counts a partition that was filled from the checkpoint for the log
  * line of `tell`. */
 static void
@@ -109,10 +121,8 @@ note(load_actor_t *self, const cadre_checkpoint_load_t *load)
         cadre_log(CADRE_LOG_WARN, "load_failed", "what=\"%s\" why=\"%s\"",
                   load->path ? load->path : load->name, load->text);
     } else if (load->found) {
-        const cadre_optimizer_spec_t *optimizer = &cadre_partition_spec(load->partition)->optimizer;
         self->partitions++;
-        self->size_bytes += cadre_partition_layout(load->partition)->size_bytes *
-                            (1 + cadre_optimizer_slot_count(optimizer));
+        self->size_bytes += size_of(load);
     }
 }
 

@@ -54,6 +54,55 @@ put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
     return 0;
 }
 
+/* Writes the pages of a table, and drops each reference once its bytes are copied. */
+static int
+put_pages(const job_t *job, const char *name, cadre_row_snapshot_t *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        if (cadre_give_up(&job->give_up)) {
+            return cadre_fail(CADRE_ECANCELLED, "the checkpoint was given up");
+        }
+        const cadre_table_page_t page = {.position = rows->positions[i],
+                                         .bytes = cadre_chunk_data(rows->chunks[i]),
+                                         .size_bytes = cadre_chunk_size_bytes(rows->chunks[i])};
+        int status =
+            cadre_shard_writer_put_page(job->writer, name, CADRE_CHECKPOINT_KIND_PAGE, &page);
+        if (status < 0) {
+            return status;
+        }
+        cadre_chunk_unref(&rows->chunks[i]);
+    }
+    return 0;
+}
+
+/* Writes a table: its description, the counters of sightings, and the pages that its base lacks. */
+static int
+put_table(const job_t *job, cadre_shard_snapshot_part_t *part)
+{
+    cadre_auto(cadre_table_snapshot_fini) cadre_table_snapshot_t snapshot;
+    cadre_table_record_t record;
+    cadre_table_snapshot(part->table, part->base.checkpoint, part->own.checkpoint, &snapshot);
+    cadre_table_describe(part->table, &snapshot, &record);
+    record.stamp = part->own.stamp;
+    record.base = part->base.checkpoint;
+    record.base_stamp = part->base.stamp;
+    record.shard = part->spec.partition;
+    record.shards = part->spec.partitions;
+    /* From here on each page is held by the snapshot alone, and by the shard where it has not
+     * changed. */
+    cadre_table_close(&part->table);
+
+    int status = cadre_shard_writer_put_table(job->writer, part->name, &record);
+    if (status == 0 && snapshot.counters) {
+        const cadre_table_page_t counters = {.bytes = cadre_chunk_data(snapshot.counters),
+                                             .size_bytes =
+                                                 cadre_chunk_size_bytes(snapshot.counters)};
+        status = cadre_shard_writer_put_page(job->writer, part->name,
+                                             CADRE_CHECKPOINT_KIND_SIGHTINGS, &counters);
+    }
+    return status == 0 ? put_pages(job, part->name, &snapshot.rows) : status;
+}
+
 /* Returns the bytes of values and slots in the snapshot, by which the file is sized. */
 static uint64_t
 size_of(const cadre_shard_snapshot_t *snapshot)
@@ -62,17 +111,23 @@ size_of(const cadre_shard_snapshot_t *snapshot)
     for (size_t i = 0; i < snapshot->part_count; i++) {
         const cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
         size_bytes += part->layout.size_bytes * (1 + part->references.slot_count);
+        size_bytes += part->table ? cadre_table_figures(part->table).size_bytes : 0;
     }
     return size_bytes;
 }
 
-/* Writes the state of the shard, then of each part the values (slot -1) and the slots. */
+/* Writes the state of the shard, then of each partition the values (slot -1) and the slots, and each
+ * table. */
 static int
 put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
 {
     int status = cadre_shard_writer_put_state(job->writer, &snapshot->state);
     for (size_t i = 0; status == 0 && i < snapshot->part_count; i++) {
         cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
+        if (part->table) {
+            status = put_table(job, part);
+            continue;
+        }
         int slots = (int)part->references.slot_count;
         for (int slot = -1; status == 0 && slot < slots; slot++) {
             status = put_kind(job, part, slot);

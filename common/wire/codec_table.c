@@ -101,7 +101,7 @@ cadre_message_schema_hash(void)
      */
     static const char counters[] =
 #define C(name) #name " "
-        CADRE_PS_COUNTERS(C) "/ " CADRE_WORKER_COUNTERS(C);
+        CADRE_PS_COUNTERS(C) "/ " CADRE_WORKER_COUNTERS(C) "/ " CADRE_TABLE_COUNTERS(C);
 #undef C
     return hash_bytes(hash, counters, sizeof(counters));
 }

@@ -200,6 +200,14 @@ enum {
         CADRE_WORKER_COUNTER_COUNT
 };
 
+/* Positions in the counter list of a REPLY to a COUNT of a table. */
+enum {
+#define C(name) CADRE_TABLE_COUNTER_##name,
+    CADRE_TABLE_COUNTERS(C)
+#undef C
+        CADRE_TABLE_COUNTER_COUNT
+};
+
 /* Returns the name of a type, such as "HELLO"; "?" for a number that is no type. */
 const char *cadre_message_type_text(cadre_message_type_t type);
 

@@ -7,6 +7,7 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "ps/core/table_load.h"
 
 enum {
     PIECES_AT_ONCE = 64,  /* chunks read between two looks at whether the load is given up */
@@ -51,6 +52,7 @@ cadre_checkpoint_load_destroy(cadre_checkpoint_load_t **self_p)
     }
     *self_p = NULL;
     cadre_partition_close(&self->partition);
+    cadre_table_close(&self->table);
     free(self->path);
     free(self);
 }
@@ -138,6 +140,9 @@ check_stored(const cadre_checkpoint_load_t *load, const cadre_loader_t *loader)
     int status = loader->find(loader->context, load->name, &stored);
     if (status < 0) {
         return status;
+    }
+    if (stored.table_parts > 0) {
+        return cadre_fail(CADRE_ESHAPE, "the checkpoint holds a table of this name");
     }
     if (stored.dtype != spec->dtype) {
         return cadre_fail(CADRE_EDTYPE, "the checkpoint holds it with another dtype");
@@ -265,13 +270,37 @@ fill_partition(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
     return status;
 }
 
+/* Fills the table of a load; it has no rows where the checkpoint lacks it. */
+static int
+fill_table(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
+           const cadre_give_up_t *give_up)
+{
+    cadre_stored_variable_t stored = {.rank = 0};
+    int status = loader->find(loader->context, load->name, &stored);
+    if (status < 0) {
+        return status == CADRE_ENOTFOUND ? 0 : status;
+    }
+    if (stored.table_parts == 0) {
+        return cadre_fail(CADRE_ESHAPE, "the checkpoint holds a dense variable of this name");
+    }
+
+    const cadre_table_load_t its = {.name = load->name,
+                                    .part = (uint32_t)load->spec.partition,
+                                    .parts = (uint32_t)load->spec.partitions,
+                                    .size_bytes_max = load->size_bytes_max};
+    load->found = true;
+    return cadre_table_load(load->table, &its, stored.table_parts, loader, give_up, &load->base);
+}
+
 /* Carries a load out: fills its partition where it has no path, opens the checkpoint at its path,
  * or closes the one that is open where the path is "". */
 void
 cadre_checkpoint_load_run(cadre_checkpoint_load_t *self, const cadre_loader_t *loader,
                           const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
 {
-    if (!self->path) {
+    if (self->table) {
+        self->status = fill_table(self, loader, give_up);
+    } else if (!self->path) {
         self->status = fill_partition(self, loader, lanes, give_up);
     } else if (self->path[0]) {
         self->status = loader->open(loader->context, self->path, self->index, &self->state);

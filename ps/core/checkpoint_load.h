@@ -15,6 +15,7 @@
 #include "ps/core/lanes.h"
 #include "ps/core/loader.h"
 #include "ps/core/partition.h"
+#include "ps/core/shard_parts.h"
 
 typedef struct {
     uint64_t number; /* counts up */
@@ -26,7 +27,11 @@ typedef struct {
 
     uint64_t key;                       /* cadre_partition_key of `partition` */
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of its variable */
+    cadre_partition_spec_t spec;        /* of the partition or table */
     cadre_partition_t *partition;       /* to be filled: blank before, whole afterwards */
+    cadre_table_t *table;               /* to be filled instead: without rows before */
+    uint64_t size_bytes_max;            /* of the table's rows */
+    cadre_table_base_t base; /* of the table: what it was loaded from, if it has the same pages */
 
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* where it failed */

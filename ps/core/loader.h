@@ -19,6 +19,7 @@ typedef struct {
     cadre_dtype_t dtype;
     int rank;
     int64_t shape[CADRE_RANK_MAX];
+    uint32_t table_parts; /* of a table, how many parts it was in; 0: a dense variable */
 } cadre_stored_variable_t;
 
 typedef struct {
@@ -40,6 +41,13 @@ typedef struct {
      * once. */
     int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out,
                 cadre_change_counts_t *counts);
+
+    /* Reads how a part of a table is described, and its pages, as cadre_checkpoint_reader_table and
+     * cadre_checkpoint_reader_pages. */
+    int (*table)(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+                 cadre_table_record_t *record, cadre_table_page_t *sightings);
+    int (*pages)(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+                 int (*visit)(void *visitor, const cadre_table_page_t *page), void *visitor);
 
     /* Closes the checkpoint, if one is open. */
     void (*close)(void *context);

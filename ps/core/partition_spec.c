@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/status.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/spec/wire_dtype.h"
@@ -28,6 +29,77 @@ decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
     return 0;
 }
 
+/* The places of a table's numbers in a CREATE. */
+enum {
+    TABLE_STORAGE = 0,
+    TABLE_ROW_WISE = 1,
+    TABLE_ADMIT_AFTER = 2,
+    TABLE_ROWS_MAX = 3,
+    TABLE_WHEN_FULL = 4,
+    TABLE_AGE_MAX = 5,
+    TABLE_COUNT = 6,
+    TABLE_GROUP_LASSO = 0,
+    TABLE_NORM_MIN = 1,
+    TABLE_NUMBER_COUNT = 2,
+};
+
+/* Returns a number as an int, or -1, which no check accepts, where it does not fit. */
+static int
+small(uint64_t number)
+{
+    return number <= INT32_MAX ? (int)number : -1;
+}
+
+/* Checks what of a CREATE must be so for a table: its type, and which part of it is here. */
+static int
+check_table_place(const cadre_create_message_t *create, const cadre_partition_spec_t *spec)
+{
+    if (create->table.count != TABLE_COUNT || create->table_numbers.count != TABLE_NUMBER_COUNT) {
+        return cadre_fail(CADRE_EINVALID, "a table is described by %zu and %zu numbers",
+                          create->table.count, create->table_numbers.count);
+    }
+    if (spec->dtype != CADRE_F32) {
+        return cadre_fail(CADRE_EDTYPE, "a table is of f32");
+    }
+    if (spec->rank != 1 || create->first_row != 0 || create->rows != 0) {
+        return cadre_fail(CADRE_ESHAPE, "a table has the shape [dim], and no number of rows");
+    }
+    if (create->partition != create->shard || create->partitions > CADRE_SHARDS_MAX) {
+        return cadre_fail(CADRE_EINVALID,
+                          "part %" PRIu64 " of %" PRIu64 " of a table is not of "
+                          "shard %" PRIu64,
+                          create->partition, create->partitions, create->shard);
+    }
+    return 0;
+}
+
+/* Fills in how the rows of a table are kept, and checks the whole. */
+static int
+decode_table(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
+{
+    int status = check_table_place(create, spec);
+    if (status < 0) {
+        return status;
+    }
+
+    const uint64_t *items = create->table.items;
+    const double *numbers = create->table_numbers.items;
+    spec->partitions = create->partitions;
+    spec->table = (cadre_table_spec_t){
+        .dim = (uint32_t)cadre_min_u64((uint64_t)spec->shape[0], UINT32_MAX),
+        .storage = (cadre_dtype_t)cadre_min_u64(items[TABLE_STORAGE], UINT8_MAX),
+        .row_wise = items[TABLE_ROW_WISE] != 0,
+        .group_lasso = numbers[TABLE_GROUP_LASSO],
+        .admit_after = (uint32_t)cadre_min_u64(items[TABLE_ADMIT_AFTER], UINT32_MAX),
+        .rows_max = items[TABLE_ROWS_MAX],
+        .when_full = (cadre_table_policy_t)small(items[TABLE_WHEN_FULL]),
+        .age_max = (uint32_t)cadre_min_u64(items[TABLE_AGE_MAX], UINT32_MAX),
+        .norm_min = numbers[TABLE_NORM_MIN],
+    };
+    const cadre_table_spec_t table = cadre_partition_spec_table(spec);
+    return cadre_table_spec_check(&table);
+}
+
 /* Checks a CREATE field by field and fills in the spec. */
 int
 cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_message_t *create)
@@ -37,10 +109,6 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     }
     if (!cadre_dtype_valid(create->dtype)) {
         return cadre_fail(CADRE_EDTYPE, "there is no dtype %" PRIu64, create->dtype);
-    }
-
-    if (create->table.count > 0) {
-        return cadre_fail(CADRE_EINVALID, "it is a table");
     }
 
     if (create->partition >= create->partitions) {
@@ -85,9 +153,39 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     self->optimizer.average_overwrite = create->average_overwrite;
     self->optimizer.delay_compensation =
         create->delay_compensation.count > 0 ? create->delay_compensation.items[0] : 0;
-    return cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
-                                      create->schedule_numbers.items,
-                                      create->schedule_numbers.count);
+    status =
+        cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
+                                   create->schedule_numbers.items, create->schedule_numbers.count);
+    if (status < 0) {
+        return status;
+    }
+    return create->table.count > 0 ? decode_table(create, self) : 0;
+}
+
+bool
+cadre_partition_spec_is_table(const cadre_partition_spec_t *self)
+{
+    return self->table.dim > 0;
+}
+
+cadre_table_spec_t
+cadre_partition_spec_table(const cadre_partition_spec_t *self)
+{
+    cadre_table_spec_t table = self->table;
+    table.initializer = self->initializer;
+    table.optimizer = self->optimizer;
+    return table;
+}
+
+/* Returns whether rows of two tables are kept alike, apart from initializer and optimizer. */
+static bool
+tables_equal(const cadre_table_spec_t *left, const cadre_table_spec_t *right)
+{
+    return left->dim == right->dim && left->storage == right->storage &&
+           left->row_wise == right->row_wise && left->group_lasso == right->group_lasso &&
+           left->admit_after == right->admit_after && left->rows_max == right->rows_max &&
+           left->when_full == right->when_full && left->age_max == right->age_max &&
+           left->norm_min == right->norm_min;
 }
 
 /* Returns whether two lists hold the same numbers. */
@@ -108,6 +206,7 @@ cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_parti
 {
     return left->dtype == right->dtype && left->wire == right->wire && left->rank == right->rank &&
            left->first_row == right->first_row && left->rows == right->rows &&
+           left->partitions == right->partitions && tables_equal(&left->table, &right->table) &&
            left->initializer.kind == right->initializer.kind &&
            left->initializer.seed == right->initializer.seed &&
            memcmp(left->shape, right->shape, sizeof(left->shape)) == 0 &&

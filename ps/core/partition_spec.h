@@ -1,6 +1,6 @@
 /*
- * partition_spec - what a CREATE says that a partition is: which rows of which variable, what they
- * begin with, how gradients change them.
+ * partition_spec - what a CREATE says that a partition is: which rows of which variable, or that it
+ * is a part of a table; what rows begin with, how gradients change them.
  *
  * Owner:   whoever holds it; plain data. Thread: any one.
  */
@@ -12,6 +12,7 @@
 
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/message.h"
 
@@ -26,6 +27,12 @@ typedef struct {
     int64_t rows;
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;
+
+    /* Of a table, whose rows are found by key: `shape` is [dim], there is no first row and no number
+     * of rows, and partition k of `partitions` is the part of shard k. `table` says the rest
+     * (cadre_partition_spec_table); its dim is 0 for a dense variable. */
+    uint64_t partitions;
+    cadre_table_spec_t table;
 } cadre_partition_spec_t;
 
 /* Checks a CREATE and fills in the spec. Fails with CADRE_EINVALID for a bad name, number,
@@ -45,6 +52,11 @@ bool cadre_partition_spec_take_longer(cadre_partition_spec_t *self,
  * with delay compensation the versions that are kept. Fails with CADRE_ETOOLARGE when the values do
  * not fit one message. */
 int cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes);
+
+bool cadre_partition_spec_is_table(const cadre_partition_spec_t *self);
+
+/* Returns how the rows of a table are kept, with its initializer and optimizer. */
+cadre_table_spec_t cadre_partition_spec_table(const cadre_partition_spec_t *self);
 
 /* Returns the number of a partition within its shard, `variable` being at most UINT32_MAX. */
 uint64_t cadre_partition_key(uint64_t variable, uint64_t partition);

@@ -96,6 +96,28 @@ add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
                              "Limit of the bytes that are held for synchronous steps.");
 }
 
+/* Adds the metrics of the rows of tables. */
+static void
+add_tables(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
+{
+    const cadre_table_figures_t *tables = &self->shard.tables;
+    cadre_metrics_text_gauge(text, "cadre_ps_table_rows", (double)tables->rows,
+                             "Rows of tables that the shard has.");
+    cadre_metrics_text_gauge(text, "cadre_ps_table_bytes", (double)tables->size_bytes,
+                             "Bytes of tables, also counted in cadre_ps_shard_bytes.");
+    cadre_metrics_text_counter(text, "cadre_ps_table_rows_created_total", tables->created,
+                               "Rows of tables that were made. Starts from the checkpoint's count "
+                               "after a restore, as those below.");
+    cadre_metrics_text_counter(text, "cadre_ps_table_rows_evicted_total", tables->evicted,
+                               "Rows of tables that made room for others.");
+    cadre_metrics_text_counter(text, "cadre_ps_table_rows_expired_total", tables->expired,
+                               "Rows of tables that were too old or too small.");
+    cadre_metrics_text_counter(
+        text, "cadre_ps_table_gradients_unadmitted_total", tables->unadmitted,
+        "Gradients of rows that were dropped, because their key was not seen "
+        "often enough yet, or there was no room.");
+}
+
 /* Adds the metrics of the session with the coordinator; its silence counts only while this ps is a
  * member and has heard of it. */
 static void
@@ -140,6 +162,7 @@ cadre_ps_metrics(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_
     add_updates(self, text);
     add_pulls(self, text);
     add_shard(self, text);
+    add_tables(self, text);
     add_session(self, now_ms, text);
     add_snapshots(self, text);
 }

@@ -12,8 +12,8 @@
 
 enum { IDS_PER_CHUNK = CADRE_CHUNK_SIZE_MAX / sizeof(uint64_t), BLOCK_COUNT = 4096 };
 
-static size_t
-id_chunks_of(uint64_t count)
+size_t
+cadre_row_gradient_id_chunks(uint64_t count)
 {
     return (size_t)((count + IDS_PER_CHUNK - 1) / IDS_PER_CHUNK);
 }
@@ -69,17 +69,17 @@ cadre_row_gradient_chunk_count(const cadre_partition_t *partition, uint64_t coun
     if (status < 0) {
         return status;
     }
-    *out = id_chunks_of(count) + layout.count;
+    *out = cadre_row_gradient_id_chunks(count) + layout.count;
     return 0;
 }
 
 /* --- checks --- */
 
 /* Checks the number of bytes of each chunk. */
-static int
-check_sizes(const cadre_row_gradient_t *self, const cadre_chunk_layout_t *layout)
+int
+cadre_row_gradient_check_sizes(const cadre_row_gradient_t *self, const cadre_chunk_layout_t *layout)
 {
-    const size_t id_chunks = id_chunks_of(self->count);
+    const size_t id_chunks = cadre_row_gradient_id_chunks(self->count);
     for (size_t k = 0; k < id_chunks + layout->count; k++) {
         const size_t left = (self->count - k * IDS_PER_CHUNK) * sizeof(uint64_t);
         const size_t ids = left < CADRE_CHUNK_SIZE_MAX ? left : CADRE_CHUNK_SIZE_MAX;
@@ -128,13 +128,14 @@ cadre_row_gradient_check(const cadre_partition_t *partition, const cadre_row_gra
     if (status < 0) {
         return status;
     }
-    status = check_sizes(gradient, &layout);
+    status = cadre_row_gradient_check_sizes(gradient, &layout);
     if (status < 0) {
         return status;
     }
     status = check_ids(partition, gradient);
     for (size_t k = 0; status == 0 && k < layout.count; k++) {
-        const cadre_chunk_t *chunk = gradient->chunks[id_chunks_of(gradient->count) + k];
+        const cadre_chunk_t *chunk =
+            gradient->chunks[cadre_row_gradient_id_chunks(gradient->count) + k];
         if (!cadre_partition_is_finite(partition, chunk)) {
             status = cadre_fail(CADRE_ENOTFINITE, "a row holds an infinite number or NaN");
         }
@@ -153,7 +154,7 @@ typedef struct {
 static reader_t
 begin(const cadre_row_gradient_t *self)
 {
-    return (reader_t){.chunks = self->chunks + id_chunks_of(self->count)};
+    return (reader_t){.chunks = self->chunks + cadre_row_gradient_id_chunks(self->count)};
 }
 
 /* Returns the next elements, at most `count` and all in one chunk, in the wire dtype; `*here`: how

@@ -1,5 +1,6 @@
 /*
- * row_gradient - gradients of some rows of a partition, as a PUSH brings them.
+ * row_gradient - gradients of some rows of a partition, as a PUSH brings them. Those of the rows of a
+ * table come alike, with keys (shard_tables.h).
  *
  * First the numbers of the rows, then the gradient of each, in the wire dtype, cut as a partition
  * of so many rows. What has no gradient here has one of zero, or rests, whichever the optimizer
@@ -27,6 +28,14 @@ typedef struct {
     cadre_row_gradient_t gradient;
     float weight;
 } cadre_row_term_t;
+
+/* Returns in how many chunks `count` ids come. */
+size_t cadre_row_gradient_id_chunks(uint64_t count);
+
+/* Checks the bytes of each chunk of a gradient, whose rows are cut as `layout` says; fails with
+ * CADRE_ESHAPE. */
+int cadre_row_gradient_check_sizes(const cadre_row_gradient_t *self,
+                                   const cadre_chunk_layout_t *layout);
 
 /* Returns how many chunks gradients of `count` rows come in. Fails with CADRE_ETOOLARGE for more
  * rows than the partition has. */

@@ -148,6 +148,7 @@ cadre_shard_figures(const cadre_shard_t *self)
     const cadre_admission_t *admission = self->options.admission;
     return (cadre_shard_figures_t){.partitions = cadre_shard_parts_count(self->parts),
                                    .size_bytes = cadre_shard_parts_size_bytes(self->parts),
+                                   .tables = cadre_shard_parts_figures(self->parts),
                                    .granted_bytes = cadre_intake_granted_bytes(self->intake),
                                    .collected_bytes = cadre_intake_collected_bytes(self->intake),
                                    .held_bytes = cadre_shard_updates_held_bytes(self->updates),
@@ -162,6 +163,14 @@ cadre_shard_partition(const cadre_shard_t *self, uint64_t variable, uint64_t par
     const cadre_shard_part_t *part = NULL;
     int status = cadre_shard_parts_find(self->parts, variable, partition, &part);
     return status == 0 ? part->partition : NULL;
+}
+
+const cadre_table_t *
+cadre_shard_table(const cadre_shard_t *self, uint64_t variable, uint64_t partition)
+{
+    const cadre_shard_part_t *part = NULL;
+    int status = cadre_shard_parts_find(self->parts, variable, partition, &part);
+    return status == 0 ? part->table : NULL;
 }
 
 /* --- fences --- */
@@ -323,7 +332,7 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
         break;
     case CADRE_LOAD_PART:
         if (end.status == 0) {
-            cadre_shard_parts_add(self->parts, &end.part);
+            cadre_shard_parts_add(self->parts, &end.part, cadre_shard_cut_checkpoint(self->cut));
         } else {
             cadre_shard_parts_give_up(self->parts, &end.part);
         }
@@ -352,9 +361,10 @@ make_part(cadre_shard_t *self, const question_t *question, const cadre_partition
     *pending = is_loaded;
     if (is_loaded) {
         const cadre_asker_t asker = asker_of(question);
-        cadre_shard_loads_fill(self->loads, &part, &asker, question->effects);
+        const uint64_t room = cadre_shard_parts_room(self->parts);
+        cadre_shard_loads_fill(self->loads, &part, room, &asker, question->effects);
     } else {
-        cadre_shard_parts_add(self->parts, &part);
+        cadre_shard_parts_add(self->parts, &part, cadre_shard_cut_checkpoint(self->cut));
     }
     return 0;
 }
@@ -478,6 +488,14 @@ snapshot(cadre_shard_t *self, const question_t *question)
     send(question, &answer);
 }
 
+/* Returns a number that no other ps has, nor this one in another session or generation. */
+static uint64_t
+writer_of(const cadre_shard_t *self)
+{
+    const uint64_t here = cadre_table_mix(self->options.incarnation) ^ self->epoch;
+    return cadre_table_mix(here) ^ self->generation;
+}
+
 /* Closes the cut: hands its snapshot out to be written, and settles the updates below it, whose
  * closures have all ended. A repeated CLOSE_CUT makes no snapshot. */
 static int
@@ -489,7 +507,7 @@ close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message,
     if (status < 0) {
         return status;
     }
-    status = cadre_shard_cut_close(self->cut, message, self->parts, &snapshot);
+    status = cadre_shard_cut_close(self->cut, message, writer_of(self), self->parts, &snapshot);
     if (snapshot) {
         snapshot->epoch = self->epoch;
         snapshot->index = self->index;
@@ -519,6 +537,43 @@ end_step(cadre_shard_t *self, const cadre_end_step_message_t *message)
     }
 
     return cadre_shard_updates_end_step(self->updates, &target, message);
+}
+
+/* Finds the table whose counters a COUNT asks for; NULL where it asks for those of the ps. */
+static int
+count_part(const cadre_shard_t *self, const cadre_count_message_t *message,
+           const cadre_table_t **out)
+{
+    if (message->variable == 0) {
+        return 0;
+    }
+    const cadre_shard_part_t *part = cadre_shard_parts_of(self->parts, message->variable);
+    if (!part || !part->table) {
+        return cadre_fail(CADRE_ENOTFOUND, "it has no table %" PRIu64, message->variable);
+    }
+    *out = part->table;
+    return 0;
+}
+
+/* Tells the counters of the ps, or of a table. */
+static void
+count(const cadre_shard_t *self, const question_t *question)
+{
+    const cadre_table_t *table = NULL;
+    int status = count_part(self, &question->message->count, &table);
+    if (!table) {
+        reply(self, question, status);
+        return;
+    }
+
+    const cadre_table_figures_t figures = cadre_table_figures(table);
+#define COUNTER(name) figures.name,
+    const uint64_t counters[] = {CADRE_TABLE_COUNTERS(COUNTER)};
+#undef COUNTER
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_REPLY);
+    answer.reply =
+        (cadre_reply_message_t){.text = "", .counters = {counters, CADRE_TABLE_COUNTER_COUNT}};
+    send(question, &answer);
 }
 
 /* --- pull --- */
@@ -642,7 +697,7 @@ versions_of(cadre_shard_t *self, const cadre_push_message_t *push,
         return (cadre_u64s_t){NULL, 0};
     }
     for (size_t i = 0; i < named.count; i++) {
-        versions[i] = cadre_partition_version(named.items[i].part->partition);
+        versions[i] = cadre_shard_part_version(named.items[i].part);
     }
     return (cadre_u64s_t){versions, named.count};
 }
@@ -734,7 +789,7 @@ reserve(cadre_shard_t *self, const question_t *question)
 {
     const cadre_message_t *message = question->message;
     const cadre_reserve_message_t *reserve = &message->reserve;
-    const uint64_t size_bytes = cadre_shard_parts_size_bytes(self->parts);
+    const uint64_t size_bytes = cadre_shard_parts_update_size(self->parts);
     if (reserve->size_bytes == 0) {
         cadre_intake_end(self->intake, question->from->incarnation, message->request);
         return;
@@ -840,7 +895,7 @@ on_control(cadre_shard_t *self, const question_t *question)
     } else if (message->type == CADRE_MESSAGE_END_STEP) {
         reply(self, question, end_step(self, &message->end_step));
     } else if (message->type == CADRE_MESSAGE_COUNT) {
-        reply(self, question, 0);
+        count(self, question);
     } else if (message->type == CADRE_MESSAGE_PROBE) {
         probe(self, question);
     } else {

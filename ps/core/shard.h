@@ -29,6 +29,7 @@
 #include "ps/core/admission.h"
 #include "ps/core/lanes.h"
 #include "ps/core/shard_effects.h"
+#include "ps/core/table/table.h"
 
 typedef struct cadre_shard cadre_shard_t;
 
@@ -98,6 +99,8 @@ uint64_t cadre_shard_generation(const cadre_shard_t *self);
 /* Returns the partition, or NULL: for tests and the simulation to look at. */
 const cadre_partition_t *cadre_shard_partition(const cadre_shard_t *self, uint64_t variable,
                                                uint64_t partition);
+const cadre_table_t *cadre_shard_table(const cadre_shard_t *self, uint64_t variable,
+                                       uint64_t partition);
 
 size_t cadre_shard_partition_count(const cadre_shard_t *self);
 
@@ -108,12 +111,13 @@ uint64_t cadre_shard_window_base(const cadre_shard_t *self);
 /* What a shard holds now. */
 typedef struct {
     uint64_t partitions;
-    uint64_t size_bytes;      /* bytes of values and slots */
-    uint64_t granted_bytes;   /* bytes of updates that were granted and are not applied yet */
-    uint64_t collected_bytes; /* bytes that came of updates that are not whole yet */
-    uint64_t held_bytes;      /* bytes of updates that are held until their step ends */
-    uint64_t held_bytes_max;  /* their limit; 0: none */
-    uint64_t pulls_waiting;   /* PULLs that wait for room */
+    uint64_t size_bytes;          /* bytes of values and slots */
+    cadre_table_figures_t tables; /* sums of those of all tables */
+    uint64_t granted_bytes;       /* bytes of updates that were granted and are not applied yet */
+    uint64_t collected_bytes;     /* bytes that came of updates that are not whole yet */
+    uint64_t held_bytes;          /* bytes of updates that are held until their step ends */
+    uint64_t held_bytes_max;      /* their limit; 0: none */
+    uint64_t pulls_waiting;       /* PULLs that wait for room */
 } cadre_shard_figures_t;
 
 cadre_shard_figures_t cadre_shard_figures(const cadre_shard_t *self);

@@ -15,6 +15,9 @@ struct cadre_shard_cut {
     uint64_t closed;     /* the last checkpoint whose cut was closed */
     uint64_t cut;        /* the open cut: updates below it go to images too; 0: none is open */
     cadre_u64_map_t images; /* images of the open cut: cadre_partition_t by cadre_partition_key */
+    cadre_u64_map_t tables; /* likewise, cadre_table_t */
+    uint64_t known[CADRE_CUTS_KNOWN_MAX]; /* checkpoints whose cuts were closed, the last ones */
+    size_t known_count;                   /* how many there ever were */
     cadre_ps_counters_t counters; /* what the shard had counted at the cut, and stragglers since */
 };
 
@@ -33,6 +36,11 @@ drop_images(cadre_shard_cut_t *self)
         cadre_partition_close(&image);
     }
     cadre_u64_map_fini(&self->images);
+    cadre_table_t *table = NULL;
+    for (size_t cursor = 0; (table = cadre_u64_map_next(&self->tables, &cursor));) {
+        cadre_table_close(&table);
+    }
+    cadre_u64_map_fini(&self->tables);
     self->cut = 0;
 }
 
@@ -63,8 +71,13 @@ cadre_shard_cut_open(cadre_shard_cut_t *self, uint64_t checkpoint, uint64_t cut,
     drop_images(self); /* those of an earlier checkpoint, if its CHECKPOINT_END was lost */
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_shard_parts_next(parts, &cursor));) {
-        cadre_u64_map_put(&self->images, cadre_shard_part_key(part),
-                          cadre_partition_fork(part->partition));
+        if (part->table) {
+            cadre_u64_map_put(&self->tables, cadre_shard_part_key(part),
+                              cadre_table_fork(part->table, checkpoint));
+        } else {
+            cadre_u64_map_put(&self->images, cadre_shard_part_key(part),
+                              cadre_partition_fork(part->partition));
+        }
     }
     self->checkpoint = checkpoint;
     self->cut = cut;
@@ -120,10 +133,18 @@ cadre_shard_cut_is_before(const cadre_shard_cut_t *self, uint64_t checkpoint)
     return self->cut && checkpoint < self->checkpoint;
 }
 
-cadre_partition_t *
+cadre_shard_image_t
 cadre_shard_cut_image(const cadre_shard_cut_t *self, const cadre_shard_part_t *part)
 {
-    return cadre_u64_map_get(&self->images, cadre_shard_part_key(part));
+    const uint64_t key = cadre_shard_part_key(part);
+    return (cadre_shard_image_t){.partition = cadre_u64_map_get(&self->images, key),
+                                 .table = cadre_u64_map_get(&self->tables, key)};
+}
+
+uint64_t
+cadre_shard_cut_checkpoint(const cadre_shard_cut_t *self)
+{
+    return self->checkpoint;
 }
 
 void
@@ -131,6 +152,8 @@ cadre_shard_cut_drop(cadre_shard_cut_t *self, const cadre_shard_part_t *part)
 {
     cadre_partition_t *image = cadre_u64_map_take(&self->images, cadre_shard_part_key(part));
     cadre_partition_close(&image);
+    cadre_table_t *table = cadre_u64_map_take(&self->tables, cadre_shard_part_key(part));
+    cadre_table_close(&table);
 }
 
 void
@@ -153,11 +176,48 @@ cadre_shard_cut_note_late(cadre_shard_cut_t *self, bool is_compensated)
 
 /* --- closing --- */
 
+/* Returns the stamp of what a writer writes for a checkpoint; never 0. */
+static uint64_t
+stamp_of(uint64_t writer, uint64_t checkpoint)
+{
+    return cadre_table_mix(writer ^ cadre_table_mix(checkpoint)) | 1;
+}
+
+/* Returns the checkpoint whose pages of a table may be left out, {0, 0} where all are written: it is
+ * the one that was asked for if this shard has written that one, with the table in it, or has loaded
+ * the table from it. */
+static cadre_table_base_t
+base_of(const cadre_shard_cut_t *self, const cadre_shard_part_t *part, uint64_t since,
+        uint64_t writer)
+{
+    if (since == 0 || since == part->base.checkpoint) {
+        return since == 0 ? (cadre_table_base_t){0} : part->base;
+    }
+    for (size_t i = 0; i < self->known_count && i < CADRE_CUTS_KNOWN_MAX; i++) {
+        if (self->known[i] == since && since > part->after) {
+            return (cadre_table_base_t){since, stamp_of(writer, since)};
+        }
+    }
+    return (cadre_table_base_t){0};
+}
+
+/* Moves the image of a table into a snapshot. */
+static void
+take_table(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message, uint64_t writer,
+           const cadre_shard_part_t *part, cadre_shard_snapshot_t *snapshot)
+{
+    cadre_table_t *table = cadre_u64_map_take(&self->tables, cadre_shard_part_key(part));
+    const cadre_table_base_t own = {message->checkpoint, stamp_of(writer, message->checkpoint)};
+    const cadre_table_base_t base = base_of(self, part, message->since, writer);
+    cadre_table_freeze(table);
+    cadre_shard_snapshot_add_table(snapshot, part, &table, own, base);
+}
+
 /* Returns a snapshot of the images: references to their chunks, nothing is copied. Leaves out a
  * part whose variable was dropped before the cut (RETIRE). Such a part may have an image, because a
  * PUSH may open a cut before RETIRE has come. */
 static cadre_shard_snapshot_t *
-take(const cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
+take(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message, uint64_t writer,
      const cadre_shard_parts_t *parts)
 {
     cadre_shard_snapshot_t *snapshot = cadre_shard_snapshot_new(
@@ -168,9 +228,14 @@ take(const cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
     memcpy(snapshot->counters, self->counters.items, sizeof(snapshot->counters));
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_shard_parts_next(parts, &cursor));) {
-        const cadre_partition_t *image = cadre_shard_cut_image(self, part);
-        if (image && cadre_shard_part_is_in(part, message->checkpoint)) {
-            cadre_shard_snapshot_add(snapshot, part->name, image);
+        const cadre_shard_image_t image = cadre_shard_cut_image(self, part);
+        if (!cadre_shard_part_is_in(part, message->checkpoint)) {
+            continue;
+        }
+        if (image.table) {
+            take_table(self, message, writer, part, snapshot);
+        } else if (image.partition) {
+            cadre_shard_snapshot_add(snapshot, part->name, image.partition);
         }
     }
     return snapshot;
@@ -179,7 +244,8 @@ take(const cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
 /* Closes the cut that CLOSE_CUT names: makes a snapshot of its images and drops them. */
 int
 cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
-                      const cadre_shard_parts_t *parts, cadre_shard_snapshot_t **out)
+                      uint64_t writer, const cadre_shard_parts_t *parts,
+                      cadre_shard_snapshot_t **out)
 {
     if (message->checkpoint == self->closed) {
         return 0; /* a retransmitted CLOSE_CUT */
@@ -190,8 +256,9 @@ cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *
             "cut %" PRIu64 " of checkpoint %" PRIu64 " is not open: that of %" PRIu64 " is %s",
             message->cut, message->checkpoint, self->checkpoint, self->cut ? "open" : "closed");
     }
-    *out = take(self, message, parts);
+    *out = take(self, message, writer, parts);
     self->closed = message->checkpoint;
+    self->known[self->known_count++ % CADRE_CUTS_KNOWN_MAX] = message->checkpoint;
     drop_images(self);
     return 0;
 }

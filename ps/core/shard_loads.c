@@ -76,7 +76,7 @@ cadre_shard_loads_is_open(const cadre_shard_loads_t *self)
 /* Asks for a part to be filled from the checkpoint; the load borrows the partition, and the part
  * waits here until it comes back. */
 void
-cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
+cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p, uint64_t room,
                        const cadre_asker_t *asker, cadre_shard_effects_t *effects)
 {
     loading_t *loading = cadre_calloc(1, sizeof(*loading));
@@ -84,7 +84,9 @@ cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
     cadre_shard_part_t *part = *part_p;
     *part_p = NULL;
     load->key = cadre_shard_part_key(part);
-    load->partition = cadre_shard_part_lend(part);
+    cadre_shard_part_lend(part, &load->partition, &load->table);
+    load->spec = part->spec;
+    load->size_bytes_max = room;
     snprintf(load->name, sizeof(load->name), "%s", part->name);
     loading->load = load->number;
     loading->asker = *asker;
@@ -154,7 +156,7 @@ cadre_shard_loads_end(cadre_shard_loads_t *self, cadre_checkpoint_load_t *load)
         end.status = cadre_fail(load->status, "%s, partition %" PRIu64 ": %s", end.part->name,
                                 end.part->spec.partition, load->text);
     } else {
-        cadre_shard_part_return(end.part, &load->partition);
+        cadre_shard_part_return(end.part, &load->partition, &load->table, load->base);
     }
     return end;
 }

@@ -54,8 +54,9 @@ void cadre_shard_loads_open_again(cadre_shard_loads_t *self, const cadre_asker_t
 /* Returns whether a checkpoint is open, so that parts are loaded from it. */
 bool cadre_shard_loads_is_open(const cadre_shard_loads_t *self);
 
-/* Has the part's partition, which is blank, filled from the checkpoint; takes the part. */
-void cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p,
+/* Has the part's partition, which is blank, or its table, of at most `room` bytes, filled from the
+ * checkpoint; takes the part. */
+void cadre_shard_loads_fill(cadre_shard_loads_t *self, cadre_shard_part_t **part_p, uint64_t room,
                             const cadre_asker_t *asker, cadre_shard_effects_t *effects);
 
 /* Returns the part if it is being loaded, else NULL. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/base/u64_map.h"
@@ -19,6 +20,9 @@ struct cadre_shard_parts {
     uint64_t dropped;          /* the highest id that a DROP named: no variable up to it is made any
                             more */
     uint64_t size_bytes;       /* values and slots of all parts */
+    cadre_table_figures_t figures; /* sums of those of all tables */
+    uint64_t
+        table_update_bytes;    /* numbers of an update of CADRE_TABLE_KEYS_MAX rows of each table */
     cadre_named_part_t *named; /* the parts that the last list named */
     size_t named_capacity;
     uint64_t named_last; /* how many lists were looked up; see cadre_shard_part_t.named */
@@ -43,6 +47,7 @@ static void
 destroy_part(cadre_shard_part_t *part)
 {
     cadre_partition_close(&part->partition);
+    cadre_table_close(&part->table);
     free(part);
 }
 
@@ -57,6 +62,8 @@ cadre_shard_parts_clear(cadre_shard_parts_t *self)
     cadre_u64_map_fini(&self->parts);
     cadre_u64_map_fini(&self->variables);
     self->size_bytes = 0;
+    self->figures = (cadre_table_figures_t){.rows = 0};
+    self->table_update_bytes = 0;
     self->dropped = 0;
 }
 
@@ -94,6 +101,25 @@ draw(const cadre_shard_parts_t *self, cadre_partition_t *partition)
     }
 }
 
+uint64_t
+cadre_shard_parts_room(const cadre_shard_parts_t *self)
+{
+    const uint64_t max = self->options.size_bytes_max;
+    return max - cadre_min_u64(max, self->size_bytes);
+}
+
+int
+cadre_shard_parts_check_growth(const cadre_shard_parts_t *self, uint64_t size_bytes)
+{
+    if (size_bytes > cadre_shard_parts_room(self)) {
+        return cadre_fail(CADRE_EFULL,
+                          "%" PRIu64 " bytes more do not fit the shard, which holds %" PRIu64
+                          " of at most %" PRIu64,
+                          size_bytes, self->size_bytes, self->options.size_bytes_max);
+    }
+    return 0;
+}
+
 /* Computes the bytes that a partition will take, and fails with CADRE_EFULL when the shard has no
  * room for them. */
 static int
@@ -103,13 +129,42 @@ measure(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, uin
     if (status < 0) {
         return status;
     }
-    if (*size_bytes > self->options.size_bytes_max - self->size_bytes) {
-        return cadre_fail(CADRE_EFULL,
-                          "%" PRIu64 " bytes more do not fit the shard, which holds %" PRIu64
-                          " of at most %" PRIu64,
-                          *size_bytes, self->size_bytes, self->options.size_bytes_max);
+    return cadre_shard_parts_check_growth(self, *size_bytes);
+}
+
+/* Makes a partition, blank or with its initial numbers. */
+static int
+make_partition(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, bool is_blank,
+               cadre_shard_part_t *part)
+{
+    int status = measure(self, spec, &part->size_bytes);
+    if (status < 0) {
+        return status;
     }
+    status = cadre_partition_open_blank(&part->partition, spec, self->pool);
+    if (status < 0) {
+        return status;
+    }
+    if (!is_blank) {
+        draw(self, part->partition);
+    }
+    part->spec = *cadre_partition_spec(part->partition);
     return 0;
+}
+
+/* Makes a table without rows. */
+static int
+make_table(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec,
+           cadre_shard_part_t *part)
+{
+    const cadre_table_spec_t table = cadre_partition_spec_table(spec);
+    int status = cadre_table_open(&part->table, &table, self->pool);
+    if (status < 0) {
+        return status;
+    }
+    part->spec = *spec;
+    part->size_bytes = cadre_table_figures(part->table).size_bytes;
+    return cadre_shard_parts_check_growth(self, part->size_bytes);
 }
 
 /* Makes a part, which counts in the memory of the shard from now on and is served once it is
@@ -125,40 +180,87 @@ cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
                           spec->partition);
     }
 
-    uint64_t size_bytes = 0;
-    cadre_partition_t *partition = NULL;
-    int status = measure(self, spec, &size_bytes);
-    if (status == 0) {
-        status = cadre_partition_open_blank(&partition, spec, self->pool);
-    }
+    cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
+    int status = cadre_partition_spec_is_table(spec) ? make_table(self, spec, part)
+                                                     : make_partition(self, spec, is_blank, part);
     if (status < 0) {
+        destroy_part(part);
         return cadre_fail_within(status, "%s, partition %" PRIu64, name, spec->partition);
     }
-    if (!is_blank) {
-        draw(self, partition);
-    }
 
-    cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
     snprintf(part->name, sizeof(part->name), "%s", name);
-    part->spec = *cadre_partition_spec(partition);
-    part->partition = partition;
-    part->size_bytes = size_bytes;
-    self->size_bytes += size_bytes;
+    self->size_bytes += part->size_bytes;
     *out = part;
     return 0;
 }
 
+/* Gives what is served of the part the schedule of its spec. */
+static void
+reschedule(const cadre_shard_part_t *part)
+{
+    if (part->table) {
+        cadre_table_reschedule(part->table, &part->spec.optimizer.schedule);
+    } else if (part->partition) {
+        cadre_partition_reschedule(part->partition, &part->spec.optimizer.schedule);
+    }
+}
+
+/* --- figures of tables --- */
+
+/* Returns the bytes of the numbers of the largest update of a table. */
+static uint64_t
+table_update_size(const cadre_shard_part_t *part)
+{
+    return CADRE_TABLE_KEYS_MAX * (uint64_t)part->spec.table.dim * sizeof(float);
+}
+
+/* Adds to the sums what a table's figures, and its bytes, have become since they were noted; a
+ * table that was loaded begins with what it counted before. */
+static void
+add_figures(cadre_shard_parts_t *self, cadre_shard_part_t *part)
+{
+    const cadre_table_figures_t now = cadre_table_figures(part->table);
+    const cadre_table_figures_t *before = &part->figures;
+    cadre_table_figures_t *sum = &self->figures;
+    sum->rows += now.rows - before->rows;
+    sum->size_bytes += now.size_bytes - before->size_bytes;
+    sum->version += now.version - before->version;
+    sum->steps += now.steps - before->steps;
+    sum->created += now.created - before->created;
+    sum->evicted += now.evicted - before->evicted;
+    sum->expired += now.expired - before->expired;
+    sum->unadmitted += now.unadmitted - before->unadmitted;
+    self->size_bytes += now.size_bytes - part->size_bytes;
+    part->size_bytes = now.size_bytes;
+    part->figures = now;
+}
+
+/* Takes a table that is dropped out of what is counted of the present. */
+static void
+forget_table(cadre_shard_parts_t *self, const cadre_shard_part_t *part)
+{
+    self->table_update_bytes -= table_update_size(part);
+    self->figures.rows -= part->figures.rows;
+    self->figures.size_bytes -= part->figures.size_bytes;
+}
+
 /* Adds a part that was made, in front of the other parts of its variable. */
 void
-cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p)
+cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p, uint64_t after)
 {
     cadre_shard_part_t *part = *part_p;
     *part_p = NULL;
-    cadre_assert(part->partition);
+    cadre_assert(part->partition || part->table);
     /* A CREATE that came while the part was loaded may have made its schedule longer. */
-    cadre_partition_reschedule(part->partition, &part->spec.optimizer.schedule);
+    reschedule(part);
     cadre_u64_map_put(&self->parts, cadre_shard_part_key(part), part);
     part->next = cadre_u64_map_put(&self->variables, part->spec.variable, part);
+    part->after = after;
+    if (part->table) {
+        cadre_table_begin(part->table, after);
+        self->table_update_bytes += table_update_size(part);
+        add_figures(self, part);
+    }
 }
 
 void
@@ -177,19 +279,32 @@ cadre_shard_part_key(const cadre_shard_part_t *self)
     return cadre_partition_key(self->spec.variable, self->spec.partition);
 }
 
-cadre_partition_t *
-cadre_shard_part_lend(cadre_shard_part_t *self)
+void
+cadre_shard_part_lend(cadre_shard_part_t *self, cadre_partition_t **partition,
+                      cadre_table_t **table)
 {
-    cadre_partition_t *partition = self->partition;
+    *partition = self->partition;
+    *table = self->table;
     self->partition = NULL;
-    return partition;
+    self->table = NULL;
 }
 
 void
-cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p)
+cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p,
+                        cadre_table_t **table_p, cadre_table_base_t base)
 {
     self->partition = *partition_p;
+    self->table = *table_p;
+    self->base = base;
     *partition_p = NULL;
+    *table_p = NULL;
+}
+
+uint64_t
+cadre_shard_part_version(const cadre_shard_part_t *self)
+{
+    return self->table ? cadre_table_version(self->table)
+                       : cadre_partition_version(self->partition);
 }
 
 /* Fails with CADRE_EEXISTS unless the part has this name and spec, but for a schedule of which one
@@ -204,9 +319,7 @@ cadre_shard_part_create_again(cadre_shard_part_t *self, const char *name,
                           self->name, self->spec.partition);
     }
 
-    if (self->partition) {
-        cadre_partition_reschedule(self->partition, &self->spec.optimizer.schedule);
-    }
+    reschedule(self);
     return 0;
 }
 
@@ -384,6 +497,26 @@ cadre_shard_parts_size_bytes(const cadre_shard_parts_t *self)
     return self->size_bytes;
 }
 
+uint64_t
+cadre_shard_parts_update_size(const cadre_shard_parts_t *self)
+{
+    return cadre_min_u64(self->size_bytes + self->table_update_bytes, self->options.size_bytes_max);
+}
+
+cadre_table_figures_t
+cadre_shard_parts_figures(const cadre_shard_parts_t *self)
+{
+    return self->figures;
+}
+
+void
+cadre_shard_parts_note(cadre_shard_parts_t *self, const cadre_shard_part_t *part)
+{
+    if (part->table) {
+        add_figures(self, get(self, part->spec.variable, part->spec.partition));
+    }
+}
+
 /* --- dropping --- */
 
 void
@@ -406,6 +539,9 @@ cadre_shard_parts_drop(cadre_shard_parts_t *self, uint64_t variable)
         next = part->next;
         cadre_u64_map_take(&self->parts, cadre_shard_part_key(part));
         self->size_bytes -= part->size_bytes;
+        if (part->table) {
+            forget_table(self, part);
+        }
         destroy_part(part);
     }
     self->dropped = variable > self->dropped ? variable : self->dropped;

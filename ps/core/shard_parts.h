@@ -1,5 +1,6 @@
 /*
- * shard_parts - the partitions that a shard has: made, found, dropped, and the memory they take.
+ * shard_parts - the partitions, and parts of tables, that a shard has: made, found, dropped, and the
+ * memory they take.
  *
  * Owner:   one shard. Thread: its.
  *
@@ -9,15 +10,29 @@
 #define CADRE_PS_CORE_SHARD_PARTS_H
 
 #include "ps/core/partition.h"
+#include "ps/core/table/table.h"
 
-/* One partition. */
+/* What a checkpoint has of a table on one shard: the number of the checkpoint, and the stamp of of
+ * what was written, which no other writing of that number has. */
+typedef struct {
+    uint64_t checkpoint;
+    uint64_t stamp;
+} cadre_table_base_t;
+
+/* One partition, or the part of a table. */
 typedef struct cadre_shard_part {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* name of the variable */
     cadre_partition_spec_t spec;
-    cadre_partition_t *partition;  /* NULL while a load has the partition */
+    cadre_partition_t *partition;  /* NULL while a load has it, and for a table */
+    cadre_table_t *table;          /* NULL while a load has it, and for a partition */
     uint64_t size_bytes;           /* bytes that it takes of the shard's memory */
-    uint64_t named;                /* number of the last list (of a PULL or PUSH) that named it */
-    bool retired;                  /* its variable was dropped; closures may still name it */
+    cadre_table_figures_t figures; /* of a table, when they were noted last */
+    uint64_t after; /* of a table: the checkpoint whose cut was opened last before it came */
+    cadre_table_base_t
+        base;       /* of a table: the checkpoint that it was loaded from, and still has the
+                                pages of; 0: none */
+    uint64_t named; /* number of the last list (of a PULL or PUSH) that named it */
+    bool retired;   /* its variable was dropped; closures may still name it */
     uint64_t last_checkpoint;      /* when retired: the last checkpoint that holds it */
     struct cadre_shard_part *next; /* another part of the same variable; NULL: the last one */
 } cadre_shard_part_t;
@@ -62,17 +77,23 @@ int cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
                            const cadre_partition_spec_t *spec, bool is_blank,
                            cadre_shard_part_t **out);
 
-/* Adds a part that was made, so that it is served from now on; takes it. */
-void cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
+/* Adds a part that was made, so that it is served from now on; takes it. `after`: the checkpoint
+ * whose cut was opened last. */
+void cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p, uint64_t after);
 
 /* Frees a part that was made and not added, and gives its memory back. */
 void cadre_shard_parts_give_up(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
 
 uint64_t cadre_shard_part_key(const cadre_shard_part_t *self); /* cadre_partition_key */
 
-/* Takes a part's partition away to be loaded, and gives it back. */
-cadre_partition_t *cadre_shard_part_lend(cadre_shard_part_t *self);
-void cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p);
+/* Takes a part's partition or table away to be loaded, and gives it back; of the two one is NULL.
+ * `base`: the checkpoint that a table has the pages of. */
+void cadre_shard_part_lend(cadre_shard_part_t *self, cadre_partition_t **partition,
+                           cadre_table_t **table);
+void cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p,
+                             cadre_table_t **table_p, cadre_table_base_t base);
+
+uint64_t cadre_shard_part_version(const cadre_shard_part_t *self);
 
 /* Takes a CREATE of a part that is there already, or is being loaded. Its schedule of the learning
  * rate may be longer than the part's, which the part then takes over, or shorter, as in a CREATE
@@ -120,6 +141,23 @@ void cadre_shard_parts_drop(cadre_shard_parts_t *self, uint64_t variable);
 /* Walks the parts that are served in no particular order: start with *cursor = 0; NULL at the end.
  */
 const cadre_shard_part_t *cadre_shard_parts_next(const cadre_shard_parts_t *self, size_t *cursor);
+
+/* Returns how many bytes of memory are left. */
+uint64_t cadre_shard_parts_room(const cadre_shard_parts_t *self);
+
+/* Fails with CADRE_EFULL when there is no memory for tables to become `size_bytes` larger. */
+int cadre_shard_parts_check_growth(const cadre_shard_parts_t *self, uint64_t size_bytes);
+
+/* Notes what a table takes, and what has become of its rows, after a change. */
+void cadre_shard_parts_note(cadre_shard_parts_t *self, const cadre_shard_part_t *part);
+
+/* Returns the sum of the figures of all tables. Rows that were created, evicted, expired or not
+ * admitted stay counted when their table is dropped. */
+cadre_table_figures_t cadre_shard_parts_figures(const cadre_shard_parts_t *self);
+
+/* Returns the most bytes of numbers that one update may bring: those of all partitions, and of each
+ * table CADRE_TABLE_KEYS_MAX rows, as far as the shard has memory. */
+uint64_t cadre_shard_parts_update_size(const cadre_shard_parts_t *self);
 
 size_t cadre_shard_parts_count(const cadre_shard_parts_t *self);
 uint64_t cadre_shard_parts_size_bytes(const cadre_shard_parts_t *self);

@@ -7,7 +7,7 @@
 static bool
 is_current(const cadre_shard_part_t *part, uint64_t held)
 {
-    return held == cadre_partition_version(part->partition) + 1;
+    return held == cadre_shard_part_version(part) + 1;
 }
 
 /* Converts to the wire dtype the parts that a worker asks for and does not hold. */
@@ -47,6 +47,12 @@ int
 cadre_shard_pull_check(const cadre_shard_part_t *part, cadre_pulled_t what)
 {
     const cadre_partition_t *partition = part->partition;
+    if (part->table) {
+        return what.kind == CADRE_PULLED_WIRE || what.kind == CADRE_PULLED_EXACT
+                   ? 0
+                   : cadre_shard_part_fail(
+                         part, cadre_fail(CADRE_EINVALID, "of a table only values are pulled"));
+    }
     if (what.kind == CADRE_PULLED_AVERAGE && !cadre_partition_has_average(partition)) {
         return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "there is no average"));
     }
@@ -98,6 +104,10 @@ cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, c
     size_t chunks = 0;
     for (size_t i = 0; i < out->count; i++) {
         const cadre_shard_part_t *part = out->items[i].part;
+        if (part->table) {
+            return cadre_shard_part_fail(
+                part, cadre_fail(CADRE_EINVALID, "rows of a table are pulled by keys"));
+        }
         if (!is_current(part, out->items[i].number)) {
             chunks += cadre_partition_layout(part->partition)->count;
         }
@@ -153,7 +163,7 @@ cadre_shard_pull_size_bytes(const cadre_shard_parts_t *parts, const cadre_u64s_t
         const cadre_part_t *at = &asked.items[i];
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(parts, at->variable, at->partition, &part) == 0 &&
-            !is_current(part, at->number)) {
+            part->partition && !is_current(part, at->number)) {
             size_bytes += cadre_partition_wire_layout(part->partition)->size_bytes;
         }
     }

@@ -36,7 +36,7 @@ int cadre_shard_pull_slot(const cadre_partition_t *partition, cadre_pulled_t wha
 /* Finds the parts that the list names, and converts to the wire dtype those that the asker does not
  * hold (of CADRE_PULLED_WIRE). Fails as cadre_shard_parts_find_named, with CADRE_ETOOLARGE when the
  * values do not fit one answer, with CADRE_ENOTFINITE when a value does not fit the wire dtype,
- * with CADRE_EINVALID as cadre_shard_pull_check. */
+ * with CADRE_EINVALID for a table and as cadre_shard_pull_check. */
 int cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list,
                              cadre_pulled_t what, cadre_named_parts_t *out);
 

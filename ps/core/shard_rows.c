@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/dtype.h"
+#include "ps/core/shard_tables.h"
 
 /* Fails with CADRE_EINVALID unless all rows are of this part. */
 static int
@@ -37,15 +38,23 @@ find_rows(const cadre_shard_parts_t *parts, const cadre_part_rows_t *rows, cadre
     if (status < 0) {
         return status;
     }
-    return check_ids(*out, rows);
+    if (!(*out)->table) {
+        return check_ids(*out, rows);
+    }
+    if (!rows->ids) {
+        return cadre_shard_part_fail(
+            *out, cadre_fail(CADRE_EINVALID, "rows of a table are found by keys, not by place"));
+    }
+    return 0;
 }
 
 /* Returns the bytes of one row of a part in its own dtype. */
 static size_t
 row_size_bytes(const cadre_shard_part_t *part)
 {
-    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
-    return (size_t)cadre_partition_row_elements(part->partition) * cadre_dtype_size(spec->dtype);
+    const size_t elements =
+        part->table ? part->spec.table.dim : (size_t)cadre_partition_row_elements(part->partition);
+    return elements * cadre_dtype_size(part->spec.dtype);
 }
 
 /* Checks all records before anything is copied. */
@@ -115,7 +124,8 @@ static int
 add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
          cadre_message_t *answer, cadre_pulled_part_t *pulled)
 {
-    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+    const cadre_partition_spec_t *spec = &part->spec;
+    const cadre_dtype_t dtype = what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype;
     cadre_chunk_layout_t layout;
     int status = cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part));
     if (status < 0) {
@@ -130,8 +140,12 @@ add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pu
     for (size_t k = 0; k < layout.count; k++) {
         cadre_message_add_chunk(answer, cadre_chunk_new(cadre_chunk_layout_size(&layout, k)));
     }
-    *pulled = (cadre_pulled_part_t){.version = cadre_partition_version(part->partition),
+    *pulled = (cadre_pulled_part_t){.version = cadre_shard_part_version(part),
                                     .chunk_count = layout.count};
+    if (part->table) {
+        status = cadre_shard_tables_pull(part, rows, dtype, answer->chunks + first);
+        return status < 0 ? cadre_shard_part_fail(part, status) : 0;
+    }
     return copy_rows(part, rows, what, &layout, answer->chunks + first);
 }
 
@@ -191,7 +205,7 @@ cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts, const cadre_messag
     while (cadre_row_list_next(&list, &rows)) {
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(parts, rows.variable, rows.partition, &part) == 0) {
-            const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+            const cadre_partition_spec_t *spec = &part->spec;
             size_bytes += rows.count * row_size_bytes(part) / cadre_dtype_size(spec->dtype) *
                           cadre_dtype_size(spec->wire);
         }
@@ -222,7 +236,7 @@ static int
 check_chunks(const cadre_shard_part_t *part, const cadre_chunk_layout_t *layout,
              cadre_chunk_t *const *chunks, size_t left)
 {
-    const cadre_dtype_t dtype = cadre_partition_spec(part->partition)->dtype;
+    const cadre_dtype_t dtype = part->spec.dtype;
     if (layout->count > left) {
         return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, layout->count);
     }
@@ -258,6 +272,7 @@ cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *
     cadre_row_list_t walk = *list;
     cadre_part_rows_t rows;
     size_t at = list->id_chunks;
+    uint64_t growth = 0;
     while (cadre_row_list_next(&walk, &rows)) {
         const cadre_shard_part_t *part = NULL;
         (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);
@@ -265,13 +280,18 @@ cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *
         status = rows.variable == message->assign.variable
                      ? check_chunks(part, &layout, message->chunks + at, message->chunk_count - at)
                      : cadre_fail(CADRE_EINVALID, "it is of another variable than the ASSIGN");
+        uint64_t its_growth = 0;
+        if (status == 0 && part->table) {
+            status = cadre_shard_tables_check_assign(part, &rows, &its_growth);
+        }
         if (status < 0) {
             return cadre_shard_part_fail(part, status);
         }
+        growth += its_growth;
         at += layout.count;
     }
     if (at != message->chunk_count) {
         return cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
     }
-    return 0;
+    return growth > 0 ? cadre_shard_parts_check_growth(parts, growth) : 0;
 }

@@ -33,7 +33,8 @@ size_t cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts,
 /* Checks the rows that an ASSIGN brings; `list` becomes their list. Fails as cadre_row_list_init,
  * with CADRE_ENOTFOUND for an unknown partition, with CADRE_EINVALID for a row that is not in its
  * partition or a partition of another variable, with CADRE_ETOOLARGE as cadre_shard_rows_pull, with
- * CADRE_ESHAPE for chunks of other number or sizes, with CADRE_ENOTFINITE for infinity or NaN. */
+ * CADRE_ESHAPE for chunks of other number or sizes, with CADRE_ENOTFINITE for infinity or NaN, with
+ * CADRE_EFULL when a table has no room for its rows, or the shard none for the table. */
 int cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *message,
                            cadre_row_list_t *list);
 

@@ -26,6 +26,7 @@ cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p)
     *self_p = NULL;
     for (size_t i = 0; i < self->part_count; i++) {
         cadre_partition_snapshot_fini(&self->parts[i].references);
+        cadre_table_close(&self->parts[i].table);
     }
     free(self->parts);
     free(self->directory);
@@ -42,4 +43,19 @@ cadre_shard_snapshot_add(cadre_shard_snapshot_t *self, const char *name,
     part->spec = *cadre_partition_spec(partition);
     part->layout = *cadre_partition_layout(partition);
     cadre_partition_snapshot(partition, &part->references);
+}
+
+/* Adds the fork of a table; the snapshot was made with room for it. */
+void
+cadre_shard_snapshot_add_table(cadre_shard_snapshot_t *self, const cadre_shard_part_t *part,
+                               cadre_table_t **table_p, cadre_table_base_t own,
+                               cadre_table_base_t base)
+{
+    cadre_shard_snapshot_part_t *added = &self->parts[self->part_count++];
+    snprintf(added->name, sizeof(added->name), "%s", part->name);
+    added->spec = part->spec;
+    added->table = *table_p;
+    *table_p = NULL;
+    added->own = own;
+    added->base = base;
 }

@@ -10,13 +10,20 @@
 
 #include "common/checkpoint/shard_file.h"
 #include "ps/core/partition.h"
+#include "ps/core/shard_parts.h"
 
-/* One partition of a snapshot. */
+/* One partition, or the part of a table, of a snapshot. */
 typedef struct {
     char name[CADRE_NAME_SIZE_MAX + 1];
     cadre_partition_spec_t spec;
     cadre_chunk_layout_t layout;
-    cadre_partition_snapshot_t references;
+    cadre_partition_snapshot_t references; /* of a partition */
+
+    /* Of a table: a frozen fork; NULL for a partition, and once the writer has taken it. What stands
+     * in the file that `base` names may be left out; its checkpoint is 0 where nothing is. */
+    cadre_table_t *table;
+    cadre_table_base_t own;
+    cadre_table_base_t base;
 } cadre_shard_snapshot_part_t;
 
 typedef struct {
@@ -38,5 +45,10 @@ void cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p);
 /* Adds a partition as it is now, by references to its chunks; `name` is that of its variable. */
 void cadre_shard_snapshot_add(cadre_shard_snapshot_t *self, const char *name,
                               const cadre_partition_t *partition);
+
+/* Adds a table: a frozen fork of what the part serves, which is taken. */
+void cadre_shard_snapshot_add_table(cadre_shard_snapshot_t *self, const cadre_shard_part_t *part,
+                                    cadre_table_t **table_p, cadre_table_base_t own,
+                                    cadre_table_base_t base);
 
 #endif

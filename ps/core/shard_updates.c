@@ -11,6 +11,7 @@
 #include "ps/core/row_gradient.h"
 #include "ps/core/shard_rows.h"
 #include "ps/core/shard_steps.h"
+#include "ps/core/shard_tables.h"
 #include "ps/core/update.h"
 
 struct cadre_shard_updates {
@@ -110,6 +111,10 @@ static int
 chunk_count(const cadre_named_part_t *named, size_t *out)
 {
     const cadre_partition_t *partition = named->part->partition;
+    if (named->part->table) {
+        return named->rows > 0 ? cadre_shard_tables_chunk_count(named->part, named->rows, out)
+                               : cadre_fail(CADRE_EINVALID, "gradients of a table come by keys");
+    }
     if (named->rows > 0) {
         return cadre_row_gradient_chunk_count(partition, named->rows, out);
     }
@@ -119,13 +124,13 @@ chunk_count(const cadre_named_part_t *named, size_t *out)
 
 /* Checks one part of an update: named once, of a version that exists, with chunks of the right
  * number and sizes; of rows also these, and their numbers. `left` is how many chunks the parts
- * before it have left, `*count` how many it has. */
+ * before it have left, `*count` how many it has; `*growth` becomes larger by what a table grows. */
 static int
 check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left,
-           size_t *count)
+           size_t *count, uint64_t *growth)
 {
     const cadre_partition_t *partition = named->part->partition;
-    const uint64_t version = cadre_partition_version(partition);
+    const uint64_t version = cadre_shard_part_version(named->part);
     int status = chunk_count(named, count);
     if (status < 0) {
         return status;
@@ -140,8 +145,14 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
     if (*count > left) {
         return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, *count);
     }
+    const cadre_row_gradient_t rows = rows_of(named, chunks);
+    if (named->part->table) {
+        uint64_t its_growth = 0;
+        status = cadre_shard_tables_check(named->part, &rows, &its_growth);
+        *growth += its_growth;
+        return status;
+    }
     if (named->rows > 0) {
-        const cadre_row_gradient_t rows = rows_of(named, chunks);
         return cadre_row_gradient_check(partition, &rows);
     }
     return cadre_partition_check_gradient_sizes(partition, chunks, *count);
@@ -153,23 +164,25 @@ static bool
 is_late(const cadre_named_part_t *named)
 {
     const cadre_partition_t *partition = named->part->partition;
-    return cadre_partition_spec(partition)->optimizer.delay_compensation > 0 &&
+    return partition && cadre_partition_spec(partition)->optimizer.delay_compensation > 0 &&
            named->number != cadre_partition_version(partition);
 }
 
 /* Checks all parts of an update before any value is changed, gathers whole ones in `self->update`,
  * and computes the staleness of the stalest. */
 static int
-check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
-            const cadre_message_t *message, uint64_t *staleness)
+check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+            const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t *staleness)
 {
     size_t at = 0;
     uint64_t stalest = 0;
+    uint64_t growth = 0;
     cadre_update_clear(&self->update);
     for (size_t i = 0; i < named->count; i++) {
         const cadre_named_part_t *item = &named->items[i];
         size_t count = 0;
-        int status = check_part(item, message->chunks + at, message->chunk_count - at, &count);
+        int status =
+            check_part(item, message->chunks + at, message->chunk_count - at, &count, &growth);
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }
@@ -181,7 +194,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
                                     cadre_partition_pulled(item->part->partition, item->number));
         }
         at += count;
-        uint64_t stale = cadre_partition_version(item->part->partition) - item->number;
+        uint64_t stale = cadre_shard_part_version(item->part) - item->number;
         stalest = stale > stalest ? stale : stalest;
     }
     *staleness = stalest;
@@ -193,18 +206,29 @@ check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
     if (cadre_update_check(&self->update, &self->lanes, &bad) < 0) {
         return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
     }
-    return 0;
+    return growth > 0 ? cadre_shard_parts_check_growth(target->parts, growth) : 0;
 }
 
-/* Applies gradients of rows to their part, and to its image where that is not NULL. */
+/* Applies gradients of rows to their part, or to an image of it. */
 static void
-apply_rows(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, cadre_partition_t *image)
+apply_rows(const cadre_named_part_t *named, cadre_chunk_t *const *chunks,
+           const cadre_shard_image_t *to)
 {
     const cadre_row_gradient_t rows = rows_of(named, chunks);
-    cadre_row_gradient_apply(named->part->partition, &rows);
-    if (image) {
-        cadre_row_gradient_apply(image, &rows);
+    if (to->table) {
+        cadre_shard_tables_apply(to->table, &named->part->spec, &rows);
+    } else if (to->partition) {
+        cadre_row_gradient_apply(to->partition, &rows);
     }
+}
+
+/* Returns the image of a part that a straggler changes too; nothing for what is none, and for a
+ * part that has none. */
+static cadre_shard_image_t
+image_of(const cadre_shard_target_t *target, const cadre_shard_part_t *part, bool straggles)
+{
+    return straggles ? cadre_shard_cut_image(target->cut, part)
+                     : (cadre_shard_image_t){.partition = NULL};
 }
 
 /* Applies a checked update to its parts, and as a straggler to their images too. An update that
@@ -222,21 +246,26 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     for (size_t i = 0; i < named->count; i++) {
         const cadre_shard_part_t *part = named->items[i].part;
         cadre_chunk_t *const *chunks = message->chunks + at;
+        const bool late = is_late(&named->items[i]);
         cadre_chunk_t *const *pulled =
-            cadre_partition_pulled(part->partition, named->items[i].number);
-        cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
+            part->partition ? cadre_partition_pulled(part->partition, named->items[i].number)
+                            : NULL;
+        const cadre_shard_image_t image = image_of(target, part, straggles);
         size_t count = 0;
         (void)chunk_count(&named->items[i], &count); /* was checked */
         if (named->items[i].rows > 0) {
-            apply_rows(&named->items[i], chunks, image);
-        } else if (image) {
-            cadre_update_add(&self->update, image, chunks);
+            apply_rows(&named->items[i], chunks,
+                       &(cadre_shard_image_t){part->partition, part->table});
+            apply_rows(&named->items[i], chunks, &image);
+            cadre_shard_parts_note(target->parts, part);
+        } else if (image.partition) {
+            cadre_update_add(&self->update, image.partition, chunks);
             cadre_update_compensate(&self->update, pulled);
         }
-        if (is_late(&named->items[i])) {
+        if (late) {
             cadre_ps_counters_note_late(target->counters, pulled != NULL);
         }
-        if (image && is_late(&named->items[i])) {
+        if (image.partition && late) {
             cadre_shard_cut_note_late(target->cut, pulled != NULL);
         }
         at += count;
@@ -313,7 +342,7 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
     if (status < 0) {
         return status;
     }
-    status = check_parts(self, &named, message, staleness);
+    status = check_parts(self, target, &named, message, staleness);
     if (status < 0) {
         return status;
     }
@@ -386,14 +415,20 @@ rows_of_share(const share_t *share)
 
 /* Applies the sum of shares of one part that are all of rows. */
 static void
-apply_row_shares(const share_t *shares, size_t count)
+apply_row_shares(cadre_shard_parts_t *parts, const share_t *shares, size_t count)
 {
     cadre_auto(cadre_free) cadre_row_term_t *terms = cadre_calloc(count, sizeof(*terms));
     for (size_t i = 0; i < count; i++) {
         terms[i] = (cadre_row_term_t){.gradient = rows_of_share(&shares[i]),
                                       .weight = shares[i].term.weight};
     }
-    cadre_row_gradient_apply_sum(shares[0].part->partition, terms, count);
+    const cadre_shard_part_t *part = shares[0].part;
+    if (part->table) {
+        cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count);
+        cadre_shard_parts_note(parts, part);
+    } else {
+        cadre_row_gradient_apply_sum(part->partition, terms, count);
+    }
 }
 
 /* Returns how many shares of one part, which `shares` begins with, are of rows; `*end`: how many
@@ -430,7 +465,7 @@ expand_shares(share_t *shares, size_t count)
 /* Applies the shares, which are sorted by part and order: each part takes one step, with the sum of
  * its shares. */
 static void
-apply_shares(cadre_shard_updates_t *self, share_t *shares, size_t count)
+apply_shares(cadre_shard_updates_t *self, cadre_shard_parts_t *parts, share_t *shares, size_t count)
 {
     expand_shares(shares, count);
     cadre_auto(cadre_free) cadre_gradient_term_t *terms = cadre_calloc(count, sizeof(*terms));
@@ -440,7 +475,7 @@ apply_shares(cadre_shard_updates_t *self, share_t *shares, size_t count)
     cadre_update_clear(&self->update);
     for (size_t first = 0, end = 0; first < count; first += end) {
         if (count_rows(&shares[first], count - first, &end) > 0) {
-            apply_row_shares(&shares[first], end);
+            apply_row_shares(parts, &shares[first], end);
         } else {
             const cadre_gradient_sum_t sum = {terms + first, end};
             cadre_update_add_sum(&self->update, shares[first].part->partition, &sum);
@@ -541,7 +576,7 @@ cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_targ
         }
     }
     qsort(shares, count, sizeof(*shares), compare_shares);
-    apply_shares(self, shares, count);
+    apply_shares(self, target->parts, shares, count);
 
     const size_t dropped = cadre_shard_steps_end(self->steps, message->step) - applied;
     for (size_t i = 0; i < dropped; i++) {
@@ -569,7 +604,8 @@ static int
 check_divisors(const cadre_shard_part_t *part, const cadre_message_t *message, size_t first)
 {
     const bool divides = message->assign.mode == CADRE_ASSIGN_DIV;
-    const cadre_dtype_t dtype = cadre_partition_spec(part->partition)->dtype;
+    const cadre_dtype_t dtype =
+        part->table ? CADRE_F32 : cadre_partition_spec(part->partition)->dtype;
     for (size_t k = first; divides && k < message->chunk_count; k++) {
         const size_t count = cadre_chunk_size_bytes(message->chunks[k]) / cadre_dtype_size(dtype);
         if (cadre_dtype_has_zero(dtype, cadre_chunk_data(message->chunks[k]), count)) {
@@ -590,13 +626,28 @@ check_assign(const cadre_shard_target_t *target, const cadre_message_t *message,
     if (status < 0) {
         return status;
     }
-    status = assign->rows.count > 0
-                 ? cadre_shard_rows_check(target->parts, message, rows)
-                 : cadre_partition_check(part->partition, message->chunks, message->chunk_count);
-    if (status < 0) {
-        return assign->rows.count > 0 ? status : cadre_shard_part_fail(part, status);
+    if (assign->rows.count > 0) {
+        status = cadre_shard_rows_check(target->parts, message, rows);
+        return status < 0 ? status : check_divisors(part, message, rows->id_chunks);
     }
-    return check_divisors(part, message, assign->rows.count > 0 ? rows->id_chunks : 0);
+    if (part->table) {
+        return cadre_shard_part_fail(
+            part, cadre_fail(CADRE_EINVALID, "rows of a table are assigned by keys"));
+    }
+    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    return status < 0 ? cadre_shard_part_fail(part, status) : check_divisors(part, message, 0);
+}
+
+/* Assigns rows to their part, or to an image of it. */
+static void
+assign_rows_to(const cadre_shard_image_t *to, cadre_assign_mode_t mode,
+               const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks)
+{
+    if (to->table) {
+        cadre_shard_tables_assign(to->table, mode, rows, chunks);
+    } else if (to->partition) {
+        cadre_partition_assign_rows(to->partition, mode, rows, chunks);
+    }
 }
 
 /* Assigns rows to their parts, or also to the images of these in the open cut (`straggles`).
@@ -612,12 +663,11 @@ assign_rows(const cadre_shard_target_t *target, const cadre_message_t *message,
     while (cadre_row_list_next(list, &rows)) {
         const cadre_shard_part_t *part = NULL;
         (void)cadre_shard_parts_find(target->parts, rows.variable, rows.partition, &part);
-        cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
-        cadre_partition_assign_rows(part->partition, mode, &rows, chunks);
-        if (image) {
-            cadre_partition_assign_rows(image, mode, &rows, chunks);
-            has_image = true;
-        }
+        const cadre_shard_image_t image = image_of(target, part, straggles);
+        assign_rows_to(&(cadre_shard_image_t){part->partition, part->table}, mode, &rows, chunks);
+        assign_rows_to(&image, mode, &rows, chunks);
+        cadre_shard_parts_note(target->parts, part);
+        has_image |= image.partition || image.table;
         chunks += cadre_shard_rows_chunk_count(part, &rows);
     }
     return has_image;
@@ -632,12 +682,12 @@ assign_whole(const cadre_shard_target_t *target, const cadre_message_t *message,
     const cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
     const cadre_shard_part_t *part = NULL;
     (void)cadre_shard_parts_find(target->parts, assign->variable, assign->partition, &part);
-    cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
+    const cadre_shard_image_t image = image_of(target, part, straggles);
     cadre_partition_assign(part->partition, mode, message->chunks);
-    if (image) {
-        cadre_partition_assign(image, mode, message->chunks);
+    if (image.partition) {
+        cadre_partition_assign(image.partition, mode, message->chunks);
     }
-    return image != NULL;
+    return image.partition != NULL;
 }
 
 /* Carries out an ASSIGN. Checks it even if its sequence is known: one that was refused is refused

@@ -30,6 +30,7 @@ typedef struct {
     bool late;             /* they are not: carry_out_loads does it */
     cadre_shard_effects_t effects;
     uint64_t request;
+    uint64_t incarnation; /* of the ps; 0: PS */
 } fixture_t;
 
 /* Carries out what the shard wants of checkpoints. */
@@ -72,7 +73,7 @@ ask(fixture_t *self, const cadre_task_t *from, cadre_message_t *message, cadre_m
                                       entry.chunk_count, answer),
                  0, "%s", cadre_error_text());
     cr_assert_eq(answer->request, self->request, "under its request id");
-    cr_assert_eq(answer->incarnation, PS);
+    cr_assert_eq(answer->incarnation, self->incarnation ? self->incarnation : PS);
     cadre_outbox_entry_fini(&entry);
 }
 

@@ -301,6 +301,18 @@ cadre_row_pages_page_size(const cadre_row_pages_t *self)
     return self->page_size;
 }
 
+size_t
+cadre_row_pages_value_offset(const cadre_row_pages_t *self)
+{
+    return self->value_offset;
+}
+
+size_t
+cadre_row_pages_used_offset(const cadre_row_pages_t *self)
+{
+    return self->used_offset;
+}
+
 bool
 cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint32_t place,
                      uint64_t *key)

@@ -79,8 +79,10 @@ bool cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint
 /* Copies everything but the key from row number `place` of such a page to a row. */
 void cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const void *bytes, uint32_t place);
 
-/* Returns the bytes of a page. */
+/* Returns the bytes of a page, and where in it values, and the bits of rows in use, begin. */
 size_t cadre_row_pages_page_size(const cadre_row_pages_t *self);
+size_t cadre_row_pages_value_offset(const cadre_row_pages_t *self);
+size_t cadre_row_pages_used_offset(const cadre_row_pages_t *self);
 
 /* Returns how many rows are in use. */
 uint64_t cadre_row_pages_count(const cadre_row_pages_t *self);

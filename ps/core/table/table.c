@@ -622,8 +622,10 @@ cadre_table_fork(cadre_table_t *self, uint64_t number)
     fork->index = cadre_row_index_fork(self->index, fork->pages);
     fork->sketch = self->sketch ? cadre_sighting_sketch_copy(self->sketch) : NULL;
     cadre_row_eviction_init(&fork->eviction, &self->spec);
-    fork->eviction.victim_hand = self->eviction.victim_hand;
-    fork->eviction.expiry_hand = self->eviction.expiry_hand;
+    int status =
+        cadre_row_eviction_load(&fork->eviction, self->eviction.victim_hand,
+                                self->eviction.expiry_hand, cadre_row_pages_end(self->pages));
+    cadre_assert(status == 0); /* the hands are at rows of this table */
     fork->found = NULL;
     fork->found_capacity = 0;
     make_block(fork);
@@ -664,6 +666,73 @@ cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot)
 {
     cadre_row_snapshot_fini(&snapshot->rows);
     cadre_chunk_unref(&snapshot->counters);
+}
+
+void
+cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *snapshot,
+                     cadre_table_record_t *out)
+{
+    const cadre_table_figures_t *figures = &snapshot->figures;
+    *out = (cadre_table_record_t){
+        .dim = self->spec.dim,
+        .storage = (uint64_t)self->spec.storage,
+        .slots = cadre_row_optimizer_slot_count(&self->optimizer),
+        .slot_width = cadre_row_optimizer_slot_width(&self->optimizer),
+        .page_rows = cadre_row_pages_per_page(self->pages),
+        .page_size = cadre_row_pages_page_size(self->pages),
+        .value_offset = cadre_row_pages_value_offset(self->pages),
+        .used_offset = cadre_row_pages_used_offset(self->pages),
+        .end = snapshot->rows.row_end,
+        .free_row = (uint64_t)(snapshot->rows.free_row + 1),
+        .victim_hand = snapshot->victim_hand,
+        .expiry_hand = snapshot->expiry_hand,
+        .sightings = snapshot->sightings,
+        .rows = figures->rows,
+        .version = figures->version,
+        .steps = figures->steps,
+        .created = figures->created,
+        .evicted = figures->evicted,
+        .expired = figures->expired,
+        .unadmitted = figures->unadmitted,
+        .checkpoint = snapshot->rows.number,
+    };
+}
+
+int
+cadre_table_check_record(const cadre_table_t *self, const cadre_table_record_t *record)
+{
+    const cadre_table_snapshot_t none = {.sightings = 0};
+    cadre_table_record_t own;
+    cadre_table_describe(self, &none, &own);
+    if (record->dim != own.dim || record->storage != own.storage || record->slots != own.slots ||
+        record->slot_width != own.slot_width || record->page_rows != own.page_rows ||
+        record->page_size != own.page_size || record->value_offset != own.value_offset) {
+        return cadre_fail(CADRE_ESHAPE,
+                          "its rows were kept otherwise: dim, storage, optimizer, row_wise and lfu "
+                          "must be those of the checkpoint");
+    }
+    return 0;
+}
+
+cadre_table_snapshot_t
+cadre_table_described(const cadre_table_record_t *record, cadre_chunk_t *counters)
+{
+    return (cadre_table_snapshot_t){
+        .rows = {.number = record->checkpoint,
+                 .row_end = record->end,
+                 .free_row = (int64_t)record->free_row - 1},
+        .figures = {.rows = record->rows,
+                    .version = record->version,
+                    .steps = record->steps,
+                    .created = record->created,
+                    .evicted = record->evicted,
+                    .expired = record->expired,
+                    .unadmitted = record->unadmitted},
+        .victim_hand = (uint32_t)record->victim_hand,
+        .expiry_hand = (uint32_t)record->expiry_hand,
+        .sightings = record->sightings,
+        .counters = counters,
+    };
 }
 
 int

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/checkpoint/table_file.h"
 #include "common/spec/table_spec.h"
 #include "common/wire/message.h"
 #include "ps/core/chunk_pool.h"
@@ -132,6 +133,20 @@ void cadre_table_snapshot(cadre_table_t *self, uint64_t since, uint64_t number,
                           cadre_table_snapshot_t *out);
 
 void cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot);
+
+/* Describes a snapshot of this table, or of one of the same spec, for a checkpoint; the caller fills
+ * in what is not the table's: stamp, base, base_stamp, shard and shards. */
+void cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *snapshot,
+                          cadre_table_record_t *out);
+
+/* Checks that pages of what a checkpoint describes are pages of this table. Fails with CADRE_ESHAPE
+ * when rows are kept otherwise: another dim, storage, optimizer, row_wise, or counting of uses. */
+int cadre_table_check_record(const cadre_table_t *self, const cadre_table_record_t *record);
+
+/* Returns the snapshot that a checkpoint describes, without its pages; `counters`, NULL for none,
+ * are borrowed. */
+cadre_table_snapshot_t cadre_table_described(const cadre_table_record_t *record,
+                                             cadre_chunk_t *counters);
 
 /* Loading makes a table without rows what it was when a snapshot was taken: begin, then each page
  * once, then end (cadre_row_pages_load_begin has more). The spec is that of then; a table that was

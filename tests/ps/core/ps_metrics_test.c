@@ -79,3 +79,12 @@ Test(ps_metrics, what_is_held_for_a_step_stands_beside_its_limit)
     expect(&figures, 0, "\ncadre_ps_step_held_bytes 48\n");
     expect(&figures, 0, "\ncadre_ps_step_limit_bytes 200\n");
 }
+
+Test(ps_metrics, tells_what_tables_have)
+{
+    cadre_ps_figures_t figures = ready;
+    figures.shard.tables = (cadre_table_figures_t){.rows = 5, .created = 9, .evicted = 3};
+    expect(&figures, 0, "\ncadre_ps_table_rows 5\n");
+    expect(&figures, 0, "\ncadre_ps_table_rows_created_total 9\n");
+    expect(&figures, 0, "\ncadre_ps_table_rows_evicted_total 3\n");
+}

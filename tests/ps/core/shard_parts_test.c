@@ -40,7 +40,8 @@ static void
 load_zeros(cadre_shard_part_t *part, cadre_partition_t *partition)
 {
     cadre_partition_initialise(partition, -1, 0);
-    cadre_shard_part_return(part, &partition);
+    cadre_table_t *none = NULL;
+    cadre_shard_part_return(part, &partition, &none, (cadre_table_base_t){.checkpoint = 0});
 }
 
 /* Pushes ones, and expects all values to be `wanted` then. */
@@ -70,13 +71,15 @@ Test(shard_parts, gives_a_part_the_schedule_that_came_while_it_was_loaded)
     cr_assert_eq(cadre_shard_parts_make(parts, "w", &before, true, &part), 0, "%s",
                  cadre_error_text());
 
-    cadre_partition_t *lent = cadre_shard_part_lend(part);
+    cadre_partition_t *lent = NULL;
+    cadre_table_t *none = NULL;
+    cadre_shard_part_lend(part, &lent, &none);
     cr_assert_eq(cadre_shard_part_create_again(part, "w", &now), 0, "%s", cadre_error_text());
     cr_assert_eq(cadre_shard_part_create_again(part, "w", &spec), 0, "one from before is late");
     cr_assert_eq(cadre_partition_spec(lent)->optimizer.schedule.boundary_count, 1,
                  "a load has it: nobody else changes it");
     load_zeros(part, lent);
-    cadre_shard_parts_add(parts, &part);
+    cadre_shard_parts_add(parts, &part, 0);
 
     const cadre_shard_part_t *served = NULL;
     cr_assert_eq(cadre_shard_parts_find(parts, 1, 0, &served), 0);
@@ -100,12 +103,14 @@ Test(shard_parts, keeps_what_it_had_when_another_part_is_created_while_it_is_loa
     cadre_shard_part_t *part = NULL;
     cr_assert_eq(cadre_shard_parts_make(parts, "w", &spec, true, &part), 0);
 
-    cadre_partition_t *lent = cadre_shard_part_lend(part);
+    cadre_partition_t *lent = NULL;
+    cadre_table_t *none = NULL;
+    cadre_shard_part_lend(part, &lent, &none);
     cr_expect_eq(cadre_shard_part_create_again(part, "w", &other), CADRE_EEXISTS);
     cr_expect_eq(cadre_shard_part_create_again(part, "v", &spec), CADRE_EEXISTS);
     load_zeros(part, lent);
     cadre_partition_t *partition = part->partition;
-    cadre_shard_parts_add(parts, &part);
+    cadre_shard_parts_add(parts, &part, 0);
     expect_after_update(partition, -1);
     expect_after_update(partition, -2);
     cadre_shard_parts_destroy(&parts);

@@ -306,7 +306,12 @@ fake_close(void *context)
 static cadre_loader_t
 as_loader(fake_t *self)
 {
-    return (cadre_loader_t){self, fake_open, fake_find, fake_prepare, fake_read, fake_close};
+    return (cadre_loader_t){.context = self,
+                            .open = fake_open,
+                            .find = fake_find,
+                            .prepare = fake_prepare,
+                            .read = fake_read,
+                            .close = fake_close};
 }
 
 static const char PATH[] = "/checkpoints/ckpt-00000001";

@@ -1,0 +1,50 @@
+/*
+ * shard_tables - what PULL, PUSH and ASSIGN do to the rows of a table: found in their messages,
+ * checked, carried out.
+ *
+ * Owner:   nobody: it has no state. Thread: the shard's.
+ *
+ * Rows of a table travel as those of a partition do (shard_rows.h, row_gradient.h), with keys in
+ * place of numbers of rows, and are cut as f32 of so many rows of [dim].
+ */
+#ifndef CADRE_PS_CORE_SHARD_TABLES_H
+#define CADRE_PS_CORE_SHARD_TABLES_H
+
+#include "common/wire/row_list.h"
+#include "ps/core/row_gradient.h"
+#include "ps/core/shard_parts.h"
+
+/* Copies the values of the keys of one record into `chunks`, cut as `count` rows of the table in
+ * `dtype`, f32 or its wire dtype. Fails with CADRE_ENOTFINITE when a value does not fit it. */
+int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
+                            cadre_dtype_t dtype, cadre_chunk_t *const *chunks);
+
+/* Returns how many chunks gradients of `count` keys come in. Fails with CADRE_ETOOLARGE above
+ * CADRE_TABLE_KEYS_MAX. */
+int cadre_shard_tables_chunk_count(const cadre_shard_part_t *part, uint64_t count, size_t *out);
+
+/* Checks gradients of which all chunks are there, before any row is changed; gives how many bytes
+ * larger the table can be then. Fails with CADRE_ESHAPE for chunks of other sizes, and as
+ * cadre_table_check. */
+int cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
+                             uint64_t *growth);
+
+/* Applies checked gradients to a table of this spec: a part's own, or its image. */
+void cadre_shard_tables_apply(cadre_table_t *table, const cadre_partition_spec_t *spec,
+                              const cadre_row_gradient_t *gradient);
+
+/* Applies the weighted sum of gradients as one update: of each key the sum of those that have it,
+ * in the order of the terms. */
+void cadre_shard_tables_apply_sum(cadre_table_t *table, const cadre_partition_spec_t *spec,
+                                  const cadre_row_term_t *terms, size_t count);
+
+/* Checks that there is room for the rows that an ASSIGN brings; gives how many bytes larger the
+ * table can be then. Fails as cadre_table_check_assign. */
+int cadre_shard_tables_check_assign(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
+                                    uint64_t *growth);
+
+/* Assigns rows, which stand in `chunks` as f32. */
+void cadre_shard_tables_assign(cadre_table_t *table, cadre_assign_mode_t mode,
+                               const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks);
+
+#endif
