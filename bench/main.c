@@ -34,6 +34,7 @@ static const struct {
     {"idle", cadre_bench_idle},         {"ops", cadre_bench_ops},
     {"mlp", cadre_bench_wide_mlp},      {"lanes", cadre_bench_lanes},
     {"keys", cadre_bench_keys},         {"tables", cadre_bench_tables},
+    {"rows", cadre_bench_rows},
 };
 
 typedef struct {
@@ -126,7 +127,7 @@ static const struct argp_option options[] = {
     {NULL, 'o', "FORMAT", 0, "table (default), or json: one object at the end", 0},
     {"only", KEY_ONLY, "NAME,...", 0,
      "of closures, values, apply, checkpoint, training, local, idle, ops, mlp, lanes, keys, "
-     "tables; "
+     "tables, rows; "
      "default: all",
      0},
     {"quick", KEY_QUICK, NULL, 0, "a tenth of the work: figures to look at, not to quote", 0},

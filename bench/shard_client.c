@@ -12,10 +12,12 @@
 #include "common/net/socket.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/table_spec.h"
 #include "common/system/poll.h"
 #include "common/tensor/bf16.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/wire/codec.h"
+#include "common/wire/row_list.h"
 #include "common/wire/task.h"
 
 enum {
@@ -396,4 +398,133 @@ cadre_bench_shard_client_push(cadre_bench_shard_client_t *self, uint64_t variabl
                               size_t window)
 {
     return run(self, variable, true, count, window);
+}
+
+/* --- tables --- */
+
+int
+cadre_bench_shard_client_create_table(cadre_bench_shard_client_t *self, uint64_t variable,
+                                      uint32_t dim)
+{
+    static const double rate[] = {0.01};
+    static const uint64_t kept[] = {CADRE_F32, 0, 0, 0, CADRE_TABLE_REFUSE, 0};
+    static const double numbers[] = {0, 0};
+    const uint64_t shape[] = {dim};
+    cadre_message_t message = new_message(self, CADRE_MESSAGE_CREATE, &self->coordinator);
+    message.create = (cadre_create_message_t){.variable = variable,
+                                              .name = "rows",
+                                              .partitions = 1,
+                                              .dtype = CADRE_F32,
+                                              .shape = {shape, 1},
+                                              .initializer = CADRE_INITIALIZER_ZEROS,
+                                              .optimizer = CADRE_OPTIMIZER_SGD,
+                                              .optimizer_parameters = {rate, 1},
+                                              .generation = GENERATION,
+                                              .table = {kept, CADRE_COUNT_OF(kept)},
+                                              .table_numbers = {numbers, CADRE_COUNT_OF(numbers)}};
+    return ask_control(self, &message);
+}
+
+/* Takes the answer to a request for rows. */
+static int
+take_rows(cadre_bench_shard_client_t *self, bool push)
+{
+    cadre_message_t answer = {.storage = NULL};
+    int status = receive(self, self->data, &answer);
+    if (status < 0) {
+        return status;
+    }
+
+    const bool expected = answer.type == (push ? CADRE_MESSAGE_APPLIED : CADRE_MESSAGE_VALUES);
+    if (!expected || (push ? answer.applied.status : answer.values.status) != 0) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        status = cadre_fail(CADRE_EMALFORMED, "the ps answers %s",
+                            cadre_message_text(&answer, text, sizeof(text)));
+    }
+    cadre_message_fini(&answer);
+    return status;
+}
+
+/* Takes answers until fewer than `window` requests are unanswered. */
+static int
+take_until(cadre_bench_shard_client_t *self, bool push, size_t window, size_t *unanswered)
+{
+    int status = 0;
+    while (status == 0 && *unanswered > 0 && *unanswered >= window) {
+        status = take_rows(self, push);
+        --*unanswered;
+    }
+    return status;
+}
+
+int
+cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self, const cadre_bench_rows_t *rows,
+                                   size_t window)
+{
+    const size_t at_once = CADRE_ROWS_SIZE_MAX / (rows->dim * sizeof(float));
+    size_t unanswered = 0;
+    int status = 0;
+    for (size_t first = 0; first < rows->count && status == 0; first += at_once) {
+        const size_t count = rows->count - first < at_once ? rows->count - first : at_once;
+        const uint64_t record[] = {rows->variable, 0, CADRE_ROWS_LISTED, count};
+        cadre_message_t message = new_message(self, CADRE_MESSAGE_PULL, &self->worker);
+        message.pull = (cadre_pull_message_t){.generation = GENERATION,
+                                              .rows = {record, CADRE_COUNT_OF(record)}};
+        cadre_message_add_chunk(&message,
+                                cadre_chunk_new_copy(rows->keys + first, count * sizeof(uint64_t)));
+        status = send_message(self->data, NULL, &message);
+        unanswered++;
+        status = status < 0 ? status : take_until(self, false, window, &unanswered);
+    }
+    return status < 0 ? status : take_until(self, false, 1, &unanswered);
+}
+
+/* Returns an update of the rows, whose request the caller fills in; the chunks stay the same for
+ * all updates. */
+static cadre_message_t
+rows_update(const cadre_bench_rows_t *rows)
+{
+    const size_t ids_at_once = CADRE_CHUNK_SIZE_MAX / sizeof(uint64_t);
+    cadre_message_t message = {.type = CADRE_MESSAGE_PUSH};
+    cadre_chunk_layout_t layout;
+    int status = cadre_chunk_layout_init(&layout, rows->count, rows->dim * sizeof(float));
+    cadre_assert(status == 0);
+    for (size_t first = 0; first < rows->count; first += ids_at_once) {
+        const size_t count = rows->count - first < ids_at_once ? rows->count - first : ids_at_once;
+        cadre_message_add_chunk(&message,
+                                cadre_chunk_new_copy(rows->keys + first, count * sizeof(uint64_t)));
+    }
+    for (size_t k = 0; k < layout.count; k++) {
+        cadre_chunk_t *chunk = cadre_chunk_new(cadre_chunk_layout_size(&layout, k));
+        float *numbers = cadre_chunk_data(chunk);
+        for (size_t i = 0; i < cadre_chunk_size_bytes(chunk) / sizeof(float); i++) {
+            numbers[i] = (float)(i % 1000) * 1e-6F;
+        }
+        cadre_message_add_chunk(&message, chunk);
+    }
+    return message;
+}
+
+int
+cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self, const cadre_bench_rows_t *rows,
+                                   size_t updates, size_t window)
+{
+    cadre_auto(cadre_message_fini) cadre_message_t update = rows_update(rows);
+    const uint64_t record[] = {rows->variable, 0, 0, rows->count};
+    size_t unanswered = 0;
+    int status = 0;
+    for (size_t i = 0; i < updates && status == 0; i++) {
+        cadre_message_t message = new_message(self, CADRE_MESSAGE_PUSH, &self->worker);
+        message.push = (cadre_push_message_t){.update = ++self->update_last,
+                                              .attempt = 1,
+                                              .generation = GENERATION,
+                                              .rows = {record, CADRE_COUNT_OF(record)}};
+        for (size_t k = 0; k < update.chunk_count; k++) {
+            cadre_message_add_chunk(&message, cadre_chunk_ref(update.chunks[k]));
+        }
+        status = send_message(self->data, NULL, &message);
+        unanswered++;
+        status = status < 0 ? status : take_until(self, true, window, &unanswered);
+    }
+    return status < 0 ? status : take_until(self, true, 1, &unanswered);
 }

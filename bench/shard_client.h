@@ -38,4 +38,24 @@ int cadre_bench_shard_client_pull(cadre_bench_shard_client_t *self, uint64_t var
 int cadre_bench_shard_client_push(cadre_bench_shard_client_t *self, uint64_t variable, size_t count,
                                   size_t window);
 
+/* Creates table `variable` of rows of `dim` f32, updated by sgd. */
+int cadre_bench_shard_client_create_table(cadre_bench_shard_client_t *self, uint64_t variable,
+                                          uint32_t dim);
+
+/* Some rows of a table. */
+typedef struct {
+    uint64_t variable;
+    uint32_t dim;
+    size_t count;
+    const uint64_t *keys; /* [count]; to be pushed they ascend */
+} cadre_bench_rows_t;
+
+/* Pulls the rows, as many in one message as it takes, or pushes them `updates` times, with at most
+ * `window` requests unanswered. */
+int cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self,
+                                       const cadre_bench_rows_t *rows, size_t window);
+int cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self,
+                                       const cadre_bench_rows_t *rows, size_t updates,
+                                       size_t window);
+
 #endif
