@@ -8,6 +8,20 @@
 /* Makes the choice of a shard independent of what shards do with the mixed key themselves. */
 #define SHARD_SALT UINT64_C(0x9E3779B97F4A7C15)
 
+const char *
+cadre_table_policy_text(cadre_table_policy_t policy)
+{
+    switch (policy) {
+    case CADRE_TABLE_REFUSE:
+        return "refuse";
+    case CADRE_TABLE_EVICT_LRU:
+        return "lru";
+    case CADRE_TABLE_EVICT_LFU:
+        return "lfu";
+    }
+    return "?";
+}
+
 /* Returns a spec that says nothing but the number of columns. */
 cadre_table_spec_t
 cadre_table_spec(uint32_t dim)

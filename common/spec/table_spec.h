@@ -25,6 +25,10 @@ typedef enum {
     CADRE_TABLE_EVICT_LFU = 3, /* a row that was updated seldom goes */
 } cadre_table_policy_t;
 
+/* Returns the word for a policy, such as "lru", as job files and manifests have it; "?" for a
+ * number that is none. */
+const char *cadre_table_policy_text(cadre_table_policy_t policy);
+
 typedef struct {
     uint32_t dim; /* numbers of a row */
 

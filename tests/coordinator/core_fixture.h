@@ -416,6 +416,19 @@ fixture_join_ps(fixture_t *self)
     fixture_clear(self);
 }
 
+/* A table of rows of `dim` numbers that exists, as if a program had created it. */
+static inline cadre_variable_t *
+fixture_add_table(fixture_t *self, const char *name, uint32_t dim)
+{
+    const cadre_table_spec_t spec = cadre_table_spec(dim);
+    cadre_variable_t *table = NULL;
+    cr_assert_eq(cadre_catalogue_add_table(&self->core.catalogue, name, &spec, 0, &table), 0, "%s",
+                 cadre_error_text());
+    table->created = true;
+    cadre_announcements_add_variable(&self->core.announcements, table);
+    return table;
+}
+
 /* Ps and workers that have joined. */
 static inline fixture_t *
 fixture_new_cluster(uint32_t ps, uint32_t workers)

@@ -26,6 +26,7 @@ destroy_variable(cadre_variable_t *variable)
 {
     free(variable->name);
     free(variable->shards);
+    free(variable->table);
     free(variable);
 }
 
@@ -137,8 +138,15 @@ cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
     return cadre_name_map_get(&self->variable_names, name);
 }
 
-/* Sets and checks a new variable's initializer and optimizer. The seed of the initializer is that
- * of the options, or else made of the job's seed and the variable's name. */
+/* Returns the seed of a variable's first values: the one that was asked for, or else one made of
+ * the job's seed and the variable's name. */
+static uint64_t
+seed_of(const cadre_catalogue_t *self, const cadre_variable_t *variable, uint64_t asked)
+{
+    return asked ? asked : XXH3_64bits_withSeed(variable->name, strlen(variable->name), self->seed);
+}
+
+/* Sets and checks a new variable's initializer and optimizer. */
 static int
 set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
           const cadre_variable_options_t *options)
@@ -148,9 +156,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
         return status;
     }
 
-    variable->initializer.seed =
-        options->seed ? options->seed
-                      : XXH3_64bits_withSeed(variable->name, strlen(variable->name), self->seed);
+    variable->initializer.seed = seed_of(self, variable, options->seed);
     status = cadre_initializer_spec_check(&variable->initializer, variable->dtype, variable->rank);
     if (status < 0) {
         return status;
@@ -275,12 +281,26 @@ cadre_catalogue_whole_count(const cadre_catalogue_t *self)
     return self->variable_count - self->creating;
 }
 
+/* Checks that the name is one, and that no variable has it. */
+static int
+check_free_name(const cadre_catalogue_t *self, const char *name)
+{
+    int status = cadre_name_check("variable", name);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_catalogue_variable(self, name)) {
+        return cadre_fail(CADRE_EEXISTS, "a variable called %s exists already", name);
+    }
+    return 0;
+}
+
 /* Checks that a variable of this name, shape and type can be added; gives its size. */
 static int
 check_new(const cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
           size_t *size_bytes)
 {
-    int status = cadre_name_check("variable", name);
+    int status = check_free_name(self, name);
     if (status < 0) {
         return status;
     }
@@ -290,9 +310,6 @@ check_new(const cadre_catalogue_t *self, const char *name, const cadre_tensor_t 
     }
     if (*size_bytes == 0) {
         return cadre_fail(CADRE_EINVALID, "variable %s has no elements", name);
-    }
-    if (cadre_catalogue_variable(self, name)) {
-        return cadre_fail(CADRE_EEXISTS, "a variable called %s exists already", name);
     }
     return 0;
 }
@@ -312,15 +329,22 @@ new_variable(const char *name, const cadre_tensor_t *like, size_t size_bytes)
     return variable;
 }
 
+/* Sets and checks the type of a variable's elements on the wire. */
+static int
+set_wire(cadre_variable_t *variable, cadre_dtype_t wire)
+{
+    /* 0 stands for the variable's own type */
+    uint64_t encoded = wire == variable->dtype ? 0 : (uint64_t)wire;
+    return cadre_wire_dtype_decode(encoded, variable->dtype, &variable->wire);
+}
+
 /* Sets and checks everything that the program chose for a new variable: the element type on the
  * wire, initializer, optimizer, and the shard of each partition. */
 static int
 set_options(cadre_catalogue_t *self, cadre_variable_t *variable,
             const cadre_variable_options_t *options)
 {
-    /* 0 stands for the variable's own type */
-    uint64_t wire = options->wire == variable->dtype ? 0 : (uint64_t)options->wire;
-    int status = cadre_wire_dtype_decode(wire, variable->dtype, &variable->wire);
+    int status = set_wire(variable, options->wire);
     if (status < 0) {
         return status;
     }
@@ -329,6 +353,19 @@ set_options(cadre_catalogue_t *self, cadre_variable_t *variable,
         return status;
     }
     return place(self, variable, options);
+}
+
+/* Lists a variable under the next id. */
+static void
+enlist(cadre_catalogue_t *self, cadre_variable_t *variable)
+{
+    /* whether a variable that was dropped had this name before */
+    variable->again = cadre_catalogue_was_dropped(self, variable->name);
+    variable->id = ++self->variable_count;
+    self->variables =
+        cadre_realloc(self->variables, self->variable_count, sizeof(*self->variables));
+    self->variables[self->variable_count - 1] = variable;
+    cadre_name_map_put(&self->variable_names, variable->name, variable);
 }
 
 /* Adds a variable under the next id and places its partitions on shards. Fails, and adds nothing,
@@ -350,13 +387,56 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
         return cadre_fail_within(status, "variable %s", name);
     }
 
-    /* whether a variable that was dropped had this name before */
-    variable->again = cadre_catalogue_was_dropped(self, name);
-    variable->id = ++self->variable_count;
-    self->variables =
-        cadre_realloc(self->variables, self->variable_count, sizeof(*self->variables));
-    self->variables[self->variable_count - 1] = variable;
-    cadre_name_map_put(&self->variable_names, variable->name, variable);
+    enlist(self, variable);
+    *out = variable;
+    return 0;
+}
+
+/* Sets how a new table keeps its rows, by a spec that was checked. */
+static int
+set_table(const cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_table_spec_t *spec,
+          cadre_dtype_t wire)
+{
+    *variable->table = *spec;
+    variable->initializer = spec->initializer;
+    variable->initializer.seed = seed_of(self, variable, spec->initializer.seed);
+    variable->optimizer = spec->optimizer;
+    return set_wire(variable, wire);
+}
+
+/* Adds a table under the next id, with a part on every shard. How many rows a part will have is not
+ * known, so its bytes do not count where other variables are placed. */
+int
+cadre_catalogue_add_table(cadre_catalogue_t *self, const char *name, const cadre_table_spec_t *spec,
+                          cadre_dtype_t wire, cadre_variable_t **out)
+{
+    int status = check_free_name(self, name);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_table_spec_check(spec);
+    if (status < 0) {
+        return cadre_fail_within(status, "table %s", name);
+    }
+
+    const cadre_tensor_t like = {.dtype = CADRE_F32, .rank = 1, .shape = {spec->dim}};
+    cadre_variable_t *variable = new_variable(name, &like, sizeof(float));
+    variable->rows = 0;
+    variable->row_size_bytes = spec->dim * sizeof(float);
+    variable->takes_rows = true;
+    variable->table = cadre_calloc(1, sizeof(*variable->table));
+    status = set_table(self, variable, spec, wire);
+    if (status < 0) {
+        destroy_variable(variable);
+        return cadre_fail_within(status, "table %s", name);
+    }
+
+    variable->partitions = self->placement.shard_count;
+    variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        variable->shards[i] = (uint16_t)i;
+    }
+    enlist(self, variable);
     *out = variable;
     return 0;
 }
@@ -394,6 +474,15 @@ bool
 cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name)
 {
     return cadre_name_map_get(&self->dropped_names, name) != NULL;
+}
+
+int
+cadre_variable_check_dense(const cadre_variable_t *variable)
+{
+    return variable->table
+               ? cadre_fail(CADRE_EINVALID, "variable %s is a table: its rows are found by key",
+                            variable->name)
+               : 0;
 }
 
 /* Returns whether the shard has a partition of the variable. */
@@ -613,6 +702,21 @@ cadre_catalogue_check_names(const cadre_catalogue_t *self, const cadre_closure_t
     return 0;
 }
 
+/* Adds to a CREATE how a table keeps its rows. */
+static void
+add_table_fields(const cadre_table_spec_t *table, cadre_create_lists_t *lists,
+                 cadre_create_message_t *create)
+{
+    const uint64_t numbers[] = {(uint64_t)table->storage,   table->row_wise,
+                                table->admit_after,         table->rows_max,
+                                (uint64_t)table->when_full, table->age_max};
+    memcpy(lists->table, numbers, sizeof(numbers));
+    lists->table_numbers[0] = table->group_lasso;
+    lists->table_numbers[1] = table->norm_min;
+    create->table = (cadre_u64s_t){lists->table, sizeof(numbers) / sizeof(numbers[0])};
+    create->table_numbers = (cadre_f64s_t){lists->table_numbers, 2};
+}
+
 /* Returns the CREATE message that asks a shard to create one partition of the variable. It points
  * into `variable` and `lists`, which have to live as long as it. */
 cadre_message_t
@@ -655,6 +759,9 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .delay_compensation = {&variable->optimizer.delay_compensation,
                                variable->optimizer.delay_compensation > 0},
     };
+    if (variable->table) {
+        add_table_fields(variable->table, lists, &message.create);
+    }
     return message;
 }
 

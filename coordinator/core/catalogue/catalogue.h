@@ -21,6 +21,7 @@
 #include "common/base/name_map.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/row_chunks.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
@@ -37,11 +38,14 @@ struct cadre_variable {
     cadre_dtype_t wire; /* type of its elements on the wire between workers and ps */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
-    int64_t rows; /* shape[0]; 1 for a scalar */
+    int64_t rows; /* shape[0]; 1 for a scalar; 0 of a table, whose shape is that of a row */
     size_t row_size_bytes;
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;
     bool takes_rows; /* gradients may come by rows (CADRE_VARIABLE_ROWS) */
+    /* How a table keeps its rows, but for initializer and optimizer, which are the variable's;
+     * NULL: a dense variable. Part k of a table is on shard k. */
+    cadre_table_spec_t *table;
     uint32_t partitions;
     uint16_t *shards; /* [partitions] */
     bool created;     /* all shards of the variable have created it */
@@ -160,6 +164,13 @@ int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
                                  const cadre_variable_options_t *options,
                                  cadre_variable_t **variable);
 
+/* Adds a table, which has a part on every shard; its values travel as `wire` (0: as f32). The seed
+ * of the spec may be 0: as in the options of a variable. Fails as cadre_catalogue_add_variable and
+ * cadre_table_spec_check. */
+int cadre_catalogue_add_table(cadre_catalogue_t *self, const char *name,
+                              const cadre_table_spec_t *spec, cadre_dtype_t wire,
+                              cadre_variable_t **variable);
+
 /* Changes the learning rate of a variable for every update that at least `updates` others came
  * before; the shards are not asked to do so yet. Fails as cadre_schedule_spec_extend, and with
  * CADRE_EINVALID for the optimizer `add`, which has no rate. */
@@ -173,6 +184,9 @@ void cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *
 
 /* Returns whether a variable of this name was ever dropped, so that the name was free. */
 bool cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name);
+
+/* Fails with CADRE_EINVALID for a table, which has no value as a whole. */
+int cadre_variable_check_dense(const cadre_variable_t *variable);
 
 /* Returns whether a partition of the variable is on `shard`. */
 bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);
@@ -227,6 +241,8 @@ void cadre_catalogue_drop_resource(const cadre_catalogue_t *self, cadre_resource
 typedef struct {
     uint64_t shape[CADRE_RANK_MAX];
     double schedule[CADRE_SCHEDULE_NUMBERS_MAX];
+    uint64_t table[6];
+    double table_numbers[2];
 } cadre_create_lists_t;
 
 /* Returns the message CREATE for one partition. Its lists are borrowed from the variable and from

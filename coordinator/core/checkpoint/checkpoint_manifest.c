@@ -73,16 +73,37 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
     return object;
 }
 
+/* Returns how a table keeps its rows as JSON. */
+static json_t *
+table_json(const cadre_table_spec_t *table)
+{
+    return json_pack(
+        "{s:s, s:b, s:I, s:I, s:s, s:I, s:f, s:f}", "storage", cadre_dtype_text(table->storage),
+        "row_wise", (int)table->row_wise, "admit_after", (json_int_t)table->admit_after, "rows_max",
+        (json_int_t)table->rows_max, "when_full", cadre_table_policy_text(table->when_full),
+        "age_max", (json_int_t)table->age_max, "group_lasso", table->group_lasso, "norm_min",
+        table->norm_min);
+}
+
+/* Fills in shape and kind of a variable's entry. The shape of a table is [0, dim]. */
+static void
+fill_shape(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
+{
+    const int first = variable->table ? 1 : 0;
+    entry->dtype = variable->dtype;
+    entry->wire = variable->wire;
+    entry->rank = variable->rank + first;
+    memcpy(entry->shape + first, variable->shape, sizeof(int64_t) * (size_t)variable->rank);
+    entry->table = variable->table ? table_json(variable->table) : NULL;
+}
+
 /* Fills in the manifest's entry of one variable. */
 static void
 fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
 {
     const cadre_parameter_t *table = NULL;
     entry->name = cadre_strdup(variable->name);
-    entry->dtype = variable->dtype;
-    entry->wire = variable->wire;
-    entry->rank = variable->rank;
-    memcpy(entry->shape, variable->shape, sizeof(entry->shape));
+    fill_shape(entry, variable);
     size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
     /* A JSON integer is signed: the seed is written without its lowest bit. */
     entry->initializer = json_pack("{s:s, s:I, s:o}", "kind",

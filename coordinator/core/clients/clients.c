@@ -172,7 +172,8 @@ begin(cadre_clients_t *self, const cadre_task_t *from, const cadre_message_t *me
 
 /* --- what there is --- */
 
-/* Fills in one item of LISTED for a variable. */
+/* Fills in one item of LISTED for a variable. The rows of a table are not counted: 0 stands there,
+ * which no other variable has. */
 static void
 describe_variable(const cadre_variable_t *variable, uint64_t *item)
 {
@@ -180,9 +181,10 @@ describe_variable(const cadre_variable_t *variable, uint64_t *item)
     item[1] = (uint64_t)variable->dtype;
     item[2] = variable->partitions;
     item[3] = variable->optimizer.average_momentum > 0;
-    item[4] = (uint64_t)variable->rank;
+    const int first = variable->table ? 1 : 0;
+    item[4] = (uint64_t)(variable->rank + first);
     for (int i = 0; i < variable->rank; i++) {
-        item[5 + i] = (uint64_t)variable->shape[i];
+        item[5 + first + i] = (uint64_t)variable->shape[i];
     }
 }
 
@@ -313,6 +315,11 @@ find_readable(const cadre_clients_t *self, const cadre_read_message_t *read, int
     if (!variable || !variable->created || variable->dropped > 0 ||
         read->partition >= variable->partitions) {
         *status = cadre_fail(CADRE_ENOTFOUND, "there is no such variable any more");
+        return NULL;
+    }
+
+    *status = cadre_variable_check_dense(variable);
+    if (*status < 0) {
         return NULL;
     }
 

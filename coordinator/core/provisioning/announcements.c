@@ -28,6 +28,16 @@ cadre_announcements_fini(cadre_announcements_t *self)
     cadre_definitions_fini(&self->definitions);
 }
 
+/* Returns how the gradients of a variable may come. */
+static cadre_variable_kind_t
+kind_of(const cadre_variable_t *variable)
+{
+    if (variable->table) {
+        return CADRE_VARIABLE_TABLE;
+    }
+    return variable->takes_rows ? CADRE_VARIABLE_ROWS : CADRE_VARIABLE_WHOLE;
+}
+
 /* Appends the variable to the log that workers are sent: as many records as the list of its
  * partitions' shards takes. */
 void
@@ -57,7 +67,7 @@ cadre_announcements_add_variable(cadre_announcements_t *self, const cadre_variab
             .partitions = variable->partitions,
             .first = first,
             .shards = {shards, count},
-            .kind = variable->takes_rows ? CADRE_VARIABLE_ROWS : CADRE_VARIABLE_WHOLE};
+            .kind = kind_of(variable)};
         cadre_definitions_add(&self->definitions, &message);
     }
 

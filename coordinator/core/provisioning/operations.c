@@ -417,6 +417,46 @@ cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation
     cadre_shard_requests_ask(self->links.requests, shard, &message, on_count, operation, shard);
 }
 
+/* Adds a part's counters of a table to those in operation->target. */
+static void
+on_table_count(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    cadre_operation_t *operation = context;
+    on_reply(context, detail, reply, status);
+    if (operation->status < 0) {
+        return;
+    }
+
+    const cadre_u64s_t *counters = &reply->reply.counters;
+    if (counters->count < CADRE_TABLE_COUNTER_COUNT) {
+        operation->status = CADRE_EMALFORMED;
+        snprintf(operation->text, sizeof(operation->text), "a shard sent %zu counters, not %d",
+                 counters->count, CADRE_TABLE_COUNTER_COUNT);
+        return;
+    }
+
+    uint64_t *totals = operation->target;
+    for (size_t i = 0; i < CADRE_TABLE_COUNTER_COUNT; i++) {
+        const uint64_t most = counters->items[i] > totals[i] ? counters->items[i] : totals[i];
+        totals[i] = i == CADRE_TABLE_COUNTER_steps ? most : totals[i] + counters->items[i];
+    }
+}
+
+/* Asks each shard for the counters of its part of a table. */
+void
+cadre_operations_count_table(cadre_operations_t *self, const cadre_variable_t *table,
+                             cadre_operation_t *operation)
+{
+    operation->pending = table->partitions;
+    memset(operation->target, 0, sizeof(uint64_t) * CADRE_TABLE_COUNTER_COUNT);
+    for (uint32_t i = 0; i < table->partitions; i++) {
+        cadre_message_t message = cadre_effects_message(self->links.effects, CADRE_MESSAGE_COUNT);
+        message.count.variable = table->id;
+        cadre_shard_requests_ask(self->links.requests, table->shards[i], &message, on_table_count,
+                                 operation, i);
+    }
+}
+
 /* --- retire and drop --- */
 
 /* Logs that a shard refused a request whose answer nobody waits for. A request that was given up

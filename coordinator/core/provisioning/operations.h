@@ -33,7 +33,8 @@ typedef struct {
     bool average;                     /* read: the running average, not the values */
     uint64_t slot;                    /* read: slot number `slot` - 1 of the optimizer; 0: none */
     uint64_t *steps;                  /* read of a slot: updates of each partition; or NULL */
-    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
+    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t; of a
+                                         table: uint64_t[CADRE_TABLE_COUNTER_COUNT] */
     const cadre_variable_t *variable; /* read and assign: the variable */
     const cadre_row_plan_t *plan;     /* read of rows: which, and in which messages */
     uint32_t failed;                  /* create: id of the first variable that could not be created;
@@ -86,6 +87,11 @@ void cadre_operations_assign_rows(cadre_operations_t *self, const cadre_row_plan
 
 /* Asks shard `shard` for its counters, into operation->target. */
 void cadre_operations_count(cadre_operations_t *self, uint32_t shard, cadre_operation_t *operation);
+
+/* Asks all shards for the counters of a table, whose sums operation->target gets; of the steps the
+ * largest number. */
+void cadre_operations_count_table(cadre_operations_t *self, const cadre_variable_t *table,
+                                  cadre_operation_t *operation);
 
 /* Gives an operation up: no answer will touch it any more. */
 void cadre_operations_give_up(cadre_operations_t *self, cadre_operation_t *operation);

@@ -25,6 +25,9 @@ static size_t
 partition_at(const cadre_row_plan_t *self, size_t position)
 {
     const cadre_variable_t *variable = self->variable;
+    if (variable->table) {
+        return cadre_table_shard((uint64_t)row_at(self, position), variable->partitions);
+    }
     return (size_t)cadre_split_part(variable->rows, variable->partitions, row_at(self, position));
 }
 
@@ -151,12 +154,16 @@ cadre_row_plan_fini(cadre_row_plan_t *self)
     *self = (cadre_row_plan_t){.count = 0};
 }
 
-/* Returns whether the rows of a part follow each other, so that two numbers name them all. */
+/* Returns whether the rows of a part follow each other, so that two numbers name them all. Keys of
+ * a table are always listed. */
 static bool
 is_span(const cadre_row_plan_t *self, const cadre_row_plan_part_t *part)
 {
     const size_t *order = self->order + part->first;
     const int64_t first = row_at(self, order[0]);
+    if (self->variable->table) {
+        return false;
+    }
     for (size_t k = 1; k < part->count; k++) {
         if (row_at(self, order[k]) != first + (int64_t)k) {
             return false;

@@ -33,7 +33,8 @@ typedef struct {
 
 typedef struct {
     const cadre_variable_t *variable;
-    const int64_t *ids; /* [count] rows that are asked for; NULL: those from `first_row` on */
+    /* [count] rows that are asked for, of a table their keys; NULL: those from `first_row` on */
+    const int64_t *ids;
     int64_t first_row;
     size_t count;
     size_t *order; /* [count] positions, sorted by shard and partition */
@@ -44,7 +45,8 @@ typedef struct {
 } cadre_row_plan_t;
 
 /* Plans `count` rows of a variable: those of `ids` (borrowed), or where that is NULL those from
- * `first_row` on. All are rows of the variable; one may stand in `ids` several times. */
+ * `first_row` on. All are rows of the variable; one may stand in `ids` several times. Of a table
+ * `ids` are keys: any numbers, as signed ones of the same bits. */
 void cadre_row_plan_init(cadre_row_plan_t *self, const cadre_variable_t *variable,
                          const int64_t *ids, int64_t first_row, size_t count);
 void cadre_row_plan_fini(cadre_row_plan_t *self);

@@ -357,3 +357,80 @@ Test(catalogue, the_create_messages_of_a_variable_cover_its_rows)
     cr_assert_eq(next, 13);
     cadre_catalogue_fini(&self);
 }
+
+Test(catalogue, a_table_has_a_part_on_every_shard_and_none_of_their_bytes)
+{
+    cadre_catalogue_t self;
+    cadre_variable_t *table = NULL;
+    cadre_catalogue_init(&self, 3, false, 1);
+    cadre_table_spec_t spec = cadre_table_spec(16);
+    spec.initializer.kind = CADRE_INITIALIZER_NORMAL;
+    spec.initializer.parameters[CADRE_NORMAL_STDDEV] = 0.5;
+    cr_assert_eq(cadre_catalogue_add_table(&self, "users", &spec, 0, &table), 0, "%s",
+                 cadre_error_text());
+    cr_assert_eq(table->partitions, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert_eq(table->shards[i], i);
+        cr_assert_eq(self.placement.load_bytes[i], 0);
+    }
+    cr_assert_eq(table->row_size_bytes, 64);
+    cr_assert_eq(table->rows, 0);
+    cr_assert_neq(table->initializer.seed, 0, "made of the job's seed and the name");
+    cr_assert_eq(cadre_variable_check_dense(table), CADRE_EINVALID);
+    cr_assert_eq(cadre_catalogue_add_table(&self, "users", &spec, 0, &table), CADRE_EEXISTS);
+    spec.dim = 0;
+    cr_assert_eq(cadre_catalogue_add_table(&self, "words", &spec, 0, &table), CADRE_EINVALID);
+    cr_assert(strstr(cadre_error_text(), "table words: dim is 0"), "%s", cadre_error_text());
+    spec.dim = 1;
+    cr_assert_eq(cadre_catalogue_add_table(&self, "words", &spec, CADRE_I32, &table), CADRE_EDTYPE);
+    cr_assert_eq(self.variable_count, 1);
+    cadre_catalogue_drop_variable(&self, self.variables[0]);
+    cr_assert(cadre_catalogue_is_vacant(&self, 1));
+    cadre_catalogue_fini(&self);
+}
+
+Test(catalogue, a_create_says_how_a_table_keeps_its_rows)
+{
+    cadre_catalogue_t self;
+    cadre_variable_t *table = NULL;
+    cadre_variable_t *dense = NULL;
+    cadre_create_lists_t lists;
+    cadre_catalogue_init(&self, 2, false, 1);
+    cadre_table_spec_t spec = cadre_table_spec(8);
+    spec.storage = CADRE_BF16;
+    spec.optimizer.kind = CADRE_OPTIMIZER_ADAGRAD;
+    spec.optimizer.parameters[CADRE_ADAGRAD_INITIAL_ACCUMULATOR] = 0.1;
+    spec.optimizer.parameters[CADRE_ADAGRAD_EPSILON] = 1e-7;
+    spec.row_wise = true;
+    spec.admit_after = 3;
+    spec.rows_max = 1000;
+    spec.when_full = CADRE_TABLE_EVICT_LFU;
+    spec.age_max = 77;
+    spec.group_lasso = 0.25;
+    spec.norm_min = 0.125;
+    cr_assert_eq(cadre_catalogue_add_table(&self, "users", &spec, CADRE_BF16, &table), 0, "%s",
+                 cadre_error_text());
+    cadre_message_t message = cadre_catalogue_create_message(table, 1, &lists);
+    const cadre_create_message_t *create = &message.create;
+    const uint64_t numbers[] = {CADRE_BF16, 1, 3, 1000, CADRE_TABLE_EVICT_LFU, 77};
+    cr_assert_eq(create->table.count, 6);
+    cr_assert_arr_eq(create->table.items, numbers, sizeof(numbers));
+    cr_assert_eq(create->table_numbers.count, 2);
+    cr_assert_eq(create->table_numbers.items[0], 0.25);
+    cr_assert_eq(create->table_numbers.items[1], 0.125);
+    cr_assert_eq(create->shape.count, 1);
+    cr_assert_eq(create->shape.items[0], 8);
+    cr_assert_eq(create->partition, 1);
+    cr_assert_eq(create->partitions, 2);
+    cr_assert_eq(create->shard, 1);
+    cr_assert_eq(create->first_row, 0);
+    cr_assert_eq(create->rows, 0);
+    cr_assert_eq(create->dtype, CADRE_F32);
+    cr_assert_eq(create->wire, CADRE_BF16);
+    cr_assert_eq(create->seed, table->initializer.seed);
+
+    cr_assert_eq(add(&self, "w", &defaults, &dense), 0);
+    message = cadre_catalogue_create_message(dense, 0, &lists);
+    cr_assert_eq(message.create.table.count, 0);
+    cadre_catalogue_fini(&self);
+}

@@ -105,6 +105,28 @@ Test(checkpoint_manifest, its_manifest_says_what_the_cut_holds)
     fixture_destroy(&self);
 }
 
+Test(checkpoint_manifest, its_manifest_says_how_a_table_keeps_its_rows)
+{
+    fixture_t *self = job();
+    cadre_variable_t *table = fixture_add_table(self, "users", 16);
+    table->table->when_full = CADRE_TABLE_EVICT_LRU;
+    table->table->rows_max = 1000;
+    bring_to(self, CADRE_CHECKPOINT_COMMITTING);
+    const cadre_manifest_t *manifest = last_order(self)->manifest;
+    const cadre_manifest_variable_t *users = cadre_manifest_find(manifest, "users");
+    cr_assert_eq(users->rank, 2);
+    cr_assert_eq(users->shape[0], 0);
+    cr_assert_eq(users->shape[1], 16);
+    cr_assert_eq(users->partition_count, PS);
+    cr_assert_eq(users->partitions[1].shard, 1);
+    cr_assert_eq(users->partitions[1].count, 0);
+    cr_assert_str_eq(json_string_value(json_object_get(users->table, "storage")), "f32");
+    cr_assert_str_eq(json_string_value(json_object_get(users->table, "when_full")), "lru");
+    cr_assert_eq(json_integer_value(json_object_get(users->table, "rows_max")), 1000);
+    cr_assert_null(cadre_manifest_find(manifest, "w")->table);
+    fixture_destroy(&self);
+}
+
 Test(checkpoint_manifest, its_manifest_survives_the_file_and_resumes_the_totals)
 {
     fixture_t *self = job();

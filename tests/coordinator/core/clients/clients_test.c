@@ -165,6 +165,27 @@ read_part(fixture_t *self, const cadre_task_t *client, uint64_t request, uint64_
     say(self, client, request, message);
 }
 
+Test(clients, see_that_a_variable_is_a_table_and_read_it_not)
+{
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_variable_t *table = fixture_add_table(self, "users", 16);
+    cadre_message_t message = {.type = CADRE_MESSAGE_LIST, .epoch = FIXTURE_EPOCH};
+    say(self, &client, 3, message);
+    const cadre_message_t *listed = fixture_sent(self, &client, CADRE_MESSAGE_LISTED, 0);
+    cr_assert_eq(listed->listed.names.count, 1);
+    const uint64_t *item = listed->listed.items.items;
+    cr_expect_eq(item[4], 2);
+    cr_expect_eq(item[5], 0);
+    cr_expect_eq(item[6], 16);
+
+    read_part(self, &client, 4, table->id);
+    const cadre_message_t *part = fixture_sent(self, &client, CADRE_MESSAGE_PART, 0);
+    cr_assert_eq(part->part.status, (uint64_t)-CADRE_EINVALID);
+    cr_expect(strstr(part->part.text, "users is a table"), "%s", part->part.text);
+    fixture_destroy(&self);
+}
+
 /* The shard's answer to the PULL. */
 static void
 give_values(fixture_t *self, const cadre_message_t *pull)

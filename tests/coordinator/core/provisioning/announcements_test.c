@@ -65,6 +65,28 @@ Test(announcements, a_worker_that_joins_is_told_everything_that_exists)
     fixture_destroy(&self);
 }
 
+Test(announcements, say_how_gradients_of_a_variable_may_come)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_add_variable(self, "dense", 5, 2);
+    fixture_add_table(self, "users", 16);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    const cadre_variable_message_t *dense =
+        &fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0)->variable;
+    const cadre_variable_message_t *table =
+        &fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 1)->variable;
+    cr_assert_eq(dense->kind, CADRE_VARIABLE_ROWS, "plain sgd");
+    cr_assert_eq(table->kind, CADRE_VARIABLE_TABLE);
+    cr_assert_eq(table->shape.count, 1);
+    cr_assert_eq(table->shape.items[0], 16);
+    cr_assert_eq(table->partitions, 2);
+    cr_assert_eq(table->shards.items[1], 1);
+    fixture_destroy(&self);
+}
+
 Test(announcements, rows_from_memory_are_sent_piece_by_piece_to_whoever_asks)
 {
     enum { CHUNKS = CADRE_MEMORY_PIECE_CHUNKS + 1 };

@@ -1,6 +1,7 @@
 /* What is asked of shards, and what their answers make of it. */
 #include "coordinator/core/provisioning/operations.h"
 
+#include "common/wire/row_list.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(operations, .timeout = 240);
@@ -297,5 +298,143 @@ Test(operations, an_operation_that_was_given_up_is_not_touched_again)
     cadre_operation_t before = operation;
     reply_with(self, 0, fixture_sent(self, &ps, CADRE_MESSAGE_COUNT, 0), 0, "late");
     cr_assert_eq(memcmp(&before, &operation, sizeof(before)), 0);
+    fixture_destroy(&self);
+}
+
+/* --- tables --- */
+
+/* A job with a table of rows of 2 numbers on 2 ps, and a key of each. */
+static fixture_t *
+job_with_table(cadre_variable_t **table, uint64_t keys[2])
+{
+    fixture_t *self = fixture_new(2);
+    fixture_join_ps(self);
+    *table = fixture_add_table(self, "users", 2);
+    for (uint64_t key = UINT64_MAX; key > UINT64_MAX - 100; key--) {
+        keys[cadre_table_shard(key, 2)] = key;
+    }
+    return self;
+}
+
+Test(operations, rows_of_a_table_come_back_at_the_positions_of_their_keys)
+{
+    cadre_variable_t *table = NULL;
+    uint64_t keys[2];
+    float rows[6] = {0};
+    cadre_operation_t operation = {.target = rows};
+    fixture_t *self = job_with_table(&table, keys);
+    const uint64_t asked[] = {keys[1], keys[0], keys[1]};
+    cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, table, (const int64_t *)asked, 0, 3);
+    const float given[2][4] = {{1, 1.5F}, {2, 2.5F, 7, 8}};
+    cadre_operations_read_rows(&self->core.operations, &plan, &operation);
+    fixture_turn(self);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_PULL), 1);
+        const cadre_message_t *pull = fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 0);
+        const cadre_row_part_list_t list = cadre_row_part_list_view(&pull->pull.rows);
+        cr_assert_eq(list.count, 1);
+        cr_assert_eq(list.items[0].variable, table->id);
+        cr_assert_eq(list.items[0].partition, i);
+        cr_assert_eq(list.items[0].first, CADRE_ROWS_LISTED);
+        cr_assert_eq(list.items[0].count, i + 1);
+        cr_assert_eq(*(const uint64_t *)cadre_chunk_data(pull->chunks[0]), keys[i]);
+        say_values(self, i, pull, given[i], 2 * (i + 1));
+    }
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(operation.status, 0, "%s", operation.text);
+    const float wanted[] = {2, 2.5F, 1, 1.5F, 7, 8};
+    cr_assert_arr_eq(rows, wanted, sizeof(wanted));
+    cadre_row_plan_fini(&plan);
+    fixture_destroy(&self);
+}
+
+Test(operations, rows_of_a_table_are_assigned_by_key_and_kept_for_a_replay)
+{
+    cadre_variable_t *table = NULL;
+    uint64_t keys[2];
+    const float values[] = {1, 2, 3, 4};
+    cadre_operation_t operation;
+    fixture_t *self = job_with_table(&table, keys);
+    cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, table, (const int64_t *)keys, 0, 2);
+    cadre_operations_assign_rows(&self->core.operations, &plan, CADRE_ASSIGN_SET, values,
+                                 &operation);
+    cadre_row_plan_fini(&plan);
+    fixture_turn(self);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        const cadre_message_t *assign = fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0);
+        cr_assert_eq(assign->assign.variable, table->id);
+        cr_assert_eq(assign->assign.partition, i);
+        cr_assert_eq(assign->chunk_count, 2, "keys and rows");
+        cr_assert_eq(*(const uint64_t *)cadre_chunk_data(assign->chunks[0]), keys[i]);
+        cr_assert_arr_eq(cadre_chunk_data(assign->chunks[1]), &values[2 * i], 2 * sizeof(float));
+        reply_with(self, i, assign, 0, "");
+    }
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(self->core.replay.assign_count, 2);
+    fixture_destroy(&self);
+}
+
+static void
+tell_table(fixture_t *self, uint32_t shard, const uint64_t *counters, size_t count)
+{
+    cadre_task_t ps = fixture_ps(shard);
+    const cadre_message_t *question = fixture_sent(self, &ps, CADRE_MESSAGE_COUNT, 0);
+    cr_assert_eq(question->count.variable, 1);
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_REPLY);
+    message.request = question->request;
+    message.reply.counters = (cadre_u64s_t){counters, count};
+    fixture_say(self, &ps, &message);
+}
+
+Test(operations, counters_of_a_table_are_summed_but_its_steps_and_too_few_are_malformed)
+{
+    cadre_variable_t *table = NULL;
+    uint64_t keys[2];
+    fixture_t *self = job_with_table(&table, keys);
+    for (size_t missing = 0; missing < 2; missing++) {
+        uint64_t counters[CADRE_TABLE_COUNTER_COUNT];
+        uint64_t totals[CADRE_TABLE_COUNTER_COUNT];
+        cadre_operation_t operation = {.target = totals};
+        memset(totals, 0x5a, sizeof(totals));
+        cadre_operations_count_table(&self->core.operations, table, &operation);
+        fixture_clear(self);
+        fixture_turn(self);
+        for (uint32_t shard = 0; shard < 2; shard++) {
+            for (uint64_t i = 0; i < CADRE_TABLE_COUNTER_COUNT; i++) {
+                counters[i] = 10 * i + 9 - 2 * shard;
+            }
+            tell_table(self, shard, counters, CADRE_TABLE_COUNTER_COUNT - missing);
+        }
+        cr_assert_eq(operation.pending, 0);
+        cr_assert_eq(operation.status, missing ? CADRE_EMALFORMED : 0);
+        for (uint64_t i = 0; missing == 0 && i < CADRE_TABLE_COUNTER_COUNT; i++) {
+            cr_assert_eq(totals[i], i == CADRE_TABLE_COUNTER_steps ? 10 * i + 9 : 20 * i + 16);
+        }
+    }
+    fixture_destroy(&self);
+}
+
+Test(operations, a_shard_that_is_restored_creates_its_part_of_a_table)
+{
+    cadre_variable_t *table = NULL;
+    uint64_t keys[2];
+    fixture_t *self = job_with_table(&table, keys);
+    cadre_task_t ps = fixture_ps(1);
+    fixture_gone(self, &ps);
+    ps.incarnation++;
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 1);
+    const cadre_create_message_t *create =
+        &fixture_sent(self, &ps, CADRE_MESSAGE_CREATE, 0)->create;
+    cr_assert_eq(create->partition, 1);
+    cr_assert_eq(create->partitions, 2);
+    cr_assert_eq(create->table.count, 6);
     fixture_destroy(&self);
 }

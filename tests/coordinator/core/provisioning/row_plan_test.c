@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
 #include "common/tensor/split.h"
 #include "common/wire/row_list.h"
 
@@ -104,4 +105,38 @@ Test(row_plan, cuts_at_each_limit_of_a_message)
     expect_messages(2, CADRE_ROWS_SIZE_MAX + 1, 1, 2); /* each alone */
     expect_messages(CADRE_ROW_PARTS_MAX, 4, CADRE_ROW_PARTS_MAX, 1);
     expect_messages(CADRE_ROW_PARTS_MAX + 1, 4, CADRE_ROW_PARTS_MAX + 1, 2);
+}
+
+Test(row_plan, asks_for_rows_of_a_table_by_key_where_its_hash_puts_them)
+{
+    enum { COUNT = 1000, SHARDS = 3 };
+    uint16_t shards[] = {0, 1, 2};
+    cadre_table_spec_t table = cadre_table_spec(4);
+    cadre_variable_t variable = variable_of(0, 16, SHARDS, shards);
+    variable.table = &table;
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(COUNT, sizeof(*keys));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        keys[i] = UINT64_MAX - i / 2; /* in a row, beyond INT64_MAX, each twice */
+    }
+
+    cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, &variable, (const int64_t *)keys, 0, COUNT);
+    cr_assert_eq(plan.message_count, SHARDS);
+    size_t at = 0;
+    for (size_t m = 0; m < plan.message_count; m++) {
+        cadre_row_part_t records[CADRE_ROW_PARTS_MAX];
+        cadre_chunk_t *chunk = cadre_row_plan_name(&plan, &plan.messages[m], records);
+        cr_assert_eq(plan.messages[m].part_count, 1);
+        cr_assert_eq(records[0].first, CADRE_ROWS_LISTED);
+        cr_assert_eq(records[0].partition, m);
+        cr_assert_eq(cadre_chunk_size_bytes(chunk), records[0].count * sizeof(uint64_t));
+        const uint64_t *named = cadre_chunk_data(chunk);
+        for (size_t k = 0; k < records[0].count; k++, at++) {
+            cr_assert_eq(named[k], keys[plan.order[at]]);
+            cr_assert_eq(cadre_table_shard(named[k], SHARDS), m);
+        }
+        cadre_chunk_unref(&chunk);
+    }
+    cr_assert_eq(at, COUNT);
+    cadre_row_plan_fini(&plan);
 }
