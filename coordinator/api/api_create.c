@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include <cadre/coordinator.h>
+#include <cadre/table.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/system/clock.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/api/table_options.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 
@@ -27,6 +29,8 @@ enum {
 /* The variables that one call creates: the newest of the catalogue. */
 typedef struct {
     const cadre_variable_definition_t *definitions;
+    const cadre_table_spec_t *table; /* the only one of the batch is a table; else NULL */
+    cadre_dtype_t table_wire;
     size_t count;
     cadre_variable_t **variables; /* [added] */
     size_t added;
@@ -219,11 +223,11 @@ take_options(const cadre_variable_definition_t *definition, cadre_variable_optio
                                : 0;
 }
 
-/* Puts the next variable of the batch into the catalogue. */
+/* Puts a dense variable into the catalogue. */
 static int
-add(cadre_coordinator_t *self, batch_t *batch)
+add_dense(cadre_coordinator_t *self, const cadre_variable_definition_t *definition,
+          cadre_variable_t **variable)
 {
-    const cadre_variable_definition_t *definition = &batch->definitions[batch->added];
     const char *name = definition->name ? definition->name : "";
     cadre_variable_options_t options;
     cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
@@ -248,14 +252,26 @@ add(cadre_coordinator_t *self, batch_t *batch)
         like.shape[i] = definition->shape[i];
     }
 
+    return cadre_catalogue_add_variable(&self->core.catalogue, definition->name, &like, &options,
+                                        variable);
+}
+
+/* Puts the next variable of the batch into the catalogue. */
+static int
+add(cadre_coordinator_t *self, batch_t *batch)
+{
+    const cadre_variable_definition_t *definition = &batch->definitions[batch->added];
+    cadre_variable_t **variable = &batch->variables[batch->added];
+
     /* A checkpoint that was taken without the variable (I5) does not hold its resumed values. */
-    status = check_late(self, definition->name);
+    int status = check_late(self, definition->name);
     if (status < 0) {
         return status;
     }
 
-    status = cadre_catalogue_add_variable(&self->core.catalogue, definition->name, &like, &options,
-                                          &batch->variables[batch->added]);
+    status = batch->table ? cadre_catalogue_add_table(&self->core.catalogue, definition->name,
+                                                      batch->table, batch->table_wire, variable)
+                          : add_dense(self, definition, variable);
     if (status < 0) {
         return status;
     }
@@ -430,6 +446,18 @@ create(cadre_coordinator_t *self, batch_t *batch)
     return status;
 }
 
+/* Creates all variables of the batch, or none, within `timeout_ms`, where that is not 0. */
+static int
+create_within(cadre_coordinator_t *self, batch_t *batch, int64_t timeout_ms)
+{
+    batch->has_deadline = timeout_ms != 0;
+    batch->deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_gate_lock(self->gate);
+    int status = create(self, batch);
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}
+
 /* Creates several variables by one call, all or none; the time that it may take is in the options
  * of the first. */
 int
@@ -445,11 +473,7 @@ cadre_variable_create_many(cadre_coordinator_t *self,
         return status;
     }
 
-    batch.has_deadline = options.timeout_ms != 0;
-    batch.deadline_ms = cadre_gate_deadline_ms(options.timeout_ms);
-    cadre_gate_lock(self->gate);
-    status = create(self, &batch);
-    cadre_gate_unlock_and_wake(self->gate);
+    status = create_within(self, &batch, options.timeout_ms);
     if (status < 0) {
         return status;
     }
@@ -468,4 +492,37 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
     const cadre_variable_definition_t definition = {
         .name = name, .dtype = dtype, .shape = shape, .rank = rank, .options = options};
     return cadre_variable_create_many(self, &definition, 1, variable);
+}
+
+/* Creates a table. */
+int
+cadre_variable_create_table(cadre_coordinator_t *self, const char *name, uint32_t dim,
+                            const cadre_table_options_t *given, cadre_variable_t **table)
+{
+    cadre_table_options_t options;
+    cadre_table_spec_t spec;
+    int status = cadre_table_options_take(given, &options);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_table_options_spec(&options, dim, &spec);
+    if (status < 0) {
+        return cadre_fail_within(status, "table %s", name ? name : "");
+    }
+
+    cadre_variable_t *created = NULL;
+    const cadre_variable_definition_t definition = {.name = name};
+    batch_t batch = {.definitions = &definition,
+                     .table = &spec,
+                     .table_wire = options.wire,
+                     .count = 1,
+                     .variables = &created};
+    status = create_within(self, &batch, options.timeout_ms);
+    if (status < 0) {
+        return status;
+    }
+    if (table) {
+        *table = created;
+    }
+    return 0;
 }

@@ -25,6 +25,10 @@ check_variables(const cadre_coordinator_t *self, cadre_variable_t *const *variab
             return cadre_fail(CADRE_EINVALID, "variable %s belongs to another coordinator",
                               variables[i]->name);
         }
+        int status = cadre_variable_check_dense(variables[i]);
+        if (status < 0) {
+            return status;
+        }
     }
     return 0;
 }

@@ -39,7 +39,11 @@ check_variable(const cadre_checkpoint_reader_t *reader, uint64_t checkpoint,
                const cadre_variable_t *variable)
 {
     cadre_tensor_t like;
-    int status = cadre_checkpoint_files_like(reader, variable->name, &like);
+    int status = cadre_variable_check_dense(variable);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_checkpoint_files_like(reader, variable->name, &like);
     if (status < 0) {
         return status;
     }

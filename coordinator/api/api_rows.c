@@ -1,8 +1,9 @@
-/* The public calls on rows of variables. */
+/* The public calls on rows of variables, dense ones and tables. */
 #include <inttypes.h>
 #include <string.h>
 
 #include <cadre/rows.h>
+#include <cadre/table.h>
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
@@ -12,12 +13,27 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/core/provisioning/row_plan.h"
 
-/* Checks that so many rows may be asked of a variable. */
+/* Checks that rows may be asked of a variable: by key of a table, by number of a dense one. */
 static int
-check_count(const cadre_variable_t *self, size_t count)
+check_kind(const cadre_variable_t *self, bool by_key)
 {
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+    if (by_key && !self->table) {
+        return cadre_fail(CADRE_EINVALID, "variable %s is no table: its rows have no keys",
+                          self->name);
+    }
+    return by_key ? 0 : cadre_variable_check_dense(self);
+}
+
+/* Checks that so many rows may be asked of a variable of the right kind. */
+static int
+check_count(const cadre_variable_t *self, bool by_key, size_t count)
+{
+    int status = check_kind(self, by_key);
+    if (status < 0) {
+        return status;
     }
     if (self->rank == 0) {
         return cadre_fail(CADRE_ESHAPE, "variable %s is a scalar and has no rows", self->name);
@@ -32,11 +48,23 @@ check_count(const cadre_variable_t *self, size_t count)
     return 0;
 }
 
+/* Gives the shape of `count` rows of a variable, and returns its rank. */
+static int
+rows_shape(const cadre_variable_t *self, size_t count, int64_t shape[CADRE_RANK_MAX])
+{
+    memcpy(shape, self->shape, sizeof(self->shape));
+    if (self->table) { /* its shape is that of one row */
+        shape[1] = shape[0];
+    }
+    shape[0] = (int64_t)count;
+    return self->table ? 2 : self->rank;
+}
+
 /* Checks that all ids are rows of the variable. */
 static int
 check_ids(const cadre_variable_t *self, const int64_t *ids, size_t count)
 {
-    int status = check_count(self, count);
+    int status = check_count(self, false, count);
     if (status < 0) {
         return status;
     }
@@ -61,9 +89,8 @@ read_planned(cadre_variable_t *self, const cadre_row_plan_t *plan, cadre_tensor_
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
     int64_t shape[CADRE_RANK_MAX];
-    memcpy(shape, self->shape, sizeof(shape));
-    shape[0] = (int64_t)plan->count;
-    int status = cadre_tensor_init(&tensor, self->dtype, shape, self->rank);
+    const int rank = rows_shape(self, plan->count, shape);
+    int status = cadre_tensor_init(&tensor, self->dtype, shape, rank);
     if (status < 0) {
         return status;
     }
@@ -104,7 +131,7 @@ int
 cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count, cadre_tensor_t *rows,
                           int64_t timeout_ms)
 {
-    int status = check_count(self, count);
+    int status = check_count(self, false, count);
     if (status < 0) {
         return status;
     }
@@ -167,7 +194,7 @@ resolve_range(const cadre_variable_t *self, int64_t start, int64_t stop, int64_t
     /* as unsigned numbers, since the lowest int64_t has no positive counterpart */
     const uint64_t stride = is_up ? (uint64_t)step : 0 - (uint64_t)step;
     *count = (size_t)(((uint64_t)width - 1) / stride + 1);
-    return check_count(self, *count);
+    return check_count(self, false, *count);
 }
 
 /* Reads the rows of a range: as a slice where they are consecutive, else by their ids. */
@@ -177,7 +204,7 @@ cadre_variable_read_range(cadre_variable_t *self, int64_t start, int64_t stop, i
 {
     int64_t first = 0;
     size_t count = 0;
-    int status = check_count(self, 1);
+    int status = check_count(self, false, 1);
     if (status < 0) {
         return status;
     }
@@ -217,11 +244,10 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
         return cadre_fail(CADRE_EDTYPE, "assign rows of %s: it is %s, the rows %s", self->name,
                           cadre_dtype_text(self->dtype), cadre_dtype_text(rows->dtype));
     }
-    memcpy(shape, self->shape, sizeof(shape));
-    shape[0] = (int64_t)count;
-    if (!cadre_shape_equal(shape, self->rank, rows->shape, rows->rank)) {
+    const int rank = rows_shape(self, count, shape);
+    if (!cadre_shape_equal(shape, rank, rows->shape, rows->rank)) {
         return cadre_fail(CADRE_ESHAPE, "assign rows of %s: %zu of them are %s, not %s", self->name,
-                          count, cadre_shape_text(shape, self->rank, mine),
+                          count, cadre_shape_text(shape, rank, mine),
                           cadre_shape_text(rows->shape, rows->rank, theirs));
     }
     if (mode == CADRE_VARIABLE_DIVIDE &&
@@ -242,24 +268,20 @@ check_finite(const cadre_variable_t *self, const int64_t *ids, const cadre_tenso
         const char *row = (const char *)rows->data + i * self->row_size_bytes;
         if (!cadre_dtype_is_finite(self->dtype, row, row_elements)) {
             return cadre_fail(CADRE_ENOTFINITE,
-                              "assign rows of %s: number %zu, for row %" PRId64
+                              "assign rows of %s: number %zu, for %s %" PRIu64
                               ", holds infinity or NaN",
-                              self->name, i, ids[i]);
+                              self->name, i, self->table ? "key" : "row", (uint64_t)ids[i]);
         }
     }
     return 0;
 }
 
-/* Checks everything that an assignment of rows is refused for. */
+/* Checks what rows of valid ids are refused for. */
 static int
 check_rows(const cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids, size_t count,
            const cadre_tensor_t *rows)
 {
-    int status = check_ids(self, ids, count);
-    if (status < 0) {
-        return status;
-    }
-    status = check_assign(self, mode, rows, count);
+    int status = check_assign(self, mode, rows, count);
     if (status < 0) {
         return status;
     }
@@ -281,10 +303,10 @@ assign_planned(cadre_coordinator_t *self, const cadre_row_plan_t *plan, cadre_as
     return cadre_coordinator_await(self, &operation, deadline_ms, plan->variable->name);
 }
 
-/* Assigns to rows of a variable. */
-int
-cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids,
-                           size_t count, const cadre_tensor_t *rows, int64_t timeout_ms)
+/* Assigns to rows of valid ids. */
+static int
+assign_ids(cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids, size_t count,
+           const cadre_tensor_t *rows, int64_t timeout_ms)
 {
     int status = check_rows(self, mode, ids, count, rows);
     if (status < 0) {
@@ -299,4 +321,53 @@ cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode, const in
     status = assign_planned(self->coordinator, &plan, mode, rows, deadline_ms);
     cadre_gate_unlock(gate);
     return status;
+}
+
+/* Assigns to rows of a variable. */
+int
+cadre_variable_assign_rows(cadre_variable_t *self, cadre_assign_t mode, const int64_t *ids,
+                           size_t count, const cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    int status = check_ids(self, ids, count);
+    return status < 0 ? status : assign_ids(self, mode, ids, count, rows, timeout_ms);
+}
+
+/* --- tables --- */
+
+/* Checks that keys may be asked of a variable. */
+static int
+check_keys(const cadre_variable_t *self, const uint64_t *keys, size_t count)
+{
+    int status = check_count(self, true, count);
+    if (status < 0) {
+        return status;
+    }
+    return keys ? 0 : cadre_fail(CADRE_EINVALID, "rows of table %s: there are no keys", self->name);
+}
+
+/* Reads the rows of a table by key, in the order of the keys. */
+int
+cadre_variable_read_keys(cadre_variable_t *self, const uint64_t *keys, size_t count,
+                         cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    int status = check_keys(self, keys, count);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, self, (const int64_t *)keys, 0, count);
+    return read_planned(self, &plan, rows, timeout_ms);
+}
+
+/* Assigns to rows of a table by key. */
+int
+cadre_variable_assign_keys(cadre_variable_t *self, cadre_assign_t mode, const uint64_t *keys,
+                           size_t count, const cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    int status = check_keys(self, keys, count);
+    if (status < 0) {
+        return status;
+    }
+    return assign_ids(self, mode, (const int64_t *)keys, count, rows, timeout_ms);
 }

@@ -62,7 +62,11 @@ read_one(cadre_variable_t *self, cadre_operation_t operation, cadre_tensor_t *va
 {
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
-    int status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
+    int status = cadre_variable_check_dense(self);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
     if (status < 0) {
         return status;
     }
@@ -172,6 +176,11 @@ check_assign(const cadre_variable_t *self, cadre_assign_t mode, const cadre_tens
 
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
+
+    int status = cadre_variable_check_dense(self);
+    if (status < 0) {
+        return status;
     }
 
     if ((int)mode < CADRE_VARIABLE_SET || mode > CADRE_VARIABLE_MAXIMUM) {
@@ -307,6 +316,23 @@ cadre_variable_partition(const cadre_variable_t *self, int partition, int64_t *f
 
 /* --- functions --- */
 
+/* Returns whether it is what a program needs: a table looks to programs like a variable of
+ * CADRE_PROGRAM_TABLE_ROWS rows. */
+static bool
+serves(const cadre_variable_t *self, const cadre_program_variable_t *needed)
+{
+    int64_t shape[CADRE_RANK_MAX];
+    int rank = self->rank;
+    memcpy(shape, self->shape, sizeof(shape));
+    if (self->table) {
+        shape[0] = CADRE_PROGRAM_TABLE_ROWS;
+        shape[1] = self->shape[0];
+        rank = 2;
+    }
+    return self->dtype == needed->dtype &&
+           cadre_shape_equal(shape, rank, needed->shape, needed->rank);
+}
+
 /* Under the lock: checks that every variable of the program exists, with the dtype and shape that
  * the program says. */
 static int
@@ -324,8 +350,7 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
                               cadre_program_name(program), needed->name);
         }
 
-        if (variable->dtype != needed->dtype ||
-            !cadre_shape_equal(variable->shape, variable->rank, needed->shape, needed->rank)) {
+        if (!serves(variable, needed)) {
             return cadre_fail(CADRE_ESHAPE, "program %s: variable %s is %s %s, not %s %s",
                               cadre_program_name(program), needed->name,
                               cadre_dtype_text(variable->dtype),

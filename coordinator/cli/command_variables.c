@@ -97,17 +97,25 @@ print_json(json_t *object)
     json_decref(object);
 }
 
+/* Returns whether the variable is a table, which has no number of rows. */
+static bool
+is_table(const cadre_client_variable_t *variable)
+{
+    return variable->rank == 2 && variable->shape[0] == 0;
+}
+
 static void
 print_list_json(const cadre_client_variable_t *variables, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         const cadre_client_variable_t *variable = &variables[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:b}", "name", variable->name,
-                                              "dtype", cadre_dtype_text(variable->dtype), "shape",
-                                              shape_json(variable->shape, variable->rank),
-                                              "partitions", (json_int_t)variable->partitions,
-                                              "average", (int)variable->has_average));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:I, s:b, s:b}", "name", variable->name, "dtype",
+                            cadre_dtype_text(variable->dtype), "shape",
+                            shape_json(variable->shape, variable->rank), "partitions",
+                            (json_int_t)variable->partitions, "average", (int)variable->has_average,
+                            "table", (int)is_table(variable)));
     }
     print_json(json_pack("{s:s, s:o}", "schema", "cadre.variables/v1", "variables", list));
 }
@@ -117,9 +125,11 @@ print_list(const cadre_client_variable_t *variables, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const cadre_client_variable_t *variable = &variables[i];
-        printf("%-24s %s [", variable->name, cadre_dtype_text(variable->dtype));
-        for (int k = 0; k < variable->rank; k++) {
-            printf("%s%" PRId64, k > 0 ? "," : "", variable->shape[k]);
+        const int first = is_table(variable) ? 1 : 0;
+        printf("%-24s %s %s[", variable->name, cadre_dtype_text(variable->dtype),
+               first > 0 ? "table of rows " : "");
+        for (int k = first; k < variable->rank; k++) {
+            printf("%s%" PRId64, k > first ? "," : "", variable->shape[k]);
         }
         printf("], %" PRIu32 " partition%s%s\n", variable->partitions,
                variable->partitions == 1 ? "" : "s",

@@ -117,6 +117,7 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
  * CADRE_ESTATE: closures are queued or in flight, or the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or the job or the checkpoint has no variable of a
  *   name; with NULL each variable of the job must be in the checkpoint.
+ * CADRE_EINVALID: a variable is a table (<cadre/table.h>); with NULL, if the job has one.
  * CADRE_EDTYPE, CADRE_ESHAPE: a variable has another dtype or shape in the checkpoint.
  * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
 CADRE_API int cadre_checkpoint_restore_values(cadre_coordinator_t *self, uint64_t checkpoint,

@@ -99,7 +99,7 @@ typedef struct {
     char name[129];
     cadre_dtype_t dtype;
     int rank;
-    int64_t shape[CADRE_RANK_MAX];
+    int64_t shape[CADRE_RANK_MAX]; /* of a table (<cadre/table.h>) [0, dim], of others never 0 */
     uint32_t partitions;
     bool has_average; /* it keeps a running average, for cadre_client_read_average */
 } cadre_client_variable_t;
@@ -115,6 +115,7 @@ CADRE_API int cadre_client_variables(cadre_client_t *self, int64_t timeout_ms,
  * calls of several threads follow each other.
  *
  * CADRE_ENOTFOUND: the job has no such variable, or dropped it meanwhile.
+ * CADRE_EINVALID: the variable is a table.
  * CADRE_ETOOLARGE: a partition has more than 128 MiB. */
 CADRE_API int cadre_client_read(cadre_client_t *self, const char *name, cadre_tensor_t *value,
                                 int64_t timeout_ms);
