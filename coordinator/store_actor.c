@@ -118,6 +118,7 @@ retain(store_t *self, uint64_t oldest)
         cadre_core_note_retention_failed(&self->coordinator->core, self->id, cadre_error_text());
         cadre_gate_unlock_and_wake(self->coordinator->gate);
     }
+    answer(self, CADRE_STORE_RETAIN, status, status < 0 ? cadre_error_text() : "");
 }
 
 /* Carries out an order of the checkpoint, and frees it. */

@@ -172,6 +172,18 @@ cadre_core_assemble(cadre_core_t *self)
                                                       .windows = &self->windows,
                                                       .requests = &self->requests,
                                                       .effects = &self->effects});
+    cadre_restoration_init(&self->restoration,
+                           &(cadre_restoration_links_t){.options = &self->options,
+                                                        .catalogue = &self->catalogue,
+                                                        .drops = &self->drops,
+                                                        .queue = &self->queue,
+                                                        .begun = &self->begun,
+                                                        .replay = &self->replay,
+                                                        .requests = &self->requests,
+                                                        .recovery = &self->recovery,
+                                                        .windows = &self->windows,
+                                                        .checkpoint = &self->checkpoint,
+                                                        .effects = &self->effects});
     cadre_operations_init(&self->operations,
                           &(cadre_operations_links_t){.options = &self->options,
                                                       .begun = &self->begun,

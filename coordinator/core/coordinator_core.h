@@ -17,6 +17,7 @@
 
 #include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
+#include "coordinator/core/checkpoint/restoration.h"
 #include "coordinator/core/clients/clients.h"
 #include "coordinator/core/closures/begun.h"
 #include "coordinator/core/closures/closure_queue.h"
@@ -73,6 +74,7 @@ struct cadre_core {
     cadre_shard_recovery_t recovery;
     cadre_windows_t windows;
     cadre_checkpoint_t checkpoint;
+    cadre_restoration_t restoration;
     cadre_operations_t operations;      /* creates, reads and assigns variables on shards */
     cadre_resources_t resources;        /* which workers build and have which resource */
     cadre_worker_admission_t admission; /* which workers have which functions and datasets */

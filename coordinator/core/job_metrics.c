@@ -275,7 +275,7 @@ add_recoveries(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
     const cadre_totals_t *totals = self->totals;
     const cadre_replay_t *replay = self->replay;
     cadre_metrics_text_counter(text, "cadre_coordinator_shards_restored_total", totals->ps_restored,
-                               "Shards that another process took over.");
+                               "Shards that were restored.");
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_replayed_total", totals->replayed,
                                "Closures replayed for restored shards after they had ended.");
     cadre_metrics_text_counter(text, "cadre_coordinator_closures_at_risk_total",

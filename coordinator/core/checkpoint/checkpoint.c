@@ -89,8 +89,8 @@ done(const cadre_checkpoint_t *self)
 
 /* Returns the name of a variable that was resumed and is not created again yet; NULL when there is
  * none. Forgets names whose variables are there. */
-static const char *
-missing(cadre_checkpoint_t *self)
+const char *
+cadre_checkpoint_awaited(cadre_checkpoint_t *self)
 {
     while (self->awaited_count > 0) {
         char *name = self->awaited[self->awaited_count - 1];
@@ -222,6 +222,31 @@ cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, boo
 void
 cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self)
 {
+    self->saved = 0;
+}
+
+void
+cadre_checkpoint_spare(cadre_checkpoint_t *self, uint64_t id)
+{
+    self->spared = id;
+}
+
+bool
+cadre_checkpoint_is_at_rest(const cadre_checkpoint_t *self)
+{
+    return self->state == CADRE_CHECKPOINT_IDLE && self->retains == 0;
+}
+
+/* Takes the sequence numbers of the checkpoint that the job goes back to for those that ended so
+ * far. */
+void
+cadre_checkpoint_on_gone_back(cadre_checkpoint_t *self, const cadre_sequences_t *sequences)
+{
+    cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
+    cadre_sequences_fini(&self->held);
+    for (size_t i = 0; i < sequences->count; i++) {
+        cadre_checkpoint_hold(self, &sequences->ranges[i]);
+    }
     self->saved = 0;
 }
 
@@ -393,7 +418,7 @@ note_what_is_below(cadre_checkpoint_t *self)
 static void
 cut(cadre_checkpoint_t *self)
 {
-    const char *lost = missing(self);
+    const char *lost = cadre_checkpoint_awaited(self);
     /* a checkpoint that the program asks for does not wait for resumed variables */
     if (lost) {
         cadre_effects_log(self->links.effects, 'W', "variables_omitted",
@@ -594,7 +619,10 @@ retain(cadre_checkpoint_t *self)
 {
     uint64_t newest = self->links.recovery->points.at[0].id;
     uint64_t before = self->links.recovery->points.at[1].id;
-    order(self, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
+    uint64_t oldest = before > 0 && before < newest ? before : newest;
+    bool is_spared = self->spared > 0 && self->spared < oldest;
+    self->retains++;
+    order(self, CADRE_STORE_RETAIN, is_spared ? self->spared : oldest, NULL);
 }
 
 /* Makes this checkpoint the newest, for whoever resumes and for shards that are restored. */
@@ -646,13 +674,15 @@ on_opened(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
     self->draft = cadre_strdup(answer->text); /* the cut is opened in the next turn */
 }
 
-/* Takes an answer of the store. Other kinds of orders than OPEN and COMMIT have no answer that
- * matters. */
+/* Takes an answer of the store. */
 void
 cadre_checkpoint_on_stored(cadre_checkpoint_t *self, const cadre_store_answer_t *answer)
 {
     if (answer->kind == CADRE_STORE_OPEN) {
         on_opened(self, answer);
+    } else if (answer->kind == CADRE_STORE_RETAIN) {
+        cadre_assert(self->retains > 0);
+        self->retains--;
     } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
         if (answer->status < 0) {
             give_up(self, answer->status, answer->text);
@@ -675,7 +705,7 @@ is_resuming(cadre_checkpoint_t *self)
         return true;
     }
 
-    const char *awaited = missing(self);
+    const char *awaited = cadre_checkpoint_awaited(self);
     if (awaited && !self->awaited_told) {
         self->awaited_told = true;
         cadre_effects_log(self->links.effects, 'W', "checkpoints_deferred",

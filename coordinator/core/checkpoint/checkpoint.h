@@ -101,6 +101,8 @@ typedef struct {
     uint64_t id;    /* id of the checkpoint under way; 0 before the store has made its directory */
     uint64_t ended; /* highest id of a checkpoint that was committed or given up */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
+    uint32_t retains; /* orders to retain that the store has not answered */
+    uint64_t spared;  /* id of a checkpoint that the store is not to delete; 0: none */
     uint64_t cut;
     size_t below; /* CUT: how many closures below the cut have not ended */
     uint64_t begun_ms;
@@ -206,6 +208,23 @@ void cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status
 /* Notes that the newest checkpoint could not be read: another one is due, even if nothing has
  * changed since. */
 void cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self);
+
+/* Keeps the store from deleting the checkpoint `id`, which a call is about to read; 0: none is
+ * spared any more. One that the store was ordered to delete before may go still
+ * (cadre_checkpoint_is_at_rest). */
+void cadre_checkpoint_spare(cadre_checkpoint_t *self, uint64_t id);
+
+/* Returns whether no checkpoint is under way and the store has carried out all orders to delete
+ * older ones. */
+bool cadre_checkpoint_is_at_rest(const cadre_checkpoint_t *self);
+
+/* Returns the name of a variable that was resumed and is not created again yet; NULL: there is
+ * none. */
+const char *cadre_checkpoint_awaited(cadre_checkpoint_t *self);
+
+/* Notes that the job goes back to a checkpoint which holds closures with these sequence numbers
+ * (copied). Another checkpoint is due. None may be under way. */
+void cadre_checkpoint_on_gone_back(cadre_checkpoint_t *self, const cadre_sequences_t *sequences);
 
 /* Returns whether the store is about to decide which checkpoint is the newest: a commit was ordered
  * and is not overdue. */

@@ -756,6 +756,13 @@ cadre_closure_queue_done(const cadre_closure_queue_t *self)
            self->in_flight == 0;
 }
 
+bool
+cadre_closure_queue_is_empty(const cadre_closure_queue_t *self)
+{
+    return !cadre_closure_queue_has_work(self) && self->blocked.count + self->later.count == 0 &&
+           self->aside.count == 0 && self->in_flight + self->tagged_in_flight == 0;
+}
+
 uint64_t
 cadre_closure_queue_set_barrier(cadre_closure_queue_t *self)
 {

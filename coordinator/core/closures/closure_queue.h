@@ -174,6 +174,9 @@ int cadre_closure_queue_raise_of(cadre_closure_group_t *group, char *text);
 /* Returns whether no common closure is queued, blocked, put aside or in flight. */
 bool cadre_closure_queue_done(const cadre_closure_queue_t *self);
 
+/* Returns whether no closure, common or tagged, is queued, blocked, put aside or in flight. */
+bool cadre_closure_queue_is_empty(const cadre_closure_queue_t *self);
+
 /* Sets a barrier behind the common closures that were put so far; returns its number. */
 uint64_t cadre_closure_queue_set_barrier(cadre_closure_queue_t *self);
 

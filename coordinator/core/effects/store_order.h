@@ -16,7 +16,7 @@ typedef enum {
     CADRE_STORE_COMMIT, /* write the manifest and rename the draft; answer with the path */
     CADRE_STORE_ABORT,  /* remove the draft */
     /* Delete checkpoints older than `checkpoint`; from that one on, a shard may have to be restored
-     * from them; no answer. */
+     * from them; answered when that is done, well or not. */
     CADRE_STORE_RETAIN,
 } cadre_store_order_kind_t;
 

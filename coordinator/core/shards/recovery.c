@@ -622,6 +622,18 @@ cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point
     }
 }
 
+/* Makes `point` the only restore point, and restores every shard from it in a new generation. */
+void
+cadre_recovery_go_back(cadre_shard_recovery_t *self, const cadre_restore_point_t *point)
+{
+    cadre_assert(cadre_recovery_is_calm(self) && self->links.begun->closures.count == 0);
+    cadre_restore_points_begin_with(&self->points, point);
+    cadre_replay_commit(self->links.replay, point->cut, point->cut, point->assigns);
+    for (uint32_t shard = 0; shard < self->links.options->ps_count; shard++) {
+        take_back(self, shard, 0);
+    }
+}
+
 /* --- passes of the replay --- */
 
 /* Returns whether the shard of the pass's next assignment is READY. If the shard were being

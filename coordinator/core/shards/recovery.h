@@ -163,6 +163,11 @@ void cadre_recovery_excuse(cadre_shard_recovery_t *self, uint64_t ms);
  * `point` are taken. */
 void cadre_recovery_on_commit(cadre_shard_recovery_t *self, const cadre_restore_point_t *point);
 
+/* Takes all shards back to `point`, which holds every closure and assignment so far, and forgets
+ * what is kept for a replay: nothing runs again. The recovery must be calm, and no closure may be
+ * begun. The path and array of `point` are taken. */
+void cadre_recovery_go_back(cadre_shard_recovery_t *self, const cadre_restore_point_t *point);
+
 /* Take a shard's answer to a request, the recovery's or another's (on_answer); take its answer to a
  * PROBE (on_probed). */
 void cadre_recovery_on_answer(cadre_shard_recovery_t *self, uint32_t shard,

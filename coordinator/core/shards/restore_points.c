@@ -48,6 +48,14 @@ cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_po
     self->at[0].risked = risked;
 }
 
+void
+cadre_restore_points_begin_with(cadre_restore_points_t *self, const cadre_restore_point_t *point)
+{
+    point_fini(&self->at[0]);
+    point_fini(&self->at[1]);
+    self->at[0] = *point;
+}
+
 /* Counts the closures whose updates are lost now that a shard begins with point `at`; each counts
  * once, however many shards lost its updates. Closures since the newest point are also closures
  * since the one before, so the counters of both points move. */

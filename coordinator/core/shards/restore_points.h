@@ -50,6 +50,11 @@ void cadre_restore_points_resume(cadre_restore_points_t *self, const char *path,
 /* Makes `point`, a checkpoint that was committed, the newest one; takes what it owns. */
 void cadre_restore_points_commit(cadre_restore_points_t *self, const cadre_restore_point_t *point);
 
+/* Makes `point` the only one, since what was done after the others is undone; takes what it
+ * owns. */
+void cadre_restore_points_begin_with(cadre_restore_points_t *self,
+                                     const cadre_restore_point_t *point);
+
 /* Returns how many more closures are at risk, now that a shard was restored to point number `at`
  * and no closure runs again. `unsaved`: the replay's number now. */
 uint64_t cadre_restore_points_take_risk(cadre_restore_points_t *self, int at, uint64_t unsaved);

@@ -325,6 +325,20 @@ probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
     cadre_outbox_send_on(outbox, plane, &destination, &message);
 }
 
+bool
+cadre_shard_requests_has_assignment(const cadre_shard_requests_t *self)
+{
+    for (uint32_t shard = 0; shard < self->shard_count; shard++) {
+        const cadre_shard_request_t *request = self->lanes[shard].first;
+        for (; request; request = request->next) {
+            if (request->sequence > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void
 cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                           const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,

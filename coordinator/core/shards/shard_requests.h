@@ -112,6 +112,9 @@ uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint
  * has. */
 uint32_t cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context);
 
+/* Returns whether a shard has not answered an ASSIGN. */
+bool cadre_shard_requests_has_assignment(const cadre_shard_requests_t *self);
+
 /* Gives up every request to this shard: `answered` of each is called with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 
