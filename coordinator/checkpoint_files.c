@@ -14,8 +14,8 @@ check_directory(const cadre_coordinator_t *self)
                                 : cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
 }
 
-static char *
-path_of(const cadre_coordinator_t *self, uint64_t id)
+char *
+cadre_checkpoint_files_path(const cadre_coordinator_t *self, uint64_t id)
 {
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     return cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
@@ -26,7 +26,7 @@ static cadre_checkpoint_info_t
 info_of(const cadre_coordinator_t *self, const cadre_checkpoint_entry_t *entry)
 {
     return (cadre_checkpoint_info_t){.id = entry->id,
-                                     .path = path_of(self, entry->id),
+                                     .path = cadre_checkpoint_files_path(self, entry->id),
                                      .is_valid = entry->valid,
                                      .is_best = entry->is_best,
                                      .reason = entry->reason ? cadre_strdup(entry->reason) : NULL,
@@ -80,7 +80,7 @@ open_manifest(const cadre_coordinator_t *self, uint64_t id, cadre_checkpoint_rea
     if (status < 0) {
         return status;
     }
-    cadre_auto(cadre_free) char *path = path_of(self, id);
+    cadre_auto(cadre_free) char *path = cadre_checkpoint_files_path(self, id);
     return cadre_checkpoint_reader_open(path, out);
 }
 

@@ -17,6 +17,10 @@
 int cadre_checkpoint_files_list(const cadre_coordinator_t *self, cadre_checkpoint_info_t **infos,
                                 size_t *count);
 
+/* Returns the path of a checkpoint's directory, which the caller frees; the job must have a
+ * directory of checkpoints. */
+char *cadre_checkpoint_files_path(const cadre_coordinator_t *self, uint64_t id);
+
 /* Opens a checkpoint and all of its files, each of which is verified: from then on it can be read
  * whole, even if the store removes it. The caller destroys the reader. Fails as
  * cadre_checkpoint_read says. */

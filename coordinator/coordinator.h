@@ -58,6 +58,8 @@ struct cadre_coordinator {
     char *resumed_path;
     uint64_t resumed_cut;
     char *resumed_progress;
+    /* Numbers of closures that the checkpoint holds which was resumed, or which the job went back
+     * to since. */
     cadre_sequences_t resumed_sequences;
     char **resumed_variables; /* names of the variables that the resumed checkpoint holds */
     /* Kinds of the optimizers of these variables; an entry is NULL if the checkpoint names none. */

@@ -147,7 +147,10 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
 uint64_t
 cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from)
 {
-    return cadre_sequences_next(&self->resumed_sequences, from);
+    cadre_gate_lock(self->gate);
+    uint64_t next = cadre_sequences_next(&self->resumed_sequences, from);
+    cadre_gate_unlock(self->gate);
+    return next;
 }
 
 int

@@ -1,4 +1,4 @@
-/* The public call that puts values of a checkpoint back into the running job. */
+/* The public calls that take a running job back to a checkpoint: wholly, or its values alone. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@
 #include "common/tensor/tensor.h"
 #include "coordinator/checkpoint_files.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/checkpoint/checkpoint_manifest.h"
 
 /* Finds the variables that are to get values: those of the names, or all that the job has. The
  * caller frees the list. */
@@ -125,4 +126,153 @@ cadre_checkpoint_restore_values(cadre_coordinator_t *self, uint64_t checkpoint,
         status = put_back(reader, variables[i], deadline_ms);
     }
     return status;
+}
+
+/* --- the whole state --- */
+
+/* What a call takes from the checkpoint before the job changes. */
+typedef struct {
+    cadre_checkpoint_reader_t *reader;
+    cadre_sequences_t sequences;
+    char *progress;
+    char *path;
+} checkpoint_t;
+
+static void
+checkpoint_fini(checkpoint_t *self)
+{
+    cadre_checkpoint_reader_destroy(&self->reader);
+    cadre_sequences_fini(&self->sequences);
+    free(self->progress);
+    free(self->path);
+}
+
+/* Opens and verifies the checkpoint, and reads what its manifest says of the job. */
+static int
+read_checkpoint(const cadre_coordinator_t *self, uint64_t id, checkpoint_t *checkpoint)
+{
+    int status = cadre_checkpoint_files_open(self, id, &checkpoint->reader);
+    if (status < 0) {
+        return status;
+    }
+    checkpoint->path = cadre_checkpoint_files_path(self, id);
+
+    cadre_totals_t totals;
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(checkpoint->reader);
+    status = cadre_checkpoint_totals(manifest, &totals, &checkpoint->progress);
+    return status < 0 ? status : cadre_checkpoint_sequences(manifest, &checkpoint->sequences);
+}
+
+/* Under the lock: makes this call the only one that takes the job back, and spares the checkpoint;
+ * the store has then nothing left to delete. */
+static int
+spare(cadre_coordinator_t *self, uint64_t id, int64_t deadline_ms)
+{
+    cadre_checkpoint_t *state = &self->core.checkpoint;
+    int64_t since_ms = 0;
+    while (state->spared > 0 || !cadre_checkpoint_is_at_rest(state)) {
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms, "a checkpoint to end",
+                                                         &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    cadre_checkpoint_spare(state, id);
+    return 0;
+}
+
+/* Under the lock: fails unless the checkpoint has every variable of the job, with its dtype and
+ * shape. */
+static int
+check_all_variables(const cadre_coordinator_t *self, const checkpoint_t *checkpoint, uint64_t id)
+{
+    const cadre_catalogue_t *catalogue = &self->core.catalogue;
+    for (uint32_t i = 0; i < catalogue->variable_count; i++) {
+        const cadre_variable_t *variable = catalogue->variables[i];
+        bool is_there = variable->created && variable->dropped == 0; /* not one that was dropped */
+        int status = is_there ? check_variable(checkpoint->reader, id, variable) : 0;
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Under the lock: waits until the job may go back, and begins that in the same turn in which it was
+ * compared with the checkpoint. */
+static int
+go_back(cadre_coordinator_t *self, checkpoint_t *checkpoint, uint64_t id, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    const char *what = NULL;
+    int status = 0;
+    while ((status = cadre_restoration_check(&self->core.restoration, &what)) == CADRE_EAGAIN) {
+        status = cadre_coordinator_wait_while_usable(self, deadline_ms, what, &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    status = status < 0 ? status : check_all_variables(self, checkpoint, id);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_restoration_begin(
+        &self->core.restoration,
+        &(cadre_restoration_target_t){checkpoint->path, id, &checkpoint->sequences});
+    cadre_sequences_fini(&self->resumed_sequences);
+    cadre_sequences_merge(&self->resumed_sequences, &checkpoint->sequences);
+    return 0;
+}
+
+/* Under the lock: waits until every shard has been restored. */
+static int
+await_calm(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (!cadre_recovery_is_calm(&self->core.recovery)) {
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms, "shards to be restored",
+                                                         &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* With the checkpoint spared: reads it without the lock, then takes the job back to it. */
+static int
+restore_spared(cadre_coordinator_t *self, uint64_t id, int64_t deadline_ms, char **progress)
+{
+    cadre_auto(checkpoint_fini) checkpoint_t checkpoint = {.reader = NULL};
+    int status = read_checkpoint(self, id, &checkpoint);
+
+    cadre_gate_lock(self->gate);
+    status = status < 0 ? status : go_back(self, &checkpoint, id, deadline_ms);
+    cadre_checkpoint_spare(&self->core.checkpoint, 0);
+    cadre_gate_unlock_and_wake(self->gate);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_gate_lock(self->gate);
+    status = await_calm(self, deadline_ms);
+    cadre_gate_unlock_and_wake(self->gate);
+    if (status == 0 && progress) {
+        *progress = checkpoint.progress;
+        checkpoint.progress = NULL;
+    }
+    return status;
+}
+
+/* Takes the job back to a checkpoint. */
+int
+cadre_checkpoint_restore(cadre_coordinator_t *self, uint64_t checkpoint, int64_t timeout_ms,
+                         char **progress)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_gate_lock(self->gate);
+    int status = spare(self, checkpoint, deadline_ms);
+    cadre_gate_unlock(self->gate);
+    return status < 0 ? status : restore_spared(self, checkpoint, deadline_ms, progress);
 }

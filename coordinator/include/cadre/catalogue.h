@@ -112,7 +112,7 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
  * are not looked at; they see each variable with old values or with those of the checkpoint.
  *
  * Slots of optimizers, their counted steps and the progress of the job stay as they are. To go back
- * to all of these, open the job again with `resume_path`.
+ * to all of these there is cadre_checkpoint_restore.
  *
  * CADRE_ESTATE: closures are queued or in flight, or the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or the job or the checkpoint has no variable of a
@@ -123,6 +123,47 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
 CADRE_API int cadre_checkpoint_restore_values(cadre_coordinator_t *self, uint64_t checkpoint,
                                               const char *const *names, size_t count,
                                               int64_t timeout_ms);
+
+/* Takes the running job back to a checkpoint: values of all variables, slots of optimizers with
+ * running averages, counted steps, the counters of shards, and the numbers of closures that
+ * cadre_checkpoint_next leaves out are those of the checkpoint. Everything that was done after it
+ * is undone, and counts nowhere. What is done from now on counts exactly once, also when a ps is
+ * lost meanwhile or later. The number of ps, and how variables are cut, may have changed since the
+ * checkpoint.
+ *
+ *     char *progress = NULL;
+ *     s = cadre_coordinator_join(job, -1);
+ *     s = s ? s : cadre_checkpoint_restore(job, best, -1, &progress);
+ *     ...
+ *     free(progress);
+ *
+ * `progress` (may be NULL) receives the checkpoint's progress record, which the caller frees; NULL
+ * where it has none. Positions in data are the program's: an epoch that cadre_dataset_begin has
+ * begun stays where it is, and batches that cadre_dataset_next has given stay valid. A program that
+ * goes back there, too, begins its epoch again at the position in its progress record.
+ *
+ * What is not of checkpoints stays: datasets, functions, resources and futures, the totals of the
+ * job, ids of closures, the seed; and the schedules of learning rates with the changes that
+ * cadre_variable_change_rate has made, which belong to numbers of updates, so that each comes again
+ * at its number. A variable that the checkpoint has and the job has dropped stays dropped; one that
+ * was created again with another optimizer begins with new slots, as after a resume.
+ *
+ * First the files of the checkpoint are verified and all variables compared with it, in the turn in
+ * which the job goes back: when the call fails by that, nothing has changed. After CADRE_ETIMEOUT
+ * or CADRE_EINTERRUPTED the job may have gone back, or be about to; the call, repeated, puts that
+ * right. Calls of other threads that need the shards meanwhile wait. A ps that cannot load the
+ * checkpoint ends the job. The job can go back again, to any checkpoint, later ones too. They stay
+ * in the directory as older ones do, and a job that is resumed by CADRE_RESUME_AUTO begins with the
+ * newest as ever: cadre_checkpoint_save, with the progress, makes that the state which was gone
+ * back to.
+ *
+ * CADRE_ESTATE: closures, pinned ones too, are queued or in flight; a variable of the checkpoint
+ *   that was resumed is not created again yet; there are no variables, or no checkpoint directory.
+ * CADRE_ENOTFOUND: there is no such checkpoint, or it lacks a variable of the job.
+ * CADRE_EDTYPE, CADRE_ESHAPE: a variable has another dtype or shape in the checkpoint.
+ * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
+CADRE_API int cadre_checkpoint_restore(cadre_coordinator_t *self, uint64_t checkpoint,
+                                       int64_t timeout_ms, char **progress);
 
 #ifdef __cplusplus
 }

@@ -652,10 +652,10 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
 
-/* Returns the first sequence number from `from` on that the resumed checkpoint does not hold;
- * `from` where nothing was resumed. It holds the numbers of all closures below its cut that ended
- * well, those of earlier parts of the job included; one that failed or was cancelled is not held.
- */
+/* Returns the first sequence number from `from` on that the checkpoint does not hold which was
+ * resumed, or which cadre_checkpoint_restore has restored since; `from` where none was. It holds
+ * the numbers of all closures below its cut that ended well, those of earlier parts of the job
+ * included; one that failed or was cancelled is not held. */
 CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from);
 
 /* Marks a checkpoint as the best of the job: it stays, beside the newest `checkpoint_keep`, until
@@ -702,7 +702,7 @@ typedef struct {
     uint64_t attempts; /* closures handed to a worker, second attempts counted too */
     uint64_t workers_lost;
     uint64_t ps_lost;
-    uint64_t ps_restored;      /* shards that another process took over */
+    uint64_t ps_restored;      /* restores of shards */
     uint64_t replayed;         /* closures that had ended and ran again for such shards */
     uint64_t closures_at_risk; /* closures that had ended since the cut when a shard was restored to
                                   it without a replay: what they pushed to that shard is lost */
