@@ -1,0 +1,205 @@
+/* Tables, whose rows come to be at their first update: a closure's update lands once on each row it
+ * names, whatever is killed, and rows come back with the number of ps a job is resumed with. */
+#include <string.h>
+
+#include <cadre/table.h>
+
+#include "common/base/random.h"
+#include "coordinator/coordinator.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_tables, .timeout = 240);
+
+/* Ids of a closure, closures, and below which number ids are. */
+enum { WIDTH = 4, IDS = 24, CLOSURES = 40, KEYS = 97 };
+
+static const float rate = 0.25F; /* so that every sum is exact */
+
+typedef struct {
+    local_cluster_t cluster;
+    const cadre_function_t *step;
+    cadre_variable_t *table;
+    float rate;     /* what a gradient of 1 takes away */
+    int seen[KEYS]; /* how often closures looked up each key */
+} job_t;
+
+/* Looks rows up and pushes a gradient of 1 for each time that one stands there. */
+static const cadre_function_t *
+network(job_t *self)
+{
+    cadre_program_t *p = cadre_program_new("step");
+    const cadre_dim_t dims[] = {cadre_dim(IDS)};
+    cadre_node_t users = cadre_op_table(p, "users", WIDTH);
+    cadre_node_t ids = cadre_op_arg(p, "ids", CADRE_I32, dims, 1);
+    cadre_op_minimize(p, cadre_op_sum_all(p, cadre_op_take(p, users, ids)));
+    cadre_function_t *function = NULL;
+    OK(cadre_function_register(self->cluster.coordinator, &p, &function));
+    return function;
+}
+
+static void
+prepare(job_t *self)
+{
+    cadre_table_options_t options = cadre_table_options();
+    options.optimizer.learning_rate = rate;
+    OK(cadre_variable_create_table(self->cluster.coordinator, "users", WIDTH, &options,
+                                   &self->table));
+    self->step = network(self);
+}
+
+static void
+job_open(job_t *self, const local_cluster_options_t *options)
+{
+    memset(self, 0, sizeof(*self));
+    const uint32_t closures = options->coordinator.step_closures;
+    self->rate = closures > 0 ? rate / (float)closures : rate; /* a step applies the mean */
+    local_cluster_open(&self->cluster, options);
+    prepare(self);
+}
+
+static void
+schedule(job_t *self, int number)
+{
+    int32_t ids[IDS];
+    cadre_random_t random;
+    cadre_random_init(&random, 23, (uint64_t)number);
+    for (int i = 0; i < IDS; i++) {
+        ids[i] = (int32_t)cadre_random_below(&random, cadre_random_below(&random, KEYS) + 1);
+        self->seen[ids[i]]++;
+    }
+    const cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {IDS}, .data = ids};
+    const cadre_argument_t argument = {"ids", &tensor};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    OK(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, LOCAL_WAIT_MS,
+                                  NULL));
+}
+
+static void
+join(job_t *self)
+{
+    OK(cadre_coordinator_join(self->cluster.coordinator, LOCAL_WAIT_MS));
+}
+
+static void
+expect_rows(job_t *self)
+{
+    uint64_t keys[KEYS];
+    uint64_t rows = 0;
+    for (int i = 0; i < KEYS; i++) {
+        keys[i] = (uint64_t)i;
+        rows += self->seen[i] > 0;
+    }
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read_keys(self->table, keys, KEYS, &value, LOCAL_WAIT_MS));
+    cr_assert_eq(value.shape[0], KEYS);
+    cr_assert_eq(value.shape[1], WIDTH);
+    for (int i = 0; i < KEYS * WIDTH; i++) {
+        const float wanted = -self->rate * (float)self->seen[i / WIDTH];
+        cr_assert_eq(((float *)value.data)[i], wanted, "key %d: %g, not %g", i / WIDTH,
+                     ((float *)value.data)[i], wanted);
+    }
+    cadre_tensor_fini(&value);
+
+    cadre_table_counts_t counts;
+    OK(cadre_variable_read_counts(self->table, &counts, LOCAL_WAIT_MS));
+    cr_assert_eq(counts.rows, rows, "%llu rows, not %llu", (unsigned long long)counts.rows,
+                 (unsigned long long)rows);
+}
+
+static local_cluster_options_t
+options_of(int ps, cadre_consistency_t consistency)
+{
+    local_cluster_options_t options = {.ps = ps, .workers = 2, .slots = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.consistency = consistency;
+    options.coordinator.step_closures = consistency == CADRE_SYNC ? 4 : 0;
+    return options;
+}
+
+static void
+train(const local_cluster_options_t *options, bool kills)
+{
+    job_t self;
+    job_open(&self, options);
+    for (int i = 0; i < CLOSURES; i++) {
+        schedule(&self, i);
+        if (kills && i % 10 == 3) {
+            local_cluster_restart(&self.cluster, LOCAL_WORKER, i / 10 % 2);
+        } else if (kills && i % 10 == 7) {
+            local_cluster_restart(&self.cluster, LOCAL_PS, i / 10 % options->ps);
+        }
+        if (kills && i == CLOSURES / 2) {
+            OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+        }
+    }
+    join(&self);
+    expect_rows(&self);
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, an_update_lands_once_on_each_row)
+{
+    for (int ps = 1; ps <= 3; ps++) {
+        local_cluster_options_t options = options_of(ps, CADRE_ASYNC);
+        train(&options, false);
+    }
+}
+
+Test(conformance_tables, synchronous_steps_land_once_on_each_row)
+{
+    local_cluster_options_t options = options_of(2, CADRE_SYNC);
+    train(&options, false);
+}
+
+Test(conformance_tables, killed_tasks_lose_no_update_and_double_none)
+{
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    options.coordinator.recovery = CADRE_RECOVERY_REPLAY;
+    train(&options, true);
+}
+
+Test(conformance_tables, resumes_with_another_number_of_ps)
+{
+    static const int numbers[] = {3, 1, 2};
+    job_t self;
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    job_open(&self, &options);
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 10; k++) {
+            schedule(&self, i * 10 + k);
+        }
+        join(&self);
+        OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+        local_cluster_options_t again = options_of(numbers[i], CADRE_ASYNC);
+        again.coordinator.resume = CADRE_RESUME_AUTO;
+        local_cluster_end_job(&self.cluster);
+        local_cluster_begin_job(&self.cluster, &again);
+        prepare(&self);
+        expect_rows(&self);
+    }
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, assigns_rows_by_key)
+{
+    job_t self;
+    local_cluster_options_t options = options_of(3, CADRE_ASYNC);
+    job_open(&self, &options);
+    static const uint64_t keys[] = {0x9f3c51aa07e4d211, 42, UINT64_MAX, 42};
+    float numbers[4 * WIDTH];
+    for (int i = 0; i < 4 * WIDTH; i++) {
+        numbers[i] = (float)i;
+    }
+    const cadre_tensor_t rows = {
+        .dtype = CADRE_F32, .rank = 2, .shape = {4, WIDTH}, .data = numbers};
+    OK(cadre_variable_assign_keys(self.table, CADRE_VARIABLE_ADD, keys, 4, &rows, LOCAL_WAIT_MS));
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read_keys(self.table, keys, 3, &value, LOCAL_WAIT_MS));
+    for (int i = 0; i < 3 * WIDTH; i++) {
+        const float more = i / WIDTH == 1 ? numbers[3 * WIDTH + i % WIDTH] : 0;
+        cr_assert_eq(((float *)value.data)[i], numbers[i] + more, "number %d", i);
+    }
+    cadre_tensor_fini(&value);
+    cr_assert_eq(cadre_variable_read(self.table, &value, LOCAL_WAIT_MS), CADRE_EINVALID);
+    local_cluster_close(&self.cluster);
+}
