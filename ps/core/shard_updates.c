@@ -604,8 +604,7 @@ static int
 check_divisors(const cadre_shard_part_t *part, const cadre_message_t *message, size_t first)
 {
     const bool divides = message->assign.mode == CADRE_ASSIGN_DIV;
-    const cadre_dtype_t dtype =
-        part->table ? CADRE_F32 : cadre_partition_spec(part->partition)->dtype;
+    const cadre_dtype_t dtype = part->spec.dtype;
     for (size_t k = first; divides && k < message->chunk_count; k++) {
         const size_t count = cadre_chunk_size_bytes(message->chunks[k]) / cadre_dtype_size(dtype);
         if (cadre_dtype_has_zero(dtype, cadre_chunk_data(message->chunks[k]), count)) {
@@ -626,16 +625,17 @@ check_assign(const cadre_shard_target_t *target, const cadre_message_t *message,
     if (status < 0) {
         return status;
     }
-    if (assign->rows.count > 0) {
-        status = cadre_shard_rows_check(target->parts, message, rows);
-        return status < 0 ? status : check_divisors(part, message, rows->id_chunks);
-    }
-    if (part->table) {
+    if (part->table && assign->rows.count == 0) {
         return cadre_shard_part_fail(
             part, cadre_fail(CADRE_EINVALID, "rows of a table are assigned by keys"));
     }
-    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
-    return status < 0 ? cadre_shard_part_fail(part, status) : check_divisors(part, message, 0);
+    status = assign->rows.count > 0
+                 ? cadre_shard_rows_check(target->parts, message, rows)
+                 : cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    if (status < 0) {
+        return assign->rows.count > 0 ? status : cadre_shard_part_fail(part, status);
+    }
+    return check_divisors(part, message, assign->rows.count > 0 ? rows->id_chunks : 0);
 }
 
 /* Assigns rows to their part, or to an image of it. */

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
+#include "ps/core/assignment.h"
 #include "ps/core/initializer.h"
 #include "ps/core/table/row_eviction.h"
 #include "ps/core/table/row_index.h"
@@ -562,19 +563,6 @@ cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
 
 /* --- assignments --- */
 
-/* Changes the numbers of a row by `numbers`, as the mode says. */
-static void
-combine(cadre_assign_mode_t mode, size_t count, const float *numbers, float *values)
-{
-    const cadre_optimizer_span_t span = {
-        .count = count, .gradient = numbers, .value_in = values, .value_out = values};
-    if (mode == CADRE_ASSIGN_SET) {
-        memcpy(values, numbers, count * sizeof(*values));
-    } else {
-        cadre_optimizer_add(CADRE_F32, mode == CADRE_ASSIGN_SUB, &span);
-    }
-}
-
 /* Assigns to the row of a key. */
 static void
 assign_row(cadre_table_t *self, cadre_assign_mode_t mode, uint64_t key, const float *numbers)
@@ -592,7 +580,8 @@ assign_row(cadre_table_t *self, cadre_assign_mode_t mode, uint64_t key, const fl
     }
 
     load_values(self, row, self->block.values);
-    combine(mode, self->spec.dim, numbers, self->block.values);
+    cadre_assignment_apply(mode, CADRE_F32, numbers, self->block.values, self->block.values,
+                           self->spec.dim);
     store_values(self, row, self->block.values);
 }
 

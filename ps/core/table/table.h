@@ -105,7 +105,7 @@ void cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update);
  * table would have more rows than rows_max. */
 int cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *update);
 
-/* Sets rows, or adds to or subtracts from them, one after the other; slots stay. A key without a
+/* Assigns to rows by mode (ps/core/assignment.h), one after the other; slots stay. A key without a
  * row gets one, with its first values, whether or not it was seen often enough. */
 void cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                         const cadre_table_update_t *update);

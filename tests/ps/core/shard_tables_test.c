@@ -229,7 +229,16 @@ Test(shard_tables, assigns_by_key_whatever_admission_says)
     const float bad[DIM] = {INFINITY};
     message = assign_keys_message(4, 0, CADRE_ASSIGN_SET, 1, again, bad, record);
     cr_expect_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_ENOTFINITE);
+    const float zero[DIM] = {0};
+    message = assign_keys_message(5, 0, CADRE_ASSIGN_DIV, 1, again, zero, record);
+    cr_expect_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_EINVALID);
     cr_expect_eq(table_figures(&self).version, 4);
+    message = assign_keys_message(6, 0, CADRE_ASSIGN_MUL, 1, again, two, record);
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    cr_expect(key_is(&self, 5, 8));
+    message = assign_keys_message(7, 0, CADRE_ASSIGN_MIN, 1, again, two, record);
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    cr_expect(key_is(&self, 5, 2));
     close_shard(&self);
 }
 
