@@ -57,7 +57,6 @@ cadre_pull_cut_name_rows(const cadre_run_part_t *parts, const size_t *indexes, s
         memcpy(at, part->ids, part->id_count * sizeof(*part->ids));
         at += part->id_count * sizeof(*part->ids);
     }
-    message->pull.rows = cadre_row_part_list(records, count);
     cadre_message_add_chunk(message, ids);
     return records;
 }

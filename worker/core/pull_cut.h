@@ -24,8 +24,8 @@ typedef struct {
  * so that the part begins the next PULL. The first part is always taken. */
 bool cadre_pull_cut_add(cadre_pull_cut_t *self, const cadre_run_part_t *part);
 
-/* Names the rows of the parts at `indexes` in a PULL: a record for each part, and all ids in one
- * chunk. Returns the records, which the message borrows and the caller frees. */
+/* Names the rows of the parts at `indexes` for a PULL: returns a record for each part, which the
+ * caller puts into the message and frees, and adds all ids to the message as one chunk. */
 cadre_row_part_t *cadre_pull_cut_name_rows(const cadre_run_part_t *parts, const size_t *indexes,
                                            size_t count, cadre_message_t *message);
 

@@ -263,14 +263,16 @@ make_pull(const cadre_worker_values_t *self, cadre_message_t *message,
 {
     const request_note_t *note = request->context;
     message->pull = (cadre_pull_message_t){.generation = entry->generation};
-    cadre_auto(cadre_free) void *records = NULL;
     if (note->run->parts[note->parts[0]].ids) {
-        records = cadre_pull_cut_name_rows(note->run->parts, note->parts, note->count, message);
-    } else {
-        cadre_part_t *parts = new_parts(self, note->run, note, entry->generation);
-        message->pull.partitions = cadre_part_list(parts, note->count);
-        records = parts;
+        cadre_auto(cadre_free) cadre_row_part_t *rows =
+            cadre_pull_cut_name_rows(note->run->parts, note->parts, note->count, message);
+        message->pull.rows = cadre_row_part_list(rows, note->count);
+        cadre_outbox_entry_init(&request->entry, &entry->task, message);
+        return;
     }
+    cadre_auto(cadre_free) cadre_part_t *parts =
+        new_parts(self, note->run, note, entry->generation);
+    message->pull.partitions = cadre_part_list(parts, note->count);
     cadre_outbox_entry_init(&request->entry, &entry->task, message);
 }
 

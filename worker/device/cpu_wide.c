@@ -89,6 +89,7 @@ compute_rows(const void *context, int64_t begin, int64_t end)
     const cadre_strided_t *walk = &operands->step->walk;
     const int inner = walk->rank - 1;
     const int count = operands->step->input_count;
+    cadre_assert(count == (operands->step->op == CADRE_OP_WHERE ? 3 : 2));
     compute_t *compute = compute_of(operands->step, operands->inputs[count - 1]->dtype);
     int64_t out_size = (int64_t)operands->out->size_bytes / operands->out->count;
     int64_t sizes[3] = {0};
