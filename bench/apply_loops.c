@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* The same instructions as ps/core/optimizer_kernel.c may use. */
+/* The same instructions as ps/core/values/optimizer_kernel.c may use. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define LOOP __attribute__((target_clones("avx2", "default")))

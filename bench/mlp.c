@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "common/graph/program.h"
 #include "coordinator/cli/train/inner_optimizer.h"
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
 

@@ -13,7 +13,7 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 #include "worker/device/device.h"
 
 enum {

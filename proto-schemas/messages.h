@@ -475,7 +475,8 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
-/* Tell the counters: those of the ps, or, of a part of the table `variable`, CADRE_TABLE_COUNTERS. */
+/* Tell the counters: those of the ps, or, of a part of the table `variable`,
+ * CADRE_TABLE_COUNTERS. */
 #define CADRE_COUNT_FIELDS(F)                                                      \
     F(U64,  variable,    UINT32_MAX)
 
@@ -610,8 +611,8 @@
     F(U64,  after,       UINT32_MAX)
 
 /* names, and CADRE_LISTED_ITEMS numbers for each: of a variable its id, dtype, partitions, whether
- * it keeps an average, rank and dimensions, of a table 0 and dim; of a dataset its id and rows. more: 1 where there are
- * further ones behind the last. */
+ * it keeps an average, rank and dimensions, of a table 0 and dim; of a dataset its id and rows.
+ * more: 1 where there are further ones behind the last. */
 #define CADRE_LISTED_FIELDS(F)                                                     \
     F(STRS, names,       CADRE_LISTED_MAX)                                         \
     F(U64S, items,       CADRE_LISTED_ITEMS * CADRE_LISTED_MAX)                    \

@@ -116,8 +116,8 @@ size_of(const cadre_shard_snapshot_t *snapshot)
     return size_bytes;
 }
 
-/* Writes the state of the shard, then of each partition the values (slot -1) and the slots, and each
- * table. */
+/* Writes the state of the shard, then of each partition the values (slot -1) and the slots, and
+ * each table. */
 static int
 put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
 {

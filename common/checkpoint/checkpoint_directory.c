@@ -311,8 +311,8 @@ newer_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-/* Returns the place of checkpoint `id` behind place `from` of entries that are sorted, newest first;
- * `count` when it is not there. */
+/* Returns the place of checkpoint `id` behind place `from` of entries that are sorted, newest
+ * first; `count` when it is not there. */
 static size_t
 find_entry(const cadre_checkpoint_entry_t *entries, size_t count, size_t from, uint64_t id)
 {
@@ -532,8 +532,9 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Tells of each entry whether it is kept: the newest `keep` valid ones and what is newer than these,
- * the best one, those with an id from `oldest` on, and what one that is kept leaves pages to. */
+/* Tells of each entry whether it is kept: the newest `keep` valid ones and what is newer than
+ * these, the best one, those with an id from `oldest` on, and what one that is kept leaves pages
+ * to. */
 static void
 choose_kept(const cadre_checkpoint_entry_t *entries, size_t count, size_t keep, uint64_t oldest,
             bool *kept)
@@ -549,8 +550,8 @@ choose_kept(const cadre_checkpoint_entry_t *entries, size_t count, size_t keep, 
     }
 }
 
-/* Removes the entries that are not kept (choose_kept). Goes on after an entry that cannot be removed, and returns the first failure.
- * */
+/* Removes the entries that are not kept (choose_kept). Goes on after an entry that cannot be
+ * removed, and returns the first failure. */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
              size_t count, size_t keep, uint64_t oldest, size_t *removed)

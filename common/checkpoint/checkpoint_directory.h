@@ -76,10 +76,11 @@ int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
 
 /* Keeps the newest `keep` (at least 1) valid checkpoints, the one that is marked as the best, and
  * all with ids from `oldest` on (UINT64_MAX: none for that reason), and those that one of these has
- * left pages of tables to, and removes every other one, damaged or not. A checkpoint is valid if its manifest verifies and its files have their sizes:
- * their contents were read again and hashed by the ps that wrote them, before the commit. Damaged
- * ones newer than the oldest that is kept stay, for somebody to look at. `removed` may be NULL.
- * CADRE_EIO; CADRE_EREFUSED for a directory with other files. */
+ * left pages of tables to, and removes every other one, damaged or not. A checkpoint is valid if
+ * its manifest verifies and its files have their sizes: their contents were read again and hashed
+ * by the ps that wrote them, before the commit. Damaged ones newer than the oldest that is kept
+ * stay, for somebody to look at. `removed` may be NULL. CADRE_EIO; CADRE_EREFUSED for a directory
+ * with other files. */
 int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
                                       uint64_t oldest, size_t *removed);
 

@@ -88,9 +88,10 @@ int cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self);
 
 /* Reads and verifies every record of every file, checks that each kind covers each element exactly
  * once and that shard states agree with the manifest, and lists what is there but for tables,
- * ordered by variable (as in the manifest) and kind. Of tables it checks that each page is there, in
- * the files of the chain, that rows are as many as described, and of their shard. Free `contents` with free(); its names belong to the reader.
- * `contents` and `count` may both be NULL. CADRE_ECORRUPT, CADRE_EIO. */
+ * ordered by variable (as in the manifest) and kind. Of tables it checks that each page is there,
+ * in the files of the chain, that rows are as many as described, and of their shard. Free
+ * `contents` with free(); its names belong to the reader. `contents` and `count` may both be NULL.
+ * CADRE_ECORRUPT, CADRE_EIO. */
 int cadre_checkpoint_reader_contents(cadre_checkpoint_reader_t *self,
                                      cadre_checkpoint_content_t **contents, size_t *count);
 

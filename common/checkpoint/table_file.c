@@ -93,7 +93,8 @@ cadre_table_record_encode(const cadre_table_record_t *self, const void *key, siz
     put(value + AT_RECORD_HASH, hash_of(key, key_size, value, AT_RECORD_HASH, NULL, 0));
 }
 
-/* Checks that pages of this description are possible, and that keys, bits and values lie in them. */
+/* Checks that pages of this description are possible, and that keys, bits and values lie in
+ * them. */
 static bool
 is_possible(const cadre_table_record_t *self)
 {

@@ -27,10 +27,10 @@
 
 /* What describes a part of a table, each a u64:
  *
- * dim, storage, slots, slot_width, page_rows, page_size, value_offset, used_offset: numbers of a row,
- * their dtype, how many slots a row has, of how many f32 each, and how a page of page_rows rows is
- * laid out: keys, u64, from its begin on; a bit for each row that is in use at used_offset; values at
- * value_offset.
+ * dim, storage, slots, slot_width, page_rows, page_size, value_offset, used_offset: numbers of a
+ * row, their dtype, how many slots a row has, of how many f32 each, and how a page of page_rows
+ * rows is laid out: keys, u64, from its begin on; a bit for each row that is in use at used_offset;
+ * values at value_offset.
  * end, free_row, victim_hand, expiry_hand, sightings: where the table goes on: rows were ever below
  * `end`, free_row - 1 is handed out next (0: none is free).
  * rows to unadmitted: its figures.
@@ -107,8 +107,8 @@ void cadre_table_page_encode(const void *key, size_t key_size, const void *bytes
 int cadre_table_page_decode(const void *key, size_t key_size, const void *value, size_t value_size,
                             cadre_table_page_t *out);
 
-/* Gives the key of row `place` of a page, and where its values stand; returns whether that row is in
- * use. `bytes` may be unaligned. */
+/* Gives the key of row `place` of a page, and where its values stand; returns whether that row is
+ * in use. `bytes` may be unaligned. */
 bool cadre_table_page_row(const cadre_table_record_t *self, const void *bytes, uint32_t place,
                           uint64_t *key, const void **values);
 

@@ -1,6 +1,6 @@
 /*
  * initializer_spec - which values a variable begins with, as data: chosen by the coordinator, sent
- * to each ps. ps/core/initializer.h computes them.
+ * to each ps. ps/core/values/initializer.h computes them.
  *
  * Owner:   whoever holds the struct (plain data).
  * Thread:  any one.

@@ -10,7 +10,8 @@
 #include "common/spec/kind.h"
 #include "common/tensor/dtype.h"
 
-/* Each range keeps the f32 arithmetic of ps/core/optimizer_kernel.c away from 0/0 and infinity. */
+/* Each range keeps the f32 arithmetic of ps/core/values/optimizer_kernel.c away from 0/0 and
+ * infinity. */
 #define LEARNING_RATE(initial)                                                                     \
     {                                                                                              \
         "learning_rate", initial, CADRE_LEARNING_RATE_MIN, CADRE_LEARNING_RATE_MAX, false          \

@@ -1,6 +1,6 @@
 /*
  * optimizer_spec - how a variable is updated, as data: chosen by the coordinator, sent to each ps.
- * ps/core/optimizer.h applies it and holds the formulas.
+ * ps/core/values/optimizer.h applies it and holds the formulas.
  *
  * Owner:   whoever holds the struct (plain data).
  * Thread:  any one.

@@ -9,11 +9,11 @@
 #include "common/base/status.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/dtype.h"
-#include "ps/core/assignment.h"
-#include "ps/core/initializer.h"
-#include "ps/core/optimizer.h"
-#include "ps/core/optimizer_kernel.h"
 #include "ps/core/pulled_versions.h"
+#include "ps/core/values/assignment.h"
+#include "ps/core/values/initializer.h"
+#include "ps/core/values/optimizer.h"
+#include "ps/core/values/optimizer_kernel.h"
 
 /* Elements of a gradient that are converted or summed at a time: so many stay in the L1 cache until
  * the optimizer applies them. */

@@ -34,9 +34,9 @@
 #include "common/tensor/tensor.h"
 #include "common/wire/message.h"
 #include "common/wire/row_list.h"
-#include "ps/core/chunk_pool.h"
-#include "ps/core/optimizer.h"
 #include "ps/core/partition_spec.h"
+#include "ps/core/values/chunk_pool.h"
+#include "ps/core/values/optimizer.h"
 
 typedef struct cadre_partition cadre_partition_t;
 

@@ -28,8 +28,8 @@ typedef struct {
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;
 
-    /* Of a table, whose rows are found by key: `shape` is [dim], there is no first row and no number
-     * of rows, and partition k of `partitions` is the part of shard k. `table` says the rest
+    /* Of a table, whose rows are found by key: `shape` is [dim], there is no first row and no
+     * number of rows, and partition k of `partitions` is the part of shard k. `table` says the rest
      * (cadre_partition_spec_table); its dim is 0 for a dense variable. */
     uint64_t partitions;
     cadre_table_spec_t table;

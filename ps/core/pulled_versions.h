@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "ps/core/chunk_pool.h"
+#include "ps/core/values/chunk_pool.h"
 
 typedef struct {
     uint64_t version;

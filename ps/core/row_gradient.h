@@ -1,6 +1,6 @@
 /*
- * row_gradient - gradients of some rows of a partition, as a PUSH brings them. Those of the rows of a
- * table come alike, with keys (shard_tables.h).
+ * row_gradient - gradients of some rows of a partition, as a PUSH brings them. Those of the rows
+ * of a table come alike, with keys (shard_tables.h).
  *
  * First the numbers of the rows, then the gradient of each, in the wire dtype, cut as a partition
  * of so many rows. What has no gradient here has one of zero, or rests, whichever the optimizer

@@ -183,9 +183,9 @@ stamp_of(uint64_t writer, uint64_t checkpoint)
     return cadre_table_mix(writer ^ cadre_table_mix(checkpoint)) | 1;
 }
 
-/* Returns the checkpoint whose pages of a table may be left out, {0, 0} where all are written: it is
- * the one that was asked for if this shard has written that one, with the table in it, or has loaded
- * the table from it. */
+/* Returns the checkpoint whose pages of a table may be left out, {0, 0} where all are written: it
+ * is the one that was asked for if this shard has written that one, with the table in it, or has
+ * loaded the table from it. */
 static cadre_table_base_t
 base_of(const cadre_shard_cut_t *self, const cadre_shard_part_t *part, uint64_t since,
         uint64_t writer)

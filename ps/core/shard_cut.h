@@ -5,8 +5,9 @@
  *
  * A core: no socket, thread, clock or file. From SNAPSHOT, or from the first PUSH or ASSIGN that
  * says that it comes after the cut, until CLOSE_CUT every part has an image: a fork that shares its
- * chunks, or pages. An update below the cut that comes only now (a straggler) is applied to part and image,
- * so that at the end the images hold exactly what is below the cut, and nobody has waited.
+ * chunks, or pages. An update below the cut that comes only now (a straggler) is applied to part
+ * and image, so that at the end the images hold exactly what is below the cut, and nobody has
+ * waited.
  *
  * Part and image share one window of applied updates: a straggler is applied to both in one turn,
  * so its bit is true of both, and an update above the cut never touches the image.
@@ -53,8 +54,9 @@ int cadre_shard_cut_confirm(cadre_shard_cut_t *self, const cadre_snapshot_messag
 /* Closes the cut: `out` becomes a snapshot of its images, in which the caller fills in epoch and
  * index. `writer` is a number that no other writer of checkpoints has: the stamp of what this one
  * writes follows from it and the checkpoint. Of tables pages are left out that checkpoint
- * message->since has, where this shard has written that one, or was loaded from it. Returns 0 and leaves `out` alone for a retransmitted message. Fails with CADRE_ESTATE when
- * that cut is not open. */
+ * message->since has, where this shard has written that one, or was loaded from it. Returns 0 and
+ * leaves `out` alone for a retransmitted message. Fails with CADRE_ESTATE when that cut is not
+ * open. */
 int cadre_shard_cut_close(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message,
                           uint64_t writer, const cadre_shard_parts_t *parts,
                           cadre_shard_snapshot_t **out);

@@ -1,6 +1,6 @@
 /*
- * shard_parts - the partitions, and parts of tables, that a shard has: made, found, dropped, and the
- * memory they take.
+ * shard_parts - the partitions, and parts of tables, that a shard has: made, found, dropped, and
+ * the memory they take.
  *
  * Owner:   one shard. Thread: its.
  *

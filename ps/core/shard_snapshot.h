@@ -19,8 +19,9 @@ typedef struct {
     cadre_chunk_layout_t layout;
     cadre_partition_snapshot_t references; /* of a partition */
 
-    /* Of a table: a frozen fork; NULL for a partition, and once the writer has taken it. What stands
-     * in the file that `base` names may be left out; its checkpoint is 0 where nothing is. */
+    /* Of a table: a frozen fork; NULL for a partition, and once the writer has taken it. What
+     * stands in the file that `base` names may be left out; its checkpoint is 0 where nothing
+     * is. */
     cadre_table_t *table;
     cadre_table_base_t own;
     cadre_table_base_t base;

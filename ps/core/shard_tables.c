@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
-#include "ps/core/optimizer_kernel.h"
+#include "ps/core/values/optimizer_kernel.h"
 
 enum { IDS_PER_CHUNK = CADRE_CHUNK_SIZE_MAX / sizeof(uint64_t) };
 

@@ -1,6 +1,6 @@
 /* What a single process computes: a plain loop over cadre_program_evaluate and the formulas of
- * ps/core/optimizer.h, without cluster, is the oracle of jobs whose closures run one after the
- * other. */
+ * ps/core/values/optimizer.h, without cluster, is the oracle of jobs whose closures run one after
+ * the other. */
 #include <cadre/inspection.h>
 #include <math.h>
 #include <string.h>
@@ -100,8 +100,8 @@ network(void)
 
 /* --- the plain loop --- */
 
-/* Applies a gradient by the formula of the layer's optimizer (ps/core/optimizer.h), in f32 and in
- * its order; `t` is the number of the update. Adam's alpha is computed in double. */
+/* Applies a gradient by the formula of the layer's optimizer (ps/core/values/optimizer.h), in f32
+ * and in its order; `t` is the number of the update. Adam's alpha is computed in double. */
 static void
 apply(int layer, uint64_t t, const float *gradient, float *value, float slots[2][WEIGHTS_MAX])
 {

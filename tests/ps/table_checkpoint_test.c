@@ -223,8 +223,8 @@ assign_some(cluster_t *self)
         if (its_count == 0) {
             continue;
         }
-        cadre_message_t message =
-            assign_keys_message(self->sequence, k, mode, its_count, its, values, record);
+        cadre_message_t message = assign_keys_message(
+            self->sequence, mode, &(keyed_rows_t){k, its_count, its, values}, record);
         message.assign.checkpoint = self->checkpoint + (self->cut > 0 && !is_before);
         message.assign.cut = self->cut;
         cr_assert_eq(reply_to(&self->shards[k], &THE_COORDINATOR, &message), 0, "%s",

@@ -1,6 +1,6 @@
 /*
- * table_fixture - a table on a shard with somebody to talk to (shard_fixture.h): rows of DIM numbers
- * by key, beginning at 1, under sgd with learning rate 1, or otherwise.
+ * table_fixture - a table on a shard with somebody to talk to (shard_fixture.h): rows of DIM
+ * numbers by key, beginning at 1, under sgd with learning rate 1, or otherwise.
  */
 #ifndef CADRE_TESTS_PS_TABLE_FIXTURE_H
 #define CADRE_TESTS_PS_TABLE_FIXTURE_H
@@ -115,22 +115,33 @@ key_is(fixture_t *self, uint64_t key, float value)
     return true;
 }
 
-/* An ASSIGN by key, [count, DIM]; `record` has room for 4 and lives as long. */
+/* Rows of part `part` by key: [count], [count, DIM]. */
+typedef struct {
+    uint64_t part;
+    size_t count;
+    const uint64_t *keys;
+    const float *values;
+} keyed_rows_t;
+
+/* An ASSIGN by key; `record` has room for 4 and lives as long. */
 static inline cadre_message_t
-assign_keys_message(uint64_t sequence, uint64_t part, cadre_assign_mode_t mode, size_t count,
-                    const uint64_t *keys, const float *values, uint64_t *record)
+assign_keys_message(uint64_t sequence, cadre_assign_mode_t mode, const keyed_rows_t *rows,
+                    uint64_t *record)
 {
-    const uint64_t numbers[] = {TABLE, part, CADRE_ROWS_LISTED, count};
+    const size_t count = rows->count;
+    const uint64_t numbers[] = {TABLE, rows->part, CADRE_ROWS_LISTED, count};
     memcpy(record, numbers, sizeof(numbers));
     cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
     message.assign = (cadre_assign_message_t){.sequence = sequence,
                                               .generation = GENERATION,
                                               .mode = (uint64_t)mode,
                                               .variable = TABLE,
-                                              .partition = part,
+                                              .partition = rows->part,
                                               .rows = {record, 4}};
-    cadre_message_add_chunk(&message, cadre_chunk_new_copy(keys, count * sizeof(*keys)));
-    cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, count * DIM * sizeof(*values)));
+    const size_t size_bytes = count * DIM * sizeof(*rows->values);
+    cadre_message_add_chunk(&message,
+                            cadre_chunk_new_copy(rows->keys, count * sizeof(*rows->keys)));
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(rows->values, size_bytes));
     return message;
 }
 

@@ -2,8 +2,8 @@
  * inner_optimizer - the optimizer that a closure of local steps runs itself, as nodes of its
  * program.
  *
- * Formulas are those of ps/core/optimizer.h, for sgd, momentum, nesterov, adam and adamw. Slots
- * begin at 0 with each closure, and t, the number of the step, at 1.
+ * Formulas are those of ps/core/values/optimizer.h, for sgd, momentum, nesterov, adam and adamw.
+ * Slots begin at 0 with each closure, and t, the number of the step, at 1.
  *
  *     cadre_inner_optimizer_begin(&optimizer, program, &spec);
  *     for each step:

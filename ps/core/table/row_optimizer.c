@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "common/base/assert.h"
-#include "ps/core/optimizer_kernel.h"
+#include "ps/core/values/optimizer_kernel.h"
 
 void
 cadre_row_optimizer_init(cadre_row_optimizer_t *self, const cadre_table_spec_t *spec)

@@ -1,9 +1,10 @@
 /*
  * row_optimizer - applies gradients to rows of a table.
  *
- * Formulas are those of ps/core/optimizer.h, by the same loops, and two more. With row_wise adagrad
- * has one accumulator a for each row, of D numbers (Mudigere and others 2022, "Software-hardware
- * co-design for fast and scalable training of deep learning recommendation models", 4.1.4):
+ * Formulas are those of ps/core/values/optimizer.h, by the same loops, and two more. With row_wise
+ * adagrad has one accumulator a for each row, of D numbers (Mudigere and others 2022,
+ * "Software-hardware co-design for fast and scalable training of deep learning recommendation
+ * models", 4.1.4):
  *
  *     a += sum(g^2) / D;  w -= lr / sqrt(a + epsilon) g
  *
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #include "common/spec/table_spec.h"
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 
 typedef struct {
     cadre_ps_optimizer_t optimizer;

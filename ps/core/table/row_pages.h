@@ -32,7 +32,7 @@
 
 #include "common/base/limits.h"
 #include "common/tensor/chunk.h"
-#include "ps/core/chunk_pool.h"
+#include "ps/core/values/chunk_pool.h"
 
 enum { CADRE_ROW_PAGE_SIZE_MAX = 64 << 10 }; /* unless a single row is larger */
 
@@ -119,8 +119,8 @@ void cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row);
 void cadre_row_pages_prefetch_values(const cadre_row_pages_t *self, uint32_t row);
 void cadre_row_pages_prefetch_row(const cadre_row_pages_t *self, uint32_t row);
 
-/* Returns a store with the same rows as these now, for snapshot `number`, which is above 0 and those
- * of the snapshots before: a change of one does not show in the other. */
+/* Returns a store with the same rows as these now, for snapshot `number`, which is above 0 and
+ * those of the snapshots before: a change of one does not show in the other. */
 cadre_row_pages_t *cadre_row_pages_fork(cadre_row_pages_t *self, uint64_t number);
 
 /* Says that what changes from now on has changed after snapshot `number`, or a later one that was

@@ -9,12 +9,12 @@
 #include "common/base/status.h"
 #include "common/tensor/bf16.h"
 #include "common/tensor/dtype.h"
-#include "ps/core/assignment.h"
-#include "ps/core/initializer.h"
 #include "ps/core/table/row_eviction.h"
 #include "ps/core/table/row_index.h"
 #include "ps/core/table/row_optimizer.h"
 #include "ps/core/table/sighting_sketch.h"
+#include "ps/core/values/assignment.h"
+#include "ps/core/values/initializer.h"
 
 enum {
     BLOCK_ROWS = 256,      /* rows that the optimizer is given at a time, at most, */

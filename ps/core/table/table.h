@@ -28,8 +28,8 @@
 #include "common/checkpoint/table_file.h"
 #include "common/spec/table_spec.h"
 #include "common/wire/message.h"
-#include "ps/core/chunk_pool.h"
 #include "ps/core/table/row_pages.h"
+#include "ps/core/values/chunk_pool.h"
 
 typedef struct cadre_table cadre_table_t;
 
@@ -105,8 +105,8 @@ void cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update);
  * table would have more rows than rows_max. */
 int cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *update);
 
-/* Assigns to rows by mode (ps/core/assignment.h), one after the other; slots stay. A key without a
- * row gets one, with its first values, whether or not it was seen often enough. */
+/* Assigns to rows by mode (ps/core/values/assignment.h), one after the other; slots stay. A key
+ * without a row gets one, with its first values, whether or not it was seen often enough. */
 void cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                         const cadre_table_update_t *update);
 
@@ -122,8 +122,8 @@ cadre_table_t *cadre_table_fork(cadre_table_t *self, uint64_t number);
  * taken, once, and the fork closed, on any one thread. */
 void cadre_table_freeze(cadre_table_t *self);
 
-/* Says that what changes from now on has changed after snapshot `number`, as of a table that was made
- * or loaded after it. */
+/* Says that what changes from now on has changed after snapshot `number`, as of a table that was
+ * made or loaded after it. */
 void cadre_table_begin(cadre_table_t *self, uint64_t number);
 
 /* Takes references to all pages that have changed since an earlier snapshot, as
@@ -134,8 +134,8 @@ void cadre_table_snapshot(cadre_table_t *self, uint64_t since, uint64_t number,
 
 void cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot);
 
-/* Describes a snapshot of this table, or of one of the same spec, for a checkpoint; the caller fills
- * in what is not the table's: stamp, base, base_stamp, shard and shards. */
+/* Describes a snapshot of this table, or of one of the same spec, for a checkpoint; the caller
+ * fills in what is not the table's: stamp, base, base_stamp, shard and shards. */
 void cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *snapshot,
                           cadre_table_record_t *out);
 

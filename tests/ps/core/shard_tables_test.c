@@ -210,16 +210,17 @@ Test(shard_tables, assigns_by_key_whatever_admission_says)
     cr_assert_eq(push_keys(&self, 1, 3, SOME, 1), 0);
     cr_assert(key_is(&self, 3, 1), "was seen once only");
 
-    cadre_message_t message = assign_keys_message(1, 0, CADRE_ASSIGN_SET, 3, SOME, two, record);
+    cadre_message_t message =
+        assign_keys_message(1, CADRE_ASSIGN_SET, &(keyed_rows_t){0, 3, SOME, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0, "%s", cadre_error_text());
     cr_expect(key_is(&self, 3, 2) && key_is(&self, UINT64_MAX, 2));
-    message = assign_keys_message(2, 0, CADRE_ASSIGN_ADD, 3, again, two, record);
+    message = assign_keys_message(2, CADRE_ASSIGN_ADD, &(keyed_rows_t){0, 3, again, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     cr_expect(key_is(&self, 5, 6) && key_is(&self, 3, 4), "one that is named again is added again");
-    message = assign_keys_message(3, 0, CADRE_ASSIGN_SUB, 1, again, two, record);
+    message = assign_keys_message(3, CADRE_ASSIGN_SUB, &(keyed_rows_t){0, 1, again, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     cr_expect(key_is(&self, 5, 4));
-    message = assign_keys_message(3, 0, CADRE_ASSIGN_SUB, 1, again, two, record);
+    message = assign_keys_message(3, CADRE_ASSIGN_SUB, &(keyed_rows_t){0, 1, again, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     cr_expect(key_is(&self, 5, 4), "a repeated one changes nothing");
     cr_expect_eq(table_figures(&self).rows, 3);
@@ -227,16 +228,16 @@ Test(shard_tables, assigns_by_key_whatever_admission_says)
     cr_expect_eq(table_figures(&self).steps, 1);
 
     const float bad[DIM] = {INFINITY};
-    message = assign_keys_message(4, 0, CADRE_ASSIGN_SET, 1, again, bad, record);
+    message = assign_keys_message(4, CADRE_ASSIGN_SET, &(keyed_rows_t){0, 1, again, bad}, record);
     cr_expect_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_ENOTFINITE);
     const float zero[DIM] = {0};
-    message = assign_keys_message(5, 0, CADRE_ASSIGN_DIV, 1, again, zero, record);
+    message = assign_keys_message(5, CADRE_ASSIGN_DIV, &(keyed_rows_t){0, 1, again, zero}, record);
     cr_expect_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_EINVALID);
     cr_expect_eq(table_figures(&self).version, 4);
-    message = assign_keys_message(6, 0, CADRE_ASSIGN_MUL, 1, again, two, record);
+    message = assign_keys_message(6, CADRE_ASSIGN_MUL, &(keyed_rows_t){0, 1, again, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     cr_expect(key_is(&self, 5, 8));
-    message = assign_keys_message(7, 0, CADRE_ASSIGN_MIN, 1, again, two, record);
+    message = assign_keys_message(7, CADRE_ASSIGN_MIN, &(keyed_rows_t){0, 1, again, two}, record);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     cr_expect(key_is(&self, 5, 2));
     close_shard(&self);
@@ -303,7 +304,8 @@ Test(shard_tables, applies_stragglers_to_the_image_of_an_open_cut_too)
     cr_assert_eq(open_cut(&self, 1, 10, GENERATION), 0);
     cr_assert_eq(push_keys(&self, 12, 3, SOME, 1), 0);
     cr_assert_eq(push_keys(&self, 2, 2, other, 4), 0, "a straggler");
-    cadre_message_t message = assign_keys_message(1, 0, CADRE_ASSIGN_SET, 1, SOME, two, record);
+    cadre_message_t message =
+        assign_keys_message(1, CADRE_ASSIGN_SET, &(keyed_rows_t){0, 1, SOME, two}, record);
     message.assign.checkpoint = 1;
     message.assign.cut = 10;
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);

@@ -119,7 +119,7 @@ train_program(const char *optimizer, const char *training)
     return program;
 }
 
-/* One step of the optimizer for one element, as ps/core/optimizer.h has it. */
+/* One step of the optimizer for one element, as ps/core/values/optimizer.h has it. */
 static double
 moved(const cadre_optimizer_spec_t *spec, int step, double w, double g, double *m, double *v)
 {

@@ -1,4 +1,4 @@
-#include "ps/core/optimizer_kernel.h"
+#include "ps/core/values/optimizer_kernel.h"
 
 #include <float.h>
 #include <math.h>

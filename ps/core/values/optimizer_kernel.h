@@ -1,6 +1,6 @@
 /*
- * optimizer_kernel - the loops behind ps/core/optimizer.h, one per formula, compiled by themselves
- * with -O3.
+ * optimizer_kernel - the loops behind ps/core/values/optimizer.h, one per formula, compiled by
+ * themselves with -O3.
  *
  * On x86-64 each loop is compiled twice, plain and with AVX2, and the CPU decides at run time. AVX2
  * without FMA rounds like plain code, so a restored shard gets the same bits on another machine
@@ -10,8 +10,8 @@
  *
  * Thread:  any.
  */
-#ifndef CADRE_PS_CORE_OPTIMIZER_KERNEL_H
-#define CADRE_PS_CORE_OPTIMIZER_KERNEL_H
+#ifndef CADRE_PS_CORE_VALUES_OPTIMIZER_KERNEL_H
+#define CADRE_PS_CORE_VALUES_OPTIMIZER_KERNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

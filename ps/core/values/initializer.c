@@ -1,4 +1,4 @@
-#include "ps/core/initializer.h"
+#include "ps/core/values/initializer.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "ps/core/chunk_pool.h"
+#include "ps/core/values/chunk_pool.h"
 
 #include <criterion/criterion.h>
 

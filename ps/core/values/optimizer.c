@@ -1,10 +1,10 @@
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "common/base/assert.h"
-#include "ps/core/optimizer_kernel.h"
+#include "ps/core/values/optimizer_kernel.h"
 
 /* Checks a spec against the dtype and makes it ready. */
 int

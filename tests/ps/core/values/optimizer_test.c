@@ -3,7 +3,7 @@
  * element, in double, written down from keras/src/optimizers/ and the paper without looking at the
  * kernels.
  */
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -21,8 +21,8 @@
  * Owner:   whoever holds the struct (plain data).
  * Thread:  immutable after init.
  */
-#ifndef CADRE_PS_CORE_INITIALIZER_H
-#define CADRE_PS_CORE_INITIALIZER_H
+#ifndef CADRE_PS_CORE_VALUES_INITIALIZER_H
+#define CADRE_PS_CORE_VALUES_INITIALIZER_H
 
 #include <stddef.h>
 #include <stdint.h>

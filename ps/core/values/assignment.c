@@ -1,11 +1,11 @@
-#include "ps/core/assignment.h"
+#include "ps/core/values/assignment.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "common/base/assert.h"
 #include "common/tensor/dtype.h"
-#include "ps/core/optimizer.h"
+#include "ps/core/values/optimizer.h"
 
 /* The functions of one dtype; those of integers compute with an unsigned `word`, since a signed
  * overflow is undefined. */

@@ -12,8 +12,8 @@
  * Owner:   one shard, shared by its partitions.
  * Thread:  the shard's actor only.
  */
-#ifndef CADRE_PS_CORE_CHUNK_POOL_H
-#define CADRE_PS_CORE_CHUNK_POOL_H
+#ifndef CADRE_PS_CORE_VALUES_CHUNK_POOL_H
+#define CADRE_PS_CORE_VALUES_CHUNK_POOL_H
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
  * Integers wrap around, as the optimizer `add` has them do; they are divided toward zero. A number
  * that values are divided by must not be 0: the shard refuses it before.
  */
-#ifndef CADRE_PS_CORE_ASSIGNMENT_H
-#define CADRE_PS_CORE_ASSIGNMENT_H
+#ifndef CADRE_PS_CORE_VALUES_ASSIGNMENT_H
+#define CADRE_PS_CORE_VALUES_ASSIGNMENT_H
 
 #include <stddef.h>
 

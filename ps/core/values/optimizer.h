@@ -44,8 +44,8 @@
  * Owner:   whoever holds the struct (plain data).
  * Thread:  immutable after init, but for the schedule, which its owner may change between updates.
  */
-#ifndef CADRE_PS_CORE_OPTIMIZER_H
-#define CADRE_PS_CORE_OPTIMIZER_H
+#ifndef CADRE_PS_CORE_VALUES_OPTIMIZER_H
+#define CADRE_PS_CORE_VALUES_OPTIMIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>
