@@ -24,11 +24,11 @@ cadre_coordinator_usable(cadre_coordinator_t *self)
     return 0;
 }
 
-/* Waits for a change, under the lock. Logs what is waited for each WAITING_LOG_MS, counted by the
- * caller's *since_ms, which is 0 at first. */
+/* Waits for a change that the question is about (NULL: any), under the lock. Logs what is waited
+ * for each WAITING_LOG_MS, counted by the caller's *since_ms, which is 0 at first. */
 int
-cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
-                       int64_t *since_ms)
+cadre_coordinator_wait_until(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                             int64_t *since_ms, cadre_gate_question_t *question)
 {
     int64_t now_ms = cadre_clock_now_ms();
     char text[CADRE_WAITING_TEXT_SIZE];
@@ -55,8 +55,15 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
         }
     }
 
-    int status = cadre_gate_wait(self->gate, deadline_ms);
+    int status = cadre_gate_wait_until(self->gate, deadline_ms, question);
     return status < 0 ? cadre_fail_within(status, "waiting for %s", what) : 0;
+}
+
+int
+cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                       int64_t *since_ms)
+{
+    return cadre_coordinator_wait_until(self, deadline_ms, what, since_ms, NULL);
 }
 
 int

@@ -113,6 +113,11 @@ int cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operat
 int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
                            int64_t *since_ms);
 
+/* Under the lock: waits like cadre_coordinator_wait, but not for any change: until the question is
+ * over, as a rule (gate.h). */
+int cadre_coordinator_wait_until(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                                 int64_t *since_ms, cadre_gate_question_t *question);
+
 /* Under the lock: waits like cadre_coordinator_wait, or returns at once why no call can succeed any
  * more. */
 int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_ms,

@@ -94,10 +94,23 @@ cadre_gate_unlock_and_wake(cadre_gate_t *self)
     cadre_gate_unlock(self);
 }
 
+/* Returns whether a question of a call that waits is over. */
+static bool
+is_any_over(const cadre_gate_t *self)
+{
+    for (const cadre_gate_question_t *each = self->questions; each; each = each->next) {
+        if (each->is_over(each->context)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 cadre_gate_broadcast(cadre_gate_t *self)
 {
-    if (self->waiters > 0) {
+    /* once the gate is closed a question may be of a coordinator that is no more */
+    if (self->waiters > 0 || self->closed || is_any_over(self)) {
         pthread_cond_broadcast(&self->changed);
     }
 }
@@ -112,10 +125,56 @@ cadre_gate_deadline_ms(int64_t timeout_ms)
     return timeout_ms < INT64_MAX - now_ms ? now_ms + timeout_ms : INT64_MAX;
 }
 
-/* Waits for a broadcast, at most LOOK_MS; 0: look again. Fails when the deadline has passed, the
- * call was interrupted or the coordinator was closed. */
+/* Under the lock: waits for the condition from now until `until_ms`. */
+static void
+wait_on_condition(cadre_gate_t *self, int64_t now_ms, int64_t until_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t wait_ms = until_ms - now_ms;
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+
+    pthread_cond_timedwait(&self->changed, &self->lock, &until);
+}
+
+/* Under the lock: enters a question among those that broadcasts ask; NULL: a call that looks again
+ * at each of them. */
+static void
+enter(cadre_gate_t *self, cadre_gate_question_t *question)
+{
+    if (!question) {
+        self->waiters++;
+        return;
+    }
+    question->next = self->questions;
+    self->questions = question;
+}
+
+/* Under the lock: takes out what `enter` has entered. */
+static void
+leave(cadre_gate_t *self, const cadre_gate_question_t *question)
+{
+    if (!question) {
+        self->waiters--;
+        return;
+    }
+
+    cadre_gate_question_t **at = &self->questions;
+    while (*at != question) {
+        at = &(*at)->next;
+    }
+    *at = question->next;
+}
+
+/* Waits for a broadcast that finds the question over, at most LOOK_MS; 0: look again. Fails when
+ * the deadline has passed, the call was interrupted or the coordinator was closed. */
 int
-cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
+cadre_gate_wait_until(cadre_gate_t *self, int64_t deadline_ms, cadre_gate_question_t *question)
 {
     if (self->closed) {
         return cadre_fail(CADRE_ECLOSED, "the coordinator was closed");
@@ -131,19 +190,15 @@ cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
 
     /* the caller may have changed the core: the actor is to act on that now */
     wake(self);
-    int64_t until_ms = deadline_ms - now_ms < LOOK_MS ? deadline_ms : now_ms + LOOK_MS;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t wait_ms = until_ms - now_ms;
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-
-    self->waiters++;
-    pthread_cond_timedwait(&self->changed, &self->lock, &until);
-    self->waiters--;
+    enter(self, question);
+    wait_on_condition(self, now_ms,
+                      deadline_ms - now_ms < LOOK_MS ? deadline_ms : now_ms + LOOK_MS);
+    leave(self, question);
     return 0;
+}
+
+int
+cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
+{
+    return cadre_gate_wait_until(self, deadline_ms, NULL);
 }

@@ -812,6 +812,30 @@ is_done(const cadre_coordinator_t *self)
            cadre_recovery_is_settled(&self->core.recovery);
 }
 
+/* A call that waits for the closures scheduled before it. */
+typedef struct {
+    const cadre_coordinator_t *coordinator;
+    uint64_t barrier; /* behind those closures */
+} joined_t;
+
+/* Under the lock: returns whether the closures of the call have ended and the shards have their
+ * updates. */
+static bool
+have_ended(const joined_t *self)
+{
+    const cadre_core_t *core = &self->coordinator->core;
+    return cadre_closure_queue_passed(&core->queue, self->barrier) &&
+           cadre_recovery_is_settled(&core->recovery);
+}
+
+/* Under the lock: returns whether these closures have ended, or never will. */
+static bool
+is_over(const void *context)
+{
+    const joined_t *self = context;
+    return self->coordinator->core.fatal < 0 || have_ended(self);
+}
+
 /* Under the lock: waits until all closures that were scheduled before have ended and the shards
  * have their updates (docs/protocol.md, I2). Then raises the pending error, once the closures that
  * it cancelled have ended too. The barrier stands between closures put into the queue before and
@@ -820,11 +844,14 @@ static int
 join(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
-    while (!cadre_closure_queue_passed(&self->core.queue, barrier) ||
-           !cadre_recovery_is_settled(&self->core.recovery)) {
-        int status =
-            cadre_coordinator_wait_while_usable(self, deadline_ms, "closures to end", &since_ms);
+    const joined_t joined = {self, cadre_closure_queue_set_barrier(&self->core.queue)};
+    while (!have_ended(&joined)) {
+        cadre_gate_question_t question = {.is_over = is_over, .context = &joined};
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait_until(self, deadline_ms, "closures to end", &since_ms,
+                                                  &question);
+        }
         if (status < 0) {
             return cadre_coordinator_fail_unended(self, NULL, status);
         }

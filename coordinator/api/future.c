@@ -84,6 +84,14 @@ expect_end(cadre_future_t *self, int64_t timeout_ms)
     }
 }
 
+/* Under the lock: returns whether the future's closure has ended, or never will. */
+static bool
+is_over(const void *context)
+{
+    const cadre_future_t *self = context;
+    return self->results->ended || self->coordinator->core.fatal < 0;
+}
+
 /* Under the lock: waits until the closure has ended; returns 0 or the status with which it failed.
  * A future outlives its coordinator: once the gate is closed only the gate is touched. */
 static int
@@ -96,7 +104,9 @@ wait_locked(cadre_future_t *self, int64_t deadline_ms)
         if (status < 0) {
             return status;
         }
-        status = cadre_coordinator_wait(self->coordinator, deadline_ms, "a closure", &since_ms);
+        cadre_gate_question_t question = {.is_over = is_over, .context = self};
+        status = cadre_coordinator_wait_until(self->coordinator, deadline_ms, "a closure",
+                                              &since_ms, &question);
         if (status < 0) {
             return status;
         }

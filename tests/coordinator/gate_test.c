@@ -136,6 +136,99 @@ Test(gate, the_actor_is_woken_once_when_it_sleeps)
     cadre_gate_unref(&self);
 }
 
+/* A call that waits for a number to be reached. */
+typedef struct {
+    cadre_gate_t *gate;
+    int number; /* under the lock, like the next two */
+    int wanted;
+    int looks; /* how often the call has looked again */
+    int status;
+} patience_t;
+
+static bool
+is_reached(const void *context)
+{
+    const patience_t *self = context;
+    return self->number >= self->wanted;
+}
+
+static void *
+wait_patiently(void *argument)
+{
+    patience_t *self = argument;
+    int64_t deadline_ms = cadre_gate_deadline_ms(LONG_MS);
+    cadre_gate_lock(self->gate);
+    while (self->status == 0 && !is_reached(self)) {
+        cadre_gate_question_t question = {.is_over = is_reached, .context = self};
+        self->status = cadre_gate_wait_until(self->gate, deadline_ms, &question);
+        self->looks++;
+    }
+    cadre_gate_unlock(self->gate);
+    return NULL;
+}
+
+enum { BROADCASTS = 20, LOOK_SOON_MS = 20 };
+
+/* Returns whether the call looks within LOOK_SOON_MS of a broadcast. */
+static bool
+looks_soon(patience_t *self)
+{
+    cadre_gate_lock(self->gate);
+    int before = self->looks;
+    int looks = before;
+    cadre_gate_broadcast(self->gate);
+    cadre_gate_unlock(self->gate);
+    int64_t deadline_ms = cadre_gate_deadline_ms(LOOK_SOON_MS);
+    while (looks == before && cadre_clock_now_ms() < deadline_ms) {
+        cadre_gate_lock(self->gate);
+        looks = self->looks;
+        cadre_gate_unlock(self->gate);
+    }
+    return looks != before;
+}
+
+Test(gate, a_broadcast_wakes_no_call_whose_question_is_not_over)
+{
+    cadre_gate_t *self = gate();
+    patience_t patience = {.gate = self, .wanted = 1};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, wait_patiently, &patience), 0);
+    int soon = 0;
+    for (int i = 0; i < BROADCASTS; i++) {
+        soon += looks_soon(&patience);
+    }
+    /* It looks up by itself every 200 ms, which is twice in that time. */
+    cr_assert_lt(soon, BROADCASTS / 2);
+
+    cadre_gate_lock(self);
+    patience.number = 1;
+    cadre_gate_broadcast(self);
+    cadre_gate_unlock(self);
+    pthread_join(thread, NULL);
+    cr_assert_eq(patience.status, 0);
+    cr_assert_null(self->questions);
+    cadre_gate_unref(&self);
+}
+
+static bool
+must_not_be_asked(const void *context)
+{
+    (void)context;
+    cr_assert_fail("what the question is about may be gone");
+    return false;
+}
+
+Test(gate, a_closed_gate_asks_no_question)
+{
+    cadre_gate_t *self = gate();
+    cadre_gate_question_t question = {.is_over = must_not_be_asked};
+    self->questions = &question; /* as of a call that waits */
+    self->closed = true;
+    cadre_gate_broadcast(self);
+    self->questions = NULL;
+    cadre_gate_unref(&self);
+}
+
 enum { ROUNDS = 50 };
 
 typedef struct {
@@ -144,15 +237,24 @@ typedef struct {
     int status[2];
 } game_t;
 
+static bool
+is_turn_of_second(const void *context)
+{
+    const game_t *game = context;
+    return game->turn == 1;
+}
+
+/* The second player has a question, the first looks at each broadcast. */
 static int
 play(game_t *game, int player)
 {
+    cadre_gate_question_t question = {.is_over = is_turn_of_second, .context = game};
     int status = 0;
     int64_t deadline_ms = cadre_gate_deadline_ms(LONG_MS);
     for (int round = 0; round < ROUNDS && status == 0; round++) {
         cadre_gate_lock(game->gate);
         while (status == 0 && game->turn != player) {
-            status = cadre_gate_wait(game->gate, deadline_ms);
+            status = cadre_gate_wait_until(game->gate, deadline_ms, player == 1 ? &question : NULL);
         }
         game->turn = 1 - player;
         cadre_gate_broadcast(game->gate);
