@@ -63,7 +63,8 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
 
     if (options->local) {
         self->invited = true;
-        *shape = (cadre_cluster_shape_t){.ps = 1, .workers = 1};
+        *shape =
+            (cadre_cluster_shape_t){.ps = 1, .workers = 1, .slots = (uint32_t)options->local_slots};
         cadre_inproc_endpoint("coordinator", endpoint);
         return 0;
     }
@@ -172,6 +173,28 @@ guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *opti
     }
 
     return status;
+}
+
+/* Binds the control socket of a job in one process at an ipc address too, and locks that. */
+static int
+bind_outside(cadre_coordinator_t *self, const char *address)
+{
+    cadre_endpoint_t endpoint;
+    int status = cadre_endpoint_parse(address, &endpoint);
+    if (status < 0 || endpoint.kind != CADRE_ENDPOINT_IPC) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: address %s: with local it is ipc:///PATH, or "
+                          "left out",
+                          address);
+    }
+
+    status = lock_address(self, &endpoint);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_endpoint_text(&endpoint, self->address);
+    return cadre_socket_bind_also(self->control, &endpoint);
 }
 
 /* Binds the control socket and locks its address. An address that is known beforehand (no wildcard
@@ -532,6 +555,42 @@ open_http(cadre_coordinator_t *self, const char *address)
     return 0;
 }
 
+/* Checks the options of a job in one process, and that a job of several has none of them. */
+static int
+check_local(const cadre_coordinator_options_t *options)
+{
+    if (options->local && options->ps_count > 1) {
+        return cadre_fail(CADRE_ECONFIG, "options: local has one ps, and a worker, in this "
+                                         "process: leave ps_count out");
+    }
+
+    if (options->natives && !options->local) {
+        return cadre_fail(CADRE_ECONFIG, "options: natives are of a worker in this process: set "
+                                         "local, or give the file to cadre-worker --native");
+    }
+
+    const struct {
+        const char *name;
+        int value;
+        int most;
+    } numbers[] = {{"local_slots", options->local_slots, CADRE_SLOTS_MAX},
+                   {"local_threads", options->local_threads, CADRE_THREADS_MAX},
+                   {"local_ps_lanes", options->local_ps_lanes, CADRE_LANES_MAX}};
+    bool any = options->local_device || options->local_data_dir || options->local_trace;
+    for (size_t i = 0; i < CADRE_COUNT_OF(numbers); i++) {
+        if (numbers[i].value < 0 || numbers[i].value > numbers[i].most) {
+            return cadre_fail(CADRE_ECONFIG, "options: %s %d is not in 0..%d", numbers[i].name,
+                              numbers[i].value, numbers[i].most);
+        }
+        any = any || numbers[i].value > 0;
+    }
+
+    return any && !options->local
+               ? cadre_fail(CADRE_ECONFIG, "options: what begins with local_ is of a job in this "
+                                           "process: set local")
+               : 0;
+}
+
 /* Checks options that C types do not check: signs, and enums that a program in another language may
  * have filled in. */
 static int
@@ -571,15 +630,9 @@ check_options(const cadre_coordinator_options_t *options)
                           (int)options->consistency);
     }
 
-    if (options->local && (options->address || options->ps_count > 1)) {
-        return cadre_fail(CADRE_ECONFIG,
-                          "options: local has one ps, and a worker, in this process: "
-                          "leave address and ps_count out");
-    }
-
-    if (options->natives && !options->local) {
-        return cadre_fail(CADRE_ECONFIG, "options: natives are of a worker in this process: set "
-                                         "local, or give the file to cadre-worker --native");
+    int status = check_local(options);
+    if (status < 0) {
+        return status;
     }
 
     cadre_endpoint_t http;
@@ -753,6 +806,13 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     status = bind_control(self, &endpoint);
     if (status < 0) {
         return status;
+    }
+
+    if (options->local && options->address) {
+        status = bind_outside(self, options->address);
+        if (status < 0) {
+            return status;
+        }
     }
 
     status = open_http(self, options->http);

@@ -24,11 +24,27 @@ choose(cadre_coordinator_options_t *options, const cadre_cluster_shape_t *shape)
     return 0;
 }
 
-/* Checks that the cluster has as many ps and workers as the strategy has; with 0 `workers` their
- * number is not known and not checked. */
-static int
-check_tasks(const cadre_strategy_spec_t *spec, uint32_t ps, uint32_t workers)
+/* Returns how many workers are listed, 0 where that is not known. The strategy local has one,
+ * whether the cluster lists it or not; in one process each slot stands for a worker otherwise. */
+static uint32_t
+count_workers(const cadre_strategy_spec_t *spec, const cadre_cluster_shape_t *shape)
 {
+    if (spec->workers != CADRE_STRATEGY_TASKS_ONE) {
+        return shape->slots > 0 ? shape->slots : shape->workers;
+    }
+    return shape->workers > 0 ? shape->workers : 1;
+}
+
+/* Checks that the cluster has as many ps and workers as the strategy has; with 0 `workers` their
+ * number is not known and not checked. A job in one process has one of each. */
+static int
+check_tasks(const cadre_strategy_spec_t *spec, const cadre_cluster_shape_t *shape, uint32_t workers)
+{
+    uint32_t ps = shape->ps;
+    if (shape->slots > 0) {
+        return 0;
+    }
+
     if (spec->ps == CADRE_STRATEGY_TASKS_ONE && ps != 1) {
         return cadre_fail(CADRE_ECONFIG, "strategy %s has one ps, but the cluster has %" PRIu32,
                           spec->word, ps);
@@ -76,9 +92,7 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
                           spec->word);
     }
 
-    /* The strategy local has one worker, whether the cluster lists it or not. */
-    bool is_one = spec->workers == CADRE_STRATEGY_TASKS_ONE && shape->workers == 0;
-    uint32_t listed = is_one ? 1 : shape->workers;
+    uint32_t listed = count_workers(spec, shape);
     if (listed > 0 && options->step_closures > 0 && options->step_closures != listed) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: step_closures is %" PRIu32 ", but a step of strategy %s has as "
@@ -98,5 +112,5 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
 
     options->consistency = CADRE_SYNC;
     options->step_closures = count;
-    return check_tasks(spec, shape->ps, count);
+    return check_tasks(spec, shape, count);
 }

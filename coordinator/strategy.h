@@ -21,6 +21,7 @@ typedef struct {
     uint32_t workers;               /* workers that its description lists; 0: it lists none */
     bool has_shards_beside_workers; /* the cluster's description lists only workers: a ps runs
                                      * beside each of them */
+    uint32_t slots; /* of a job in one process, whose slots stand for workers; 0: no such job */
 } cadre_cluster_shape_t;
 
 /* Finds the strategy (of the options, else of CADRE_STRATEGY, else multi_worker where the cluster

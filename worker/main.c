@@ -17,6 +17,7 @@
 #include "worker/device/cpu_trial.h"
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"
+#include "worker/worker_threads.h"
 
 /* A pipe into which the handler of SIGTERM and SIGINT writes a byte, and which main's loop reads.
  * Not a signalfd: that needs the signals blocked in every thread, and OpenBLAS starts threads
@@ -125,23 +126,6 @@ say_device(const cadre_device_t *device)
     cadre_log(CADRE_LOG_INFO, "device", "name=\"%s\"", cadre_device_name(device));
 }
 
-/* Closes the trace file, and logs whether it is complete. */
-static void
-end_trace(cadre_trace_t *trace, const cadre_worker_flags_t *flags)
-{
-    if (!trace) {
-        return;
-    }
-    uint64_t dropped = cadre_trace_dropped(trace);
-    if (cadre_trace_close(&trace) < 0) {
-        cadre_log(CADRE_LOG_ERROR, "trace_failed",
-                  "reason=\"%s\" next=\"the file ends before that\"", cadre_error_text());
-    } else if (dropped > 0) {
-        cadre_log(CADRE_LOG_WARN, "trace_truncated", "file=\"%s\" dropped=%" PRIu64 " limit=%d",
-                  flags->trace, dropped, CADRE_TRACE_EVENTS_MAX);
-    }
-}
-
 static int
 refuse_trace(void)
 {
@@ -183,7 +167,7 @@ serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
         status = cadre_worker_process_serve(flags, device, registry, &outputs, signals);
     }
     cadre_http_server_close(&outputs.http);
-    end_trace(trace, flags);
+    cadre_worker_threads_end_trace(&trace, flags->trace);
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "worker/worker_threads.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/system/descriptors.h"
+#include "common/system/log.h"
 #include "worker/slot/reader_actor.h"
 #include "worker/slot/slot_actor.h"
 #include "worker/worker_actor.h"
@@ -170,4 +172,20 @@ cadre_worker_threads_close(cadre_worker_threads_t **self_p)
     cadre_work_queue_destroy(&self->queue);
     free(self);
     return 0;
+}
+
+void
+cadre_worker_threads_end_trace(cadre_trace_t **trace_p, const char *path)
+{
+    if (!*trace_p) {
+        return;
+    }
+    uint64_t dropped = cadre_trace_dropped(*trace_p);
+    if (cadre_trace_close(trace_p) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "trace_failed",
+                  "reason=\"%s\" next=\"the file ends before that\"", cadre_error_text());
+    } else if (dropped > 0) {
+        cadre_log(CADRE_LOG_WARN, "trace_truncated", "file=\"%s\" dropped=%" PRIu64 " limit=%d",
+                  path, dropped, CADRE_TRACE_EVENTS_MAX);
+    }
 }

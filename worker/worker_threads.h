@@ -52,4 +52,8 @@ void *cadre_worker_threads_socket(cadre_worker_threads_t *self);
  * Fails with CADRE_ETIMEOUT when a thread does not end; what it uses is not freed then. */
 int cadre_worker_threads_close(cadre_worker_threads_t **self_p);
 
+/* Closes the trace `path` of a worker whose threads have ended, and logs when it is not complete.
+ * Harmless on a pointer to NULL. */
+void cadre_worker_threads_end_trace(cadre_trace_t **trace_p, const char *path);
+
 #endif

@@ -264,6 +264,22 @@ set_address_family(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     return set_int(self->handle, ZMQ_IPV6, strchr(endpoint->host, ':') != NULL);
 }
 
+/* Binds to an address of this machine. The file of an ipc socket is made under the umask, which
+ * belongs to the whole process and must not be changed here. */
+static int
+bind_to(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
+{
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_endpoint_text(endpoint, text);
+    if (!set_address_family(self, endpoint) || zmq_bind(self->handle, text) < 0) {
+        return cadre_fail(CADRE_EIO, "%s cannot be bound: %s", text, zmq_strerror(errno));
+    }
+    if (endpoint->kind == CADRE_ENDPOINT_IPC && chmod(endpoint->path, S_IRUSR | S_IWUSR) < 0) {
+        return cadre_fail(CADRE_EIO, "%s cannot be made private: %s", text, strerror(errno));
+    }
+    return 0;
+}
+
 /* Binds the socket, and finds out the port that it got. A host name is bound as all interfaces: it
  * is often a Service's, and no address of this machine; "localhost" is 127.0.0.1. */
 int
@@ -287,18 +303,12 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
                  cadre_endpoint_is_local(endpoint) ? "127.0.0.1" : "*");
     }
 
+    status = bind_to(self, &wanted);
+    if (status < 0) {
+        return status;
+    }
+
     char text[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_endpoint_text(&wanted, text);
-    if (!set_address_family(self, &wanted) || zmq_bind(self->handle, text) < 0) {
-        return cadre_fail(CADRE_EIO, "%s cannot be bound: %s", text, zmq_strerror(errno));
-    }
-
-    /* The socket file was made under the umask, which belongs to the whole process and must not be
-     * changed here. */
-    if (wanted.kind == CADRE_ENDPOINT_IPC && chmod(wanted.path, S_IRUSR | S_IWUSR) < 0) {
-        return cadre_fail(CADRE_EIO, "%s cannot be made private: %s", text, strerror(errno));
-    }
-
     size_t size = sizeof(text);
     int rc = zmq_getsockopt(self->handle, ZMQ_LAST_ENDPOINT, text, &size);
     cadre_assert(rc == 0);
@@ -312,6 +322,15 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     }
 
     return 0;
+}
+
+int
+cadre_socket_bind_also(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
+{
+    cadre_assert(self->endpoint.kind == CADRE_ENDPOINT_INPROC &&
+                 endpoint->kind == CADRE_ENDPOINT_IPC);
+    int status = check_bind(endpoint);
+    return status < 0 ? status : bind_to(self, endpoint);
 }
 
 /* Begins to connect in the background, under CURVE where the context has keys and the address is

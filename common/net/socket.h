@@ -90,6 +90,10 @@ void cadre_socket_close(cadre_socket_t **self_p, int linger_ms);
  * (ZeroMQ would delete it). */
 int cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
 
+/* Binds a socket that is bound to inproc at an ipc address too, for other processes. Its endpoint
+ * stays the first. Fails as cadre_socket_bind. */
+int cadre_socket_bind_also(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
+
 /* Starts connecting in the background and keeps trying (50 ms up to 2 s between tries). Over tcp it
  * speaks to a holder of an allowed key only, where its context has keys: the coordinator's on the
  * control plane, a ps's on the data plane. CADRE_EINVALID for an endpoint without host or port,

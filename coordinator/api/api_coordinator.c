@@ -83,10 +83,20 @@ start_actors(cadre_coordinator_t *self)
 /* Starts ps and worker as threads, and waits until they have joined: nothing is to come that could
  * be waited for later. */
 static int
-open_local(cadre_coordinator_t *self, int (*natives)(struct cadre_registry *registry))
+open_local(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
 {
-    int status = cadre_local_tasks_open(self->context, cadre_socket_endpoint(self->control),
-                                        natives, &self->local);
+    const cadre_local_tasks_options_t tasks = {
+        .coordinator = *cadre_socket_endpoint(self->control),
+        .outside = options->address ? self->address : NULL,
+        .natives = options->natives,
+        .slots = (uint32_t)options->local_slots,
+        .threads = options->local_threads,
+        .ps_lanes = (unsigned)options->local_ps_lanes,
+        .device = options->local_device,
+        .data_dir = options->local_data_dir,
+        .trace = options->local_trace,
+    };
+    int status = cadre_local_tasks_open(self->context, &tasks, &self->local);
     return status < 0 ? status : cadre_coordinator_wait_ready(self, 1, CADRE_LOCAL_JOIN_MS);
 }
 
@@ -124,7 +134,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
         return status;
     }
 
-    status = options.local ? open_local(self, options.natives) : 0;
+    status = options.local ? open_local(self, &options) : 0;
     if (status < 0) {
         /* Closing may set other error texts. */
         cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());

@@ -18,6 +18,7 @@
 #include "common/system/memory_limit.h"
 #include "common/system/poll.h"
 #include "ps/control_loop.h"
+#include "worker/device/cpu_trial.h"
 #include "worker/device/device.h"
 #include "worker/worker_actor.h"
 #include "worker/worker_threads.h"
@@ -25,12 +26,16 @@
 enum { LANES_MAX = 16 }; /* as cadre-ps has it */
 
 struct cadre_local_tasks {
+    cadre_local_tasks_options_t options; /* its texts but these two are used by open alone */
+    char *data_dir;
+    char *trace_path;
     cadre_folders_t folders;
     cadre_shortcut_t *shortcut; /* between worker and ps */
     cadre_control_loop_t *loop; /* used by the ps thread; NULL when that has ended well */
     cadre_actor_t *ps;
     cadre_registry_t *registry;
     cadre_device_t *device;
+    cadre_trace_t *trace; /* NULL: none is written */
     cadre_worker_threads_t *worker;
 };
 
@@ -46,21 +51,38 @@ run_ps(void *pipe, void *argument)
     cadre_control_loop_close(&self->loop);
 }
 
+/* Gives the address of the ps: inproc, or beside the coordinator's for other processes. The
+ * hosted worker asks by calls in both cases. */
+static int
+find_ps_address(const cadre_local_tasks_t *self, cadre_endpoint_t *address)
+{
+    if (!self->options.outside) {
+        cadre_inproc_endpoint("ps", address);
+        return 0;
+    }
+    cadre_auto(cadre_free) char *text = cadre_asprintf("%s-ps", self->options.outside);
+    return cadre_endpoint_parse(text, address);
+}
+
 /* Opens the ps with all this machine's memory and half of its processors, and starts its thread. */
 static int
-start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
+start_ps(cadre_local_tasks_t *self, cadre_context_t *context)
 {
+    unsigned share = (unsigned)cadre_min_int((cadre_cpu_count() + 1) / 2, LANES_MAX);
     self->folders.any = true; /* the ps may write wherever this process may */
-    cadre_control_options_t options = {
-        .coordinator = *coordinator,
-        .index = 0,
-        .size_bytes_max = cadre_memory_size(),
-        .lanes = (unsigned)cadre_min_int((cadre_cpu_count() + 1) / 2, LANES_MAX),
-        .folders = &self->folders,
-        .signals = -1, /* none: signals are for the program */
-        .context = context,
-        .shortcut = self->shortcut};
-    cadre_inproc_endpoint("ps", &options.address);
+    cadre_control_options_t options = {.coordinator = self->options.coordinator,
+                                       .index = 0,
+                                       .size_bytes_max = cadre_memory_size(),
+                                       .lanes =
+                                           self->options.ps_lanes ? self->options.ps_lanes : share,
+                                       .folders = &self->folders,
+                                       .signals = -1, /* none: signals are for the program */
+                                       .context = context,
+                                       .shortcut = self->shortcut};
+    int status = find_ps_address(self, &options.address);
+    if (status < 0) {
+        return status;
+    }
     while (options.incarnation == 0) { /* 0 means no process */
         if (getrandom(&options.incarnation, sizeof(options.incarnation), 0) !=
             (ssize_t)sizeof(options.incarnation)) {
@@ -68,7 +90,7 @@ start_ps(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoi
         }
     }
 
-    int status = cadre_control_loop_open(&options, &self->loop);
+    status = cadre_control_loop_open(&options, &self->loop);
     if (status < 0) {
         return status;
     }
@@ -82,58 +104,81 @@ environment(const char *variable, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
-/* Opens the device that CADRE_DEVICE and CADRE_MATH name; slots share the processors. */
+/* Opens the device that the options, or CADRE_DEVICE and CADRE_MATH, name; slots share the
+ * processors. */
 static int
 open_device(cadre_local_tasks_t *self)
 {
-    const cadre_device_options_t options = {
-        .name = environment("CADRE_DEVICE", "auto"),
-        .threads = cadre_max_int(cadre_cpu_count() / CADRE_LOCAL_SLOTS, 1),
-        .math = environment("CADRE_MATH", "f32")};
-    int status = cadre_device_open_with(&options, &self->device);
+    const char *device = self->options.device;
+    int threads = self->options.threads;
+    int share = cadre_max_int(cadre_cpu_count() / (int)self->options.slots, 1);
+    const cadre_device_options_t options = {.name = device ? device
+                                                           : environment("CADRE_DEVICE", "auto"),
+                                            .threads = threads > 0 ? threads : share,
+                                            .math = environment("CADRE_MATH", "f32")};
+    int status = cadre_cpu_room(self->options.slots);
+    status = status < 0 ? status : cadre_device_open_with(&options, &self->device);
     if (status == CADRE_EINVALID) { /* name or math is not a valid word */
-        cadre_fail_within(status, "CADRE_DEVICE or CADRE_MATH");
+        cadre_fail_within(status, device ? "options: local_device, or CADRE_MATH"
+                                         : "CADRE_DEVICE or CADRE_MATH");
         return CADRE_ECONFIG;
     }
-    return status;
+    /* Where OpenBLAS gets no memory a limit of this process is set wrong. */
+    return status == CADRE_ENOMEMORY ? CADRE_ECONFIG : status;
 }
 
-/* Opens the device and starts the worker's threads. Told to leave, the worker has half of
+/* Opens the trace, where there is to be one, with a lane for each slot. */
+static int
+open_trace(cadre_local_tasks_t *self)
+{
+    if (!self->trace_path) {
+        return 0;
+    }
+    return cadre_trace_open(self->trace_path, self->options.slots, CADRE_TRACE_EVENTS_MAX,
+                            &self->trace);
+}
+
+/* Starts the worker's threads. Told to leave, the worker has half of
  * CADRE_LOCAL_STOP_MS to end what it runs, so that it is gone when stop_worker gives up. */
 static int
-start_worker(cadre_local_tasks_t *self, cadre_context_t *context,
-             const cadre_endpoint_t *coordinator)
+start_worker(cadre_local_tasks_t *self, cadre_context_t *context)
 {
-    int status = open_device(self);
-    if (status < 0) {
-        return status;
-    }
-
-    const cadre_worker_threads_options_t options = {.coordinator = *coordinator,
+    const cadre_worker_threads_options_t options = {.coordinator = self->options.coordinator,
                                                     .index = 0,
-                                                    .slots = CADRE_LOCAL_SLOTS,
+                                                    .slots = self->options.slots,
                                                     .device = self->device,
                                                     .registry = self->registry,
-                                                    .data_dir = environment("CADRE_DATA_DIR", NULL),
+                                                    .data_dir = self->data_dir,
+                                                    .trace = self->trace,
                                                     .drain_ms = CADRE_LOCAL_STOP_MS / 2,
                                                     .hosted = true,
                                                     .shortcut = self->shortcut};
     return cadre_worker_threads_open(context, &options, &self->worker);
 }
 
+/* Opens what the worker needs before anything runs, then starts ps and worker. */
 static int
-start(cadre_local_tasks_t *self, cadre_context_t *context, const cadre_endpoint_t *coordinator)
+start(cadre_local_tasks_t *self, cadre_context_t *context)
 {
-    int status = start_ps(self, context, coordinator);
-    return status < 0 ? status : start_worker(self, context, coordinator);
+    int status = open_device(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = open_trace(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = start_ps(self, context);
+    return status < 0 ? status : start_worker(self, context);
 }
 
 /* Starts the tasks with the float mode of a ps or worker process (subnormals are 0) and with all
  * signals blocked, so that signals go to the threads of the program. Threads inherit both from the
  * thread that starts them: they are set here, and put back for the caller. */
 static int
-start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context,
-               const cadre_endpoint_t *coordinator)
+start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context)
 {
     sigset_t all;
     sigset_t before;
@@ -142,7 +187,7 @@ start_as_tasks(cadre_local_tasks_t *self, cadre_context_t *context,
     pthread_sigmask(SIG_SETMASK, &all, &before);
     cadre_flush_subnormals();
 
-    int status = start(self, context, coordinator);
+    int status = start(self, context);
 
     cadre_float_mode_set(mode);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -163,14 +208,20 @@ register_natives(cadre_local_tasks_t *self, cadre_local_natives_t natives)
 /* Starts a ps and a worker as threads of this process. When one fails to start all that was started
  * is ended. */
 int
-cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordinator,
-                       cadre_local_natives_t natives, cadre_local_tasks_t **out)
+cadre_local_tasks_open(cadre_context_t *context, const cadre_local_tasks_options_t *options,
+                       cadre_local_tasks_t **out)
 {
     cadre_local_tasks_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    const char *folder =
+        options->data_dir ? options->data_dir : environment("CADRE_DATA_DIR", NULL);
+    self->data_dir = folder ? cadre_strdup(folder) : NULL;
+    self->trace_path = options->trace ? cadre_strdup(options->trace) : NULL;
+    self->options.slots = options->slots ? options->slots : CADRE_LOCAL_SLOTS;
     self->shortcut = cadre_shortcut_new();
-    int status = register_natives(self, natives);
+    int status = register_natives(self, options->natives);
     if (status == 0) {
-        status = start_as_tasks(self, context, coordinator);
+        status = start_as_tasks(self, context);
     }
     if (status == 0) {
         *out = self;
@@ -259,9 +310,12 @@ cadre_local_tasks_close(cadre_local_tasks_t **self_p)
     }
 
     *self_p = NULL;
+    cadre_worker_threads_end_trace(&self->trace, self->trace_path);
     cadre_device_close(&self->device);
     cadre_registry_destroy(&self->registry);
     cadre_shortcut_destroy(&self->shortcut);
+    free(self->data_dir);
+    free(self->trace_path);
     free(self);
     return 0;
 }

@@ -23,11 +23,26 @@ typedef struct cadre_local_tasks cadre_local_tasks_t;
 /* The entry point of native functions, as a shared object exports it. */
 typedef int (*cadre_local_natives_t)(cadre_registry_t *registry);
 
-/* Registers native functions by `natives` (NULL: there are none), then starts ps and worker. Fails
- * with CADRE_EIO when a socket or thread cannot be had, with CADRE_ECONFIG when `natives` fails or
- * CADRE_DEVICE or CADRE_MATH holds no valid value, and as cadre_device_open_with does. */
-int cadre_local_tasks_open(cadre_context_t *context, const cadre_endpoint_t *coordinator,
-                           cadre_local_natives_t natives, cadre_local_tasks_t **out);
+/* What the tasks are given; 0 and NULL are defaults. */
+typedef struct {
+    cadre_endpoint_t coordinator; /* where ps and worker reach it, inproc */
+    const char *outside; /* its ipc address for other processes: the ps is then bound at the same
+                            path with "-ps" behind it; NULL: nobody else reaches the tasks */
+    cadre_local_natives_t natives; /* NULL: there are no native functions */
+    uint32_t slots;                /* of the worker; 0: CADRE_LOCAL_SLOTS */
+    int threads;                   /* that a slot computes with; 0: its share of the CPUs */
+    unsigned ps_lanes;             /* 0: half of the CPUs */
+    const char *device;            /* NULL: CADRE_DEVICE, else "auto" */
+    const char *data_dir;          /* NULL: CADRE_DATA_DIR, else the current folder */
+    const char *trace;             /* file of the worker's trace; NULL: none is written */
+} cadre_local_tasks_options_t;
+
+/* Registers the native functions, then starts ps and worker. Fails with CADRE_EIO when a socket,
+ * thread or trace cannot be had, with CADRE_ECONFIG when `natives` fails, device or CADRE_MATH
+ * holds no valid value, or OpenBLAS gets no memory, with CADRE_ETOOLARGE when the path of `outside`
+ * leaves no room for the ps's, and as cadre_device_open_with does. */
+int cadre_local_tasks_open(cadre_context_t *context, const cadre_local_tasks_options_t *options,
+                           cadre_local_tasks_t **out);
 
 /* Ends ps and worker, which the coordinator must have told to stop unless they never joined. Fails
  * with CADRE_ETIMEOUT when a closure runs on for longer than CADRE_LOCAL_STOP_MS or a disk hangs:

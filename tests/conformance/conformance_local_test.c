@@ -1,6 +1,8 @@
 /* Jobs in one process (options.local); O1 to O9 of docs/conformance.md. */
+#include <cadre/client.h>
 #include <cadre/worker.h>
 #include <dirent.h>
+#include <jansson.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 #include "tests/system/scratch.h"
 
@@ -234,10 +238,19 @@ Test(conformance_local, O4_what_does_not_go_with_it_is_refused)
     cadre_coordinator_t *job = NULL;
     cadre_coordinator_options_t options = local_options();
     options.address = "tcp://127.0.0.1:*";
-    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "leave address and ps_count out");
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "with local it is ipc:///PATH");
     options = local_options();
     options.ps_count = 2;
-    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "leave address and ps_count out");
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "leave ps_count out");
+    options = local_options();
+    options.local_slots = CADRE_SLOTS_MAX + 1;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "local_slots 1025 is not in 0..");
+    options = local_options();
+    options.local_device = "tpu";
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "options: local_device");
+    options = cadre_coordinator_options();
+    options.local_threads = 1;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "set local");
     options = local_options();
     options.local = false;
     FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "set local");
@@ -330,6 +343,73 @@ Test(conformance_local, O8_with_the_strategy_local_the_result_follows_from_the_s
     }
     cr_expect_float_eq(slopes[0], 3, 0.2, "%g", slopes[0]);
     cr_expect_eq(slopes[0], slopes[1]);
+}
+
+/* A step of three closures, run by one slot each, by two slots in turn, and with the strategy's
+ * word: the same bits. */
+Test(conformance_local, O10_slots_stand_for_the_workers_of_a_synchronous_strategy)
+{
+    enum { STEP = 3 };
+    double slopes[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        cadre_coordinator_t *job = NULL;
+        cadre_coordinator_options_t options = local_options();
+        options.strategy = i < 2 ? CADRE_STRATEGY_MIRRORED : CADRE_STRATEGY_PARAMETER_SERVER;
+        options.consistency = CADRE_SYNC;
+        options.local_slots = i < 2 ? STEP : 0;
+        options.local_threads = i;
+        options.step_closures = i > 0 ? STEP : 0;
+        OK(cadre_coordinator_open(&options, &job));
+        OK(train_line(job, &slopes[i]));
+        cadre_coordinator_close(&job);
+    }
+    cr_expect_float_eq(slopes[0], 2, 0.2, "%g", slopes[0]);
+    cr_expect_eq(slopes[0], slopes[1]);
+    cr_expect_eq(slopes[0], slopes[2]);
+
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    options.strategy = CADRE_STRATEGY_CENTRAL;
+    options.local_slots = STEP;
+    options.step_closures = STEP + 1;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "as there are workers, 3");
+}
+
+Test(conformance_local, O11_clients_reach_it_where_it_has_an_address)
+{
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_auto(cadre_free) char *path = scratch_path(&scratch, "job");
+    cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s", path);
+    cadre_auto(cadre_free) char *trace = scratch_path(&scratch, "worker.json");
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    options.address = address;
+    options.local_trace = trace;
+    OK(cadre_coordinator_open(&options, &job));
+    cr_expect_str_eq(cadre_coordinator_address(job), address);
+    cadre_coordinator_t *second = NULL;
+    FAILS(cadre_coordinator_open(&options, &second), CADRE_EEXISTS, address);
+    cadre_variable_t *total = create_total(job);
+    schedule(job, "add_one", CLOSURES);
+    OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+    cr_expect_eq(read_number(total), CLOSURES);
+
+    cadre_client_t *client = NULL;
+    cadre_client_options_t of_client = cadre_client_options();
+    of_client.address = address;
+    OK(cadre_client_open(&of_client, &client));
+    cadre_tensor_t value = {0};
+    OK(cadre_client_read(client, "total", &value, LOCAL_WAIT_MS));
+    cr_expect_eq(*(const float *)value.data, CLOSURES);
+    cadre_tensor_fini(&value);
+    cadre_client_close(&client);
+    cadre_coordinator_close(&job);
+
+    json_t *events = json_load_file(trace, 0, NULL);
+    cr_expect_geq(json_array_size(events), CLOSURES);
+    json_decref(events);
+    scratch_close(&scratch);
 }
 
 /* Updates of 12 MiB have to wait for room in the shard, two slots send them at once, and

@@ -88,6 +88,25 @@ Test(strategy, S4_refuses_what_contradicts_it_and_names_both)
     expect_refused(&options, 1, 0, "step_closures is 2, but a step of strategy local");
 }
 
+Test(strategy, of_one_process_has_a_slot_for_each_worker_and_one_shard)
+{
+    static const struct {
+        cadre_strategy_t strategy;
+        uint32_t slots;
+        uint32_t step;
+    } cases[] = {{CADRE_STRATEGY_MIRRORED, 3, 3},
+                 {CADRE_STRATEGY_CENTRAL, 2, 2},
+                 {CADRE_STRATEGY_LOCAL, 2, 1},
+                 {CADRE_STRATEGY_MIRRORED, 0, 1}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        const cadre_cluster_shape_t shape = {.ps = 1, .workers = 1, .slots = cases[i].slots};
+        cadre_coordinator_options_t options = options_of(cases[i].strategy);
+        cr_expect_eq(cadre_coordinator_follow_strategy(&options, &shape), 0, "%zu: %s", i,
+                     cadre_error_text());
+        cr_expect_eq(options.step_closures, cases[i].step, "%zu", i);
+    }
+}
+
 Test(strategy, refuses_a_cluster_of_another_shape)
 {
     cadre_coordinator_options_t options = options_of(CADRE_STRATEGY_MULTI_WORKER);

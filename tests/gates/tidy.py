@@ -103,7 +103,7 @@ BELOW = {
     "coordinator/core/dispatch": CORE_BELOW + rooms("closures effects catalogue members shards checkpoint provisioning"),
     "coordinator/core/clients": CORE_BELOW + rooms("closures effects catalogue members shards"),
     "coordinator/core": CORE_BELOW + rooms(CORE_ROOMS),
-    "coordinator/local": "base system net ps worker/include worker/core worker/device worker",
+    "coordinator/local": "base system net ps worker/include worker/core worker/slot worker/device worker",
     "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core coordinator/local"
                    + rooms(CORE_ROOMS),
     "coordinator/api": "base system tensor spec graph worker/device coordinator/include coordinator/core coordinator"

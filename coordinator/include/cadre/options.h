@@ -172,8 +172,9 @@ typedef struct {
     /* Runs the job's one ps and one worker as threads of this process, without other processes or
      * sockets of the system. Of the environment only CADRE_DEVICE, CADRE_MATH and CADRE_DATA_DIR
      * are read, and keys are not used. Ps and worker run when cadre_coordinator_open returns, and
-     * end with cadre_coordinator_close. `address` must be NULL, and `ps_count` 0 or 1. Any number
-     * of such coordinators may be open at a time. */
+     * end with cadre_coordinator_close. `ps_count` must be 0 or 1, and `address` NULL, or an ipc
+     * address for clients, `cadre status` and more workers: the job then has sockets there and at
+     * the same path with "-ps" behind it. Any number of such coordinators may be open at a time. */
     bool local;
 
     /* With `local`: called to register native functions, as the entry point of a shared object is
@@ -184,6 +185,29 @@ typedef struct {
      * read variables and nothing else. A client is whoever has the key of a client, or without keys
      * whoever reaches the address. */
     bool client_closures;
+
+    /* With `local`: how many closures the worker runs at a time, up to 1,024. Where a strategy is
+     * synchronous and not CADRE_STRATEGY_LOCAL, each slot stands for a worker of it: a step has as
+     * many closures. 0: 2, which stand for one worker. */
+    int local_slots;
+
+    /* With `local`: threads of the host that one slot computes with. 0: CPUs / slots. */
+    int local_threads;
+
+    /* With `local`: threads of the ps that apply large updates, up to 256. 0: half of the CPUs, 16
+     * at most. */
+    int local_ps_lanes;
+
+    /* With `local`: the device, as CADRE_DEVICE names it. NULL: what CADRE_DEVICE says, else a GPU
+     * if there is one. */
+    const char *local_device;
+
+    /* With `local`: where relative paths of datasets begin. NULL: what CADRE_DATA_DIR says, else
+     * the current folder. */
+    const char *local_data_dir;
+
+    /* With `local`: file that the worker writes its trace to (docs/tracing.md). NULL: none. */
+    const char *local_trace;
 } cadre_coordinator_options_t;
 
 /* Returns options with every default in place. Inline, so that it is compiled into the program and
