@@ -10,13 +10,14 @@
 #define LIKE_WORKERS CADRE_STRATEGY_TASKS_LIKE_WORKERS
 #define LIKE_DEVICES CADRE_STRATEGY_TASKS_LIKE_DEVICES
 
-/* Indexed by cadre_strategy_t: word, number of ps, number of workers, is_synchronous. */
+/* Indexed by cadre_strategy_t: word, number of ps, number of workers, is_synchronous,
+ * is_of_one_host. */
 static const cadre_strategy_spec_t specs[] = {
-    [CADRE_STRATEGY_PARAMETER_SERVER] = {"parameter_server", OPEN, OPEN, false},
-    [CADRE_STRATEGY_MULTI_WORKER] = {"multi_worker", LIKE_WORKERS, OPEN, true},
-    [CADRE_STRATEGY_MIRRORED] = {"mirrored", LIKE_WORKERS, LIKE_DEVICES, true},
-    [CADRE_STRATEGY_CENTRAL] = {"central", ONE, LIKE_DEVICES, true},
-    [CADRE_STRATEGY_LOCAL] = {"local", ONE, ONE, true},
+    [CADRE_STRATEGY_PARAMETER_SERVER] = {"parameter_server", OPEN, OPEN, false, false},
+    [CADRE_STRATEGY_MULTI_WORKER] = {"multi_worker", LIKE_WORKERS, OPEN, true, false},
+    [CADRE_STRATEGY_MIRRORED] = {"mirrored", LIKE_WORKERS, LIKE_DEVICES, true, true},
+    [CADRE_STRATEGY_CENTRAL] = {"central", ONE, LIKE_DEVICES, true, true},
+    [CADRE_STRATEGY_LOCAL] = {"local", ONE, ONE, true, true},
 };
 
 /* Returns the row of a strategy, for 0 that of parameter_server; NULL for an unknown number. */

@@ -32,6 +32,7 @@ typedef struct {
     cadre_strategy_tasks_t ps;      /* how many ps */
     cadre_strategy_tasks_t workers; /* how many workers */
     bool is_synchronous;            /* a step: as many closures as there are workers */
+    bool is_of_one_host;            /* all its tasks run on one host, and so in one process */
 } cadre_strategy_spec_t;
 
 /* Returns the row of a strategy; for 0 that of the default, parameter_server. NULL when the number

@@ -201,7 +201,7 @@ read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
         return status;
     }
 
-    status = cadre_host_devices_place(job);
+    status = cadre_host_devices_place(job, NULL);
     if (status < 0) {
         return status;
     }

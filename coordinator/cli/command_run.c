@@ -9,9 +9,11 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/launch/data_path.h"
 #include "coordinator/cli/launch/host_devices.h"
+#include "coordinator/cli/launch/hosted.h"
 #include "coordinator/cli/launch/supervisor.h"
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/terminal/command_text.h"
+#include "coordinator/cli/train/job_strategy.h"
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/verb.h"
 
@@ -48,6 +50,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     launch.checkpoint_dirs[1] = resumed;
     launch.keep_session = flags->keep_session;
     launch.program = flags->program;
+    launch.hosted = cadre_job_is_in_one_process(job);
 
     cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.launch = &launch;
@@ -155,7 +158,9 @@ read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_
     }
 
     /* Only `cadre run` starts the tasks, so it decides how many there are for the devices here. */
-    status = local ? cadre_host_devices_place(job) : 0;
+    const char *native = flags->native_count > 0 ? "--native" : NULL;
+    const char *apart = flags->program ? "a program" : native;
+    status = local ? cadre_host_devices_place(job, apart) : 0;
     if (status < 0) {
         return status;
     }
@@ -181,7 +186,11 @@ run_or_train(bool local, int argc, char **argv)
     if (status < 0) {
         return cadre_verb_fail(status);
     }
-    return local ? run(&flags, &job) : train(&flags, &job);
+    int code = local ? run(&flags, &job) : train(&flags, &job);
+    if (local && cadre_job_is_in_one_process(&job)) {
+        cadre_hosted_exit(code);
+    }
+    return code;
 }
 
 int

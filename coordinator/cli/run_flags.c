@@ -38,6 +38,10 @@ static const struct {
     {"strategy", "NAME", "strategy.type", false,
      "Where shards and workers stand, and when updates count: parameter_server, multi_worker, "
      "mirrored, central or local (default: parameter_server)"},
+    {"tasks", "KIND", "cluster.tasks", true,
+     "What ps and workers are: threads of this process, processes, or auto: threads with mirrored, "
+     "central and local on the CPU where --threads is 1 or one closure runs at a time, else "
+     "processes (default: auto)"},
     {"ps", "N", "cluster.ps", true, "Parameter servers to start"},
     {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},

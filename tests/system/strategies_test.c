@@ -20,6 +20,11 @@ typedef struct {
 } example_t;
 
 static const example_t examples[] = {
+    {"parameter_server", 2}, {"multi_worker", 2}, {"mirrored", 1}, {"central", 1}, {"local", 1},
+};
+
+/* As processes: only mirrored has other ps then. */
+static const example_t apart[] = {
     {"parameter_server", 2}, {"multi_worker", 2}, {"mirrored", 2}, {"central", 1}, {"local", 1},
 };
 
@@ -41,8 +46,16 @@ expect_trained(const command_t *command, int code, const example_t *example)
 
 /* --- one word --- */
 
+/* Workers of one thread are threads of the run on any machine, where the strategy allows it. */
+static void
+compute_with_one_thread(void)
+{
+    cr_assert_eq(setenv("CADRE_THREADS", "1", 1), 0);
+}
+
 Test(strategies, S1_train_the_example_with_one_word_of_the_command_changed)
 {
+    compute_with_one_thread();
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
         command_t command;
         command_open(&command);
@@ -91,6 +104,7 @@ Test(strategies, S1_train_the_example_with_one_word_of_the_file_changed)
 
 Test(strategies, S1_train_mnist_with_one_word_changed)
 {
+    compute_with_one_thread();
     const char *data = getenv("CADRE_TEST_DATA");
     if (!data) {
         cr_skip_test("CADRE_TEST_DATA names no folder");
@@ -125,6 +139,7 @@ expect_printed(const command_t *command, const char *text)
 
 Test(strategies, are_shown_as_what_they_mean_for_a_job)
 {
+    compute_with_one_thread();
     command_t command;
     command_open(&command);
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
@@ -132,6 +147,8 @@ Test(strategies, are_shown_as_what_they_mean_for_a_job)
     command_expect_exit(&command, command_run(&command, show), 0);
     expect_printed(&command, "strategy.type                    central                          "
                              "# flag\n"
+                             "cluster.tasks                    threads                          "
+                             "# from strategy central\n"
                              "cluster.ps                       1                                "
                              "# from strategy central\n"
                              "cluster.workers                  2                                "
@@ -143,11 +160,14 @@ Test(strategies, are_shown_as_what_they_mean_for_a_job)
     command_close(&command);
 }
 
-Test(strategies, are_named_by_the_status_of_a_run)
+/* Asks a run how it stands until it says `wanted`. */
+static void
+expect_status(const char *tasks, const char *wanted)
 {
     digits_t digits;
     digits_open(&digits, 100000);
     digits_add(&digits, "--strategy", "mirrored");
+    digits_add(&digits, "--tasks", tasks);
     digits_start(&digits);
     digits_wait_said(&digits, "epoch=1/");
     cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
@@ -156,7 +176,6 @@ Test(strategies, are_named_by_the_status_of_a_run)
     command_t asking;
     command_open(&asking);
     const char *text[] = {"status", "--coordinator", address, NULL};
-    const char *wanted = "2 of 2 ps, 2 workers, strategy mirrored, ";
     cadre_auto(cadre_free) char *output = NULL;
     deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
     do { /* the first pass may end before the second worker has joined */
@@ -170,6 +189,12 @@ Test(strategies, are_named_by_the_status_of_a_run)
     expect_printed(&asking, "\"strategy\":\"mirrored\"");
     command_close(&asking);
     digits_close(&digits);
+}
+
+Test(strategies, are_named_by_the_status_of_a_run)
+{
+    expect_status("threads", "1 of 1 ps, 1 workers, strategy mirrored, ");
+    expect_status("processes", "2 of 2 ps, 2 workers, strategy mirrored, ");
 }
 
 Test(strategies, S4_that_settings_contradict_are_refused)
@@ -349,6 +374,7 @@ open_run(digits_t *digits, const char *name)
 {
     digits_open(digits, EPOCHS);
     digits_add(digits, "--strategy", name);
+    digits_add(digits, "--tasks", "processes");
     digits_add(digits, "--checkpoint-every", "0.3");
 }
 
@@ -393,7 +419,7 @@ killed_run(const example_t *example, const char *const *roles, size_t count, int
 static void
 expect_survives(size_t number)
 {
-    const example_t *example = &examples[number];
+    const example_t *example = &apart[number];
     json_t *quiet = quiet_run(example);
     json_t *killed = killed_run(example, (const char *const[]){"worker"}, 1, 0);
     cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
@@ -432,7 +458,7 @@ Test(strategies, S2_local_gives_the_same_when_its_worker_is_killed)
 Test(strategies, S3_multi_worker_gives_the_same_when_a_whole_host_is_killed)
 {
     static const char *const host[] = {"worker", "ps"};
-    const example_t *example = &examples[1];
+    const example_t *example = &apart[1];
     json_t *quiet = quiet_run(example);
     json_t *killed = killed_run(example, host, 2, 1);
     cr_expect_eq(json_number_at(killed, "failures.worker"), 1);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/device_list.h"
@@ -143,13 +144,88 @@ cadre_host_devices_count(const cadre_job_t *job, cadre_job_places_t *places)
     return device == CADRE_DEVICE_CPU ? 0 : count_gpus(&places->devices);
 }
 
-/* Sets workers and ps of a job as its strategy has them for the devices of this host. Refuses a
- * list of devices of which one would have no worker. */
+/* Returns why the tasks of the job must be processes, freed by the caller; NULL when they may be
+ * threads of this one. A GPU has to be alone in its process: after an error of CUDA that ends. */
+static char *
+why_processes(const cadre_job_t *job, const cadre_job_places_t *places, const char *apart)
+{
+    if (!cadre_job_is_of_one_host(job)) {
+        return cadre_asprintf("strategy %s has processes", cadre_job_strategy_word(job));
+    }
+    if (apart) {
+        return cadre_asprintf("%s takes processes", apart);
+    }
+    if (places->devices > 0) {
+        return cadre_strdup(
+            "a GPU, or a list of devices, takes a process for each (--device cpu does not)");
+    }
+    if (job->closure_deadline_s > 0 || job->backup_attempts > 0) {
+        return cadre_strdup("closure_deadline_s and backup_attempts have another worker try again");
+    }
+    if (cadre_job_insists_on_shards(job)) {
+        return cadre_asprintf("cluster.ps is %lld, and one process has one", (long long)job->ps);
+    }
+    int64_t slots = cadre_job_workers(job, places) * cadre_job_slots(job);
+    if (slots > CADRE_SLOTS_MAX) {
+        return cadre_asprintf("%lld slots are more than the %d of one process", (long long)slots,
+                              CADRE_SLOTS_MAX);
+    }
+    return NULL;
+}
+
+/* Returns whether several slots would compute with several threads each: in one process they take
+ * turns, as OpenBLAS lets one product with several threads in at a time. */
+static bool
+take_turns(const cadre_job_t *job, const cadre_job_places_t *places)
+{
+    const cadre_launcher_options_t each = {.workers = (uint32_t)cadre_job_workers(job, places),
+                                           .slots = cadre_job_slots(job),
+                                           .threads = job->threads};
+    return each.workers * each.slots > 1 && cadre_launcher_threads(&each) > 1;
+}
+
+/* Decides whether the tasks of the job are threads of this process. */
+static int
+choose_tasks(cadre_job_t *job, cadre_job_places_t *places, const char *apart)
+{
+    if (job->tasks == CADRE_JOB_TASKS_PROCESSES) {
+        return 0;
+    }
+
+    cadre_auto(cadre_free) char *why = why_processes(job, places, apart);
+    bool is_auto = job->tasks == CADRE_JOB_TASKS_AUTO;
+    places->is_one_process = !why && !(is_auto && take_turns(job, places));
+    if (is_auto) {
+        return !places->is_one_process ? 0
+                                       : cadre_job_set(job, "cluster.tasks", "threads",
+                                                       CADRE_ORIGIN_STRATEGY, "cluster.tasks");
+    }
+
+    cadre_auto(cadre_free) char *place = cadre_job_place(job, "cluster.tasks", "tasks");
+    return why ? cadre_fail(CADRE_ECONFIG, "%s is threads, but %s: leave it out", place, why) : 0;
+}
+
+/* Returns whether the devices decide how many tasks the job has, or which. */
+static bool
+depends_on_devices(const cadre_job_t *job, const char *apart)
+{
+    bool may_be_threads =
+        cadre_job_is_of_one_host(job) && job->tasks != CADRE_JOB_TASKS_PROCESSES && !apart;
+    return may_be_threads || cadre_job_counts_devices(job);
+}
+
+/* Sets workers and ps of a job as its strategy has them for the devices of this host, and whether
+ * they are threads. Refuses a list of devices of which one would have no worker. */
 int
-cadre_host_devices_place(cadre_job_t *job)
+cadre_host_devices_place(cadre_job_t *job, const char *apart)
 {
     cadre_job_places_t places = {.devices = 0};
-    int status = cadre_job_counts_devices(job) ? cadre_host_devices_count(job, &places) : 0;
+    int status = depends_on_devices(job, apart) ? cadre_host_devices_count(job, &places) : 0;
+    if (status < 0) {
+        return status;
+    }
+
+    status = choose_tasks(job, &places, apart);
     if (status < 0) {
         return status;
     }

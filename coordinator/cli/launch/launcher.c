@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/device_list.h"
@@ -94,20 +95,22 @@ add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
     }
 }
 
+int64_t
+cadre_launcher_threads(const cadre_launcher_options_t *options)
+{
+    int64_t sharers = cadre_max_i64((int64_t)options->workers, options->slots);
+    int64_t share = cadre_max_i64(cadre_cpu_count() / sharers, 1);
+    return options->threads > 0 ? options->threads : share;
+}
+
 /* Adds the flags for a worker's threads, device and precision. By default a worker has CPUs / slots
  * threads, which it works out itself, or CPUs / workers where that is less. */
 static void
 add_compute(const cadre_launcher_options_t *options, uint32_t index, command_t *command)
 {
     char number[24];
-    bool shares = options->workers > options->slots;
-    int64_t threads = options->threads;
-    if (threads == 0 && shares) {
-        threads = cadre_cpu_count() / (int64_t)options->workers;
-        threads = threads > 1 ? threads : 1;
-    }
-    if (threads > 0) {
-        snprintf(number, sizeof(number), "%lld", (long long)threads);
+    if (options->threads > 0 || options->workers > options->slots) {
+        snprintf(number, sizeof(number), "%lld", (long long)cadre_launcher_threads(options));
         add_flag(command, "--threads", number);
     }
     if (!options->device) {
@@ -513,6 +516,14 @@ find_binary(const char *name, char **path)
     return 0;
 }
 
+/* Finds the programs of the tasks. */
+static int
+find_binaries(cadre_launcher_t *self)
+{
+    int status = find_binary("cadre-ps", &self->ps_path);
+    return status < 0 ? status : find_binary("cadre-worker", &self->worker_path);
+}
+
 /* Returns the launcher's options that follow from a job's settings; their texts are the job's. */
 cadre_launcher_options_t
 cadre_launcher_options(const cadre_job_t *job)
@@ -540,7 +551,8 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
 {
     cadre_auto(cadre_launcher_close) cadre_launcher_t *self = cadre_calloc(1, sizeof(*self));
     self->options = options;
-    cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
+    cadre_launcher_core_init(&self->core, options->hosted ? 0 : options->ps,
+                             options->hosted ? 0 : options->workers, options->program != NULL,
                              options->restarts_max);
     /* A silent ps is replaced early enough that its shard can be restored before the job gives it
      * up. */
@@ -552,17 +564,20 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
     self->ends = cadre_calloc(self->core.task_count, sizeof(*self->ends));
     self->environment = environment_with(NULL, NULL);
-    int status = find_binary("cadre-ps", &self->ps_path);
-    if (status < 0) {
-        return status;
-    }
-
-    status = find_binary("cadre-worker", &self->worker_path);
+    int status = options->hosted ? 0 : find_binaries(self);
     if (status < 0) {
         return status;
     }
 
     status = cadre_session_open(&self->session, options->keep_session);
+    if (status < 0) {
+        return status;
+    }
+
+    /* Without tasks nothing else writes the file by which the next launcher knows a session that
+     * was left. */
+    status =
+        options->hosted ? cadre_session_write_tasks(&self->session, &self->core, self->pids) : 0;
     if (status < 0) {
         return status;
     }

@@ -30,6 +30,7 @@ typedef struct cadre_launcher cadre_launcher_t;
 typedef struct {
     uint32_t ps;
     uint32_t workers;
+    bool hosted; /* ps and worker are threads of this process (hosted.h): none is started */
     int64_t slots;
     int64_t threads;            /* compute threads of a worker; 0: its share of the CPUs here */
     int64_t ps_lanes;           /* 0: half of the CPUs */
@@ -65,6 +66,10 @@ typedef struct {
 /* Returns the options that follow from a job's settings; the caller adds the others, such as
  * `program`. Texts are borrowed from the job. */
 cadre_launcher_options_t cadre_launcher_options(const cadre_job_t *job);
+
+/* Returns how many threads a slot computes with: as the options say, else its share of the CPUs,
+ * which are shared by the slots of one worker, or by all workers where these are more. */
+int64_t cadre_launcher_threads(const cadre_launcher_options_t *options);
 
 /* Makes the session directory; starts no task yet. The options must live as long as the launcher.
  * Fails with CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, with

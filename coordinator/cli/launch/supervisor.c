@@ -17,6 +17,7 @@
 #include "common/base/status.h"
 #include "common/system/clock.h"
 #include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/hosted.h"
 #include "coordinator/cli/launch/run_summary.h"
 #include "coordinator/cli/launch/silence.h"
 #include "coordinator/cli/launch/task_end.h"
@@ -36,6 +37,7 @@ typedef struct {
     cadre_history_t history;
     cadre_launcher_t *launcher;
     cadre_coordinator_t *coordinator;
+    char *trace;   /* file of a worker in this process; NULL: none */
     json_t *train; /* dataset descriptions as sent to workers */
     json_t *test;
     int signals;              /* descriptor of signals (signalfd) */
@@ -295,9 +297,16 @@ set_resume(cadre_coordinator_options_t *options, const char *word)
     options->resume_path = is_auto || strcmp(word, "never") == 0 ? NULL : word;
 }
 
+/* Returns whether ps and worker are threads of this process. */
+static bool
+is_hosted(const supervisor_t *self)
+{
+    return self->options->launch && self->options->launch->hosted;
+}
+
 /* Opens the coordinator with the settings of the job. Under the launcher, its address and number of
  * ps are those of the tasks that are started, and the lease is short, as all tasks are on this
- * machine. */
+ * machine; threads of this process cannot be lost alone. */
 static int
 open_coordinator(supervisor_t *self)
 {
@@ -309,7 +318,7 @@ open_coordinator(supervisor_t *self)
         self->launcher ? cadre_launcher_address(self->launcher) : self->options->address;
     options.ps_count = self->launcher ? (int)job->ps : self->options->ps_count;
     options.seed = (uint64_t)job->seed;
-    options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
+    options.lease_ms = self->launcher && !is_hosted(self) ? CADRE_LOCAL_LEASE_MS : 0;
     /* A short queue under a time limit: what is queued when the time is over is still trained. */
     options.queue_capacity = job->stop_seconds > 0 ? CADRE_TRAINER_TIMED_QUEUE : 0;
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
@@ -332,6 +341,9 @@ open_coordinator(supervisor_t *self)
     options.http = self->options->http;
     options.log = cadre_notice_log;
     options.log_context = self->notices;
+    if (is_hosted(self)) {
+        cadre_hosted_set(&options, self->options->launch, self->trace);
+    }
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 
@@ -377,18 +389,36 @@ start_trainer(supervisor_t *self)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
-/* Makes the folder of traces and tries to write there before any worker is started: otherwise each
- * worker would fail by itself, in its log only. */
+/* Returns `status`, that of a call on the folder of traces: a failure is one of an output. */
 static int
-prepare_trace_folder(supervisor_t *self)
+trace_status(supervisor_t *self, int status)
 {
-    const char *folder = self->options->launch ? self->options->launch->trace : NULL;
-    int status = folder ? cadre_trace_folder_open(folder) : 0;
     if (status < 0) {
         self->cannot_write = true;
         cadre_fail_within(status, "%s", self->options->trace_place);
     }
     return status;
+}
+
+/* Makes the folder of traces and tries to write there before any worker is started: otherwise each
+ * worker would fail by itself, in its log only. */
+static int
+make_trace_folder(supervisor_t *self)
+{
+    const char *folder = self->options->launch ? self->options->launch->trace : NULL;
+    if (folder && is_hosted(self)) {
+        self->trace = cadre_trace_folder_file(folder, 0, 1);
+    }
+    return folder ? trace_status(self, cadre_trace_folder_make(folder)) : 0;
+}
+
+/* Removes the traces of earlier runs, once the coordinator holds its locks: a run that is refused
+ * because another one goes on removes nothing. */
+static int
+sweep_trace_folder(supervisor_t *self)
+{
+    const char *folder = self->options->launch ? self->options->launch->trace : NULL;
+    return folder ? trace_status(self, cadre_trace_folder_sweep(folder, self->trace)) : 0;
 }
 
 /* Warns, in a job without checkpoints, that a lost ps can be restored only until the replay log is
@@ -398,6 +428,12 @@ say_recovery(supervisor_t *self)
 {
     const cadre_job_t *job = self->options->job;
     if (cadre_job_checkpoints(job)) {
+        return;
+    }
+
+    if (is_hosted(self)) {
+        cadre_console_say(&self->console, "no checkpoints are taken: what is trained is lost when "
+                                          "this process is");
         return;
     }
 
@@ -437,7 +473,18 @@ open_history(supervisor_t *self)
     return 0;
 }
 
-/* Opens events file, history, signals, launcher, coordinator and trace folder, in this order: the
+/* Opens the launcher, whose session a hosted job uses too. */
+static int
+open_launcher(supervisor_t *self)
+{
+    int status = cadre_launcher_open(self->options->launch, &self->launcher);
+    if (status < 0 || !is_hosted(self)) {
+        return status;
+    }
+    return cadre_hosted_prepare(cadre_launcher_session(self->launcher));
+}
+
+/* Opens events file, history, signals, launcher, trace folder and coordinator, in this order: the
  * launcher makes the session, whose folder holds the coordinator's socket. */
 static int
 open_all(supervisor_t *self)
@@ -460,11 +507,14 @@ open_all(supervisor_t *self)
         return status;
     }
 
-    if (options->launch) {
-        status = cadre_launcher_open(options->launch, &self->launcher);
-        if (status < 0) {
-            return status;
-        }
+    status = options->launch ? open_launcher(self) : 0;
+    if (status < 0) {
+        return status;
+    }
+
+    status = make_trace_folder(self);
+    if (status < 0) {
+        return status;
     }
 
     if (options->job) {
@@ -474,7 +524,7 @@ open_all(supervisor_t *self)
         }
     }
 
-    return prepare_trace_folder(self);
+    return sweep_trace_folder(self);
 }
 
 /* Prints how many tasks and closures for each step the strategy of the job means on this machine;
@@ -483,7 +533,12 @@ static void
 announce_strategy(supervisor_t *self)
 {
     const cadre_job_t *job = self->options->job;
-    if (cadre_job_strategy(job) != CADRE_STRATEGY_PARAMETER_SERVER) {
+    if (is_hosted(self)) {
+        cadre_console_say(&self->console,
+                          "strategy %s: in this process, slots=%lld step_closures=%lld",
+                          cadre_job_strategy_word(job), (long long)(job->workers * job->slots),
+                          (long long)job->step_closures);
+    } else if (cadre_job_strategy(job) != CADRE_STRATEGY_PARAMETER_SERVER) {
         cadre_console_say(&self->console, "strategy %s: ps=%lld workers=%lld step_closures=%lld",
                           cadre_job_strategy_word(job), (long long)job->ps, (long long)job->workers,
                           (long long)job->step_closures);
@@ -656,6 +711,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
     cadre_events_close(&self.events);
     cadre_history_close(&self.history);
     cadre_result_fini(&self.outcome.result);
+    free(self.trace);
     json_decref(self.train);
     json_decref(self.test);
     return code;

@@ -130,9 +130,11 @@ close_folder(DIR **folder)
 }
 
 /* Removes the traces of earlier runs from the folder; other files stay. */
-static int
-remove_old(const char *folder)
+int
+cadre_trace_folder_sweep(const char *folder, const char *own)
 {
+    const char *slash = own ? strrchr(own, '/') : NULL;
+    const char *spared = slash ? slash + 1 : "";
     cadre_auto(close_folder) DIR *entries = opendir(folder);
     if (!entries) {
         return fail(folder, "cannot be read");
@@ -140,7 +142,8 @@ remove_old(const char *folder)
 
     const struct dirent *entry;
     while ((entry = readdir(entries))) {
-        if (is_trace(entry->d_name) && unlinkat(dirfd(entries), entry->d_name, 0) < 0) {
+        bool is_old = is_trace(entry->d_name) && strcmp(entry->d_name, spared) != 0;
+        if (is_old && unlinkat(dirfd(entries), entry->d_name, 0) < 0) {
             return cadre_fail(CADRE_EIO, "the trace %s/%s of an earlier run cannot be removed: %s",
                               folder, entry->d_name, strerror(errno));
         }
@@ -149,18 +152,10 @@ remove_old(const char *folder)
     return 0;
 }
 
-/* Makes the folder with its parents, checks that it can be written to, and removes the traces of
- * earlier runs. */
+/* Makes the folder with its parents, and checks that it can be written to. */
 int
-cadre_trace_folder_open(const char *folder)
+cadre_trace_folder_make(const char *folder)
 {
     int status = make(folder);
-    if (status < 0) {
-        return status;
-    }
-    status = cadre_trace_folder_check(folder);
-    if (status < 0) {
-        return status;
-    }
-    return remove_old(folder);
+    return status < 0 ? status : cadre_trace_folder_check(folder);
 }

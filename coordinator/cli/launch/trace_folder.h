@@ -19,8 +19,12 @@ char *cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t start
  * and removes it at once. CADRE_EIO with a text that names the obstacle. */
 int cadre_trace_folder_check(const char *folder);
 
-/* Makes `folder` with its parents, checks it, and removes the traces of earlier runs from it: only
- * files named like worker-0.json or worker-0.2.json. Fails with CADRE_EIO. */
-int cadre_trace_folder_open(const char *folder);
+/* Makes `folder` with its parents and checks it. Fails with CADRE_EIO. */
+int cadre_trace_folder_make(const char *folder);
+
+/* Removes the traces of earlier runs from a folder that was made: only files named like
+ * worker-0.json or worker-0.2.json, and not the one at the path `own`, which this run writes
+ * already (NULL: none). Fails with CADRE_EIO. */
+int cadre_trace_folder_sweep(const char *folder, const char *own);
 
 #endif

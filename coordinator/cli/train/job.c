@@ -98,6 +98,7 @@ static const cadre_setting_t settings[] = {
     {"training.plateau.min_rate", NULL, NUMBER, 0, 1e10, NULL, "0", AT(plateau_min_rate)},
     {"strategy.type", "CADRE_STRATEGY", CHOICE, 0, 0, CADRE_STRATEGY_WORDS, "parameter_server",
      AT(strategy)},
+    {"cluster.tasks", "CADRE_TASKS", CHOICE, 0, 0, "auto|threads|processes", "auto", AT(tasks)},
     {"cluster.ps", "CADRE_PS", INTEGER, 1, CADRE_SHARDS_MAX, NULL, "1", AT(ps)},
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},

@@ -68,6 +68,14 @@ typedef enum {
     CADRE_JOB_PARTITION_MAX_BYTES,
 } cadre_job_partition_t;
 
+/* What the ps and workers of `cadre run` are: threads of its own process, or processes. AUTO is
+ * resolved by cadre_host_devices_place. */
+typedef enum {
+    CADRE_JOB_TASKS_AUTO = 0,
+    CADRE_JOB_TASKS_THREADS,
+    CADRE_JOB_TASKS_PROCESSES,
+} cadre_job_tasks_t;
+
 /* Where a setting's value is from; a later one wins. */
 typedef enum {
     CADRE_ORIGIN_DEFAULT = 0,
@@ -169,6 +177,7 @@ typedef struct {
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
 
+    int64_t tasks; /* cadre_job_tasks_t; see cadre_job_is_in_one_process */
     int64_t ps;
     int64_t workers;
     int64_t slots;

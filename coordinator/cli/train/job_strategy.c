@@ -53,6 +53,25 @@ cadre_job_counts_devices(const cadre_job_t *self)
     return spec_of(self)->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES;
 }
 
+bool
+cadre_job_is_of_one_host(const cadre_job_t *self)
+{
+    return spec_of(self)->is_of_one_host;
+}
+
+bool
+cadre_job_insists_on_shards(const cadre_job_t *self)
+{
+    cadre_origin_t rank = origin(self, "cluster.ps");
+    return self->ps > 1 && rank != CADRE_ORIGIN_DEFAULT && rank >= origin(self, "strategy.type");
+}
+
+bool
+cadre_job_is_in_one_process(const cadre_job_t *self)
+{
+    return self->tasks == CADRE_JOB_TASKS_THREADS;
+}
+
 /* Where the strategy of a job was given. */
 typedef struct {
     cadre_job_t *job;
@@ -134,8 +153,8 @@ count_devices(const cadre_job_t *self, const cadre_job_places_t *places)
 
 /* Returns how many workers the strategy has: one, those of the cluster that runs already, one for
  * each device, or as many as the job says. */
-static int64_t
-count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
+int64_t
+cadre_job_workers(const cadre_job_t *self, const cadre_job_places_t *places)
 {
     const cadre_strategy_spec_t *spec = spec_of(self);
     if (spec->workers == CADRE_STRATEGY_TASKS_ONE) {
@@ -146,6 +165,13 @@ count_workers(const cadre_job_t *self, const cadre_job_places_t *places)
     }
     return spec->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES ? count_devices(self, places)
                                                               : self->workers;
+}
+
+/* One closure of each step for each worker: a second slot would have nothing to run. */
+int64_t
+cadre_job_slots(const cadre_job_t *self)
+{
+    return origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT ? self->slots : 1;
 }
 
 /* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps.
@@ -166,8 +192,9 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
                           word.place, spec->word, (long long)places->workers);
     }
 
-    int64_t workers = count_workers(self, places);
-    int64_t ps = spec->ps == CADRE_STRATEGY_TASKS_ONE ? 1 : workers;
+    int64_t workers = cadre_job_workers(self, places);
+    bool has_one = places->is_one_process || spec->ps == CADRE_STRATEGY_TASKS_ONE;
+    int64_t ps = has_one ? 1 : workers;
     int status = imply_number(&word, "cluster.workers", "workers", workers);
     if (status < 0) {
         return status;
@@ -188,7 +215,6 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
         return status;
     }
 
-    /* One closure of each step for each worker: a second slot would have nothing to run. */
     bool says = origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT;
-    return says ? 0 : imply(&word, "cluster.slots", "slots", "1");
+    return says ? 0 : imply_number(&word, "cluster.slots", "slots", cadre_job_slots(self));
 }

@@ -22,6 +22,8 @@ typedef struct {
     bool has_shards_beside_workers; /* that cluster lists workers alone, each with a ps beside it:
                                        its strategy is multi_worker unless the job names one */
     bool has_shards;                /* that cluster lists its ps, so their number is not set */
+    bool is_one_process; /* the tasks are threads of one process, which has one ps, and a slot for
+                            each worker */
 } cadre_job_places_t;
 
 /* Return the strategy of the job, as a number and as its word in job files. */
@@ -31,6 +33,21 @@ const char *cadre_job_strategy_word(const cadre_job_t *self);
 /* Returns whether the strategy of the job has one worker for each device of the host, so that the
  * devices must be counted. */
 bool cadre_job_counts_devices(const cadre_job_t *self);
+
+/* Returns whether all tasks of the job's strategy run on one host, so that one process may hold
+ * them. */
+bool cadre_job_is_of_one_host(const cadre_job_t *self);
+
+/* Returns whether the job asks for several ps, in a place that counts as much as the strategy's. */
+bool cadre_job_insists_on_shards(const cadre_job_t *self);
+
+/* Return how many workers the strategy of the job has in these places, and how many slots each has
+ * where the strategy is synchronous. */
+int64_t cadre_job_workers(const cadre_job_t *self, const cadre_job_places_t *places);
+int64_t cadre_job_slots(const cadre_job_t *self);
+
+/* Returns whether ps and worker of the job, once it has its places, are threads of `cadre run`. */
+bool cadre_job_is_in_one_process(const cadre_job_t *self);
 
 /* Sets the settings that the job's strategy implies. Fails with CADRE_ECONFIG, and a text that
  * names both, when a setting contradicts the strategy. */

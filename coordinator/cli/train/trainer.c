@@ -935,7 +935,8 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
                       .command = CADRE_TRAINER_STOP,
                       .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
-    self.progress.workers_wanted = options->job->workers;
+    self.progress.workers_wanted =
+        options->launched && cadre_job_is_in_one_process(options->job) ? 1 : options->job->workers;
     self.progress.loss = NAN;
     int status = set_up(&self);
     if (status == 0) {

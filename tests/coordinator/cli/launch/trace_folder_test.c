@@ -88,10 +88,10 @@ Test(trace_folder, is_made_with_its_parents)
     cadre_auto(cadre_free) char *folder = inside("a/b//c/");
     cr_expect_eq(cadre_trace_folder_check(folder), 0, "%s", cadre_error_text());
     cr_expect_not(is_there("a"));
-    cr_expect_eq(cadre_trace_folder_open(folder), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_trace_folder_make(folder), 0, "%s", cadre_error_text());
     cr_expect(is_there("a/b/c"));
     cr_expect_eq(entries(folder), 0);
-    cr_expect_eq(cadre_trace_folder_open(folder), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_trace_folder_make(folder), 0, "%s", cadre_error_text());
 }
 
 Test(trace_folder, loses_the_traces_of_earlier_runs_and_nothing_else)
@@ -107,10 +107,20 @@ Test(trace_folder, loses_the_traces_of_earlier_runs_and_nothing_else)
     }
     cr_expect_eq(cadre_trace_folder_check(base), 0);
     cr_expect_eq(entries(base), (int)CADRE_COUNT_OF(names));
-    cr_expect_eq(cadre_trace_folder_open(base), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_trace_folder_sweep(base, NULL), 0, "%s", cadre_error_text());
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cr_expect_eq(is_there(names[i]), i >= TRACES, "%s", names[i]);
     }
+}
+
+Test(trace_folder, spares_the_trace_of_this_run)
+{
+    put("worker-0.json");
+    put("worker-1.json");
+    cadre_auto(cadre_free) char *own = inside("worker-0.json");
+    cr_expect_eq(cadre_trace_folder_sweep(base, own), 0, "%s", cadre_error_text());
+    cr_expect(is_there("worker-0.json"));
+    cr_expect_not(is_there("worker-1.json"));
 }
 
 static void
@@ -118,7 +128,7 @@ expect_refused(const char *folder, const char *text)
 {
     cr_expect_eq(cadre_trace_folder_check(folder), CADRE_EIO, "%s", folder);
     cr_expect(strstr(cadre_error_text(), text), "%s: %s", folder, cadre_error_text());
-    cr_expect_eq(cadre_trace_folder_open(folder), CADRE_EIO, "%s", folder);
+    cr_expect_eq(cadre_trace_folder_make(folder), CADRE_EIO, "%s", folder);
     cr_expect(strstr(cadre_error_text(), folder), "%s: %s", folder, cadre_error_text());
 }
 
@@ -130,7 +140,7 @@ Test(trace_folder, says_what_cannot_be_used)
     expect_refused("/proc/nowhere", "the folder /proc cannot be written to: ");
     expect_refused(file, "file cannot be used: Not a directory");
     cr_expect_eq(cadre_trace_folder_check(below), CADRE_EIO);
-    cr_expect_eq(cadre_trace_folder_open(below), CADRE_EIO);
+    cr_expect_eq(cadre_trace_folder_make(below), CADRE_EIO);
     cr_expect(strstr(cadre_error_text(), "file/below cannot be made: Not a directory"), "%s",
               cadre_error_text());
 }
@@ -139,7 +149,7 @@ Test(trace_folder, keeps_what_it_may_not_remove)
 {
     cadre_auto(cadre_free) char *path = inside("worker-0.json");
     cr_assert_eq(mkdir(path, 0777), 0);
-    cr_expect_eq(cadre_trace_folder_open(base), CADRE_EIO);
+    cr_expect_eq(cadre_trace_folder_sweep(base, NULL), CADRE_EIO);
     cr_expect(
         strstr(cadre_error_text(), "worker-0.json of an earlier run cannot be removed: Is a "),
         "%s", cadre_error_text());

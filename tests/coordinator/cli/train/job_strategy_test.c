@@ -65,6 +65,9 @@ static const example_t examples[] = {
     {CLUSTER("\"ps\": 2, \"workers\": 2"), "central", {.devices = 0}, 1, 2, 1, 2},
     {CLUSTER("\"ps\": 2, \"workers\": 2"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
     {STRATEGY("local") CLUSTER("\"ps\": 1"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
+    /* One process has one ps. */
+    {STRATEGY("mirrored") CLUSTER("\"workers\": 3"), NULL, {.is_one_process = true}, 1, 3, 1, 3},
+    {CLUSTER("\"ps\": 2, \"workers\": 2"), "mirrored", {.is_one_process = true}, 1, 2, 1, 2},
     /* A cluster that exists. */
     {"", "multi_worker", {.workers = 5}, 5, 5, 1, 5},
     {"", "central", {.workers = 5, .has_shards = true}, 1, 5, 1, 5},
@@ -96,6 +99,28 @@ Test(job_strategy, means_tasks_consistency_and_step)
                   (long long)job.step_closures);
         bool is_synchronous = cadre_job_strategy(&job) != CADRE_STRATEGY_PARAMETER_SERVER;
         cr_expect_eq(job.consistency, is_synchronous ? 2 : 0, "%zu", i);
+    }
+}
+
+Test(job_strategy, asks_for_several_ps_where_they_are_said_as_loudly_as_the_strategy)
+{
+    static const struct {
+        const char *rest;
+        const char *name; /* --strategy */
+        bool insists;
+    } cases[] = {
+        {STRATEGY("mirrored"), NULL, false},
+        {STRATEGY("mirrored") CLUSTER("\"ps\": 1"), NULL, false},
+        {STRATEGY("mirrored") CLUSTER("\"ps\": 2"), NULL, true},
+        {STRATEGY("central") CLUSTER("\"ps\": 2"), "mirrored", false},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        read(&job, cases[i].rest);
+        if (cases[i].name) {
+            flag(&job, "strategy.type", cases[i].name);
+        }
+        cr_expect_eq(cadre_job_insists_on_shards(&job), cases[i].insists, "%zu", i);
     }
 }
 
