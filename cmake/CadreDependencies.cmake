@@ -19,6 +19,7 @@ if(NOT CADRE_DEVICE_ONLY)
     pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
     pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
     pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+    pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 endif()
 set(CADRE_HTTP_LINK "")
 set(CADRE_HTTP_LIBS "") # of cadre.pc

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_device cadre_worker_data
     cadre_worker_core cadre_ps_core cadre_coordinator_core)
 set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::msgpack PkgConfig::lmdb PkgConfig::jansson
-    PkgConfig::xxhash PkgConfig::zlib ${CADRE_HTTP_LINK} Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::xxhash PkgConfig::zlib PkgConfig::zstd ${CADRE_HTTP_LINK} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 set(cadre_objects "")
 foreach(folder IN LISTS CADRE_PUBLIC_FOLDERS)

@@ -16,7 +16,7 @@ set -euo pipefail
 
 packages=(
     gcc libc6-dev make cmake ninja-build pkg-config
-    libzmq3-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev
+    libzmq3-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev libzstd-dev
     libopenblas-dev libmicrohttpd-dev
 )
 test_packages=(libcriterion-dev libczmq-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)

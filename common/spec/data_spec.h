@@ -122,8 +122,8 @@ typedef struct {
 /* Reads the JSON object in `length` bytes of `text`:
  *
  *   "format"       a word of CADRE_DATA_FORMAT_LIST; required
- *   "path"         file, plain or gzip (found out from its first bytes); a pattern with * ? or []
- *                  for several, in the order of their names; or a list of both. Required
+ *   "path"         file, plain, gzip or zstd (found out from its first bytes); a pattern with * ?
+ *                  or [] for several, in the order of their names; or a list of both. Required
  *   "labels_path"  idx, npy, required: the files with the labels, as many as those of "path"
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)

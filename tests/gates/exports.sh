@@ -32,7 +32,7 @@ if grep -qxF cadre_coordinator_open <<<"$names"; then
     done
 fi
 
-allowed='^(libc|libm|libzmq|libmsgpackc|liblmdb|libjansson|libxxhash|libz|libmicrohttpd|libasan|libubsan|libtsan|ld-linux.*)\.so'
+allowed='^(libc|libm|libzmq|libmsgpackc|liblmdb|libjansson|libxxhash|libz|libzstd|libmicrohttpd|libasan|libubsan|libtsan|ld-linux.*)\.so'
 for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
     if [[ ! $needed =~ $allowed ]]; then
         echo "exports: links $needed"

@@ -10,19 +10,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/data/content.h"
 
-enum {
-    BUFFER_SIZE = 256 << 10,
-    DEFLATE_RATIO_MAX = 1032, /* content per compressed byte (zlib, "Technical Details") */
-};
+enum { BUFFER_SIZE = 256 << 10 };
 
 struct cadre_data_file {
-    gzFile file;
+    cadre_content_t *content;
     char *path;
     uint64_t size_on_disk;
     uint64_t size_bytes_max;
@@ -115,8 +111,8 @@ open_regular(const char *path, const char *root, uint64_t *size_on_disk)
     return descriptor;
 }
 
-/* Opens a regular file, plain or gzip, of which at most `size_bytes_max` of content may be read.
- * With a `root` (else NULL) it must be in that folder or below. */
+/* Opens a regular file, plain, gzip or zstd, of which at most `size_bytes_max` of content may be
+ * read. With a `root` (else NULL) it must be in that folder or below. */
 int
 cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
                      cadre_data_file_t **out)
@@ -127,15 +123,8 @@ cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max
         return descriptor;
     }
 
-    gzFile file = gzdopen(descriptor, "rb");
-    if (!file) {
-        close(descriptor);
-        return cadre_fail(CADRE_EIO, "%s: zlib cannot read it", path);
-    }
-
-    gzbuffer(file, BUFFER_SIZE);
     cadre_data_file_t *self = cadre_calloc(1, sizeof(*self));
-    self->file = file;
+    self->content = cadre_content_new(descriptor);
     self->path = cadre_strdup(path);
     self->size_on_disk = size_on_disk;
     self->size_bytes_max = size_bytes_max;
@@ -152,7 +141,7 @@ cadre_data_file_close(cadre_data_file_t **self_p)
         return;
     }
     *self_p = NULL;
-    gzclose_r(self->file);
+    cadre_content_destroy(&self->content);
     free(self->buffer);
     free(self->path);
     free(self);
@@ -176,60 +165,41 @@ cadre_data_file_offset(const cadre_data_file_t *self)
     return self->offset;
 }
 
-/* Returns the most content that the file can have, given its size on disk: compressed, at most
- * DEFLATE_RATIO_MAX times as much. */
+/* Returns the most content that the file can have, given its size on disk and how it is
+ * compressed. */
 uint64_t
 cadre_data_file_content_max(const cadre_data_file_t *self)
 {
-    if (gzdirect(self->file)) {
-        return self->size_on_disk;
-    }
     uint64_t content = 0;
-    return __builtin_mul_overflow(self->size_on_disk, DEFLATE_RATIO_MAX, &content) ? UINT64_MAX
-                                                                                   : content;
+    return __builtin_mul_overflow(self->size_on_disk, cadre_content_ratio_max(self->content),
+                                  &content)
+               ? UINT64_MAX
+               : content;
 }
 
-/* Fails with the status and text of zlib's last error on this file; 0 if there is none. */
+/* Puts the file's name in front of this thread's error text, and where in the content it is. */
 static int
-translate_zlib(const cadre_data_file_t *self)
+name_failure(const cadre_data_file_t *self, int status)
 {
-    int code = 0;
-    const char *text = gzerror(self->file, &code);
-
-    if (code == Z_ERRNO) {
-        return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
-    }
-    if (code == Z_BUF_ERROR) {
-        text = "the compressed data ends too early";
-    }
-
-    return code == Z_OK
-               ? 0
-               : cadre_fail(CADRE_EDATA, "%s:%" PRIu64 ": %s", self->path, self->offset, text);
+    return status == CADRE_EDATA
+               ? cadre_fail_within(status, "%s:%" PRIu64, self->path, self->offset)
+               : cadre_fail_within(status, "%s", self->path);
 }
 
-/* Reads some bytes by one gzread (whose count is an unsigned int), and checks the limit of the
- * content. */
+/* Reads some bytes, none at the end alone, and checks the limit of the content. */
 static int
 read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
-    int count = gzread(self->file, bytes, (unsigned)size_bytes);
-    /* Fewer bytes than asked for: the end of the file, or an error. */
-    if (count < 0 || (size_t)count < size_bytes) {
-        int status = translate_zlib(self);
-        if (status < 0) {
-            return status;
-        }
+    int status = cadre_content_read(self->content, bytes, size_bytes, got);
+    if (status < 0) {
+        return name_failure(self, status);
     }
 
-    cadre_assert(count >= 0); /* zlib sets an error code with every -1, and that was checked */
-    self->offset += (uint64_t)count;
+    self->offset += *got;
     if (self->offset > self->size_bytes_max) {
         return cadre_fail(CADRE_ETOOLARGE, "%s: more than %" PRIu64 " bytes of content", self->path,
                           self->size_bytes_max);
     }
-
-    *got = (size_t)count;
     return 0;
 }
 
@@ -239,16 +209,15 @@ cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, si
 {
     size_t done = 0;
     while (done < size_bytes) {
-        size_t wanted = size_bytes - done < 1 << 30 ? size_bytes - done : 1 << 30;
         size_t some = 0;
-        int status = read_some(self, (char *)bytes + done, wanted, &some);
+        int status = read_some(self, (char *)bytes + done, size_bytes - done, &some);
         if (status < 0) {
             return status;
         }
-        done += some;
-        if (some < wanted) {
+        if (some == 0) {
             break;
         }
+        done += some;
     }
 
     *got = done;

@@ -1,11 +1,11 @@
 /*
- * data_file - the content of a plain or gzip file, as lines or as bytes.
+ * data_file - the content of a plain or compressed file, as lines or as bytes.
  *
  * Owner:   the reader that opened it.
  * Thread:  one at a time.
  *
- * Whether a file is compressed follows from its first bytes, not from its name (zlib's gzread does
- * that). A file is read either by lines or by bytes, not by both. Content is never held whole.
+ * Whether and how a file is compressed follows from its first bytes (content.h). A file is read
+ * either by lines or by bytes, not by both. Content is never held whole.
  */
 #ifndef CADRE_WORKER_DATA_DATA_FILE_H
 #define CADRE_WORKER_DATA_DATA_FILE_H

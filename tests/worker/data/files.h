@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -41,12 +42,31 @@ files_teardown(void)
     rmdir(files_folder);
 }
 
-/* Writes a file; one whose name has ".gz" is compressed. */
+/* Writes a file of one frame, appended to what is there. */
+static inline void
+files_append_zstd(const char *path, const void *bytes, size_t size_bytes)
+{
+    const size_t bound = ZSTD_compressBound(size_bytes);
+    cadre_auto(cadre_free) void *frame = cadre_calloc(bound, 1);
+    const size_t size = ZSTD_compress(frame, bound, bytes, size_bytes, 1);
+    cr_assert(!ZSTD_isError(size));
+    FILE *file = fopen(path, "ab");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(frame, 1, size, file), size);
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Writes a file; one whose name has ".gz" or ".zst" is compressed. */
 static inline void
 files_write(const char *name, const void *bytes, size_t size_bytes)
 {
     char path[2 * FILES_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", files_folder, name);
+    if (strstr(name, ".zst")) {
+        unlink(path);
+        files_append_zstd(path, bytes, size_bytes);
+        return;
+    }
     gzFile file = gzopen(path, strstr(name, ".gz") ? "wb" : "wbT");
     cr_assert_not_null(file);
     cr_assert_eq(gzwrite(file, bytes, (unsigned)size_bytes), (int)size_bytes);

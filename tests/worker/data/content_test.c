@@ -1,0 +1,125 @@
+#include "worker/data/content.h"
+
+#include "tests/worker/data/files.h"
+
+#define ZSTD "{'format':'csv','path':'a.zst'}"
+
+TestSuite(content, .timeout = 240, .init = files_setup, .fini = files_teardown);
+
+static const char rows[] = "1,2.5,7\n-3,4e2,0\n";
+
+static const char *
+path_of(const char *name)
+{
+    static char path[2 * FILES_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", files_folder, name);
+    return path;
+}
+
+static void
+append(const char *name, const void *bytes, size_t size_bytes)
+{
+    FILE *file = fopen(path_of(name), "ab");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(bytes, 1, size_bytes, file), size_bytes);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static void
+check_rows(const char *json, int64_t count)
+{
+    cadre_source_t *dataset = files_open_well(json, count, 2);
+    for (int64_t row = 0; row < count; row += 2) {
+        cr_expect_eq(files_check_row(dataset, row, (float[]){1, 2.5f}), 7);
+        cr_expect_eq(files_check_row(dataset, row + 1, (float[]){-3, 400}), 0);
+    }
+    cadre_source_close(&dataset);
+}
+
+Test(content, of_zstd_is_read_whatever_the_name)
+{
+    files_write_text("a.zst", rows);
+    check_rows(ZSTD, 2);
+    cadre_auto(cadre_free) char *from = cadre_strdup(path_of("a.zst"));
+    cr_assert_eq(rename(from, path_of("a")), 0);
+    check_rows("{'format':'csv','path':'a'}", 2);
+}
+
+Test(content, goes_on_in_the_next_frame_and_skips_those_to_be_skipped)
+{
+    static const uint8_t skipped[] = {0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'x', 'y', 'z'};
+    append("a.zst", skipped, sizeof(skipped)); /* as pzstd begins a file */
+    for (int i = 0; i < 3; i++) {
+        files_append_zstd(path_of("a.zst"), rows, strlen(rows));
+        append("a.zst", skipped, sizeof(skipped));
+    }
+    check_rows(ZSTD, 6);
+}
+
+Test(content, goes_on_in_the_next_member)
+{
+    for (int i = 0; i < 3; i++) {
+        files_write_text("b.gz", rows);
+        uint8_t bytes[128];
+        FILE *file = fopen(path_of("b.gz"), "rb");
+        cr_assert_not_null(file);
+        append("a.gz", bytes, fread(bytes, 1, sizeof(bytes), file));
+        fclose(file);
+    }
+    check_rows("{'format':'csv','path':'a.gz'}", 6);
+    append("a.gz", "no member", 9);
+    check_rows("{'format':'csv','path':'a.gz'}", 6);
+}
+
+Test(content, larger_than_all_buffers_is_the_same_of_each_kind)
+{
+    enum { ROWS = 400000 };
+    static const char row[] = "123.5,-17,1\n";
+    const size_t size = strlen(row);
+    cadre_auto(cadre_free) char *text = cadre_calloc(ROWS, size);
+    for (size_t i = 0; i < ROWS; i++) {
+        memcpy(text + i * size, row, size);
+        text[i * size] = (char)('1' + i * i % 9); /* so that it compresses less */
+    }
+    static const char *const names[] = {"a", "a.gz", "a.zst"};
+    uint64_t hashes[CADRE_COUNT_OF(names)] = {0};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        files_write(names[i], text, ROWS * size);
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'%s'}", names[i]);
+        cadre_source_t *dataset = files_open_well(json, ROWS, 2);
+        hashes[i] = cadre_source_info(dataset)->hash;
+        cadre_source_close(&dataset);
+    }
+    cr_expect(hashes[0] == hashes[1] && hashes[0] == hashes[2]);
+}
+
+Test(content, that_is_cut_or_damaged_or_no_frame_is_found)
+{
+    files_write_text("a.zst", rows);
+    cr_assert_eq(truncate(path_of("a.zst"), 20), 0);
+    files_check_refused(ZSTD, CADRE_EDATA, "@/a.zst:11: the compressed data ends too early");
+    files_write_text("a.zst", rows);
+    append("a.zst", "no frame", 8);
+    files_check_refused(ZSTD, CADRE_EDATA, "@/a.zst:17: Unknown frame descriptor");
+}
+
+/* A frame that says that it needs 256 MiB of memory: window descriptor 18 << 3, 2^(10 + 18). */
+Test(content, that_needs_much_memory_is_refused)
+{
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 18 << 3, 1, 0, 0};
+    append("a.zst", frame, sizeof(frame));
+    files_check_refused(ZSTD, CADRE_EDATA,
+                        "@/a.zst:0: Frame requires too much memory for decoding");
+}
+
+Test(content, survives_random_changes_of_compressed_bytes)
+{
+    files_write_text("a.zst", rows);
+    uint8_t bytes[256];
+    FILE *file = fopen(path_of("a.zst"), "rb");
+    cr_assert_not_null(file);
+    const size_t size = fread(bytes, 1, sizeof(bytes), file);
+    fclose(file);
+    files_mutate("{'format':'csv','path':'a'}", "a", bytes, size, 1500);
+}

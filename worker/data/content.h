@@ -1,0 +1,34 @@
+/*
+ * content - the bytes of an open file, uncompressed: of a plain file, gzip or zstd.
+ *
+ * Owner:   the data file.
+ * Thread:  one at a time.
+ *
+ * Which of them follows from the first bytes of the file, not from its name. A gzip file may have
+ * several members, a zstd file several frames: their contents follow on one another. Bytes behind
+ * the last member that are no member are ignored, as gunzip does; behind the last frame they are
+ * an error, as zstd has it.
+ */
+#ifndef CADRE_WORKER_DATA_CONTENT_H
+#define CADRE_WORKER_DATA_CONTENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct cadre_content cadre_content_t;
+
+/* Returns the content of an open file, whose descriptor it takes and closes. */
+cadre_content_t *cadre_content_new(int descriptor);
+
+/* Closes the file and nulls the pointer; NULL inside is fine. */
+void cadre_content_destroy(cadre_content_t **self_p);
+
+/* Reads some bytes, at most `size_bytes`, which is above 0; `*got` says how many: 0 at the end
+ * alone. Fails with CADRE_EDATA and the bare reason for damaged compression, CADRE_EIO, and
+ * CADRE_ETOOLARGE when the decoder gets no memory. */
+int cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got);
+
+/* Returns how many bytes of content a byte of the file can become at most. */
+uint64_t cadre_content_ratio_max(const cadre_content_t *self);
+
+#endif
