@@ -268,6 +268,9 @@ check_labels(const cadre_reader_t *self, cadre_arrays_t *arrays)
 static int
 check_size(const cadre_reader_t *self, const cadre_arrays_t *arrays)
 {
+    if (self->points) {
+        return 0; /* the store has a block of them at a time */
+    }
     int status = cadre_row_store_check_size(self->store, arrays->xs.shape[0]);
     return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(self)) : 0;
 }
@@ -294,6 +297,27 @@ begin_both(cadre_reader_t *self, cadre_arrays_t *arrays, cadre_array_header_t re
     return check_labels(self, arrays);
 }
 
+/* Goes to the label of the row at which reading begins; the reader goes to the row itself. */
+static int
+skip_rows(cadre_reader_t *self, cadre_arrays_t *arrays)
+{
+    const cadre_array_file_t *xs = &arrays->xs;
+    cadre_data_file_t *labels = arrays->labels.file;
+    const uint64_t row_size = (uint64_t)xs->row_elements * cadre_element_size(xs->type);
+    const uint64_t begin = cadre_data_file_offset(xs->file);
+    if (self->from <= begin) {
+        return 0;
+    }
+    const uint64_t row = (self->from - begin) / row_size;
+    if (row > (uint64_t)xs->shape[0]) {
+        return cadre_array_file_refuse(xs, xs->shape_at[0], "fewer rows than before");
+    }
+    arrays->row = (int64_t)row;
+    return cadre_data_file_seek(
+        labels, NULL, 0,
+        cadre_data_file_offset(labels) + row * cadre_element_size(arrays->labels.type), 0);
+}
+
 int
 cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_header)
 {
@@ -312,7 +336,11 @@ cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_header)
         learn(self, arrays);
     }
     status = check_like_first(self, arrays);
-    return status < 0 ? status : check_size(self, arrays);
+    if (status < 0) {
+        return status;
+    }
+    status = check_size(self, arrays);
+    return status < 0 ? status : skip_rows(self, arrays);
 }
 
 int

@@ -16,6 +16,8 @@ enum {
     INPUT_SIZE = 256 << 10,
     OUTPUT_SIZE_MAX = 1 << 30,  /* bytes asked of zlib in one call, whose counts are 32 bits */
     GZIP_WINDOW_BITS = 15 + 16, /* the largest window; gzip's header and check, not zlib's */
+    RAW_WINDOW_BITS = -15,      /* neither header nor check: what is between them */
+    GZIP_CHECK_SIZE = 8,        /* behind a member: check and size (RFC 1952) */
     ZSTD_WINDOW_LOG_MAX = 27,   /* frames that need more memory are refused, as `zstd -d` does */
     GZIP_MAGIC_SIZE = 2,
     ZSTD_MAGIC_SIZE = 4,
@@ -36,6 +38,11 @@ struct cadre_content {
     uint8_t *input;
     size_t start;
     size_t stop;
+    uint64_t read_bytes;            /* offset in the file of what follows the input */
+    uint64_t offset;                /* offset in the content of what is read next */
+    cadre_restart_points_t *points; /* where to note points; NULL: nowhere */
+    size_t file;                    /* number of this file in them */
+    bool is_raw;                    /* gzip: the member was entered behind its header */
     z_stream gzip;
     ZSTD_DCtx *zstd; /* NULL for other kinds */
 };
@@ -93,6 +100,7 @@ read_file(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
         return cadre_fail(CADRE_EIO, "%s", strerror(errno));
     }
     *got = (size_t)count;
+    self->read_bytes += *got;
     return 0;
 }
 
@@ -191,32 +199,95 @@ ends_too_early(void)
     return cadre_fail(CADRE_EDATA, "the compressed data ends too early");
 }
 
-/* Decodes what is there of the input, by one call of zlib. */
+/* Returns the offset in the file of what is decoded next. */
+static uint64_t
+stored_offset(const cadre_content_t *self)
+{
+    return self->read_bytes - (self->stop - self->start);
+}
+
+/* Notes that a member or frame begins here. */
+static void
+note_begin(cadre_content_t *self)
+{
+    if (self->points && cadre_restart_points_want(self->points, self->file, self->offset, false)) {
+        cadre_restart_points_add(self->points,
+                                 &(cadre_restart_point_t){.file = self->file,
+                                                          .content = self->offset,
+                                                          .stored = stored_offset(self)});
+    }
+}
+
+/* Notes the place between two blocks of deflate, if that is where zlib has stopped: at `content`. */
+static void
+note_block(cadre_content_t *self, uint64_t content)
+{
+    enum { BLOCK_ENDS = 128, IN_LAST_BLOCK = 64, BITS = 7 }; /* of data_type (zlib.h, inflate) */
+    const int state = self->gzip.data_type;
+    if (!self->points || !(state & BLOCK_ENDS) || state & IN_LAST_BLOCK ||
+        !cadre_restart_points_want(self->points, self->file, content, true)) {
+        return;
+    }
+    cadre_restart_point_t point = {.file = self->file,
+                                   .content = content,
+                                   .stored = stored_offset(self),
+                                   .bits = state & BITS,
+                                   .window = cadre_calloc(CADRE_RESTART_WINDOW_SIZE, 1)};
+    unsigned size = CADRE_RESTART_WINDOW_SIZE;
+    inflateGetDictionary(&self->gzip, point.window, &size);
+    point.window_size = size;
+    cadre_restart_points_add(self->points, &point);
+}
+
+/* Decodes what is there of the input, by one call of zlib; `*content` is where the output begins,
+ * and then where it ends. */
 static int
-inflate_some(cadre_content_t *self)
+inflate_some(cadre_content_t *self, uint64_t *content)
 {
     z_stream *gzip = &self->gzip;
     const unsigned room = gzip->avail_out;
     gzip->next_in = self->input + self->start;
     gzip->avail_in = (unsigned)(self->stop - self->start);
-    const int code = inflate(gzip, Z_NO_FLUSH);
+    const int code = inflate(gzip, self->points ? Z_BLOCK : Z_NO_FLUSH);
     self->start = self->stop - gzip->avail_in;
     self->is_inside = code != Z_STREAM_END;
+    *content += room - gzip->avail_out;
     if (code == Z_NEED_DICT || code == Z_DATA_ERROR || code == Z_STREAM_ERROR) {
         return cadre_fail(CADRE_EDATA, "%s", gzip->msg ? gzip->msg : "compressed data error");
     }
     if (code == Z_MEM_ERROR) {
         return no_memory();
     }
-    return self->is_inside && self->ended && gzip->avail_in == 0 && gzip->avail_out == room
-               ? ends_too_early()
-               : 0;
+    if (code == Z_BUF_ERROR && self->ended) {
+        return ends_too_early();
+    }
+    if (self->is_inside) {
+        note_block(self, *content);
+    }
+    return 0;
+}
+
+/* Skips what is behind a member that zlib takes for raw data. */
+static int
+end_raw(cadre_content_t *self)
+{
+    self->is_raw = false;
+    int status = fill(self, GZIP_CHECK_SIZE);
+    if (status < 0) {
+        return status;
+    }
+    if (self->stop - self->start < GZIP_CHECK_SIZE) {
+        return ends_too_early();
+    }
+    self->start += GZIP_CHECK_SIZE;
+    return 0;
 }
 
 static int
 read_gzip(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
     const unsigned wanted = (unsigned)(size_bytes < OUTPUT_SIZE_MAX ? size_bytes : OUTPUT_SIZE_MAX);
+    uint64_t content = self->offset;
     self->gzip.next_out = bytes;
     self->gzip.avail_out = wanted;
     while (self->gzip.avail_out == wanted) {
@@ -228,9 +299,13 @@ read_gzip(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
             break;
         }
         if (!self->is_inside) {
-            inflateReset(&self->gzip);
+            note_begin(self);
+            inflateReset2(&self->gzip, GZIP_WINDOW_BITS);
         }
-        status = inflate_some(self);
+        status = inflate_some(self, &content);
+        if (status == 0 && self->is_raw && !self->is_inside) {
+            status = end_raw(self);
+        }
         if (status < 0) {
             return status;
         }
@@ -251,6 +326,9 @@ read_zstd(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
         if (!self->is_inside && self->start == self->stop) {
             break;
         }
+        if (!self->is_inside) {
+            note_begin(self);
+        }
         ZSTD_inBuffer input = {.src = self->input, .size = self->stop, .pos = self->start};
         const size_t more = ZSTD_decompressStream(self->zstd, &output, &input);
         if (ZSTD_isError(more)) {
@@ -266,14 +344,9 @@ read_zstd(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
     return 0;
 }
 
-int
-cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
+static int
+read_kind(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
-    cadre_assert(size_bytes > 0);
-    int status = self->kind == KIND_UNKNOWN ? begin(self) : 0;
-    if (status < 0) {
-        return status;
-    }
     switch (self->kind) {
     case KIND_GZIP:
         return read_gzip(self, bytes, size_bytes, got);
@@ -284,4 +357,117 @@ cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, size_t
         break;
     }
     return read_plain(self, bytes, size_bytes, got);
+}
+
+int
+cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
+{
+    cadre_assert(size_bytes > 0);
+    int status = self->kind == KIND_UNKNOWN ? begin(self) : 0;
+    if (status == 0) {
+        status = read_kind(self, bytes, size_bytes, got);
+    }
+    if (status < 0) {
+        return status;
+    }
+    self->offset += *got;
+    return 0;
+}
+
+void
+cadre_content_note(cadre_content_t *self, cadre_restart_points_t *points, size_t file)
+{
+    self->points = points;
+    self->file = file;
+}
+
+/* Goes to an offset of the file itself, and forgets what is left of the input. */
+static int
+go_to_stored(cadre_content_t *self, uint64_t stored)
+{
+    if (lseek(self->descriptor, (off_t)stored, SEEK_SET) < 0) {
+        return cadre_fail(CADRE_EIO, "%s", strerror(errno));
+    }
+    self->start = 0;
+    self->stop = 0;
+    self->read_bytes = stored;
+    self->ended = false;
+    self->is_inside = false;
+    self->is_raw = false;
+    return 0;
+}
+
+/* Takes up a member of gzip between two of its blocks. */
+static int
+enter_block(cadre_content_t *self, const cadre_restart_point_t *point)
+{
+    int status = go_to_stored(self, point->stored - (point->bits > 0));
+    if (status == 0 && point->bits > 0) {
+        status = fill(self, 1);
+    }
+    if (status < 0) {
+        return status;
+    }
+    inflateReset2(&self->gzip, RAW_WINDOW_BITS);
+    if (point->bits > 0) {
+        if (self->start == self->stop) {
+            return ends_too_early();
+        }
+        inflatePrime(&self->gzip, point->bits, self->input[self->start++] >> (8 - point->bits));
+    }
+    inflateSetDictionary(&self->gzip, point->window, (unsigned)point->window_size);
+    self->is_inside = true;
+    self->is_raw = true;
+    return 0;
+}
+
+/* Goes to the nearest place in front of `offset` at which a decoder can begin. */
+static int
+enter(cadre_content_t *self, const cadre_restart_point_t *point)
+{
+    const cadre_restart_point_t begin_of_file = {0};
+    point = point ? point : &begin_of_file;
+    self->offset = point->content;
+    if (self->zstd) {
+        ZSTD_DCtx_reset(self->zstd, ZSTD_reset_session_only);
+    }
+    return self->kind == KIND_GZIP && point->window ? enter_block(self, point)
+                                                    : go_to_stored(self, point->stored);
+}
+
+/* Decodes content, and drops it, up to `offset`. */
+static int
+skip_to(cadre_content_t *self, uint64_t offset)
+{
+    cadre_auto(cadre_free) uint8_t *bytes = cadre_calloc(INPUT_SIZE, 1);
+    while (self->offset < offset) {
+        const uint64_t left = offset - self->offset;
+        size_t got = 0;
+        int status =
+            cadre_content_read(self, bytes, left < INPUT_SIZE ? (size_t)left : INPUT_SIZE, &got);
+        if (status < 0) {
+            return status;
+        }
+        if (got == 0) {
+            return cadre_fail(CADRE_EDATA, "the content ends before");
+        }
+    }
+    return 0;
+}
+
+int
+cadre_content_seek(cadre_content_t *self, const cadre_restart_points_t *points, size_t file,
+                   uint64_t offset)
+{
+    self->points = NULL;
+    int status = self->kind == KIND_UNKNOWN ? begin(self) : 0;
+    if (status < 0) {
+        return status;
+    }
+    if (self->kind == KIND_PLAIN) {
+        self->offset = offset;
+        return go_to_stored(self, offset);
+    }
+    status = enter(self, points ? cadre_restart_points_find(points, file, offset) : NULL);
+    return status < 0 ? status : skip_to(self, offset);
 }

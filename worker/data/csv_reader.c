@@ -449,7 +449,7 @@ cadre_csv_begin(cadre_reader_t *self)
         self->csv->reader = self;
         self->csv->delimiter = self->spec->delimiter;
     }
-    self->csv->at_first_line = true;
+    self->csv->at_first_line = self->from == 0;
     return 0;
 }
 

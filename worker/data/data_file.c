@@ -162,7 +162,13 @@ cadre_data_file_line_number(const cadre_data_file_t *self)
 uint64_t
 cadre_data_file_offset(const cadre_data_file_t *self)
 {
-    return self->offset;
+    return self->offset - (self->stop - self->start);
+}
+
+void
+cadre_data_file_note(cadre_data_file_t *self, cadre_restart_points_t *points, size_t file)
+{
+    cadre_content_note(self->content, points, file);
 }
 
 /* Returns the most content that the file can have, given its size on disk and how it is
@@ -222,6 +228,19 @@ cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, si
 
     *got = done;
     return 0;
+}
+
+int
+cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
+                     uint64_t offset, int64_t line_number)
+{
+    self->start = 0;
+    self->stop = 0;
+    self->ended = false;
+    self->offset = offset;
+    self->line_number = line_number;
+    int status = cadre_content_seek(self->content, points, file, offset);
+    return status < 0 ? name_failure(self, status) : 0;
 }
 
 /* Fails when the line that is being read is longer than a line may be. */

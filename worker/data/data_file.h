@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "worker/data/restart_points.h"
+
 enum { CADRE_DATA_LINE_SIZE_MAX = 16 << 20 }; /* bytes of a line; a longer one is refused */
 
 typedef struct cadre_data_file cadre_data_file_t;
@@ -45,7 +47,15 @@ int64_t cadre_data_file_line_number(const cadre_data_file_t *self);
  * cadre_data_file_line. */
 int cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got);
 
-/* Returns the bytes of content read so far. */
+/* Has points added from which the file, number `file`, can be read on: cadre_content_note. */
+void cadre_data_file_note(cadre_data_file_t *self, cadre_restart_points_t *points, size_t file);
+
+/* Goes to a place that cadre_data_file_offset and cadre_data_file_line_number have told of this file:
+ * from the nearest of the points (may be NULL). Fails as cadre_data_file_read. */
+int cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
+                         uint64_t offset, int64_t line_number);
+
+/* Returns how many bytes of content were handed out, or skipped: where in it the next are. */
 uint64_t cadre_data_file_offset(const cadre_data_file_t *self);
 
 /* Returns the most content that the file can have, given its size on disk. With it a short file

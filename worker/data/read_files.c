@@ -20,7 +20,13 @@ open_file(cadre_reader_t *self)
 {
     const char *path = self->files.items[self->next_file++];
     int status = cadre_data_file_open(path, self->root, self->content_bytes_max, &self->file);
-    return status < 0 ? status : formats[self->spec->format].begin(self);
+    if (status < 0) {
+        return status;
+    }
+    if (self->points && !self->is_indexed) {
+        cadre_data_file_note(self->file, self->points, self->next_file - 1);
+    }
+    return formats[self->spec->format].begin(self);
 }
 
 /* Reads on by one line or row, into the next file at the end of one. */
@@ -35,6 +41,50 @@ cadre_reader_next(cadre_reader_t *self)
         }
         cadre_data_file_close(&self->file);
     }
+    return 0;
+}
+
+cadre_reader_place_t
+cadre_reader_place(const cadre_reader_t *self)
+{
+    cadre_reader_place_t place = {.next_file = self->next_file, .is_open = self->file != NULL};
+    if (self->file) {
+        place.offset = cadre_data_file_offset(self->file);
+        place.line_number = cadre_data_file_line_number(self->file);
+    }
+    return place;
+}
+
+/* Opens the file of a place behind its begin, and goes there. */
+static int
+open_within(cadre_reader_t *self, const cadre_reader_place_t *place)
+{
+    self->next_file = place->next_file - 1;
+    self->from = place->offset;
+    int status = open_file(self);
+    self->from = 0;
+    return status < 0 ? status
+                      : cadre_data_file_seek(self->file, self->points, self->next_file - 1,
+                                             place->offset, place->line_number);
+}
+
+int
+cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place)
+{
+    const cadre_reader_place_t here = cadre_reader_place(self);
+    if (here.next_file == place->next_file && here.is_open && place->is_open &&
+        here.offset == place->offset) {
+        return 0;
+    }
+    cadre_data_file_close(&self->file);
+    if (place->is_open && place->offset > 0) {
+        int status = open_within(self, place);
+        if (status < 0) {
+            cadre_data_file_close(&self->file);
+        }
+        return status;
+    }
+    self->next_file = place->next_file - (place->is_open ? 1 : 0);
     return 0;
 }
 

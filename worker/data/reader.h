@@ -31,6 +31,14 @@ typedef struct cadre_csv cadre_csv_t;
 typedef struct cadre_libsvm cadre_libsvm_t;
 typedef struct cadre_arrays cadre_arrays_t;
 
+/* A place between two lines or rows. */
+typedef struct {
+    size_t next_file; /* how many files were opened */
+    bool is_open;     /* the place is in the last of them; else in front of the next */
+    uint64_t offset;  /* in the content of the file; 0: at its begin */
+    int64_t line_number;
+} cadre_reader_place_t;
+
 typedef struct {
     const cadre_data_spec_t *spec;
     /* Rows of the program's memory; NULL: the rows of files, and `spec` says which. */
@@ -40,6 +48,8 @@ typedef struct {
     const char *root;                /* folder that all files must be below; NULL: anywhere */
     uint64_t size_bytes_max;         /* limit of the parsed rows */
     uint64_t content_bytes_max;      /* limit of one file, uncompressed */
+    cadre_restart_points_t *points;  /* of the files; NULL: they are read once, and not on */
+    bool is_indexed;                 /* all files were read once: the points are there */
     cadre_label_rule_t label;
     cadre_bad_lines_t *bad;
     cadre_row_store_t *store; /* made and filled by the format's reader, finished by the source */
@@ -50,6 +60,7 @@ typedef struct {
 
     size_t next_file;        /* how many files were opened */
     cadre_data_file_t *file; /* the last of them; NULL: none, or it was read to its end */
+    uint64_t from; /* where in the file, that begins to be read, this reading begins; 0: in front */
     /* What a format remembers of the files; NULL until the first is opened, and for others. */
     cadre_csv_t *csv;
     cadre_libsvm_t *libsvm;
@@ -57,7 +68,7 @@ typedef struct {
 } cadre_reader_t;
 
 /* Declares what each format has. cadre_csv_begin and so on: the file was opened, and is at its
- * first byte. cadre_csv_next reads on by one line or row, which adds a row to the store or none
+ * first byte; it is read from `from` on. cadre_csv_next reads on by one line or row, which adds a row to the store or none
  * (a header, a blank line, a bad one); returns 1, 0 at the end of the file. cadre_csv_end frees
  * what the format remembers. */
 #define ROW(NAME, word, has)                                                                       \
@@ -70,6 +81,13 @@ CADRE_DATA_FORMAT_LIST(ROW)
 /* Reads on by one line or row, into the next file at the end of one. Returns 1, 0 at the end of
  * the last file. */
 int cadre_reader_next(cadre_reader_t *self);
+
+/* Returns the place of what cadre_reader_next reads next. */
+cadre_reader_place_t cadre_reader_place(const cadre_reader_t *self);
+
+/* Goes to a place in the files, which were all read once. Fails as cadre_reader_next when the file is
+ * not there any more, or does not begin as it did. */
+int cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place);
 
 /* Reads all files, or the rows of the program's memory, into the reader's row store. */
 int cadre_reader_read_all(cadre_reader_t *self);
