@@ -295,6 +295,28 @@ set_skip_bad(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return integer_between(key, value, 0, CADRE_DATA_ROWS_MAX, &spec->skip_bad);
 }
 
+static int
+set_streaming(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    if (!json_is_boolean(value)) {
+        return refuse(key, "true or false");
+    }
+    spec->is_streamed = json_is_true(value);
+    return 0;
+}
+
+static int
+set_shuffle_blocks(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_SHUFFLE_BLOCKS_MAX, &spec->shuffle_blocks);
+}
+
+static int
+set_memory_mib(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_STREAM_MEMORY_MIB_MAX, &spec->memory_mib);
+}
+
 static const struct {
     const char *key;
     int goes_with; /* CADRE_DATA_... that a format must have to use this key; 0: all formats may */
@@ -318,6 +340,9 @@ static const struct {
     {"part", 0, set_part},
     {"split_seed", 0, set_split_seed},
     {"skip_bad", CADRE_DATA_LINES, set_skip_bad},
+    {"streaming", CADRE_DATA_STREAMED, set_streaming},
+    {"shuffle_blocks", CADRE_DATA_STREAMED, set_shuffle_blocks},
+    {"memory_mib", CADRE_DATA_STREAMED, set_memory_mib},
 };
 
 /* Sets the field that belongs to a key of the description. The format is known by now: it decides
@@ -337,6 +362,22 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
         return settings[i].set(key, value, spec);
     }
     return cadre_fail(CADRE_ECONFIG, "dataset: unknown key \"%.*s\"", QUOTED_SIZE_MAX, key);
+}
+
+/* Checks the keys that go with "streaming", and gives those that are not there their defaults. */
+static int
+complete_streaming(cadre_data_spec_t *spec)
+{
+    if (!spec->is_streamed && (spec->shuffle_blocks > 0 || spec->memory_mib > 0)) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" goes with \"streaming\" only",
+                          spec->shuffle_blocks > 0 ? "shuffle_blocks" : "memory_mib");
+    }
+    if (spec->is_streamed) {
+        spec->shuffle_blocks =
+            spec->shuffle_blocks > 0 ? spec->shuffle_blocks : CADRE_SHUFFLE_BLOCKS;
+        spec->memory_mib = spec->memory_mib > 0 ? spec->memory_mib : CADRE_STREAM_MEMORY_MIB;
+    }
+    return 0;
 }
 
 /* Checks what depends on several keys: required ones, and keys that are allowed only together. */
@@ -394,6 +435,7 @@ decode_object(json_t *object, cadre_data_spec_t *spec)
         }
         status = set(key, value, spec);
     }
+    status = status < 0 ? status : complete_streaming(spec);
     return status < 0 ? status : check_whole(spec);
 }
 

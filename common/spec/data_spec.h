@@ -24,6 +24,10 @@ enum {
     CADRE_DATA_BUCKETS_MAX = 1 << 24,  /* ids of one column of words: exact as f32 */
     CADRE_DATA_ITEMS_MAX = 1 << 16,    /* index and value pairs of one row, with "items" */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
+    CADRE_SHUFFLE_BLOCKS = 16,         /* default of "shuffle_blocks" */
+    CADRE_SHUFFLE_BLOCKS_MAX = 4096,
+    CADRE_STREAM_MEMORY_MIB = 512,         /* default of "memory_mib" */
+    CADRE_STREAM_MEMORY_MIB_MAX = 1 << 20, /* 1 TiB */
 };
 
 /* Largest number of rows, and of bad lines to be skipped, that a description may give. */
@@ -36,15 +40,16 @@ enum {
     CADRE_DATA_SPARSE = 4,  /* the last features may be in no row, so their number can be given */
     CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
     CADRE_DATA_HASHED = 16,     /* words become ids by a hash */
+    CADRE_DATA_STREAMED = 64,   /* can be read from any row on */
 };
 
 /* The formats. Columns: name, word, properties. worker/data/reader.h declares a reader for each. */
 #define CADRE_DATA_FORMAT_LIST(X)                                                                  \
-    X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
-    X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES)                                        \
-    X(IDX, idx, CADRE_DATA_LABELS_FILE)                                                            \
-    X(NPY, npy, CADRE_DATA_LABELS_FILE)                                                            \
-    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED)
+    X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                       \
+    X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                  \
+    X(IDX, idx, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
+    X(NPY, npy, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
+    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED)
 
 typedef enum {
 #define ROW(NAME, ...) CADRE_DATA_##NAME,
@@ -109,6 +114,9 @@ typedef struct {
     bool use_held_out;         /* the dataset is the held-out rows; else the other rows */
     int64_t split_seed;        /* decides which rows are held out */
     int64_t skip_bad;          /* csv, libsvm: so many bad lines may be skipped */
+    bool is_streamed;          /* rows are read again in each epoch, not held in memory */
+    int64_t shuffle_blocks;    /* streamed: blocks whose rows are shuffled at a time */
+    int64_t memory_mib;        /* streamed: memory that blocks may take */
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
     int64_t buckets;           /* criteo: ids of each column of words */
@@ -141,6 +149,10 @@ typedef struct {
  *                  others
  *   "split_seed"   with "held_out": another number draws other rows; default 1
  *   "skip_bad"     csv, libsvm: how many bad lines to skip; default 0
+ *   "streaming"    true: rows are not held in memory, but read again in each epoch; default false
+ *   "shuffle_blocks"  with "streaming": how many blocks of 4096 rows a shuffle takes together;
+ *                  default 16
+ *   "memory_mib"   with "streaming": how much of what was read is kept; default 512
  *
  * Fails with CADRE_ECONFIG and a text that names the key. */
 int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out);

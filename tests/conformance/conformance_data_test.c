@@ -1,4 +1,4 @@
-/* Epochs and evaluations: ids D1, D2, D4 and D6 of docs/conformance.md. D3 is in
+/* Epochs and evaluations: ids D1, D2, D4, D6 and D7 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,6 +60,60 @@ BOTH_SIZES(conformance_data, D1_every_row_of_an_epoch_is_visited_once_although_w
         closures += visit_epoch(&stage, dataset, (uint64_t)epoch, KILL_EVERY);
         stage_join(&stage);
         stage_expect_visits(visits, VISIT_ROWS, epoch + 1);
+    }
+    stage_expect_applied(&stage, closures);
+    stage_close(&stage);
+}
+
+/* Writes a file in which each row of "visits" comes `times` times, far from one another. */
+static char *
+write_many_rows(const stage_t *stage, int times)
+{
+    char *path = cadre_asprintf("%s/many.csv", stage->cluster.scratch.path);
+    FILE *file = fopen(path, "we");
+    cr_assert_not_null(file);
+    for (int i = 0; i < times * VISIT_ROWS; i++) {
+        fprintf(file, "%d,0,%d\n", i % VISIT_ROWS, i % VISIT_ROWS);
+    }
+    cr_assert_eq(fclose(file), 0);
+    return path;
+}
+
+/* Schedules an epoch by batches of 100 rows; kills a worker before each `kill_every`th. */
+static uint64_t
+visit_streamed(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, uint64_t kill_every)
+{
+    const cadre_function_t *visit = stage_function(stage, "visit");
+    cadre_batch_t batch;
+    uint64_t batches = 0;
+    OK(cadre_dataset_begin(dataset, epoch, 0, 100, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
+    while (cadre_dataset_next(dataset, &batch)) {
+        cadre_call_t call = cadre_call_batch(&batch);
+        OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+        if (++batches % kill_every == 0) {
+            replace_worker(stage, (int)(batches / kill_every) % stage->cluster.options.workers);
+        }
+    }
+    return batches;
+}
+
+BOTH_SIZES(conformance_data, D7_rows_that_are_streamed_count_once_although_workers_die)
+{
+    enum { TIMES = 17, EPOCHS = 2, KILL_EVERY = 50 }; /* four blocks, and a shorter one */
+    stage_t stage;
+    uint64_t closures = 0;
+    stage_open_capacity(&stage, size, size, 8);
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_auto(cadre_free) char *path = write_many_rows(&stage, TIMES);
+    cadre_auto(cadre_free) char *description = cadre_asprintf(
+        "{\"format\": \"csv\", \"path\": \"%s\", \"streaming\": true, \"shuffle_blocks\": 2}",
+        path);
+    cadre_dataset_t *dataset = NULL;
+    OK(cadre_dataset_open(stage.coordinator, "rows", description, LOCAL_WAIT_MS, &dataset));
+    for (int epoch = 0; epoch < EPOCHS || !has_run_again(&stage); epoch++) {
+        closures += visit_streamed(&stage, dataset, (uint64_t)epoch, KILL_EVERY);
+        stage_join(&stage);
+        stage_expect_visits(visits, VISIT_ROWS, TIMES * (epoch + 1));
     }
     stage_expect_applied(&stage, closures);
     stage_close(&stage);

@@ -59,13 +59,18 @@ describe(const uint8_t *head)
         spec.format = CADRE_DATA_CRITEO;
         spec.buckets = 2 + head[1];
     }
+    if (head[1] & 32 && head[2] & 1) {
+        spec.is_streamed = true;
+        spec.shuffle_blocks = 1;
+        spec.memory_mib = 1;
+    }
     spec.items = spec.features > 0 && head[1] & 16 ? 3 : 0;
     spec.classes = spec.label_kind == CADRE_LABEL_CLASS && head[1] & 32 ? 3 : 0;
     return spec;
 }
 
 static void
-read_rows(const cadre_source_t *source)
+read_rows(cadre_source_t *source)
 {
     const cadre_source_info_t *info = cadre_source_info(source);
     if (info->features <= 0 || info->features >= FEATURES_MAX) {

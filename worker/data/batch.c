@@ -51,10 +51,23 @@ check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
     return 0;
 }
 
+/* Returns the row at `position` of the order; `all` is the permutation of all rows. */
+static int64_t
+row_at(cadre_source_t *source, const cadre_batch_order_t *order, const cadre_permutation_t *all,
+       int64_t position)
+{
+    if (!order->shuffle) {
+        return position;
+    }
+    return cadre_source_info(source)->is_streamed
+               ? cadre_source_shuffled(source, order->seed, order->epoch, position)
+               : (int64_t)cadre_permutation_at(all, (uint64_t)position);
+}
+
 /* Copies `count` rows of an epoch, from position `first` of its order on, into `x` and `y`. */
 static int
-copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
-          int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
+copy_rows(cadre_source_t *source, const cadre_batch_order_t *order, int64_t first, int64_t count,
+          cadre_tensor_t *x, cadre_tensor_t *y)
 {
     const cadre_source_info_t *info = cadre_source_info(source);
     size_t y_size = cadre_dtype_size(info->y_dtype);
@@ -66,10 +79,7 @@ copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_
     for (int64_t done = 0; done < count; done += part) {
         part = count - done < ROWS_AT_ONCE ? count - done : ROWS_AT_ONCE;
         for (int64_t i = 0; i < part; i++) {
-            int64_t position = first + done + i;
-            rows[i] = order->shuffle
-                          ? (int64_t)cadre_permutation_at(&permutation, (uint64_t)position)
-                          : position;
+            rows[i] = row_at(source, order, &permutation, first + done + i);
         }
 
         int status = cadre_source_read(source, rows, part, (float *)x->data + done * info->features,
@@ -85,7 +95,7 @@ copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_
 /* Reads the rows at positions [first, first + count) of an epoch's order into x [count, features]
  * and y [count], whose memory is used again if it fits. */
 int
-cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
+cadre_batch_read(cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
                  int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
 {
     const cadre_source_info_t *info = cadre_source_info(source);
@@ -105,4 +115,10 @@ cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order,
     }
 
     return copy_rows(source, order, first, count, x, y);
+}
+
+int
+cadre_batch_read_ahead(cadre_source_t *source, const cadre_batch_order_t *order, int64_t position)
+{
+    return cadre_source_read_ahead(source, order->shuffle, position);
 }

@@ -218,7 +218,7 @@ note_begin(cadre_content_t *self)
     }
 }
 
-/* Notes the place between two blocks of deflate, if that is where zlib has stopped: at `content`. */
+/* Notes a place between two blocks of deflate, if that is where zlib has stopped: at `content`. */
 static void
 note_block(cadre_content_t *self, uint64_t content)
 {

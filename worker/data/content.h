@@ -34,9 +34,9 @@ int cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, si
  * caller's and outlive the content, or this is called with NULL. */
 void cadre_content_note(cadre_content_t *self, cadre_restart_points_t *points, size_t file);
 
-/* Goes to a place of the content: from the nearest point in front of it, or from the begin (`points`
- * may be NULL). Nothing is noted from then on. Fails as cadre_content_read, and with CADRE_EDATA
- * when the content ends before. */
+/* Goes to a place of the content: from the nearest point in front of it, or from the begin
+ * (`points` may be NULL). Nothing is noted from then on. Fails as cadre_content_read, and with
+ * CADRE_EDATA when the content ends before. */
 int cadre_content_seek(cadre_content_t *self, const cadre_restart_points_t *points, size_t file,
                        uint64_t offset);
 

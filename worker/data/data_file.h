@@ -50,8 +50,8 @@ int cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes
 /* Has points added from which the file, number `file`, can be read on: cadre_content_note. */
 void cadre_data_file_note(cadre_data_file_t *self, cadre_restart_points_t *points, size_t file);
 
-/* Goes to a place that cadre_data_file_offset and cadre_data_file_line_number have told of this file:
- * from the nearest of the points (may be NULL). Fails as cadre_data_file_read. */
+/* Goes to a place that cadre_data_file_offset and cadre_data_file_line_number have told of this
+ * file: from the nearest of the points (may be NULL). Fails as cadre_data_file_read. */
 int cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
                          uint64_t offset, int64_t line_number);
 

@@ -68,9 +68,9 @@ typedef struct {
 } cadre_reader_t;
 
 /* Declares what each format has. cadre_csv_begin and so on: the file was opened, and is at its
- * first byte; it is read from `from` on. cadre_csv_next reads on by one line or row, which adds a row to the store or none
- * (a header, a blank line, a bad one); returns 1, 0 at the end of the file. cadre_csv_end frees
- * what the format remembers. */
+ * first byte; it is read from `from` on. cadre_csv_next reads on by one line or row, which adds a
+ * row to the store or none (a header, a blank line, a bad one); returns 1, 0 at the end of the
+ * file. cadre_csv_end frees what the format remembers. */
 #define ROW(NAME, word, has)                                                                       \
     int cadre_##word##_begin(cadre_reader_t *self);                                                \
     int cadre_##word##_next(cadre_reader_t *self);                                                 \
@@ -85,8 +85,8 @@ int cadre_reader_next(cadre_reader_t *self);
 /* Returns the place of what cadre_reader_next reads next. */
 cadre_reader_place_t cadre_reader_place(const cadre_reader_t *self);
 
-/* Goes to a place in the files, which were all read once. Fails as cadre_reader_next when the file is
- * not there any more, or does not begin as it did. */
+/* Goes to a place in the files, which were all read once. Fails as cadre_reader_next when the file
+ * is not there any more, or does not begin as it did. */
 int cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place);
 
 /* Reads all files, or the rows of the program's memory, into the reader's row store. */

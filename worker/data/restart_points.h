@@ -5,8 +5,8 @@
  * Thread:  one at a time.
  *
  * A member of gzip and a frame of zstd can be decoded from its begin. Within a member deflate can
- * be taken up between two blocks by who has kept the 32 KiB before (as zran.c of zlib shows); within
- * a frame of zstd nothing can. The windows are what takes memory, so there are at most
+ * be taken up between two blocks by who has kept the 32 KiB before (as zran.c of zlib shows);
+ * within a frame of zstd nothing can. The windows are what takes memory, so there are at most
  * CADRE_RESTART_WINDOWS_MAX: when they are all in use, every second is given up, and they are twice
  * as far apart from then on.
  */

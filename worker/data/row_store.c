@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_STATIC_LINKING_ONLY /* has the size of XXH3_state_t */
 #include <xxhash.h>
 
 #include "common/base/assert.h"
@@ -226,6 +227,12 @@ cadre_row_store_finish(cadre_row_store_t *self, int64_t features)
     return 0;
 }
 
+cadre_row_kind_t
+cadre_row_store_kind(const cadre_row_store_t *self)
+{
+    return self->kind;
+}
+
 int64_t
 cadre_row_store_rows(const cadre_row_store_t *self)
 {
@@ -238,11 +245,95 @@ cadre_row_store_file_rows(const cadre_row_store_t *self)
     return self->seen;
 }
 
-static uint64_t
-add_to_hash(const array_t *array, uint64_t hash)
+void
+cadre_row_store_clear(cadre_row_store_t *self)
 {
-    size_t size_bytes = array->count * array->element_size;
-    return size_bytes > 0 ? XXH3_64bits_withSeed(array->bytes, size_bytes, hash) : hash;
+    self->x.count = 0;
+    self->labels.count = 0;
+    self->starts.count = self->kind == CADRE_ROWS_SPARSE ? 1 : 0; /* where the first row begins */
+}
+
+/* Elements, starts of rows and labels have a hash each, as they come from each store in turn. */
+struct cadre_row_hash {
+    XXH3_state_t *x;
+    XXH3_state_t *starts;
+    XXH3_state_t *labels;
+    uint64_t items; /* sparse: how many were added */
+};
+
+static XXH3_state_t *
+new_state(void)
+{
+    XXH3_state_t *state = cadre_aligned_alloc(sizeof(XXH3_state_t));
+    XXH3_INITSTATE(state);
+    XXH3_64bits_reset(state);
+    return state;
+}
+
+cadre_row_hash_t *
+cadre_row_hash_new(void)
+{
+    cadre_row_hash_t *self = cadre_calloc(1, sizeof(*self));
+    self->x = new_state();
+    self->starts = new_state();
+    self->labels = new_state();
+    return self;
+}
+
+void
+cadre_row_hash_destroy(cadre_row_hash_t **self_p)
+{
+    cadre_row_hash_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    free(self->x);
+    free(self->starts);
+    free(self->labels);
+    free(self);
+}
+
+static void
+add_array(XXH3_state_t *state, const array_t *array)
+{
+    if (array->count > 0) {
+        XXH3_64bits_update(state, array->bytes, array->count * array->element_size);
+    }
+}
+
+/* Adds where the rows end, counted over all stores. */
+static void
+add_ends(cadre_row_hash_t *self, const array_t *starts)
+{
+    uint64_t ends[256];
+    for (size_t at = 1, count = 0; at < starts->count; at += count) {
+        count = (size_t)cadre_min_u64(CADRE_COUNT_OF(ends), starts->count - at);
+        memcpy(ends, starts->bytes + at * sizeof(ends[0]), count * sizeof(ends[0]));
+        for (size_t i = 0; i < count; i++) {
+            ends[i] += self->items;
+        }
+        XXH3_64bits_update(self->starts, ends, count * sizeof(ends[0]));
+    }
+}
+
+void
+cadre_row_hash_add(cadre_row_hash_t *self, const cadre_row_store_t *store)
+{
+    add_array(self->x, &store->x);
+    add_array(self->labels, &store->labels);
+    if (store->kind == CADRE_ROWS_SPARSE) {
+        add_ends(self, &store->starts);
+        self->items += store->x.count;
+    }
+}
+
+uint64_t
+cadre_row_hash_end(const cadre_row_hash_t *self, int64_t features)
+{
+    const uint64_t all[] = {(uint64_t)features, XXH3_64bits_digest(self->x),
+                            XXH3_64bits_digest(self->starts), XXH3_64bits_digest(self->labels)};
+    return XXH3_64bits(all, sizeof(all));
 }
 
 /* Returns a hash of all kept rows and labels, by which workers can be seen to have the same data.
@@ -250,9 +341,9 @@ add_to_hash(const array_t *array, uint64_t hash)
 uint64_t
 cadre_row_store_hash(const cadre_row_store_t *self)
 {
-    uint64_t hash = add_to_hash(&self->x, (uint64_t)self->features);
-    hash = add_to_hash(&self->starts, hash);
-    return add_to_hash(&self->labels, hash);
+    cadre_auto(cadre_row_hash_destroy) cadre_row_hash_t *hash = cadre_row_hash_new();
+    cadre_row_hash_add(hash, self);
+    return cadre_row_hash_end(hash, self->features);
 }
 
 /* Writes the items of a sparse row to `x`: their indices, then their values. */

@@ -53,13 +53,31 @@ int cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows)
  * rows, or too few for the asked part. */
 int cadre_row_store_finish(cadre_row_store_t *self, int64_t features);
 
+cadre_row_kind_t cadre_row_store_kind(const cadre_row_store_t *self);
 int64_t cadre_row_store_rows(const cadre_row_store_t *self);      /* kept */
 int64_t cadre_row_store_file_rows(const cadre_row_store_t *self); /* seen */
 uint64_t cadre_row_store_size_bytes(const cadre_row_store_t *self);
 
+/* Drops the kept rows, not their memory; how many were seen stays. */
+void cadre_row_store_clear(cadre_row_store_t *self);
+
 /* Returns a hash of all kept rows and labels, which is equal for equal numbers, also on other
  * machines. Reads all rows. */
 uint64_t cadre_row_store_hash(const cadre_row_store_t *self);
+
+/* The hash of rows that are in several stores, one after the other: that of one store with all. */
+typedef struct cadre_row_hash cadre_row_hash_t;
+
+cadre_row_hash_t *cadre_row_hash_new(void);
+
+/* Frees and nulls the pointer; NULL inside is fine. */
+void cadre_row_hash_destroy(cadre_row_hash_t **self_p);
+
+/* Adds the rows of a store. */
+void cadre_row_hash_add(cadre_row_hash_t *self, const cadre_row_store_t *store);
+
+/* Returns the hash of the rows that were added, of so many features. */
+uint64_t cadre_row_hash_end(const cadre_row_hash_t *self, int64_t features);
 
 /* Copies row `row`, which must exist: `x` gets `features` floats; two for each of the items, where
  * the description has these. */

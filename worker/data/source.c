@@ -6,24 +6,30 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
-#include "common/base/permutation.h"
 #include "common/base/status.h"
 #include "common/system/beneath.h"
 #include "common/system/memory_limit.h"
 #include "worker/data/reader.h"
+#include "worker/data/row_split.h"
+#include "worker/data/stream.h"
+#include "worker/data/window_order.h"
 
 /* How many bytes of text a file may have for each byte that its parsed rows may take. Text is
  * larger than its numbers, but needs a bound: a file of blank lines compresses a thousandfold. */
 enum { CONTENT_PER_PARSED_BYTE = 32 };
 
+/* Most content of a file that is streamed: 64 TiB. */
+#define STREAM_CONTENT_MAX ((uint64_t)1 << 46)
+
 struct cadre_source {
-    cadre_row_store_t *store;
+    cadre_row_store_t *store;    /* NULL: the rows are streamed */
+    cadre_stream_t *stream;      /* NULL: they are in memory */
+    cadre_window_order_t *order; /* of a shuffled epoch of the stream */
     cadre_bad_lines_t bad;
     cadre_source_info_t info;
-    bool split;                /* only some rows of the store belong to this source */
-    cadre_permutation_t order; /* random order of the store's rows: held-out rows first */
-    int64_t first;             /* position in `order` at which this source's rows begin */
+    cadre_row_split_t split; /* which of those rows belong to this source */
 };
 
 /* Fills in what is known of the dataset after reading. */
@@ -31,13 +37,9 @@ static void
 describe(cadre_source_t *self, const cadre_reader_t *reader)
 {
     cadre_source_info_t *info = &self->info;
-    info->rows = cadre_row_store_rows(self->store);
-    info->file_rows = cadre_row_store_file_rows(self->store);
     info->features = reader->features;
     info->classes = cadre_label_rule_classes(&reader->label, reader->spec);
     info->skipped = self->bad.count;
-    info->size_bytes = cadre_row_store_size_bytes(self->store);
-    info->hash = cadre_row_store_hash(self->store);
     info->y_dtype = reader->spec->label_kind == CADRE_LABEL_CLASS ? CADRE_I32 : CADRE_F32;
     memcpy(info->doubtful_header, reader->doubtful_header, sizeof(info->doubtful_header));
     info->row_rank = 1;
@@ -50,32 +52,22 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
 }
 
 /* Decides which rows belong to this source when the description holds out a fraction of them for
- * evaluation. The sources of both parts use the same random order of all rows, so each row is in
- * exactly one of them. */
+ * evaluation. */
 static int
 split(cadre_source_t *self, const cadre_reader_t *reader)
 {
     const cadre_data_spec_t *spec = reader->spec;
-    int64_t rows = self->info.rows;
-    int64_t held = (int64_t)((double)rows * spec->held_out);
-
-    if (spec->held_out == 0) {
-        return 0;
-    }
-
-    if (held < 1 || held >= rows) {
+    const int64_t rows = self->info.rows;
+    cadre_row_split_init(&self->split, spec, rows);
+    self->info.rows = cadre_row_split_before(&self->split, cadre_row_split_blocks(&self->split));
+    if (spec->held_out > 0 && (self->info.rows == 0 || self->info.rows == rows)) {
         return cadre_fail(CADRE_EDATA, "%s: %.3g of %" PRId64 " rows leaves one part empty",
                           cadre_reader_path(reader), spec->held_out, rows);
     }
-
-    cadre_permutation_init(&self->order, (uint64_t)rows, (uint64_t)spec->split_seed, 0);
-    self->split = true;
-    self->first = spec->use_held_out ? 0 : held;
-    self->info.rows = spec->use_held_out ? held : rows - held;
     return 0;
 }
 
-/* Reads the file into the store, and decides which of its rows belong to this source. */
+/* Reads the files into the store, and decides which of its rows belong to this source. */
 static int
 fill(cadre_source_t *self, cadre_reader_t *reader)
 {
@@ -93,8 +85,42 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
         return cadre_reader_fail_whole(reader, status);
     }
 
+    self->info.rows = cadre_row_store_rows(self->store);
+    self->info.file_rows = cadre_row_store_file_rows(self->store);
+    self->info.size_bytes = cadre_row_store_size_bytes(self->store);
+    self->info.hash = cadre_row_store_hash(self->store);
     describe(self, reader);
     return split(self, reader);
+}
+
+/* Reads the files into an index, from which their rows are read later by the reader, which is
+ * taken. */
+static int
+open_stream(cadre_source_t *self, cadre_reader_t **reader_p)
+{
+    cadre_reader_t *reader = *reader_p;
+    const cadre_data_spec_t *spec = reader->spec;
+    const uint64_t memory = cadre_min_u64((uint64_t)spec->memory_mib << 20, reader->size_bytes_max);
+    reader->content_bytes_max = STREAM_CONTENT_MAX;
+    cadre_label_rule_init(&reader->label, spec);
+    cadre_bad_lines_init(&self->bad, spec->skip_bad);
+    reader->bad = &self->bad;
+    int status = cadre_stream_open(reader_p, memory, &self->stream);
+    if (status < 0) {
+        return status;
+    }
+
+    self->info.is_streamed = true;
+    self->info.rows = cadre_stream_rows(self->stream);
+    self->info.file_rows = cadre_stream_file_rows(self->stream);
+    self->info.size_bytes = cadre_stream_size_bytes(self->stream) + memory;
+    self->info.hash = cadre_stream_hash(self->stream);
+    describe(self, cadre_stream_reader(self->stream));
+    status = split(self, cadre_stream_reader(self->stream));
+    if (status == 0) {
+        self->order = cadre_window_order_new(&self->split, spec->shuffle_blocks);
+    }
+    return status;
 }
 
 /* Fails for a pattern that would list the names of a folder which is not below `root`. */
@@ -146,7 +172,17 @@ find_all_files(cadre_reader_t *reader, const char *base)
     return 0;
 }
 
-/* Reads the files that `spec` describes into memory; `options` may be NULL. */
+/* Frees a reader that nobody has taken. */
+static void
+free_reader(cadre_reader_t **reader_p)
+{
+    if (*reader_p) {
+        cadre_reader_fini(*reader_p);
+        cadre_free(reader_p);
+    }
+}
+
+/* Reads the files that `spec` describes into memory, or into an index; `options` may be NULL. */
 int
 cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                   cadre_source_t **out)
@@ -157,19 +193,20 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     }
 
     const char *root = chosen.base && *chosen.base ? chosen.base : ".";
-    cadre_auto(cadre_reader_fini) cadre_reader_t reader = {
+    cadre_auto(free_reader) cadre_reader_t *reader = cadre_calloc(1, sizeof(*reader));
+    *reader = (cadre_reader_t){
         .spec = spec,
         .root = chosen.confined ? root : NULL,
         .size_bytes_max = chosen.size_bytes_max,
         .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
     };
-    int status = find_all_files(&reader, chosen.base);
+    int status = find_all_files(reader, chosen.base);
     if (status < 0) {
         return status;
     }
 
     cadre_source_t *self = cadre_calloc(1, sizeof(*self));
-    status = fill(self, &reader);
+    status = spec->is_streamed ? open_stream(self, &reader) : fill(self, reader);
     if (status < 0) {
         cadre_source_close(&self);
         return status;
@@ -216,6 +253,8 @@ cadre_source_close(cadre_source_t **self_p)
     }
     *self_p = NULL;
     cadre_row_store_destroy(&self->store);
+    cadre_stream_close(&self->stream);
+    cadre_window_order_destroy(&self->order);
     cadre_bad_lines_fini(&self->bad);
     free(self);
 }
@@ -232,10 +271,22 @@ cadre_source_skipped(const cadre_source_t *self, int index)
     return index >= 0 && index < CADRE_BAD_LINES_REPORTS_MAX ? self->bad.reports[index] : NULL;
 }
 
+/* Copies one row, numbered within this source, and its label. */
+static int
+read_row(cadre_source_t *self, int64_t row, float *x, cadre_label_t *label)
+{
+    row = cadre_row_split_at(&self->split, row);
+    if (self->stream) {
+        return cadre_stream_read(self->stream, row, x, label);
+    }
+    cadre_row_store_read(self->store, row, x, label);
+    return 0;
+}
+
 /* Copies `count` rows, numbered from 0 within this source, in the order given, and their labels.
  * Writes nothing when a number is out of range. */
 int
-cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y)
+cadre_source_read(cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y)
 {
     for (int64_t i = 0; i < count; i++) {
         if (rows[i] < 0 || rows[i] >= self->info.rows) {
@@ -246,14 +297,51 @@ cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count
 
     for (int64_t i = 0; i < count; i++) {
         cadre_label_t label;
-        int64_t row = rows[i];
-        if (self->split) {
-            row = (int64_t)cadre_permutation_at(&self->order, (uint64_t)(self->first + row));
+        int status = read_row(self, rows[i], x + i * self->info.features, &label);
+        if (status < 0) {
+            return status;
         }
-        cadre_row_store_read(self->store, row, x + i * self->info.features, &label);
         /* A label has 4 bytes, be it an i32 or an f32. */
         memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
     }
 
     return 0;
+}
+
+int64_t
+cadre_source_shuffled(cadre_source_t *self, uint64_t seed, uint64_t epoch, int64_t position)
+{
+    cadre_assert(self->order);
+    cadre_window_order_choose(self->order, seed, epoch);
+    return cadre_window_order_at(self->order, position);
+}
+
+/* Reads a block of the window behind that of `position`, of which one is missing. */
+static int
+read_window_ahead(cadre_source_t *self, int64_t position)
+{
+    const int64_t window = cadre_window_order_window(self->order, position) + 1;
+    int64_t block = 0;
+    int status = 0;
+    for (int64_t i = 0; status == 0 && cadre_window_order_block(self->order, window, i, &block);
+         i++) {
+        status =
+            cadre_stream_has_room(self->stream, i + 1) ? cadre_stream_load(self->stream, block) : 0;
+    }
+    return status;
+}
+
+int
+cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t position)
+{
+    if (!self->stream || position < 0 || position >= self->info.rows) {
+        return 0;
+    }
+    if (is_shuffled) {
+        return read_window_ahead(self, position);
+    }
+    const int64_t block = cadre_row_split_at(&self->split, position) / CADRE_BLOCK_ROWS + 1;
+    return block < cadre_row_split_blocks(&self->split) && cadre_stream_has_room(self->stream, 1)
+               ? cadre_stream_load(self->stream, block)
+               : 0;
 }

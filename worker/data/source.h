@@ -1,15 +1,16 @@
 /*
- * source - the rows of one file or of several, parsed once, read at random.
+ * source - the rows of one file or of several, read at random.
  *
  * Owner:   the caller of cadre_source_open.
- * Thread:  immutable once open: any number of threads may read it at the same time; whoever closes
- *          it makes sure that they are done.
+ * Thread:  immutable once open, unless it is streamed: any number of threads may read it at the
+ *          same time; whoever closes it makes sure that they are done. A streamed one is read by
+ *          one thread at a time.
  *
- * Open reads all files and keeps its rows in memory as compact arrays: dense f32 (CSV), dense
- * u8 or f32 (IDX), compressed sparse rows (LIBSVM). Files are parsed once instead of being indexed
- * for later: a shuffled epoch would seek for every row, which a gzip file cannot do at all. Feature
- * and class counts and the validity of lines are taken from the whole file, also when the
- * description asks for a part, so that the training part and the held-out part of a file agree.
+ * Open reads all files and keeps their rows in memory as compact arrays: dense f32 (CSV), dense
+ * u8 or f32 (IDX), compressed sparse rows (LIBSVM); or, with "streaming", an index of them alone
+ * (stream.h). Both have the same rows, parts and hash. Feature and class counts and the validity of
+ * lines are taken from the whole file, also when the description asks for a part, so that the
+ * training part and the held-out part of a file agree.
  */
 #ifndef CADRE_WORKER_DATA_SOURCE_H
 #define CADRE_WORKER_DATA_SOURCE_H
@@ -34,8 +35,9 @@ typedef struct cadre_source cadre_source_t;
 typedef struct {
     const char *base; /* folder for relative paths; NULL: the current one */
     bool confined;    /* no file that is not below the base is opened */
-    /* Largest size of the parsed rows, and of a file's uncompressed content, in bytes; 0: the
-     * memory of the process divided by CADRE_SOURCE_MEMORY_SHARE. */
+    /* Largest size of the parsed rows that are in memory, and of a file's uncompressed content, in
+     * bytes; 0: the memory of the process divided by CADRE_SOURCE_MEMORY_SHARE. Streamed rows may
+     * take what the description says, and no more than this; their files any size. */
     uint64_t size_bytes_max;
 } cadre_source_options_t;
 
@@ -47,7 +49,8 @@ typedef struct {
      */
     int64_t classes;
     int64_t skipped;       /* bad lines that were skipped */
-    uint64_t size_bytes;   /* memory held by the rows */
+    uint64_t size_bytes;   /* memory held by the rows; streamed: by the index, and rows at most */
+    bool is_streamed;      /* the rows are read from the files again and again */
     uint64_t hash;         /* hash of all rows that the part is taken from */
     cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* the beginning of a first row that "auto"
@@ -83,8 +86,17 @@ const char *cadre_source_skipped(const cadre_source_t *self, int index);
 
 /* Copies `count` rows, numbered from 0 within the asked part, in the order given: `x` gets
  * [count, features], `y` [count] of y_dtype. CADRE_EINVALID, with nothing written, when a number is
- * out of range. */
-int cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count, float *x,
-                      void *y);
+ * out of range. Of a streamed source fails with CADRE_EDATA when its files are not what they were
+ * when it was opened, CADRE_ENOTFOUND when one is gone. */
+int cadre_source_read(cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y);
+
+/* Returns the row at `position` of a shuffled epoch of a streamed source: window_order.h. */
+int64_t cadre_source_shuffled(cadre_source_t *self, uint64_t seed, uint64_t epoch,
+                              int64_t position);
+
+/* Reads a block of a streamed source that will be wanted once the rows at `position` and in front
+ * of it were, if there is memory for it: with `is_shuffled` of the epoch that cadre_source_shuffled
+ * was asked for last. Returns 1; 0 when there is nothing to do; fails as cadre_source_read. */
+int cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t position);
 
 #endif

@@ -21,6 +21,10 @@ struct cadre_reader_actor {
     char *folder;
     bool confined;
     cadre_u64_map_t sources; /* cadre_source_t by dataset id */
+    /* What was read last, behind which to read ahead; NULL: nothing is to be read ahead. */
+    cadre_source_t *ahead;
+    cadre_batch_order_t order;
+    int64_t position;
 };
 
 void
@@ -44,6 +48,7 @@ close_sources(cadre_reader_actor_t *self)
         cadre_source_close(&source);
     }
     cadre_u64_map_fini(&self->sources);
+    self->ahead = NULL;
 }
 
 /* Opens the dataset that a description (JSON) describes, or that has the rows of the request. */
@@ -84,6 +89,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
      * closed first. */
     cadre_source_t *source = cadre_u64_map_take(&self->sources, request->dataset);
     cadre_source_close(&source);
+    self->ahead = NULL;
     int status = open_source(self, request, &source);
     cadre_row_chunks_fini(&request->rows);
     request->ready =
@@ -123,10 +129,9 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
 /* Reads the rows of one batch, in the order that the closure's message names; the seed 0 means the
  * file's own order. */
 static int
-read_batch(const cadre_reader_actor_t *self, const cadre_batch_rows_t *rows,
-           cadre_loaded_batch_t *batch)
+read_batch(cadre_reader_actor_t *self, const cadre_batch_rows_t *rows, cadre_loaded_batch_t *batch)
 {
-    const cadre_source_t *source = cadre_u64_map_get(&self->sources, rows->dataset);
+    cadre_source_t *source = cadre_u64_map_get(&self->sources, rows->dataset);
     if (!source) {
         return cadre_fail(CADRE_ENOTFOUND, "dataset %" PRIu64 " is not open", rows->dataset);
     }
@@ -136,14 +141,32 @@ read_batch(const cadre_reader_actor_t *self, const cadre_batch_rows_t *rows,
                           rows->first, rows->count);
     }
 
-    cadre_batch_order_t order = {.shuffle = rows->order_seed != 0, .seed = rows->order_seed};
-    return cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count, &batch->x,
-                            &batch->y);
+    const cadre_batch_order_t order = {.shuffle = rows->order_seed != 0, .seed = rows->order_seed};
+    int status = cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count,
+                                  &batch->x, &batch->y);
+    if (status < 0) {
+        return status;
+    }
+    self->ahead = source;
+    self->order = order;
+    self->position = (int64_t)(rows->first + rows->count - 1);
+    return 0;
+}
+
+/* Reads some of what the next batches will want, while nothing else is to be done. Returns whether
+ * there may be more of it. A failure shows when a batch fails. */
+static bool
+read_ahead(cadre_reader_actor_t *self)
+{
+    if (self->ahead && cadre_batch_read_ahead(self->ahead, &self->order, self->position) <= 0) {
+        self->ahead = NULL;
+    }
+    return self->ahead != NULL;
 }
 
 /* Reads all batches of a closure, up to the first that fails. */
 static void
-load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
+load_batches(cadre_reader_actor_t *self, cadre_load_t *load)
 {
     for (size_t i = 0; i < load->count && load->status == 0; i++) {
         load->status = read_batch(self, &load->rows[i], &load->batches[i]);
@@ -198,10 +221,10 @@ run(void *pipe, void *argument)
     while (!stopped) {
         cadre_pipe_message_t message;
         int status = cadre_pipe_receive(pipe, &message);
-        if (status == CADRE_EAGAIN) {
+        if (status == CADRE_EAGAIN && !read_ahead(self)) {
             zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
             cadre_poll(&item, 1, -1); /* -1: without limit */
-        } else {
+        } else if (status != CADRE_EAGAIN) {
             stopped = status < 0 || !obey(self, pipe, &message);
         }
     }

@@ -184,6 +184,9 @@ static const struct {
     {"part", "s", "held_out|rest"},
     {"split_seed", "i", NULL},
     {"skip_bad", "i", NULL},
+    {"streaming", "b", NULL},
+    {"shuffle_blocks", "i", NULL},
+    {"memory_mib", "i", NULL},
 };
 
 /* Returns whether the value's JSON type is among `types`, the letters of description_keys. */
@@ -217,6 +220,7 @@ wanted(const char *types)
     static const char *const words[][2] = {{"s", "a string"},
                                            {"i", "a whole number"},
                                            {"n", "a number"},
+                                           {"b", "true or false"},
                                            {"sl", "a string or a list"},
                                            {"si", "a string or a whole number"},
                                            {"sb", "a string, true or false"}};

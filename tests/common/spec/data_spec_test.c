@@ -94,6 +94,35 @@ Test(data_spec, reads_every_key)
     cadre_data_spec_fini(&spec);
 }
 
+Test(data_spec, reads_what_goes_with_streaming)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'format':'idx','path':'a','labels_path':'b','streaming':true}", &spec),
+                 0);
+    cr_expect(spec.is_streamed && spec.shuffle_blocks == CADRE_SHUFFLE_BLOCKS &&
+              spec.memory_mib == CADRE_STREAM_MEMORY_MIB);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','shuffle_blocks':4096,'memory_mib':1,"
+                        "'streaming':true}",
+                        &spec),
+                 0);
+    cr_expect(spec.is_streamed && spec.shuffle_blocks == 4096 && spec.memory_mib == 1);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','streaming':false}", &spec), 0);
+    cr_expect(!spec.is_streamed && spec.shuffle_blocks == 0 && spec.memory_mib == 0);
+    cadre_data_spec_fini(&spec);
+    check_refused("{'format':'csv','path':'a','streaming':1}",
+                  "dataset: key \"streaming\" must be true or false");
+    check_refused("{'format':'csv','path':'a','memory_mib':9}",
+                  "dataset: key \"memory_mib\" goes with \"streaming\" only");
+    check_refused("{'format':'csv','path':'a','streaming':false,'shuffle_blocks':9}",
+                  "dataset: key \"shuffle_blocks\" goes with \"streaming\" only");
+    check_refused("{'format':'csv','path':'a','streaming':true,'shuffle_blocks':4097}",
+                  "dataset: key \"shuffle_blocks\" must be a whole number from 1 to 4096");
+    check_refused("{'format':'csv','path':'a','streaming':true,'memory_mib':0}",
+                  "dataset: key \"memory_mib\" must be a whole number from 1 to 1048576");
+}
+
 Test(data_spec, reads_the_four_ways_to_name_a_label)
 {
     cadre_data_spec_t spec = {0};

@@ -135,7 +135,7 @@ files_open_well(const char *json, int64_t rows, int64_t features)
 
 /* Row `row` must have these features; returns its label as a number. */
 static inline double
-files_check_row(const cadre_source_t *dataset, int64_t row, const float *expected)
+files_check_row(cadre_source_t *dataset, int64_t row, const float *expected)
 {
     float x[64];
     for (size_t i = 0; i < CADRE_COUNT_OF(x); i++) {

@@ -6,7 +6,7 @@
 
 TestSuite(restart_points, .timeout = 240);
 
-/* Adds the points that are wanted of `content` bytes of a file, of which each 64 KiB could be one. */
+/* Adds the points that are wanted of `content` bytes of a file, where each 64 KiB could be one. */
 static void
 walk(cadre_restart_points_t *points, size_t file, uint64_t content, bool has_window)
 {

@@ -264,7 +264,7 @@ open_real(const char *base, const char *json)
 
 /* How many rows have each label from 0 on. */
 static void
-count_labels(const cadre_source_t *dataset, int64_t *counts)
+count_labels(cadre_source_t *dataset, int64_t *counts)
 {
     const cadre_source_info_t *info = cadre_source_info(dataset);
     float *x = cadre_calloc((size_t)info->features, sizeof(*x));

@@ -126,6 +126,12 @@ static const example_t examples[] = {
      "j.json:1:38: unknown key \"pth\" in data.train; did you mean \"path\"?"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
      "j.json:1:59: data.train.rows cannot be negative"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"streaming\": 1}},\n" MODEL
+     "}",
+     "j.json:1:64: data.train.streaming must be true or false, not a whole number"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"memory_mib\": 9}},\n" MODEL
+     "}",
+     "j.json:1:20: data.train: key \"memory_mib\" goes with \"streaming\" only"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"format\": "
      "\"csv\", \"path\": \"a\", \"scale\": 0}},\n" MODEL "}",
      "j.json:1:60: data.test: key \"scale\" must be a number other than 0"},
