@@ -241,6 +241,46 @@ set_buckets(const char *key, const json_t *value, cadre_data_spec_t *spec)
 }
 
 static int
+set_vocabulary(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 2, CADRE_DATA_WORDS_MAX, &spec->vocabulary);
+}
+
+static int
+set_min_count(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_DATA_ROWS_MAX, &spec->min_count);
+}
+
+/* Reads "subsample": words with a larger share of the text are thinned out. */
+static int
+set_subsample(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    spec->subsample = json_number_value(value);
+    return json_is_number(value) && spec->subsample >= 0 && spec->subsample <= 1
+               ? 0
+               : refuse(key, "a number from 0 to 1");
+}
+
+static int
+set_window(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_DATA_WINDOW_MAX, &spec->window);
+}
+
+static int
+set_negatives(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 0, CADRE_DATA_NEGATIVES_MAX, &spec->negatives);
+}
+
+static int
+set_sample_seed(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, INT64_MAX, &spec->sample_seed);
+}
+
+static int
 set_classes(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 2, CADRE_DATA_CLASSES_MAX, &spec->classes);
@@ -331,6 +371,12 @@ static const struct {
     {"features", CADRE_DATA_SPARSE, set_features},
     {"items", CADRE_DATA_SPARSE, set_items},
     {"buckets", CADRE_DATA_HASHED, set_buckets},
+    {"vocabulary", CADRE_DATA_WORDS, set_vocabulary},
+    {"min_count", CADRE_DATA_WORDS, set_min_count},
+    {"subsample", CADRE_DATA_WORDS, set_subsample},
+    {"window", CADRE_DATA_WORDS, set_window},
+    {"negatives", CADRE_DATA_WORDS, set_negatives},
+    {"sample_seed", CADRE_DATA_WORDS, set_sample_seed},
     {"label_kind", 0, set_label_kind},
     {"classes", 0, set_classes},
     {"scale", 0, set_scale},
@@ -380,6 +426,23 @@ complete_streaming(cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Checks the description of a text. */
+static int
+check_text(const cadre_data_spec_t *spec)
+{
+    if (spec->vocabulary == 0) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"vocabulary\" is missing");
+    }
+    if (spec->label_kind != CADRE_LABEL_BINARY) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "dataset: rows of a text have the \"label_kind\" \"binary\"");
+    }
+    return spec->scale == 1
+               ? 0
+               : cadre_fail(CADRE_ECONFIG, "dataset: key \"scale\" does not go with format "
+                                           "\"text\", whose rows are ids");
+}
+
 /* Checks what depends on several keys: required ones, and keys that are allowed only together. */
 static int
 check_whole(const cadre_data_spec_t *spec)
@@ -413,7 +476,7 @@ check_whole(const cadre_data_spec_t *spec)
         return cadre_fail(CADRE_ECONFIG,
                           "dataset: key \"classes\" goes with \"label_kind\" \"class\" only");
     }
-    return 0;
+    return cadre_data_format_has(spec->format, CADRE_DATA_WORDS) ? check_text(spec) : 0;
 }
 
 /* Reads every key of the description into `spec`, then checks the whole. On failure the caller
@@ -455,7 +518,16 @@ cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out)
         return cadre_fail(CADRE_ECONFIG, "dataset: line %d, column %d: %s", error.line,
                           error.column, error.text);
     }
-    cadre_data_spec_t spec = {.delimiter = ',', .scale = 1, .split_seed = CADRE_SPLIT_SEED};
+    cadre_data_spec_t spec = {
+        .delimiter = ',',
+        .scale = 1,
+        .split_seed = CADRE_SPLIT_SEED,
+        .min_count = CADRE_MIN_COUNT,
+        .subsample = CADRE_SUBSAMPLE,
+        .window = CADRE_WINDOW,
+        .negatives = CADRE_NEGATIVES,
+        .sample_seed = CADRE_SAMPLE_SEED,
+    };
     int status = decode_object(object, &spec);
     json_decref(object);
     if (status < 0) {

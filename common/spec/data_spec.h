@@ -28,10 +28,20 @@ enum {
     CADRE_SHUFFLE_BLOCKS_MAX = 4096,
     CADRE_STREAM_MEMORY_MIB = 512,         /* default of "memory_mib" */
     CADRE_STREAM_MEMORY_MIB_MAX = 1 << 20, /* 1 TiB */
+    CADRE_DATA_WORDS_MAX = 1 << 24,    /* words that have an id: exact as f32 */
+    CADRE_DATA_WINDOW_MAX = 1024,      /* words before and behind one, of a text */
+    CADRE_DATA_NEGATIVES_MAX = 1024,   /* rows with a drawn word for each with a word of the text */
+    CADRE_MIN_COUNT = 5,               /* default of "min_count" */
+    CADRE_WINDOW = 5,                  /* default of "window" */
+    CADRE_NEGATIVES = 5,               /* default of "negatives" */
+    CADRE_SAMPLE_SEED = 1,             /* default of "sample_seed" */
 };
 
 /* Largest number of rows, and of bad lines to be skipped, that a description may give. */
 #define CADRE_DATA_ROWS_MAX ((int64_t)1 << 40)
+
+/* Default of "subsample", as word2vec has it. */
+#define CADRE_SUBSAMPLE 1e-3
 
 /* Properties of a format, from which follows which keys may be used with it. */
 enum {
@@ -40,6 +50,7 @@ enum {
     CADRE_DATA_SPARSE = 4,  /* the last features may be in no row, so their number can be given */
     CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
     CADRE_DATA_HASHED = 16,     /* words become ids by a hash */
+    CADRE_DATA_WORDS = 32,      /* rows are made of a text's words */
     CADRE_DATA_STREAMED = 64,   /* can be read from any row on */
 };
 
@@ -49,7 +60,8 @@ enum {
     X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                  \
     X(IDX, idx, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
     X(NPY, npy, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
-    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED)
+    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED)                  \
+    X(TEXT, text, CADRE_DATA_WORDS)
 
 typedef enum {
 #define ROW(NAME, ...) CADRE_DATA_##NAME,
@@ -120,6 +132,12 @@ typedef struct {
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
     int64_t buckets;           /* criteo: ids of each column of words */
+    int64_t vocabulary;        /* this and the next five are for text: most words with an id */
+    int64_t min_count;         /* words that are there less often have none */
+    double subsample;          /* share of a text from which on a word is thinned out; 0: none is */
+    int64_t window;            /* words before and behind one that make rows with it, at most */
+    int64_t negatives;         /* rows with a drawn word for each with a word of the text */
+    int64_t sample_seed;       /* of all that is drawn */
     cadre_label_at_t label_at; /* which column is the label; this and all below are for csv */
     int64_t label_index;       /* column, from 0, with CADRE_LABEL_AT_INDEX */
     char *label_name;          /* name of the column, with CADRE_LABEL_AT_NAME; else NULL */
@@ -140,7 +158,13 @@ typedef struct {
  *   "items"        libsvm, with "features": a row is so many indices, then as many values; a line
  *                  with fewer is filled up with index 0 and value 0. Default: dense rows
  *   "buckets"      criteo, required: words become ids from 1 to so many - 1, 0 where there is none
- *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"
+ *   "vocabulary"   text, required: the most frequent words have ids from 0, so many at most
+ *   "min_count"    text: words that are there less often have no id and are left out; default 5
+ *   "subsample"    text: words with a larger share than this are thinned out; default 0.001
+ *   "window"       text: how far two words of a row are apart at most; default 5
+ *   "negatives"    text: rows with label 0 for each with label 1; default 5
+ *   "sample_seed"  text: another number draws other rows; default 1
+ *   "label_kind"   a word of CADRE_LABEL_KIND_LIST; default "class"; of text "binary"
  *   "classes"      with "class": labels are below it; default: the largest label + 1
  *   "scale"        every feature is multiplied by it; default 1
  *   "first_row", "rows"  the part of the file to use; default: all rows

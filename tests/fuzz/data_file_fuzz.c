@@ -1,7 +1,7 @@
 /*
- * Files of rows as untrusted bytes: CSV, LIBSVM, IDX and .npy, plain, gzip and zstd. Three bytes
- * choose the description, two say where a second file (the labels of IDX and .npy) begins. Of what
- * opens, every row that is there can be read and none beyond.
+ * Files of rows as untrusted bytes: CSV, LIBSVM, IDX, .npy, click logs and texts, plain, gzip and
+ * zstd. Three bytes choose the description, two say where a second file (the labels of IDX and .npy)
+ * begins. Of what opens, every row that is there can be read and none beyond.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -59,7 +59,19 @@ describe(const uint8_t *head)
         spec.format = CADRE_DATA_CRITEO;
         spec.buckets = 2 + head[1];
     }
-    if (head[1] & 32 && head[2] & 1) {
+    if (spec.format == CADRE_DATA_LIBSVM && head[2] & 4) {
+        spec.format = CADRE_DATA_TEXT;
+        spec.label_kind = CADRE_LABEL_BINARY;
+        spec.features = 0;
+        spec.vocabulary = 2 + head[1];
+        spec.min_count = 1 + head[0] % 3;
+        spec.subsample = head[2] & 1 ? 0.01 : 0;
+        spec.window = 1 + head[2] % 4;
+        spec.negatives = head[1] % 3;
+        spec.sample_seed = CADRE_SAMPLE_SEED;
+        spec.scale = 1;
+    }
+    if (spec.format != CADRE_DATA_TEXT && head[1] & 32 && head[2] & 1) {
         spec.is_streamed = true;
         spec.shuffle_blocks = 1;
         spec.memory_mib = 1;

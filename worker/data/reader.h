@@ -30,6 +30,7 @@
 typedef struct cadre_csv cadre_csv_t;
 typedef struct cadre_libsvm cadre_libsvm_t;
 typedef struct cadre_arrays cadre_arrays_t;
+typedef struct cadre_text cadre_text_t;
 
 /* A place between two lines or rows. */
 typedef struct {
@@ -65,6 +66,7 @@ typedef struct {
     cadre_csv_t *csv;
     cadre_libsvm_t *libsvm;
     cadre_arrays_t *arrays;
+    cadre_text_t *text;
 } cadre_reader_t;
 
 /* Declares what each format has. cadre_csv_begin and so on: the file was opened, and is at its

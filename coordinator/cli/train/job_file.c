@@ -175,6 +175,12 @@ static const struct {
     {"features", "i", NULL},
     {"items", "i", NULL},
     {"buckets", "i", NULL},
+    {"vocabulary", "i", NULL},
+    {"min_count", "i", NULL},
+    {"subsample", "n", NULL},
+    {"window", "i", NULL},
+    {"negatives", "i", NULL},
+    {"sample_seed", "i", NULL},
     {"label_kind", "s", CADRE_LABEL_KIND_WORDS},
     {"classes", "i", NULL},
     {"scale", "n", NULL},
@@ -434,6 +440,14 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     status = check_ranges(source, "/data/test", test);
     if (status < 0) {
         return status;
+    }
+
+    cadre_data_format_t format = CADRE_DATA_CSV;
+    cadre_data_format_find(json_string_value(json_object_get(test, "format")), &format);
+    if (cadre_data_format_has(format, CADRE_DATA_WORDS)) {
+        return cadre_json_source_fail(source, "/data/test", CADRE_JSON_VALUE,
+                                      "data.test: another text has other ids; take a fraction of "
+                                      "data.train, as {\"fraction\": 0.1}");
     }
 
     if (label_kind(test) != job->label) {

@@ -123,6 +123,30 @@ Test(data_spec, reads_what_goes_with_streaming)
                   "dataset: key \"memory_mib\" must be a whole number from 1 to 1048576");
 }
 
+Test(data_spec, reads_the_keys_of_a_text)
+{
+#define TEXT "{'format':'text','path':'a','label_kind':'binary','vocabulary':100"
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode(TEXT "}", &spec), 0, "%s", cadre_error_text());
+    cr_expect(spec.vocabulary == 100 && spec.min_count == 5 && spec.window == 5);
+    cr_expect(spec.negatives == 5 && spec.subsample == 0.001 && spec.sample_seed == 1);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode(TEXT ",'min_count':2,'subsample':0,'window':1024,'negatives':0,"
+                             "'sample_seed':7}",
+                        &spec),
+                 0, "%s", cadre_error_text());
+    cr_expect(spec.min_count == 2 && spec.window == 1024 && spec.sample_seed == 7);
+    cr_expect(spec.negatives == 0 && spec.subsample == 0);
+    cadre_data_spec_fini(&spec);
+    static const char *const bad[] = {"'window':0",       "'window':1025",   "'negatives':-1",
+                                      "'negatives':1025", "'subsample':1.1", "'subsample':-0.1",
+                                      "'min_count':0",    "'sample_seed':0", "'subsample':'1'"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        cadre_auto(cadre_free) char *json = cadre_asprintf(TEXT ",%s}", bad[i]);
+        cr_expect_eq(decode(json, &spec), CADRE_ECONFIG, "%s", bad[i]);
+    }
+}
+
 Test(data_spec, reads_the_four_ways_to_name_a_label)
 {
     cadre_data_spec_t spec = {0};
@@ -157,12 +181,11 @@ Test(data_spec, refuses_what_is_no_json_object)
 
 Test(data_spec, names_the_key_that_is_wrong)
 {
-    check_refused(
-        "{'path':'a'}",
-        "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\" or \"criteo\"");
-    check_refused(
-        "{'format':'CSV','path':'a'}",
-        "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\" or \"criteo\"");
+    check_refused("{'path':'a'}", "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", "
+                                  "\"npy\", \"criteo\" or \"text\"");
+    check_refused("{'format':'CSV','path':'a'}",
+                  "dataset: key \"format\" must be \"csv\", \"libsvm\", \"idx\", \"npy\", "
+                  "\"criteo\" or \"text\"");
     check_refused("{'format':'csv'}", "dataset: key \"path\" is missing");
     check_refused("{'format':'csv','path':''}",
                   "dataset: key \"path\" must be a path, or a list of paths");
@@ -174,6 +197,14 @@ Test(data_spec, names_the_key_that_is_wrong)
                   "dataset: key \"buckets\" must be a whole number from 2 to 16777216");
     check_refused("{'format':'csv','path':'a','buckets':9}",
                   "dataset: key \"buckets\" does not go with format \"csv\"");
+    check_refused("{'format':'csv','path':'a','window':2}",
+                  "dataset: key \"window\" does not go with format \"csv\"");
+    check_refused("{'format':'text','path':'a','label_kind':'binary'}",
+                  "dataset: key \"vocabulary\" is missing");
+    check_refused("{'format':'text','path':'a','vocabulary':9}",
+                  "dataset: rows of a text have the \"label_kind\" \"binary\"");
+    check_refused("{'format':'text','path':'a','vocabulary':9,'label_kind':'binary','scale':2}",
+                  "dataset: key \"scale\" does not go with format \"text\", whose rows are ids");
     check_refused("{'format':'npy','path':'a'}", "dataset: key \"labels_path\" is missing");
     check_refused("{'format':'csv','path':'a','pth':'a'}", "dataset: unknown key \"pth\"");
     check_refused("{'format':'csv','path':'a','features':3}",

@@ -121,7 +121,7 @@ static const example_t examples[] = {
     {"{\"data\": {\"train\": {\"format\": \"idx\", \"path\": \"a\"}},\n" MODEL "}",
      "j.json:1:20: \"labels_path\" is missing in data.train"},
     {"{\"data\": {\"train\": {\"format\": \"xlsx\", \"path\": \"a\"}},\n" MODEL "}",
-     "j.json:1:31: data.train.format: \"xlsx\" is none of csv|libsvm|idx|npy|criteo"},
+     "j.json:1:31: data.train.format: \"xlsx\" is none of csv|libsvm|idx|npy|criteo|text"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"pth\": \"a\"}},\n" MODEL "}",
      "j.json:1:38: unknown key \"pth\" in data.train; did you mean \"path\"?"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
@@ -180,6 +180,13 @@ static const example_t examples[] = {
      "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
      "positions|transformer|embedding|reshape|add|concat|conv1d|"
      "max_pool1d|mean_pool1d|gru|lstm|embedding_bag|factorization_machine|interaction"},
+    {"{\"data\": {\"train\": {\"format\": \"text\", \"path\": \"a\", \"vocabulary\": 9, "
+     "\"label_kind\": \"binary\"},\n\"test\": {\"format\": \"text\", \"path\": \"b\", "
+     "\"vocabulary\": 9, \"label_kind\": \"binary\"}}, " MODEL "}",
+     "j.json:2:9: data.test: another text has other ids; take a fraction of data.train, as "
+     "{\"fraction\": 0.1}"},
+    {"{" DATA ",\n\"model\": {\"type\": \"logistic\", \"linear\": false}}",
+     "j.json:2:31: a model of type \"logistic\" has no \"linear\""},
     {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 5}}",
      "j.json:2:19: a factorization machine has one output: it needs \"label_kind\" \"binary\" or "
      "\"value\" in data.train"},
