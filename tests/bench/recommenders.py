@@ -68,7 +68,17 @@ def adult(_):
     expect_at_least("adult", "auc_exact", found["auc_exact"], 0.90)
 
 
-CASES = {"adult": adult}
+def skip_gram(_):
+    folder = DATA / "text"
+    if not (folder / "tinyshakespeare.txt").exists():
+        print("skip_gram: left out, $CADRE_TEST_DATA has no text/tinyshakespeare.txt")
+        return
+    found = train("skip_gram", folder)
+    wanted = reference("skip_gram.py", folder / "tinyshakespeare.txt")
+    expect("skip_gram", "loss", found["loss"], wanted["loss"], 0.02 * wanted["loss"])
+
+
+CASES = {"adult": adult, "skip_gram": skip_gram}
 
 
 def main(names):

@@ -43,6 +43,7 @@ static const cadre_setting_t settings[] = {
     {"model.blocks", NULL, INTEGER, 1, CADRE_JOB_BLOCKS_MAX, NULL, "1", AT(blocks)},
     {"model.ids", NULL, INTEGER, 0, CADRE_LAYER_IDS_MAX, NULL, "0", AT(ids)},
     {"model.factors", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "8", AT(factors)},
+    {"model.linear", NULL, SWITCH, 0, 0, NULL, "true", AT(linear)},
     {"model.dropout", NULL, NUMBER, 0, 0.99, NULL, "0", AT(dropout)},
     {"model.l1", NULL, NUMBER, 0, CADRE_LAYER_PENALTY_MAX, NULL, "0", AT(l1)},
     {"model.l2", NULL, NUMBER, 0, CADRE_LAYER_PENALTY_MAX, NULL, "0", AT(l2)},

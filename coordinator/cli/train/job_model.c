@@ -31,6 +31,7 @@ static const struct {
     {"ids", OVER_ITEMS, 0, NULL},
     {"fields", OVER_ITEMS, 0, NULL},
     {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
+    {"linear", TYPE(FACTORIZATION_MACHINE), 0, NULL},
 };
 
 #define ROW(NAME, word) #word,
@@ -219,6 +220,7 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
     job->lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
     job->lookup.ids = job->ids;
     job->lookup.units = is_machine ? job->factors : 0;
+    job->lookup.linear = job->linear;
     if (fields && job->ids > 0) {
         return cadre_json_source_fail(source, "/model/fields", CADRE_JSON_KEY,
                                       "\"ids\" and \"fields\" in model do not go together: each "

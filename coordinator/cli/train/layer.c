@@ -47,6 +47,7 @@ static const struct {
     {"fields", LOOKUPS, FIELDS, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(fields)},
     {"factors", TYPE(FACTORIZATION_MACHINE), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX,
      CADRE_LAYER_FACTORS, AT(units)},
+    {"linear", TYPE(FACTORIZATION_MACHINE), SWITCH, false, 0, 0, 1, AT(linear)},
     {"units", TABLES, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"filters", CONVOLUTIONS, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},

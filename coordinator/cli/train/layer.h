@@ -95,6 +95,7 @@ typedef struct {
     int64_t padding;    /* zeros on each side of a convolution */
     int64_t heads;      /* attention heads of a transformer */
     bool causal;        /* conv1d, transformer: a position sees none after it */
+    bool linear;        /* factorization_machine: adds the linear model of the items */
     bool sequences;     /* gru, lstm: gives the output of every position, not of the last alone */
     double rate;        /* fraction that dropout removes; also of a transformer */
     int64_t activation; /* cadre_activation_t */

@@ -423,8 +423,8 @@ add_linear(cadre_network_t *self, const items_t *items, int64_t ids, int64_t out
         cadre_op_add(self->program, bag(self, items, weights), row(self, "b", outputs, zeros));
 }
 
-/* Adds a factorization machine: a linear model, and the products of the vectors of all pairs of
- * items, as one number. */
+/* Adds a factorization machine: the products of the vectors of all pairs of items, as one number,
+ * and with `linear` a linear model of the items. */
 static void
 add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
@@ -433,13 +433,17 @@ add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, con
         return;
     }
     const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
-    add_linear(self, &items, shape[0], 1);
+    if (layer->linear) {
+        add_linear(self, &items, shape[0], 1);
+    } else {
+        self->number++;
+    }
     cadre_node_t vectors = variable(self, "v", shape, 2, factor);
     cadre_node_t pairs =
         cadre_op_factorization_machine(self->program, vectors, items.ids, none, items.values);
     const cadre_dim_t column[] = {self->batch, cadre_dim(1)};
-    self->x =
-        cadre_op_add(self->program, self->x, cadre_op_reshape(self->program, pairs, column, 2));
+    pairs = cadre_op_reshape(self->program, pairs, column, 2);
+    self->x = layer->linear ? cadre_op_add(self->program, self->x, pairs) : pairs;
 }
 
 /* Adds a kernel of a gru or lstm. Kernels begin as Glorot, as in Keras, but Keras begins the

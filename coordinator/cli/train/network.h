@@ -9,7 +9,7 @@
  *     batch_norm     scale<i>, shift<i>, and the running averages mean<i>, variance<i>, not trained
  *     positions      positions<i>
  *     embedding, embedding_bag  table<i>
- *     factorization_machine     w<i>, b<i>, v<i>
+ *     factorization_machine     w<i>, b<i>, v<i>; without "linear" v<i> alone
  *     gru            kernel<i>, recurrent<i>, b<i>
  *     lstm           kernel<i>, recurrent<i>, b<i> of all gates but forget<i>
  *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
@@ -109,8 +109,8 @@ int cadre_network_end(cadre_network_t *self, int64_t width);
 
 /* Adds the whole of a model over rows of items (data_spec.h) or, where `lookup` has fields, over
  * rows of an id for each: a linear one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs]
- * or, with units in `lookup`, a factorization machine, with v1 [ids, units] beside them and one
- * output (cadre_op_factorization_machine). Weights begin as zeros, vectors as tables do. Fails with
+ * or, with units in `lookup`, a factorization machine, with v1 [ids, units] beside them, or alone
+ * where it is not `linear`, and one output (cadre_op_factorization_machine). Weights begin as zeros, vectors as tables do. Fails with
  * CADRE_ECONFIG when the rows are others. `lookup`: a layer of the type factorization_machine. */
 int cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int64_t outputs);
 

@@ -29,7 +29,8 @@ Test(examples, are_job_files_without_a_fault)
                                         "adult_sparse",
                                         "adult_fm",
                                         "ratings",
-                                        "dlrm"};
+                                        "dlrm",
+                                        "skip_gram"};
     const char *source = getenv("CADRE_SOURCE_DIR");
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_auto(cadre_free) char *path =

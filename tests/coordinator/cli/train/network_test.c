@@ -180,6 +180,26 @@ Test(network, of_items_is_linear_or_a_factorization_machine)
     expect_output(machine, "[B,1]");
 }
 
+Test(network, of_fields_without_a_linear_part_is_products_alone)
+{
+    cadre_auto(destroy) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    network->program = cadre_program_new("network");
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(2)};
+    network->x = cadre_op_arg(network->program, "x", CADRE_F32, dims, 2);
+    cr_assert_eq(cadre_network_begin(network, 2, NULL, 0), 0);
+    cadre_layer_t lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    cr_assert(lookup.linear, "by default");
+    lookup.linear = false;
+    lookup.fields[0] = 4;
+    lookup.fields[1] = 4;
+    lookup.field_count = 2;
+    lookup.units = 3;
+    cr_assert_eq(cadre_network_end_items(network, &lookup, 1), 0);
+    cr_assert_eq(network->variable_count, 1);
+    expect_variable(network, 0, "v1", "uniform", "[8,3]");
+    expect_output(network, "[B,1]");
+}
+
 Test(network, of_fields_has_one_table_for_all)
 {
     cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 2};
