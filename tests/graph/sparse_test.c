@@ -188,6 +188,18 @@ other_batch_of_context(cadre_program_t *p)
 {
     return cadre_op_sgns(p, table(p), table(p), offsets(p), index_of(p), rows_index(p, "n"));
 }
+static cadre_node_t
+candidates_of_other_size(cadre_program_t *p)
+{
+    return cadre_op_in_batch_softmax(p, float_rows(p, "x", 4), float_rows(p, "y", 1), offsets(p),
+                                     none);
+}
+static cadre_node_t
+wide_ids_of_candidates(cadre_program_t *p)
+{
+    cadre_node_t x = float_rows(p, "x", 4);
+    return cadre_op_in_batch_softmax(p, x, x, rows_index(p, "i"), none);
+}
 
 static const struct {
     cadre_node_t (*build)(cadre_program_t *p);
@@ -223,6 +235,9 @@ static const struct {
     {flat_negatives, CADRE_ESHAPE, "model: sgns: negatives [B] are not [batch,1 to 4096]"},
     {other_batch_of_context, CADRE_ESHAPE,
      "model: concat: [nnz,1] and [B,3] do not join at axis 1"},
+    {candidates_of_other_size, CADRE_ESHAPE,
+     "model: in_batch_softmax: queries [B,4] and candidates [B,1] are not both [batch,width]"},
+    {wide_ids_of_candidates, CADRE_ESHAPE, "model: in_batch_softmax: [B,3] is not [batch]"},
 };
 
 Test(sparse, says_what_does_not_go_together)

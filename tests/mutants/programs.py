@@ -155,6 +155,8 @@ TABLES = [
      "common/graph lower_triangle", swap("(i * count + k)", "(i * count + k + 1)")),
     ("sgns-signs", "the context counts as a negative",
      "common/graph signs", swap("= i == 0 ? -1 : 1", "= 1")),
+    ("in-batch-same", "a candidate that is there twice counts twice",
+     "common/graph differences", swap("NO_SCORE", "0")),
 ]
 
 # --- bf16 inside programs ---

@@ -261,3 +261,54 @@ Test(sparse_layer, sgns_is_the_loss_of_the_paper)
     cadre_tensor_fini(&result);
     end_tensors(tensors, 5);
 }
+
+/* ---- in_batch_softmax ---- */
+
+/* The loss of row `row`: its candidate among all different ones of the batch. */
+static double
+row_loss(const cadre_tensor_t *tensors, bool corrected, int64_t row)
+{
+    double sum = 0;
+    double right = 0;
+    const int32_t own = i32_at(&tensors[2], row);
+    for (int64_t j = 0; j < BATCH; j++) {
+        const double log_q = corrected ? (double)f32_at(&tensors[3], j) : 0;
+        const double score = product(&tensors[0], row, &tensors[1], j) - log_q;
+        right = j == row ? score : right;
+        sum += j == row || i32_at(&tensors[2], j) != own ? exp(score) : 0;
+    }
+    return log(sum) - right;
+}
+
+static void
+check_in_batch_softmax(bool corrected, float scale)
+{
+    cadre_tensor_t tensors[4] = {matrix(BATCH, SIZE, 1), matrix(BATCH, SIZE, 2), indexes(1, 0, 3),
+                                 random_tensor(CADRE_F32, (int64_t[]){BATCH}, 1, 4)};
+    *(int32_t *)tensors[2].data = ((int32_t *)tensors[2].data)[BATCH - 1]; /* the same twice */
+    for (int64_t i = 0; i < BATCH * SIZE; i++) {
+        ((float *)tensors[0].data)[i] *= scale;
+    }
+    const char *names[4] = {"queries", "candidates", "ids", "log_q"};
+    cadre_node_t nodes[4] = {none, none, none, none};
+    cadre_program_t *p = cadre_program_new("in_batch_softmax");
+    for (int i = 0; i < (corrected ? 4 : 3); i++) {
+        nodes[i] = arg_like(p, names[i], &tensors[i]);
+    }
+    cadre_node_t loss = cadre_op_in_batch_softmax(p, nodes[0], nodes[1], nodes[2], nodes[3]);
+    cadre_tensor_t result = run_once(p, loss, tensors);
+    double wanted = 0;
+    for (int64_t i = 0; i < BATCH; i++) {
+        wanted += row_loss(tensors, corrected, i);
+    }
+    expect_near((double)f32_at(&result, 0), wanted / BATCH, "in_batch_softmax", corrected);
+    cadre_tensor_fini(&result);
+    end_tensors(tensors, 4);
+}
+
+Test(sparse_layer, in_batch_softmax_is_the_cross_entropy_among_the_batch)
+{
+    check_in_batch_softmax(false, 1);
+    check_in_batch_softmax(true, 1);
+    check_in_batch_softmax(true, 200); /* exponentials that f32 cannot hold */
+}

@@ -251,8 +251,21 @@ build_sgns(cadre_program_t *p)
                          batch(p, "negatives", CADRE_I32, 4));
 }
 
+/* Yi and others 2019; some candidates are the same. */
+static cadre_node_t
+build_in_batch_softmax(cadre_program_t *p)
+{
+    cadre_node_t ids = batch(p, "candidate", CADRE_I32, 0);
+    cadre_node_t queries =
+        cadre_op_embedding(p, matrix(p, "users", CLASSES, 3), batch(p, "user", CADRE_I32, 0));
+    cadre_node_t rows = cadre_op_embedding(p, matrix(p, "items", CLASSES, 3), ids);
+    cadre_node_t log_q = cadre_op_take(p, vector(p, "log_q", CLASSES), ids);
+    return cadre_op_in_batch_softmax(p, queries, rows, ids, log_q);
+}
+
 Test(sparse_gradient, of_models_over_tables)
 {
+    check_gradient("in-batch softmax", build_in_batch_softmax);
     check_gradient("bag classifier", build_bag_classifier);
     check_gradient("wide and deep", build_wide_and_deep);
     check_gradient("dlrm", build_dlrm);
