@@ -16,6 +16,7 @@
 #include "common/spec/device_name.h"
 #include "common/spec/strategy_spec.h"
 #include "common/spec/wire_dtype.h"
+#include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/suggest.h"
 
@@ -44,6 +45,7 @@ static const cadre_setting_t settings[] = {
     {"model.ids", NULL, INTEGER, 0, CADRE_LAYER_IDS_MAX, NULL, "0", AT(ids)},
     {"model.factors", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "8", AT(factors)},
     {"model.linear", NULL, SWITCH, 0, 0, NULL, "true", AT(linear)},
+    {"model.softmax", NULL, CHOICE, 0, 0, CADRE_SOFTMAX_WORDS, "full", AT(softmax)},
     {"model.dropout", NULL, NUMBER, 0, 0.99, NULL, "0", AT(dropout)},
     {"model.l1", NULL, NUMBER, 0, CADRE_LAYER_PENALTY_MAX, NULL, "0", AT(l1)},
     {"model.l2", NULL, NUMBER, 0, CADRE_LAYER_PENALTY_MAX, NULL, "0", AT(l2)},

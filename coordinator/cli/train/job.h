@@ -115,6 +115,7 @@ typedef struct {
     int64_t blocks;  /* number of blocks of a transformer */
     int64_t ids;     /* ids in rows of items are below it; 0: rows are fields or plain numbers */
     int64_t factors; /* of a factorization machine */
+    int64_t softmax; /* cadre_softmax_t, of classes (candidates.h) */
     bool linear;     /* a factorization machine has the linear model of its items */
     cadre_layer_t lookup; /* of a model over items: its ids or fields, and as units its factors */
     int64_t activation;   /* cadre_activation_t */

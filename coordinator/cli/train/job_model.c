@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
+#include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/layer_links.h"
 
 enum { POINTER_SIZE = 64 };
@@ -32,6 +33,7 @@ static const struct {
     {"fields", OVER_ITEMS, 0, NULL},
     {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
     {"linear", TYPE(FACTORIZATION_MACHINE), 0, NULL},
+    {"softmax", TYPE(MLP) | TYPE(CNN) | TYPE(TRANSFORMER) | TYPE(LAYERS), 0, NULL},
 };
 
 #define ROW(NAME, word) #word,
@@ -206,6 +208,12 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
         return cadre_json_source_fail(source, "/model/type", CADRE_JSON_VALUE,
                                       "a factorization machine has one output: it needs "
                                       "\"label_kind\" \"binary\" or \"value\" in data.train");
+    }
+
+    if (job->softmax != CADRE_SOFTMAX_FULL && job->label != CADRE_JOB_CLASS) {
+        return cadre_json_source_fail(source, "/model/softmax", CADRE_JSON_VALUE,
+                                      "model.softmax: candidates are classes, but label_kind in "
+                                      "data.train is another");
     }
 
     return 0;

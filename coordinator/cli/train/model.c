@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/spec/wire_dtype.h"
+#include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/evaluation.h"
 #include "coordinator/cli/train/inner_optimizer.h"
 #include "coordinator/cli/train/job_local.h"
@@ -15,10 +16,6 @@
 #include "coordinator/cli/train/model_layers.h"
 
 _Static_assert((int)CADRE_MODEL_LAYERS_MAX <= (int)CADRE_NETWORK_LAYERS_MAX, "a model fits");
-
-/* Learning rate of the running averages of batch_norm: each closure moves them by this fraction
- * towards the moments of its batch. */
-#define AVERAGE_RATE 0.1
 
 /* Ends the names of variables that hold running averages for evaluations. */
 #define AVERAGE_SUFFIX ".average"
@@ -166,13 +163,22 @@ add_gradients(const cadre_job_t *job, const cadre_network_t *network, cadre_node
     }
 }
 
-/* Adds what ends the model: the dense layer behind the others, or all of a model over items. */
+/* Adds what ends the model: candidates, the dense layer behind the others, or all of a model over
+ * items; and the loss of the data. */
 static int
-end_layers(const cadre_job_t *job, cadre_network_t *network, int64_t outputs)
+end_layers(const cadre_job_t *job, cadre_network_t *network, int64_t outputs, cadre_node_t y,
+           cadre_node_t *loss)
 {
-    return cadre_layer_ids(&job->lookup) > 0
-               ? cadre_network_end_items(network, &job->lookup, outputs)
-               : cadre_network_end(network, outputs);
+    if (job->softmax != CADRE_SOFTMAX_FULL) {
+        return cadre_candidates_end(network, (cadre_softmax_t)job->softmax, outputs, y, loss);
+    }
+    int status = cadre_layer_ids(&job->lookup) > 0
+                     ? cadre_network_end_items(network, &job->lookup, outputs)
+                     : cadre_network_end(network, outputs);
+    if (status == 0) {
+        *loss = data_loss(network->program, job->label, network->x, y);
+    }
+    return status;
 }
 
 /* Adds the layers over the rows in network->x, and the loss of the data. widths: the number of
@@ -194,13 +200,7 @@ add_layers(const cadre_job_t *job, const int64_t widths[2], cadre_node_t y,
 
     /* The model has an output for each class; one for two classes or a value. */
     const int64_t outputs = job->label == CADRE_JOB_CLASS ? widths[1] : 1;
-    status = end_layers(job, network, outputs);
-    if (status < 0) {
-        return status;
-    }
-
-    *loss = data_loss(network->program, job->label, network->x, y);
-    return 0;
+    return end_layers(job, network, outputs, y, loss);
 }
 
 /* Adds the penalties of all weights that are trained. */
@@ -309,7 +309,7 @@ move_variables(local_t *self, cadre_node_t loss)
             variable->node = cadre_inner_optimizer_apply(&self->optimizer, variable->node, gradient,
                                                          &self->slots[i]);
         } else if (variable->drift.id != 0) {
-            cadre_node_t rate = cadre_op_const_f32(program, (float)AVERAGE_RATE);
+            cadre_node_t rate = cadre_op_const_f32(program, (float)CADRE_NETWORK_AVERAGE_RATE);
             cadre_node_t moved = cadre_op_mul(program, rate, variable->drift);
             variable->node = cadre_op_sub(program, variable->node, moved);
         }
@@ -318,8 +318,8 @@ move_variables(local_t *self, cadre_node_t loss)
 
 /* Pushes for each variable how far the local steps have led it: the outer optimizer, which runs on
  * the ps, takes that for a gradient. A running average of batch_norm is a variable too, but its
- * optimizer on the ps is SGD with the learning rate AVERAGE_RATE: what is pushed for it is divided
- * by AVERAGE_RATE here, so that the ps moves it all the way. */
+ * optimizer on the ps is SGD with the learning rate CADRE_NETWORK_AVERAGE_RATE: what is pushed for it is divided
+ * by CADRE_NETWORK_AVERAGE_RATE here, so that the ps moves it all the way. */
 static void
 push_ways(const local_t *self)
 {
@@ -332,8 +332,8 @@ push_ways(const local_t *self)
         }
         cadre_node_t way = cadre_op_sub(program, self->pulled[i], variable->node);
         if (!is_trained(variable)) {
-            way =
-                cadre_op_mul(program, way, cadre_op_const_f32(program, (float)(1 / AVERAGE_RATE)));
+            way = cadre_op_mul(
+                program, way, cadre_op_const_f32(program, (float)(1 / CADRE_NETWORK_AVERAGE_RATE)));
         }
         cadre_op_push(program, self->pulled[i], way);
     }
@@ -592,10 +592,10 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
     }
     options.initializer.value = variable->value;
     options.wire = variable->wire;
-    /* A running average of batch_norm: SGD moves it by AVERAGE_RATE of the way that is pushed. */
+    /* A running average of batch_norm: SGD moves it by CADRE_NETWORK_AVERAGE_RATE of the way that is pushed. */
     if (variable->role == CADRE_ROLE_AVERAGE) {
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
-        options.optimizer.learning_rate = AVERAGE_RATE;
+        options.optimizer.learning_rate = CADRE_NETWORK_AVERAGE_RATE;
         options.schedule = (cadre_schedule_t){0};
         options.clip_value = 0;
         options.average_momentum = 0;

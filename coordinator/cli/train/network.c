@@ -267,15 +267,21 @@ layer_norm(cadre_network_t *self, const char *scale_name, const char *shift_name
     return cadre_op_layer_norm(self->program, self->x, scale, shift, norm_eps);
 }
 
+void
+cadre_network_set_drift(cadre_network_t *self, cadre_node_t variable, cadre_node_t drift)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (self->variables[i].node.id == variable.id) {
+            self->variables[i].drift = drift;
+        }
+    }
+}
+
 /* Notes as `drift` of the variable of a running average how far it is from the batch's moment. */
 static void
 note_drift(cadre_network_t *self, cadre_node_t running, cadre_node_t batch)
 {
-    for (size_t i = 0; i < self->variable_count; i++) {
-        if (self->variables[i].node.id == running.id) {
-            self->variables[i].drift = cadre_op_sub(self->program, running, batch);
-        }
-    }
+    cadre_network_set_drift(self, running, cadre_op_sub(self->program, running, batch));
 }
 
 /* Adds a batch norm. In training it uses the moments of the batch, and its running averages are
@@ -931,10 +937,10 @@ cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int6
     return check_noted(self);
 }
 
-/* Adds the last layer, which is dense with `width` outputs. Fails on the first mistake that was
- * noted. */
-int
-cadre_network_end(cadre_network_t *self, int64_t width)
+/* Fails on the first mistake that was noted, or when the last layer does not make rows of
+ * numbers. */
+static int
+check_rows(const cadre_network_t *self)
 {
     if (self->status < 0) {
         return check_noted(self);
@@ -947,9 +953,43 @@ cadre_network_end(cadre_network_t *self, int64_t width)
                           "{\"type\": \"flatten\"} or {\"type\": \"mean\"}",
                           shape_text(self, self->x, text));
     }
+    return 0;
+}
+
+/* Adds the last layer, which is dense with `width` outputs. */
+int
+cadre_network_end(cadre_network_t *self, int64_t width)
+{
+    int status = check_rows(self);
+    if (status < 0) {
+        return status;
+    }
 
     cadre_layer_t last = cadre_layer_of(CADRE_LAYER_DENSE);
     last.units = width;
     add_within(self, &last, "the last layer (dense)");
+    return check_noted(self);
+}
+
+/* Adds the variables of candidates, which stand in the place of the last layer. */
+int
+cadre_network_end_candidates(cadre_network_t *self, cadre_network_candidates_t *candidates)
+{
+    int status = check_rows(self);
+    if (status < 0 || self->x.id == 0) {
+        return status;
+    }
+
+    const cadre_layer_t last = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    self->layer = &last;
+    self->layer_wire = self->wire;
+    self->number++;
+    candidates->table =
+        variable(self, "candidates", (int64_t[]){candidates->count, size_of(self, -1)}, 2, table);
+    if (candidates->corrected && self->training) {
+        candidates->seen =
+            variable(self, "seen", (int64_t[]){candidates->count, 1}, 2, mean_average);
+    }
+    self->layer = NULL;
     return check_noted(self);
 }

@@ -12,6 +12,7 @@
  *     factorization_machine     w<i>, b<i>, v<i>; without "linear" v<i> alone
  *     gru            kernel<i>, recurrent<i>, b<i>
  *     lstm           kernel<i>, recurrent<i>, b<i> of all gates but forget<i>
+ *     candidates     candidates<i>, and seen<i>, how often each was trained on
  *     transformer    scale_a<i>, shift_a<i>, query<i>, key<i>, value<i>, out<i>, and
  *                    scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
  *
@@ -36,10 +37,15 @@ enum {
     CADRE_NETWORK_LAYERS_MAX = 128,
 };
 
+/* Learning rate of the running averages of batch_norm: each closure moves them by this fraction
+ * towards the moments of its batch. */
+#define CADRE_NETWORK_AVERAGE_RATE 0.1
+
 typedef enum {
     CADRE_ROLE_WEIGHT = 0, /* counts for the penalties l1 and l2 */
     CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions, tables */
-    CADRE_ROLE_AVERAGE,    /* a running average of batch_norm: SGD, with `drift` as the gradient */
+    CADRE_ROLE_AVERAGE,    /* a running average of batch_norm, or the count of candidates: SGD, with
+                              `drift` as the gradient */
 } cadre_network_role_t;
 
 typedef struct {
@@ -106,6 +112,22 @@ void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
  * when an earlier layer did not fit its inputs; other mistakes are reported when the program is
  * finished. */
 int cadre_network_end(cadre_network_t *self, int64_t width);
+
+/* The variables of a model that ends with candidates (candidates.h). */
+typedef struct {
+    int64_t count;      /* of candidates */
+    bool corrected;     /* a program that trains has `seen` */
+    cadre_node_t table; /* candidates<i> [count, units of the last layer] */
+    cadre_node_t seen;  /* seen<i> [count, 1]: how often each was trained on; else empty */
+} cadre_network_candidates_t;
+
+/* Adds the variables of candidates, of which `count` and `corrected` are given. Fails as
+ * cadre_network_end. */
+int cadre_network_end_candidates(cadre_network_t *self, cadre_network_candidates_t *candidates);
+
+/* Sets what is pushed to a variable with the role of a running average, which then moves by
+ * CADRE_NETWORK_AVERAGE_RATE times that, downward. */
+void cadre_network_set_drift(cadre_network_t *self, cadre_node_t variable, cadre_node_t drift);
 
 /* Adds the whole of a model over rows of items (data_spec.h) or, where `lookup` has fields, over
  * rows of an id for each: a linear one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs]

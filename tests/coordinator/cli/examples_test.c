@@ -30,7 +30,8 @@ Test(examples, are_job_files_without_a_fault)
                                         "adult_fm",
                                         "ratings",
                                         "dlrm",
-                                        "skip_gram"};
+                                        "skip_gram",
+                                        "two_tower"};
     const char *source = getenv("CADRE_SOURCE_DIR");
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_auto(cadre_free) char *path =

@@ -5,6 +5,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
+#include "coordinator/cli/train/candidates.h"
+#include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/model_layers.h"
 
 TestSuite(network, .timeout = 240);
@@ -198,6 +200,40 @@ Test(network, of_fields_without_a_linear_part_is_products_alone)
     cr_assert_eq(network->variable_count, 1);
     expect_variable(network, 0, "v1", "uniform", "[8,3]");
     expect_output(network, "[B,1]");
+}
+
+/* The network of a whole model, over rows of 3 numbers of 3 classes. */
+static cadre_network_t *
+model_of(const cadre_job_t *job, bool training)
+{
+    cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    int status = cadre_model_network(job, (const int64_t[]){3, 3}, training, network);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    return network;
+}
+
+/* What trains counts candidates, what evaluates has scores of all of them. */
+Test(network, of_candidates_has_a_table_in_the_place_of_the_last_layer)
+{
+    cadre_job_t job = {
+        .model = CADRE_MODEL_MLP, .hidden = {5}, .hidden_count = 1, .label = CADRE_JOB_CLASS};
+    job.activation = CADRE_ACTIVATION_RELU;
+    for (int64_t softmax = CADRE_SOFTMAX_IN_BATCH; softmax <= CADRE_SOFTMAX_IN_BATCH_UNCORRECTED;
+         softmax++) {
+        job.softmax = softmax;
+        cadre_auto(destroy) cadre_network_t *training = model_of(&job, true);
+        expect_variable(training, 2, "candidates2", "uniform", "[3,5]");
+        const bool counts = softmax == CADRE_SOFTMAX_IN_BATCH;
+        cr_assert_eq(training->variable_count, counts ? 4 : 3);
+        if (counts) {
+            expect_variable(training, 3, "seen2", "zeros", "[3,1]");
+            cr_expect_eq(training->variables[3].role, CADRE_ROLE_AVERAGE);
+            cr_expect_neq(training->variables[3].drift.id, 0);
+        }
+        cadre_auto(destroy) cadre_network_t *evaluating = model_of(&job, false);
+        cr_assert_eq(evaluating->variable_count, 3);
+        expect_output(evaluating, "[B,3]");
+    }
 }
 
 Test(network, of_fields_has_one_table_for_all)
