@@ -10,6 +10,7 @@ clicks of the test rows: no model can do better, but by luck.
 """
 import bisect
 import itertools
+import json
 import math
 import random
 import sys
@@ -80,7 +81,7 @@ def main(folder, rows):
             print(clicked, *fields, sep="\t", file=test if is_test else train)
             if is_test:
                 scored.append((logit, clicked))
-    print(f"auc of the logit itself {area_under_curve(scored):.4f} on {len(scored)} rows")
+    print(json.dumps({"auc": area_under_curve(scored), "rows": len(scored)}))
 
 
 if __name__ == "__main__":
