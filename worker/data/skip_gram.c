@@ -113,8 +113,8 @@ add_pair(skip_gram_t *self, uint32_t center, uint32_t context)
     return status;
 }
 
-/* Returns the place of the next word before (direction -1) or behind (1) the one at `at`; `count` at
- * an end of the text and at a break. */
+/* Returns the place of the next word before (direction -1) or behind (1) the one at `at`; `count`
+ * at an end of the text and at a break. */
 static size_t
 step(const uint32_t *words, size_t count, size_t at, int direction)
 {

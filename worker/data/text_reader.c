@@ -1,7 +1,7 @@
 /*
- * Texts: rows of skip_gram.h. A line without words, and the end of a file, end a passage: no row has
- * words of two. Ids depend on how often words are in all files, so the last line is read before the first
- * row is made.
+ * Texts: rows of skip_gram.h. A line without words, and the end of a file, end a passage: no row
+ * has words of two. Ids depend on how often words are in all files, so the last line is read before
+ * the first row is made.
  */
 #include <inttypes.h>
 #include <stdlib.h>

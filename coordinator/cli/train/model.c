@@ -318,8 +318,8 @@ move_variables(local_t *self, cadre_node_t loss)
 
 /* Pushes for each variable how far the local steps have led it: the outer optimizer, which runs on
  * the ps, takes that for a gradient. A running average of batch_norm is a variable too, but its
- * optimizer on the ps is SGD with the learning rate CADRE_NETWORK_AVERAGE_RATE: what is pushed for it is divided
- * by CADRE_NETWORK_AVERAGE_RATE here, so that the ps moves it all the way. */
+ * optimizer on the ps is SGD with the learning rate CADRE_NETWORK_AVERAGE_RATE: what is pushed for
+ * it is divided by that here, so that the ps moves it all the way. */
 static void
 push_ways(const local_t *self)
 {
@@ -592,7 +592,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
     }
     options.initializer.value = variable->value;
     options.wire = variable->wire;
-    /* A running average of batch_norm: SGD moves it by CADRE_NETWORK_AVERAGE_RATE of the way that is pushed. */
+    /* A running average: SGD moves it by CADRE_NETWORK_AVERAGE_RATE of the way that is pushed. */
     if (variable->role == CADRE_ROLE_AVERAGE) {
         options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         options.optimizer.learning_rate = CADRE_NETWORK_AVERAGE_RATE;

@@ -132,8 +132,9 @@ void cadre_network_set_drift(cadre_network_t *self, cadre_node_t variable, cadre
 /* Adds the whole of a model over rows of items (data_spec.h) or, where `lookup` has fields, over
  * rows of an id for each: a linear one with `outputs` outputs, w1 [ids, outputs] and b1 [outputs]
  * or, with units in `lookup`, a factorization machine, with v1 [ids, units] beside them, or alone
- * where it is not `linear`, and one output (cadre_op_factorization_machine). Weights begin as zeros, vectors as tables do. Fails with
- * CADRE_ECONFIG when the rows are others. `lookup`: a layer of the type factorization_machine. */
+ * where it is not `linear`, and one output (cadre_op_factorization_machine). Weights begin as
+ * zeros, vectors as tables do. Fails with CADRE_ECONFIG when the rows are others. `lookup`: a layer
+ * of the type factorization_machine. */
 int cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int64_t outputs);
 
 #endif

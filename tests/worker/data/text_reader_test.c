@@ -67,10 +67,12 @@ Test(text_reader, leaves_out_rare_words_and_those_beyond_the_vocabulary)
 static void
 write_words(int rounds)
 {
-    cadre_auto(cadre_free) char *text = cadre_calloc((size_t)rounds, 64);
-    size_t length = 0;
+    static const char line[] = "w0 w0 w0 w0 w0 w0 w0 w0 w0 w0 w? ";
+    const size_t size = sizeof(line) - 1;
+    cadre_auto(cadre_free) char *text = cadre_calloc((size_t)rounds * size + 1, 1);
     for (int i = 0; i < rounds; i++) {
-        length += (size_t)sprintf(text + length, "w0 w0 w0 w0 w0 w0 w0 w0 w0 w0 w%d ", 1 + i % 9);
+        memcpy(text + (size_t)i * size, line, size);
+        text[(size_t)(i + 1) * size - 2] = (char)('1' + i % 9);
     }
     files_write_text("a", text);
 }
