@@ -1,8 +1,10 @@
 /*
- * Random rows of one table on a real ps: pulled, and pushed, checked and applied by sgd. Beside
- * them as many rows of an array, which are found without a search and go nowhere, and the same
- * bytes over a raw ZeroMQ pair.
+ * Random rows of one table on a real ps: pulled, and pushed, checked and applied by sgd. Their keys
+ * are uniform, or as frequent as words are (Zipf), of which an update has each once. Beside them
+ * the floor of random access: as many rows of an array, which are found without a search, are asked
+ * for before they are needed, and go nowhere; and the same bytes over a raw ZeroMQ pair.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,32 +28,61 @@ enum {
     HEADER_SIZE = 96, /* of PULL, PUSH, VALUES and APPLIED, about */
     VARIABLE = 1,
     REPETITIONS = 7,
+    AHEAD = 16, /* rows of the array that are asked for */
+    LINE_SIZE = 64,
+    SCATTER = 7919, /* prime: neighbours in rank are no neighbours in the table */
 };
+
+#define ZIPF 1.05 /* of rank r: 1 / r^ZIPF */
+
+/* Some of the keys of the table. */
+typedef struct {
+    const char *name;
+    uint64_t *pulled; /* [ROWS], in any order, some of them again */
+    uint64_t *pushed; /* [pushed_count], ascending */
+    size_t pushed_count;
+} key_set_t;
 
 typedef struct {
     cadre_bench_shard_client_t *client;
     cadre_bench_raw_t *raw;
-    uint64_t *pulled; /* [ROWS], in any order */
-    uint64_t *pushed; /* [ROWS], ascending */
-    float *array;     /* [TABLE_ROWS, DIM] */
-    float *rows;      /* [ROWS, DIM] */
+    key_set_t uniform;
+    key_set_t zipf;
+    float *array; /* [TABLE_ROWS, DIM] */
+    float *rows;  /* [ROWS, DIM] */
 } subject_t;
+
+/* Whose rows are measured. */
+typedef struct {
+    subject_t *subject;
+    const key_set_t *keys;
+} measured_t;
 
 static void
 subject_fini(subject_t *self)
 {
     cadre_bench_shard_client_close(&self->client);
     cadre_bench_raw_close(&self->raw);
-    free(self->pulled);
-    free(self->pushed);
+    free(self->uniform.pulled);
+    free(self->uniform.pushed);
+    free(self->zipf.pulled);
+    free(self->zipf.pushed);
     free(self->array);
     free(self->rows);
+}
+
+static key_set_t
+key_set(const char *name)
+{
+    return (key_set_t){.name = name,
+                       .pulled = cadre_calloc(ROWS, sizeof(uint64_t)),
+                       .pushed = cadre_calloc(ROWS, sizeof(uint64_t))};
 }
 
 /* Draws keys out of all: one of each of ROWS equal parts, so that they ascend; and a shuffle of
  * them. */
 static void
-draw_keys(subject_t *self)
+draw_uniform(key_set_t *self)
 {
     cadre_random_t random;
     cadre_random_init(&random, 1, 1);
@@ -59,11 +90,62 @@ draw_keys(subject_t *self)
         self->pushed[i] = i * (TABLE_ROWS / ROWS) + cadre_random_below(&random, TABLE_ROWS / ROWS);
         self->pulled[i] = self->pushed[i];
     }
+    self->pushed_count = ROWS;
     for (size_t i = ROWS; i-- > 1;) {
         const size_t other = cadre_random_below(&random, i + 1);
         const uint64_t key = self->pulled[i];
         self->pulled[i] = self->pulled[other];
         self->pulled[other] = key;
+    }
+}
+
+static int
+compare_keys(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Returns the first rank whose sum is above `number`. */
+static size_t
+rank_of(const double *sums, double number)
+{
+    size_t low = 0;
+    for (size_t high = TABLE_ROWS - 1; low < high;) {
+        const size_t middle = (low + high) / 2;
+        if (sums[middle] > number) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* Draws keys by Zipf's law. An update has each of them once. */
+static void
+draw_zipf(key_set_t *self)
+{
+    cadre_auto(cadre_free) double *sums = cadre_calloc(TABLE_ROWS, sizeof(*sums));
+    double sum = 0;
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        sum += pow((double)(i + 1), -ZIPF);
+        sums[i] = sum;
+    }
+    cadre_random_t random;
+    cadre_random_init(&random, 1, 2);
+    for (size_t i = 0; i < ROWS; i++) {
+        const double share = (double)cadre_random_below(&random, UINT32_MAX) / UINT32_MAX;
+        self->pulled[i] = rank_of(sums, share * sum) * SCATTER % TABLE_ROWS;
+        self->pushed[i] = self->pulled[i];
+    }
+    qsort(self->pushed, ROWS, sizeof(*self->pushed), compare_keys);
+    self->pushed_count = 1;
+    for (size_t i = 1; i < ROWS; i++) {
+        if (self->pushed[i] != self->pushed[self->pushed_count - 1]) {
+            self->pushed[self->pushed_count++] = self->pushed[i];
+        }
     }
 }
 
@@ -86,13 +168,14 @@ make_rows(subject_t *self)
 static int
 subject_init(cadre_bench_t *bench, subject_t *self)
 {
-    *self = (subject_t){.pulled = cadre_calloc(ROWS, sizeof(uint64_t)),
-                        .pushed = cadre_calloc(ROWS, sizeof(uint64_t)),
+    *self = (subject_t){.uniform = key_set("random rows"),
+                        .zipf = key_set("Zipf rows"),
                         .array = cadre_calloc((size_t)TABLE_ROWS * DIM, sizeof(float)),
                         .rows = cadre_calloc((size_t)ROWS * DIM, sizeof(float))};
     memset(self->array, 0, (size_t)TABLE_ROWS * ROW_SIZE);
     memset(self->rows, 0, (size_t)ROWS * ROW_SIZE);
-    draw_keys(self);
+    draw_uniform(&self->uniform);
+    draw_zipf(&self->zipf);
     int status = cadre_bench_raw_open(bench, &self->raw);
     if (status < 0) {
         return status;
@@ -102,49 +185,65 @@ subject_init(cadre_bench_t *bench, subject_t *self)
 }
 
 static double
-million_rows(int times, double begin)
+million_rows(int times, size_t count, double begin)
 {
-    return (double)times * ROWS / (cadre_bench_now() - begin) * 1e-6;
+    return (double)times * (double)count / (cadre_bench_now() - begin) * 1e-6;
 }
 
 static int
 run_pull(void *context, double *value)
 {
-    const subject_t *self = context;
-    const cadre_bench_rows_t rows = {VARIABLE, DIM, ROWS, self->pulled};
+    const measured_t *self = context;
+    const cadre_bench_rows_t rows = {VARIABLE, DIM, ROWS, self->keys->pulled};
     const double begin = cadre_bench_now();
     int status = 0;
     for (int i = 0; i < PULLS && status == 0; i++) {
-        status = cadre_bench_shard_client_pull_rows(self->client, &rows, WINDOW);
+        status = cadre_bench_shard_client_pull_rows(self->subject->client, &rows, WINDOW);
     }
-    *value = million_rows(PULLS, begin);
+    *value = million_rows(PULLS, ROWS, begin);
     return status;
 }
 
 static int
 run_push(void *context, double *value)
 {
-    const subject_t *self = context;
-    const cadre_bench_rows_t rows = {VARIABLE, DIM, ROWS, self->pushed};
+    const measured_t *self = context;
+    const size_t count = self->keys->pushed_count;
+    const cadre_bench_rows_t rows = {VARIABLE, DIM, count, self->keys->pushed};
     const double begin = cadre_bench_now();
-    int status = cadre_bench_shard_client_push_rows(self->client, &rows, UPDATES, WINDOW);
-    *value = million_rows(UPDATES, begin);
+    int status = cadre_bench_shard_client_push_rows(self->subject->client, &rows, UPDATES, WINDOW);
+    *value = million_rows(UPDATES, count, begin);
     return status;
+}
+
+/* Returns the row of the array that stands at `keys[i]`; asks for one that comes later. */
+static float *
+array_row(subject_t *self, const uint64_t *keys, size_t count, size_t i)
+{
+    if (i + AHEAD < count) {
+        const char *ahead = (const char *)(self->array + keys[i + AHEAD] * DIM);
+        for (size_t at = 0; at < ROW_SIZE; at += LINE_SIZE) {
+            __builtin_prefetch(ahead + at);
+        }
+    }
+    return self->array + keys[i] * DIM;
 }
 
 /* Copies rows out of the array. */
 static int
 run_array_pull(void *context, double *value)
 {
-    subject_t *self = context;
+    const measured_t *self = context;
+    subject_t *subject = self->subject;
     const double begin = cadre_bench_now();
     for (int n = 0; n < PULLS; n++) {
         for (size_t i = 0; i < ROWS; i++) {
-            memcpy(self->rows + i * DIM, self->array + self->pulled[i] * DIM, ROW_SIZE);
+            const float *row = array_row(subject, self->keys->pulled, ROWS, i);
+            memcpy(subject->rows + i * DIM, row, ROW_SIZE);
         }
-        __asm__ volatile("" : : "r"(self->rows) : "memory"); /* each copy counts */
+        __asm__ volatile("" : : "r"(subject->rows) : "memory"); /* each copy counts */
     }
-    *value = million_rows(PULLS, begin);
+    *value = million_rows(PULLS, ROWS, begin);
     return 0;
 }
 
@@ -152,26 +251,28 @@ run_array_pull(void *context, double *value)
 static int
 run_array_push(void *context, double *value)
 {
-    subject_t *self = context;
+    const measured_t *self = context;
+    const size_t count = self->keys->pushed_count;
     const double begin = cadre_bench_now();
     for (int n = 0; n < UPDATES; n++) {
-        for (size_t i = 0; i < ROWS; i++) {
-            float *row = self->array + self->pushed[i] * DIM;
-            const float *gradient = self->rows + i * DIM;
+        for (size_t i = 0; i < count; i++) {
+            float *row = array_row(self->subject, self->keys->pushed, count, i);
+            const float *gradient = self->subject->rows + i * DIM;
             for (size_t j = 0; j < DIM; j++) {
                 row[j] -= 0.01F * gradient[j];
             }
         }
     }
-    *value = million_rows(UPDATES, begin);
+    *value = million_rows(UPDATES, count, begin);
     return 0;
 }
 
 /* Exchanges messages of as many bytes. */
 static int
-run_raw(const subject_t *self, bool push, double *value)
+run_raw(const measured_t *self, bool push, double *value)
 {
-    const size_t chunks = (size_t)ROWS * ROW_SIZE / CADRE_CHUNK_SIZE_MAX + 1;
+    const size_t rows = push ? self->keys->pushed_count : ROWS;
+    const size_t chunks = rows * ROW_SIZE / CADRE_CHUNK_SIZE_MAX + 1;
     const size_t in_pull = CADRE_ROWS_SIZE_MAX / CADRE_CHUNK_SIZE_MAX;
     const size_t count = push ? UPDATES : PULLS * ((chunks - 1) / in_pull + 1);
     cadre_bench_exchange_t exchange = {.header_size = HEADER_SIZE,
@@ -184,7 +285,7 @@ run_raw(const subject_t *self, bool push, double *value)
         exchange.reply_chunk_count = in_pull;
     }
     double seconds = 0;
-    int status = cadre_bench_raw_run(self->raw, &exchange, count, WINDOW, &seconds);
+    int status = cadre_bench_raw_run(self->subject->raw, &exchange, count, WINDOW, &seconds);
     const double bytes =
         (double)count * (double)(push ? chunks : in_pull) * (double)CADRE_CHUNK_SIZE_MAX;
     *value = bytes / ROW_SIZE / seconds * 1e-6;
@@ -205,17 +306,36 @@ run_raw_push(void *context, double *value)
 
 /* Adds a figure beside the raw pair, and beside the array. */
 static void
-add_figures(cadre_bench_t *bench, const char *name, const cadre_bench_measure_t *measures)
+add_figures(cadre_bench_t *bench, const key_set_t *keys, const char *what,
+            const cadre_bench_measure_t *measures)
 {
     cadre_bench_figure_t figure = {.section = "rows",
                                    .unit = "M rows/s",
                                    .value = measures[0].value,
                                    .ceiling_name = "raw ZeroMQ pair",
                                    .ceiling = measures[1].value};
-    cadre_bench_report_add(&bench->report, &figure, "%s", name);
-    figure.ceiling_name = "rows of an array";
+    cadre_bench_report_add(&bench->report, &figure, "%s %s", keys->name, what);
+    figure.ceiling_name = "rows of an array, asked for ahead";
     figure.ceiling = measures[2].value;
-    cadre_bench_report_add(&bench->report, &figure, "%s, to an array", name);
+    cadre_bench_report_add(&bench->report, &figure, "%s %s, to an array", keys->name, what);
+}
+
+/* Measures rows of some keys. */
+static int
+measure(cadre_bench_t *bench, subject_t *subject, const key_set_t *keys)
+{
+    measured_t measured = {subject, keys};
+    cadre_bench_measure_t measures[] = {
+        {run_pull, &measured, 0}, {run_raw_pull, &measured, 0}, {run_array_pull, &measured, 0},
+        {run_push, &measured, 0}, {run_raw_push, &measured, 0}, {run_array_push, &measured, 0}};
+    int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                             cadre_bench_amount(bench, REPETITIONS, 3));
+    if (status < 0) {
+        return status;
+    }
+    add_figures(bench, keys, "pulled", measures);
+    add_figures(bench, keys, "pushed and applied", measures + 3);
+    return 0;
 }
 
 int
@@ -226,16 +346,6 @@ cadre_bench_rows(cadre_bench_t *self)
     if (status < 0) {
         return status;
     }
-
-    cadre_bench_measure_t measures[] = {
-        {run_pull, &subject, 0}, {run_raw_pull, &subject, 0}, {run_array_pull, &subject, 0},
-        {run_push, &subject, 0}, {run_raw_push, &subject, 0}, {run_array_push, &subject, 0}};
-    status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                         cadre_bench_amount(self, REPETITIONS, 3));
-    if (status < 0) {
-        return status;
-    }
-    add_figures(self, "random rows pulled", measures);
-    add_figures(self, "random rows pushed and applied", measures + 3);
-    return 0;
+    status = measure(self, &subject, &subject.uniform);
+    return status < 0 ? status : measure(self, &subject, &subject.zipf);
 }
