@@ -122,8 +122,7 @@ gradient_update(const cadre_partition_spec_t *spec, const cadre_row_gradient_t *
 }
 
 int
-cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
-                         uint64_t *growth)
+cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient)
 {
     const cadre_partition_spec_t *spec = &part->spec;
     const cadre_chunk_layout_t layout = layout_of(spec->table.dim, gradient->count, spec->wire);
@@ -134,12 +133,18 @@ cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradien
 
     cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
     const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
-    status = cadre_table_check(part->table, &update);
-    if (status < 0) {
-        return status;
+    return cadre_table_check(part->table, &update);
+}
+
+uint64_t
+cadre_shard_tables_growth(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
+                          bool exactly)
+{
+    if (!exactly) {
+        return cadre_table_growth(part->table, gradient->count, NULL);
     }
-    *growth = cadre_table_growth(part->table, update.count, update.keys);
-    return 0;
+    cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
+    return cadre_table_growth(part->table, gradient->count, keys.items);
 }
 
 void

@@ -23,11 +23,14 @@ int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_part_row
  * CADRE_TABLE_KEYS_MAX. */
 int cadre_shard_tables_chunk_count(const cadre_shard_part_t *part, uint64_t count, size_t *out);
 
-/* Checks gradients of which all chunks are there, before any row is changed; gives how many bytes
- * larger the table can be then. Fails with CADRE_ESHAPE for chunks of other sizes, and as
- * cadre_table_check. */
-int cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
-                             uint64_t *growth);
+/* Checks gradients of which all chunks are there, before any row is changed. Fails with
+ * CADRE_ESHAPE for chunks of other sizes, and as cadre_table_check. */
+int cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient);
+
+/* Returns about how many bytes larger the table can be after checked gradients: as if no key had a
+ * row, which takes no time; or `exactly`, for which each key is looked for. */
+uint64_t cadre_shard_tables_growth(const cadre_shard_part_t *part,
+                                   const cadre_row_gradient_t *gradient, bool exactly);
 
 /* Applies checked gradients to a table of this spec: a part's own, or its image. */
 void cadre_shard_tables_apply(cadre_table_t *table, const cadre_partition_spec_t *spec,

@@ -124,10 +124,10 @@ chunk_count(const cadre_named_part_t *named, size_t *out)
 
 /* Checks one part of an update: named once, of a version that exists, with chunks of the right
  * number and sizes; of rows also these, and their numbers. `left` is how many chunks the parts
- * before it have left, `*count` how many it has; `*growth` becomes larger by what a table grows. */
+ * before it have left, `*count` how many it has. */
 static int
 check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left,
-           size_t *count, uint64_t *growth)
+           size_t *count)
 {
     const cadre_partition_t *partition = named->part->partition;
     const uint64_t version = cadre_shard_part_version(named->part);
@@ -147,10 +147,7 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
     }
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (named->part->table) {
-        uint64_t its_growth = 0;
-        status = cadre_shard_tables_check(named->part, &rows, &its_growth);
-        *growth += its_growth;
-        return status;
+        return cadre_shard_tables_check(named->part, &rows);
     }
     if (named->rows > 0) {
         return cadre_row_gradient_check(partition, &rows);
@@ -168,6 +165,38 @@ is_late(const cadre_named_part_t *named)
            named->number != cadre_partition_version(partition);
 }
 
+/* Returns about how many bytes larger the tables of a checked update can be after it. */
+static uint64_t
+growth_of(const cadre_named_parts_t *named, const cadre_message_t *message, bool exactly)
+{
+    uint64_t growth = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_named_part_t *item = &named->items[i];
+        size_t count = 0;
+        (void)chunk_count(item, &count); /* was checked */
+        if (item->part->table) {
+            const cadre_row_gradient_t rows = rows_of(item, message->chunks + at);
+            growth += cadre_shard_tables_growth(item->part, &rows, exactly);
+        }
+        at += count;
+    }
+    return growth;
+}
+
+/* Checks that there is memory for the rows that an update may make. They are counted only where
+ * there might be none for all of its keys: to look for a key takes as long as to update its row. */
+static int
+check_growth(const cadre_shard_parts_t *parts, const cadre_named_parts_t *named,
+             const cadre_message_t *message)
+{
+    if (growth_of(named, message, false) <= cadre_shard_parts_room(parts)) {
+        return 0;
+    }
+    const uint64_t growth = growth_of(named, message, true);
+    return growth > 0 ? cadre_shard_parts_check_growth(parts, growth) : 0;
+}
+
 /* Checks all parts of an update before any value is changed, gathers whole ones in `self->update`,
  * and computes the staleness of the stalest. */
 static int
@@ -176,13 +205,11 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
 {
     size_t at = 0;
     uint64_t stalest = 0;
-    uint64_t growth = 0;
     cadre_update_clear(&self->update);
     for (size_t i = 0; i < named->count; i++) {
         const cadre_named_part_t *item = &named->items[i];
         size_t count = 0;
-        int status =
-            check_part(item, message->chunks + at, message->chunk_count - at, &count, &growth);
+        int status = check_part(item, message->chunks + at, message->chunk_count - at, &count);
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }
@@ -206,7 +233,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     if (cadre_update_check(&self->update, &self->lanes, &bad) < 0) {
         return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
     }
-    return growth > 0 ? cadre_shard_parts_check_growth(target->parts, growth) : 0;
+    return check_growth(target->parts, named, message);
 }
 
 /* Applies gradients of rows to their part, or to an image of it. */

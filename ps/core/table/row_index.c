@@ -13,7 +13,8 @@ enum {
     DEPTH_MAX = 24,      /* bits that choose a segment; then segments grow without bound */
     TAG_SHIFT = 24,      /* the bits above those, up to HOME_SHIFT, are the tag */
     HOME_SHIFT = 32,     /* the bits above choose where a search begins */
-    BATCH = 32,          /* keys that are looked for together */
+    SEARCH_AHEAD = 16,   /* keys between two parts of the search for one, */
+    SEARCHES = 64,       /* of which so many at most are under way: more than 2 SEARCH_AHEAD */
     AHEAD = 24,          /* places whose keys are asked for before they are needed */
     GROWTH_PER_KEY = 16, /* bytes of places for one more key, about, with what is spare */
     SPARE_SEGMENTS = 8,  /* entries of the list for each segment, at most, but for short lists */
@@ -28,6 +29,13 @@ typedef struct {
     uint32_t *rows;
     uint8_t *tags; /* behind the rows, in the same memory */
 } segment_t;
+
+/* The search for a key, at a place in its segment. */
+typedef struct {
+    const segment_t *segment;
+    uint32_t place;
+    uint8_t tag;
+} search_t;
 
 struct cadre_row_index {
     const cadre_row_pages_t *pages; /* borrowed */
@@ -186,46 +194,73 @@ cadre_row_index_find(const cadre_row_index_t *self, uint64_t key)
     return segment->tags[place] == 0 ? CADRE_ROW_NONE : segment->rows[place];
 }
 
-/* Finds a batch of keys in three rounds, each of which touches memory that the round before has
- * asked for: the place where the search begins, the key of the first row with the right tag, and
- * the search itself. */
-static void
-find_batch(const cadre_row_index_t *self, size_t count, const uint64_t *keys, uint32_t *rows)
+/* Begins the search for a key: finds its segment, and asks for where the search in it begins. */
+static search_t
+begin_search(const cadre_row_index_t *self, uint64_t key)
 {
-    uint64_t hashes[BATCH];
-    for (size_t i = 0; i < count; i++) {
-        hashes[i] = cadre_table_mix(keys[i]);
-        const segment_t *segment = segment_of(self, hashes[i]);
-        const uint32_t home = home_of(segment, hashes[i]);
-        __builtin_prefetch(segment->tags + home);
-        __builtin_prefetch(segment->rows + home);
-    }
+    const uint64_t hash = cadre_table_mix(key);
+    const segment_t *segment = segment_of(self, hash);
+    const uint32_t home = home_of(segment, hash);
+    __builtin_prefetch(segment->tags + home);
+    __builtin_prefetch(segment->rows + home);
+    return (search_t){segment, home, tag_of(hash)};
+}
 
-    for (size_t i = 0; i < count; i++) {
-        const segment_t *segment = segment_of(self, hashes[i]);
-        const uint8_t tag = tag_of(hashes[i]);
-        uint32_t place = home_of(segment, hashes[i]);
-        while (segment->tags[place] != 0 && segment->tags[place] != tag) {
-            place = after(segment, place);
-        }
-        if (segment->tags[place] != 0) {
-            cadre_row_pages_prefetch(self->pages, segment->rows[place]);
-        }
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        const segment_t *segment = segment_of(self, hashes[i]);
-        const uint32_t place = search(self, segment, hashes[i], keys[i]);
-        rows[i] = segment->tags[place] == 0 ? CADRE_ROW_NONE : segment->rows[place];
+/* Goes on to the first place with the right tag, or one that is not in use. */
+static void
+pass_other_tags(search_t *search)
+{
+    const segment_t *segment = search->segment;
+    while (segment->tags[search->place] != 0 && segment->tags[search->place] != search->tag) {
+        search->place = after(segment, search->place);
     }
 }
 
+/* Asks for the key of the first row that may be the one. */
+static void
+ask_for_key(const cadre_row_index_t *self, search_t *search)
+{
+    pass_other_tags(search);
+    if (search->segment->tags[search->place] != 0) {
+        cadre_row_pages_prefetch(self->pages, search->segment->rows[search->place]);
+    }
+}
+
+/* Returns the row of the key, or CADRE_ROW_NONE. */
+static uint32_t
+end_search(const cadre_row_index_t *self, search_t *search, uint64_t key)
+{
+    const segment_t *segment = search->segment;
+    while (segment->tags[search->place] != 0) {
+        const uint32_t row = segment->rows[search->place];
+        if (cadre_row_pages_key(self->pages, row) == key) {
+            return row;
+        }
+        search->place = after(segment, search->place);
+        pass_other_tags(search);
+    }
+    return CADRE_ROW_NONE;
+}
+
+/* Each search has three parts, of which the later two touch memory that the one before has asked
+ * for. They take turns: while one key's search begins, that of the key AHEAD before goes on, and
+ * that of the key another AHEAD before ends. */
 void
 cadre_row_index_find_all(const cadre_row_index_t *self, size_t count, const uint64_t *keys,
                          uint32_t *rows)
 {
-    for (size_t first = 0; first < count; first += BATCH) {
-        find_batch(self, cadre_min_u64(count - first, BATCH), keys + first, rows + first);
+    search_t searches[SEARCHES];
+    for (size_t i = 0; i < count + 2 * (size_t)SEARCH_AHEAD; i++) {
+        if (i < count) {
+            searches[i % SEARCHES] = begin_search(self, keys[i]);
+        }
+        if (i >= SEARCH_AHEAD && i - SEARCH_AHEAD < count) {
+            ask_for_key(self, &searches[(i - SEARCH_AHEAD) % SEARCHES]);
+        }
+        if (i >= 2 * (size_t)SEARCH_AHEAD) {
+            const size_t ends = i - 2 * (size_t)SEARCH_AHEAD;
+            rows[ends] = end_search(self, &searches[ends % SEARCHES], keys[ends]);
+        }
     }
 }
 

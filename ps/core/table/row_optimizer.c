@@ -37,7 +37,7 @@ cadre_row_optimizer_begin_slot(const cadre_row_optimizer_t *self, size_t slot, f
 }
 
 static double
-sum_of_squares(const float *numbers, size_t count)
+sum_of_squares(const cadre_unaligned_f32_t *numbers, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -49,18 +49,18 @@ sum_of_squares(const float *numbers, size_t count)
 /* Applies adagrad with one accumulator for each row: sgd with a learning rate of the row. */
 static void
 apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
-               const cadre_row_block_t *block)
+               const cadre_unaligned_f32_t *gradient, const cadre_row_block_t *block)
 {
     const double epsilon = self->optimizer.spec.parameters[CADRE_ADAGRAD_EPSILON];
     for (size_t row = 0; row < block->rows; row++) {
         const size_t first = row * self->dim;
         const cadre_kernel_span_t span = {
             .count = self->dim,
-            .gradient = block->gradient + first,
+            .gradient = gradient + first,
             .value_in = block->values + first,
             .value_out = block->values + first,
         };
-        const double squares = sum_of_squares(block->gradient + first, self->dim);
+        const double squares = sum_of_squares(gradient + first, self->dim);
         float *accumulator = &block->slots[0][row];
         *accumulator += (float)(squares / self->dim);
         cadre_kernel_sgd(&span, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
@@ -88,15 +88,17 @@ cadre_row_optimizer_apply(const cadre_row_optimizer_t *self, uint64_t step,
     const cadre_optimizer_spec_t *spec = &self->optimizer.spec;
     const double learning_rate = cadre_optimizer_rate(&self->optimizer, step);
     const size_t count = block->rows * self->dim;
+    const void *gradient = block->gradient;
     if (spec->clip_value > 0) {
-        cadre_kernel_clip_f32(count, (float)spec->clip_value, block->gradient, block->gradient);
+        cadre_kernel_clip_f32(count, (float)spec->clip_value, gradient, block->room);
+        gradient = block->room;
     }
 
     if (self->row_wise) {
-        apply_row_wise(self, learning_rate, block);
+        apply_row_wise(self, learning_rate, gradient, block);
     } else {
         cadre_optimizer_span_t span = {.count = count,
-                                       .gradient = block->gradient,
+                                       .gradient = gradient,
                                        .value_in = block->values,
                                        .value_out = block->values};
         for (size_t s = 0; s < self->optimizer.slot_count; s++) {

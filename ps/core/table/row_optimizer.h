@@ -35,11 +35,12 @@ typedef struct {
     double group_lasso;
 } cadre_row_optimizer_t;
 
-/* Some rows, one after the other in each array, which are changed in place. */
+/* Some rows, one after the other in each array. Values and slots are changed in place. */
 typedef struct {
     size_t rows;
-    float *gradient; /* [rows, dim]; finite. Clipped in place where the spec says so */
-    float *values;   /* [rows, dim] */
+    const void *gradient; /* [rows, dim] of f32 at any address; finite */
+    float *room;   /* [rows, dim]: for the gradient where the spec clips it; it may be there */
+    float *values; /* [rows, dim] */
     float *slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* each [rows, cadre_row_optimizer_slot_width] */
 } cadre_row_block_t;
 

@@ -56,7 +56,8 @@ struct cadre_row_pages {
 };
 
 /* Places the arrays of a page with 2^shift rows; returns the bytes of the page. Arrays of words
- * come first, so that all are aligned. */
+ * come first, so that all are aligned; slots and values begin with a line, so that a row of whole
+ * lines takes no part of another. */
 static size_t
 place(cadre_row_pages_t *self, unsigned shift)
 {
@@ -68,6 +69,7 @@ place(cadre_row_pages_t *self, unsigned shift)
     at += rows * sizeof(uint32_t);
     self->uses_offset = at;
     at += self->layout.has_uses ? rows * sizeof(uint32_t) : 0;
+    at = (at + LINE_SIZE - 1) / LINE_SIZE * LINE_SIZE;
     for (size_t s = 0; s < self->layout.slot_count; s++) {
         self->slot_offsets[s] = at;
         at += rows * self->layout.slot_sizes[s];
@@ -427,23 +429,44 @@ cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row)
 static void
 prefetch_bytes(const unsigned char *bytes, size_t size_bytes)
 {
-    for (size_t at = 0; at < size_bytes && at < PREFETCH_LINES * LINE_SIZE; at += LINE_SIZE) {
-        __builtin_prefetch(bytes + at);
+    const size_t before = (uintptr_t)bytes % LINE_SIZE;
+    for (size_t at = 0; at < before + size_bytes && at < PREFETCH_LINES * LINE_SIZE;
+         at += LINE_SIZE) {
+        __builtin_prefetch(bytes - before + at);
+    }
+}
+
+/* Returns the bytes of the values (slot < 0) or a slot of a row. */
+static size_t
+size_of(const cadre_row_pages_t *self, int slot)
+{
+    return slot < 0 ? self->layout.value_size : self->layout.slot_sizes[slot];
+}
+
+void
+cadre_row_pages_gather(const cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
+                       void *out)
+{
+    const size_t size = size_of(self, slot);
+    unsigned char *to = out;
+    for (size_t i = 0; i < rows->count; i++, to += size) {
+        const size_t ahead = rows->count + i;
+        if (i < rows->next && rows->items[ahead] < self->end) {
+            prefetch_bytes(number_at(self, rows->items[ahead], slot), size);
+        }
+        memcpy(to, number_at(self, rows->items[i], slot), size);
     }
 }
 
 void
-cadre_row_pages_prefetch_values(const cadre_row_pages_t *self, uint32_t row)
+cadre_row_pages_scatter(cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
+                        const void *from)
 {
-    prefetch_bytes(number_at(self, row, -1), self->layout.value_size);
-}
-
-void
-cadre_row_pages_prefetch_row(const cadre_row_pages_t *self, uint32_t row)
-{
-    cadre_row_pages_prefetch_values(self, row);
-    for (size_t s = 0; s < self->layout.slot_count; s++) {
-        prefetch_bytes(number_at(self, row, (int)s), self->layout.slot_sizes[s]);
+    const size_t size = size_of(self, slot);
+    const unsigned char *bytes = from;
+    for (size_t i = 0; i < rows->count; i++, bytes += size) {
+        own(self, rows->items[i]);
+        memcpy(number_at(self, rows->items[i], slot), bytes, size);
     }
 }
 

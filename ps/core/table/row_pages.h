@@ -46,6 +46,14 @@ typedef struct {
 
 typedef struct cadre_row_pages cadre_row_pages_t;
 
+/* Some rows by number, and those that will be wanted next. Of the latter a number of no row may
+ * stand for none. */
+typedef struct {
+    const uint32_t *items; /* [count + next] */
+    size_t count;
+    size_t next;
+} cadre_row_numbers_t;
+
 /* References to the pages that have changed since an earlier snapshot, and what else is needed to
  * go on from there. */
 typedef struct {
@@ -112,12 +120,18 @@ const void *cadre_row_pages_read(const cadre_row_pages_t *self, uint32_t row, in
  * page first where somebody else holds it. */
 void *cadre_row_pages_write(cadre_row_pages_t *self, uint32_t row, int slot);
 
-/* Ask the CPU to fetch the key of a row; the update that changed it last; its values; these and its
- * slots. */
+/* Copies the values (slot < 0) or a slot of some rows to `out`, one after the other, and asks the
+ * CPU for those of the next ones. */
+void cadre_row_pages_gather(const cadre_row_pages_t *self, int slot,
+                            const cadre_row_numbers_t *rows, void *out);
+
+/* Copies them back, into pages that nobody else holds then. */
+void cadre_row_pages_scatter(cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
+                             const void *from);
+
+/* Ask the CPU to fetch the key of a row; the update that changed it last. */
 void cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row);
 void cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row);
-void cadre_row_pages_prefetch_values(const cadre_row_pages_t *self, uint32_t row);
-void cadre_row_pages_prefetch_row(const cadre_row_pages_t *self, uint32_t row);
 
 /* Returns a store with the same rows as these now, for snapshot `number`, which is above 0 and
  * those of the snapshots before: a change of one does not show in the other. */

@@ -17,11 +17,11 @@
 #include "ps/core/values/initializer.h"
 
 enum {
-    BLOCK_ROWS = 256,      /* rows that the optimizer is given at a time, at most, */
-    BLOCK_NUMBERS = 16384, /* and numbers, or a single row */
-    VISITS = 64,           /* rows that every update looks at for the old and the small, */
-    VISITS_PER_KEY = 2,    /* and for each of its keys */
-    ROWS_AHEAD = 12,       /* rows that the CPU is asked for before they are needed */
+    BLOCK_ROWS = 64,      /* rows that are copied, or given to the optimizer, at a time, at most, */
+    BLOCK_NUMBERS = 2048, /* and numbers, or a single row: all arrays of a block fit a core's L1 */
+    VISITS = 64,          /* rows that every update looks at for the old and the small, */
+    VISITS_PER_KEY = 2,   /* and for each of its keys */
+    STEPS_AHEAD = 12,     /* rows whose last update the CPU is asked for before it is needed */
 };
 
 /* What becomes of a key of an update that has no row. Rows have numbers up to
@@ -45,8 +45,8 @@ struct cadre_table {
     uint32_t *found;
     size_t found_capacity;
     size_t block_rows;
-    uint32_t *block_row_numbers;
     cadre_row_block_t block;
+    uint16_t *words; /* [block_rows, dim]: values as they are stored; NULL: as f32 */
 };
 
 static void
@@ -68,9 +68,12 @@ make_block(cadre_table_t *self)
 {
     const size_t dim = self->spec.dim;
     self->block_rows = cadre_max_u64(1, cadre_min_u64(BLOCK_ROWS, BLOCK_NUMBERS / dim));
-    self->block_row_numbers = cadre_calloc(self->block_rows, sizeof(uint32_t));
-    self->block.gradient = cadre_calloc(self->block_rows * dim, sizeof(float));
+    self->block.room = cadre_calloc(self->block_rows * dim, sizeof(float));
     self->block.values = cadre_calloc(self->block_rows * dim, sizeof(float));
+    self->words = NULL;
+    if (self->spec.storage == CADRE_BF16) {
+        self->words = cadre_calloc(self->block_rows * dim, sizeof(*self->words));
+    }
     for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
         self->block.slots[s] = cadre_calloc(
             self->block_rows * cadre_row_optimizer_slot_width(&self->optimizer), sizeof(float));
@@ -128,8 +131,8 @@ cadre_table_close(cadre_table_t **self_p)
     cadre_sighting_sketch_destroy(&self->sketch);
     cadre_row_eviction_fini(&self->eviction);
     free(self->found);
-    free(self->block_row_numbers);
-    free(self->block.gradient);
+    free(self->words);
+    free(self->block.room);
     free(self->block.values);
     for (size_t s = 0; s < CADRE_OPTIMIZER_SLOTS_MAX; s++) {
         free(self->block.slots[s]);
@@ -200,30 +203,80 @@ store_values(cadre_table_t *self, uint32_t row, const float *values)
     }
 }
 
-/* Copies the values of a key, whose row was found or not, to `to`, as f32. */
-static void
-copy_values(const cadre_table_t *self, uint64_t key, uint32_t row, float *to)
+/* Returns the rows of the first keys of `found`, as many as have one, at most a block. */
+static cadre_row_numbers_t
+rows_from(const cadre_table_t *self, const uint32_t *found, size_t count)
 {
-    if (row == CADRE_ROW_NONE) {
-        first_values(self, key, to);
+    cadre_row_numbers_t rows = {.items = found};
+    while (rows.count < count && rows.count < self->block_rows &&
+           found[rows.count] < KEY_ADMITTED) {
+        rows.count++;
+    }
+    rows.next = cadre_min_u64(count - rows.count, self->block_rows);
+    return rows;
+}
+
+/* Copies the values of some rows, at most a block, to `values`, as f32. */
+static void
+gather_values(const cadre_table_t *self, const cadre_row_numbers_t *rows, float *values)
+{
+    if (self->words) {
+        cadre_row_pages_gather(self->pages, -1, rows, self->words);
+        cadre_bf16_to_f32(self->words, values, rows->count * self->spec.dim);
     } else {
-        load_values(self, row, to);
+        cadre_row_pages_gather(self->pages, -1, rows, values);
     }
 }
 
-/* Copies them as bf16; returns false when a finite value is infinite then. */
-static bool
-copy_bf16(const cadre_table_t *self, uint64_t key, uint32_t row, void *to)
+/* Stores the values of some rows, at most a block. */
+static void
+scatter_values(cadre_table_t *self, const cadre_row_numbers_t *rows, const float *values)
 {
-    if (row != CADRE_ROW_NONE && self->spec.storage == CADRE_BF16) {
-        memcpy(to, cadre_row_pages_read(self->pages, row, -1), self->spec.dim * sizeof(uint16_t));
-        return true;
+    if (self->words) {
+        cadre_bf16_from_f32(values, self->words, rows->count * self->spec.dim);
+        cadre_row_pages_scatter(self->pages, -1, rows, self->words);
+    } else {
+        cadre_row_pages_scatter(self->pages, -1, rows, values);
     }
+}
 
-    copy_values(self, key, row, self->block.values);
-    return cadre_dtype_traits(CADRE_BF16)->from_f32(self->block.values, to, self->spec.dim) ||
-           cadre_dtype_find_beyond(CADRE_BF16, self->block.values, self->spec.dim) ==
-               self->spec.dim;
+/* Writes the block's values of `count` keys as bf16. Fails with CADRE_ENOTFINITE when a finite
+ * value is infinite then. */
+static int
+write_bf16(const cadre_table_t *self, const uint64_t *keys, size_t count, void *to)
+{
+    const float *values = self->block.values;
+    const size_t numbers = count * self->spec.dim;
+    if (cadre_dtype_traits(CADRE_BF16)->from_f32(values, to, numbers)) {
+        return 0;
+    }
+    const size_t beyond = cadre_dtype_find_beyond(CADRE_BF16, values, numbers);
+    if (beyond == numbers) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ENOTFINITE, "a value of key %llu is too large for bf16",
+                      (unsigned long long)keys[beyond / self->spec.dim]);
+}
+
+/* Copies the values of rows that were found, and of their keys, at most a block. */
+static int
+pull_rows(cadre_table_t *self, cadre_dtype_t dtype, const cadre_row_numbers_t *rows,
+          const uint64_t *keys, void *to)
+{
+    if (dtype == self->spec.storage) {
+        cadre_row_pages_gather(self->pages, -1, rows, to);
+        return 0;
+    }
+    gather_values(self, rows, dtype == CADRE_F32 ? to : self->block.values);
+    return dtype == CADRE_F32 ? 0 : write_bf16(self, keys, rows->count, to);
+}
+
+/* Copies the first values of a key that has no row. */
+static int
+pull_first(cadre_table_t *self, cadre_dtype_t dtype, const uint64_t *key, void *to)
+{
+    first_values(self, *key, dtype == CADRE_F32 ? to : self->block.values);
+    return dtype == CADRE_F32 ? 0 : write_bf16(self, key, 1, to);
 }
 
 int
@@ -231,19 +284,17 @@ cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const u
                  void *values)
 {
     const size_t row_size = self->spec.dim * cadre_dtype_size(dtype);
-    unsigned char *to = values;
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
-    for (size_t i = 0; i < count; i++, to += row_size) {
-        if (i + ROWS_AHEAD < count && self->found[i + ROWS_AHEAD] != CADRE_ROW_NONE) {
-            cadre_row_pages_prefetch_values(self->pages, self->found[i + ROWS_AHEAD]);
+    for (size_t i = 0, here = 0; i < count; i += here) {
+        const cadre_row_numbers_t rows = rows_from(self, self->found + i, count - i);
+        unsigned char *to = (unsigned char *)values + i * row_size;
+        int status = rows.count > 0 ? pull_rows(self, dtype, &rows, keys + i, to)
+                                    : pull_first(self, dtype, keys + i, to);
+        if (status < 0) {
+            return status;
         }
-        if (dtype == CADRE_F32) {
-            copy_values(self, keys[i], self->found[i], (float *)(void *)to);
-        } else if (!copy_bf16(self, keys[i], self->found[i], to)) {
-            return cadre_fail(CADRE_ENOTFINITE, "a value of key %llu is too large for bf16",
-                              (unsigned long long)keys[i]);
-        }
+        here = cadre_max_u64(rows.count, 1);
     }
     return 0;
 }
@@ -359,9 +410,14 @@ cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update)
 static uint64_t
 count_missing(const cadre_table_t *self, size_t count, const uint64_t *keys)
 {
+    uint32_t rows[BLOCK_ROWS];
     uint64_t missing = 0;
-    for (size_t i = 0; i < count; i++) {
-        missing += !cadre_table_has(self, keys[i]);
+    for (size_t first = 0; first < count; first += BLOCK_ROWS) {
+        const size_t here = cadre_min_u64(count - first, BLOCK_ROWS);
+        cadre_row_index_find_all(self->index, here, keys + first, rows);
+        for (size_t i = 0; i < here; i++) {
+            missing += rows[i] == CADRE_ROW_NONE;
+        }
     }
     return missing;
 }
@@ -393,7 +449,8 @@ cadre_table_growth(const cadre_table_t *self, size_t count, const uint64_t *keys
 {
     const uint64_t left =
         self->rows_max - cadre_min_u64(self->rows_max, cadre_row_pages_count(self->pages));
-    const uint64_t rows = cadre_min_u64(left, count_missing(self, count, keys));
+    const uint64_t missing = keys ? count_missing(self, count, keys) : count;
+    const uint64_t rows = cadre_min_u64(left, missing);
     return cadre_row_pages_growth(self->pages, rows) + cadre_row_index_growth(self->index, rows);
 }
 
@@ -454,8 +511,8 @@ find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
     for (size_t i = 0; i < count; i++) {
-        if (i + ROWS_AHEAD < count && self->found[i + ROWS_AHEAD] != CADRE_ROW_NONE) {
-            cadre_row_pages_prefetch_step(self->pages, self->found[i + ROWS_AHEAD]);
+        if (i + STEPS_AHEAD < count && self->found[i + STEPS_AHEAD] != CADRE_ROW_NONE) {
+            cadre_row_pages_prefetch_step(self->pages, self->found[i + STEPS_AHEAD]);
         }
         if (self->found[i] != CADRE_ROW_NONE) {
             cadre_row_pages_touch(self->pages, self->found[i], step);
@@ -471,37 +528,29 @@ find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step
     }
 }
 
-/* Copies row `row`, and its gradient, behind the rows of the block. */
+/* Applies the optimizer to some rows, at most a block. */
 static void
-gather(cadre_table_t *self, const cadre_table_update_t *update, uint32_t row, const void *gradient)
-{
-    const size_t at = self->block.rows++;
-    const size_t width = cadre_row_optimizer_slot_width(&self->optimizer);
-    self->block_row_numbers[at] = row;
-    copy_numbers(update, gradient, self->block.gradient + at * self->spec.dim, self->spec.dim);
-    load_values(self, row, self->block.values + at * self->spec.dim);
-    for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
-        memcpy(self->block.slots[s] + at * width, cadre_row_pages_read(self->pages, row, (int)s),
-               width * sizeof(float));
-    }
-}
-
-/* Applies the optimizer to the rows of the block, and copies them back. */
-static void
-apply_block(cadre_table_t *self)
+apply_rows(cadre_table_t *self, const cadre_table_update_t *update, const cadre_row_numbers_t *rows,
+           const void *gradient)
 {
     cadre_row_block_t *block = &self->block;
-    const size_t width = cadre_row_optimizer_slot_width(&self->optimizer);
-    cadre_row_optimizer_apply(&self->optimizer, self->figures.steps, block);
-    for (size_t i = 0; i < block->rows; i++) {
-        const uint32_t row = self->block_row_numbers[i];
-        store_values(self, row, block->values + i * self->spec.dim);
-        for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
-            memcpy(cadre_row_pages_write(self->pages, row, (int)s), block->slots[s] + i * width,
-                   width * sizeof(float));
-        }
+    const size_t slots = cadre_row_optimizer_slot_count(&self->optimizer);
+    block->rows = rows->count;
+    block->gradient = gradient;
+    if (dtype_of(update) == CADRE_BF16) {
+        cadre_bf16_to_f32(gradient, block->room, rows->count * self->spec.dim);
+        block->gradient = block->room;
     }
-    block->rows = 0;
+
+    gather_values(self, rows, block->values);
+    for (size_t s = 0; s < slots; s++) {
+        cadre_row_pages_gather(self->pages, (int)s, rows, block->slots[s]);
+    }
+    cadre_row_optimizer_apply(&self->optimizer, self->figures.steps, block);
+    scatter_values(self, rows, block->values);
+    for (size_t s = 0; s < slots; s++) {
+        cadre_row_pages_scatter(self->pages, (int)s, rows, block->slots[s]);
+    }
 }
 
 /* Removes rows that are too old or too small, as far as a few visits go. */
@@ -531,20 +580,12 @@ apply_piece(cadre_table_t *self, const cadre_table_update_t *update, size_t firs
             const unsigned char *piece)
 {
     const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
-    const uint32_t *found = self->found + first;
-    for (size_t i = 0; i < count; i++) {
-        if (i + ROWS_AHEAD < count && found[i + ROWS_AHEAD] != KEY_UNADMITTED) {
-            cadre_row_pages_prefetch_row(self->pages, found[i + ROWS_AHEAD]);
+    for (size_t i = 0, here = 0; i < count; i += here) {
+        const cadre_row_numbers_t rows = rows_from(self, self->found + first + i, count - i);
+        if (rows.count > 0) {
+            apply_rows(self, update, &rows, piece + i * row_size);
         }
-        if (found[i] != KEY_UNADMITTED) {
-            gather(self, update, found[i], piece + i * row_size);
-        }
-        if (self->block.rows == self->block_rows) {
-            apply_block(self);
-        }
-    }
-    if (self->block.rows > 0) {
-        apply_block(self);
+        here = cadre_max_u64(rows.count, 1); /* without the keys that were not admitted */
     }
 }
 
@@ -594,8 +635,8 @@ cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
     for (size_t first = 0, here = 0; first < update->count; first += here) {
         const unsigned char *piece = piece_of(self, update, first, &here);
         for (size_t i = 0; i < here; i++) {
-            copy_numbers(update, piece + i * row_size, self->block.gradient, self->spec.dim);
-            assign_row(self, mode, update->keys[first + i], self->block.gradient);
+            copy_numbers(update, piece + i * row_size, self->block.room, self->spec.dim);
+            assign_row(self, mode, update->keys[first + i], self->block.room);
         }
     }
 }

@@ -110,8 +110,8 @@ int cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update
 void cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                         const cadre_table_update_t *update);
 
-/* Returns about how many bytes larger the table can be after an update or assignment of these
- * keys. */
+/* Returns about how many bytes larger the table can be after an update or assignment of these keys,
+ * each of which is looked for; of any `count` keys where `keys` is NULL. */
 uint64_t cadre_table_growth(const cadre_table_t *self, size_t count, const uint64_t *keys);
 
 /* Returns a table that goes on from where this one stands, for snapshot `number` of this one, which

@@ -186,6 +186,10 @@ Test(shard_tables, counts_memory_and_refuses_what_does_not_fit)
     const cadre_table_figures_t figures = table_figures(&self);
     cr_assert_eq(figures.rows, (update - 2) * AT_ONCE);
     cr_assert_gt(figures.size_bytes, options.size_bytes_max / 2);
+    for (uint64_t i = 0; i < AT_ONCE; i++) {
+        keys[i] = AT_ONCE + i;
+    }
+    cr_expect_eq(push_keys(&self, update, AT_ONCE, keys, 1), 0, "which makes no row");
 
     cadre_message_t message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
     message.drop = (cadre_drop_message_t){.variable = TABLE, .generation = GENERATION};

@@ -35,6 +35,7 @@ block_of(arrays_t *arrays, size_t rows)
 {
     return (cadre_row_block_t){.rows = rows,
                                .gradient = arrays->gradient,
+                               .room = arrays->gradient,
                                .values = arrays->values,
                                .slots = {arrays->slots[0], arrays->slots[1], arrays->slots[2]}};
 }

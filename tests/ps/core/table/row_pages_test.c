@@ -109,6 +109,56 @@ Test(row_pages, leaves_a_snapshot_as_it_was)
     cadre_chunk_pool_destroy(&pool);
 }
 
+Test(row_pages, copies_rows_out_and_back_into_pages_of_its_own)
+{
+    enum { ROWS = 5000, SOME = 3 };
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cadre_row_pages_add(pages, i);
+        write_row(pages, i, (float)i);
+    }
+    cadre_row_pages_t *fork = cadre_row_pages_fork(pages, 1);
+
+    const uint32_t items[] = {4711, 7, 2500, 3, UINT32_MAX};
+    const cadre_row_numbers_t rows = {items, SOME, 2};
+    float values[SOME * WIDTH];
+    float slots[SOME];
+    cadre_row_pages_gather(pages, -1, &rows, values);
+    cadre_row_pages_gather(pages, 1, &rows, slots);
+    for (size_t i = 0; i < SOME; i++) {
+        cr_assert_eq(values[i * WIDTH + WIDTH - 1], (float)items[i] - 1);
+        cr_assert_eq(slots[i], (float)items[i] + 1);
+        values[i * WIDTH] = -1;
+        slots[i] = -2;
+    }
+    cadre_row_pages_scatter(pages, -1, &rows, values);
+    cadre_row_pages_scatter(pages, 1, &rows, slots);
+    for (size_t i = 0; i < SOME; i++) {
+        const float *stored = cadre_row_pages_read(pages, items[i], -1);
+        cr_assert_eq(stored[0], -1);
+        cr_assert_eq(stored[1], (float)items[i] - 1);
+        cr_assert_eq(*(const float *)cadre_row_pages_read(pages, items[i], 1), -2);
+        check_row(fork, items[i], (float)items[i]);
+    }
+    check_row(pages, 3, 3);
+    cadre_row_pages_destroy(&fork);
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+Test(row_pages, begins_values_and_slots_with_a_line)
+{
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(1 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&layout, pool);
+    cadre_row_pages_add(pages, 0);
+    for (int slot = -1; slot < 1; slot++) {
+        cr_expect_eq((uintptr_t)cadre_row_pages_read(pages, 0, slot) % 64, 0);
+    }
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
 Test(row_pages, leaves_out_of_a_snapshot_what_an_earlier_one_has)
 {
     enum { ROWS = 5000 };
