@@ -54,6 +54,7 @@ typedef struct {
     uint64_t version;
     cadre_chunk_t *const *chunks;
     size_t chunk_count;
+    uint64_t keys; /* of a table: those that were pulled */
 } sim_pulled_t;
 
 /* One scheduled closure, and who is told of its end: the API would have a future. */
@@ -133,6 +134,7 @@ typedef struct {
     uint64_t request; /* later ones are of this read */
     uint32_t *parts;
     int64_t *told;
+    sim_rows_t *rows; /* of a table */
     size_t count;
 } sim_read_t;
 
@@ -185,6 +187,8 @@ typedef struct {
     uint64_t unserved;      /* closures that ended because no worker could run them */
     uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
     uint64_t full_steps;    /* updates that were refused because their step held too much */
+    uint64_t row_updates;   /* parts of tables that updates changed */
+    uint64_t chained;       /* parts of tables in committed files that left pages to a base */
     bool is_fatal;          /* and the job has ended by it */
     bool few_values;        /* there is little room for results: closures may fail for it */
     uint32_t short_shard;   /* has no memory for a variable that is too large; SIM_NEVER: none */
@@ -344,12 +348,27 @@ void sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t 
 void sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
                          uint32_t part, const cadre_partition_t *partition);
 
+/* The part of a table as the shard holds it, or as a checkpoint has it, is what the model says. */
+void sim_check_table(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                     uint32_t part, const cadre_table_t *table);
+
+/* (I5) The shard has taken the changes of the learning rate of a part that it was told of. */
+void sim_check_rates(const sim_check_t *self, const sim_state_t *state,
+                     const sim_variable_t *variable, uint32_t part, size_t rates);
+
+/* (I7) What a shard counts of its part of a table is what the model says. */
+void sim_check_table_counters(sim_check_t *self, sim_state_t *state, uint64_t variable,
+                              const cadre_u64s_t *counters);
+
 /* (I4) The chunks of one partition are of one version; returns its n. */
 int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
 
 /* Whether that is n * weight(i), as it travels. */
 bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
+
+/* Whether that is what `value` was as of its version. */
+bool sim_pulled_was(const sim_pulled_t *self, const sim_value_t *value);
 
 /* The variables that closures may use: bits (id - 1). */
 uint32_t sim_check_usable(const sim_check_t *self);

@@ -157,10 +157,20 @@ value_of(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part
     return sim_state_value(state, entry, (uint32_t)part);
 }
 
+/* The keys of a part of a table that an update changes; 0 of a dense variable. */
+static uint64_t
+pushed_keys(sim_check_t *self, const sim_call_t *call, uint64_t update, const uint64_t part[2])
+{
+    const sim_variable_t *variable = sim_check_variable(self, part[0]);
+    return variable->dim > 0 ? sim_table_named(variable, (uint32_t)part[1], SIM_KEYS_PUSHED,
+                                               call->index, (uint32_t)(update - call->id))
+                             : 0;
+}
+
 /* The parts of an update that was applied just now. */
 static void
 apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-      const cadre_message_t *answer, int64_t strength)
+      const cadre_message_t *answer, const sim_call_t *call)
 {
     const cadre_push_message_t *push = &question->push;
     const cadre_applied_message_t *applied = &answer->applied;
@@ -184,9 +194,8 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
             items[2] < value->version) {
             state->late++;
         }
-        value->updates++;
-        value->last = strength;
-        sim_value_change(value, value->n + strength);
+        sim_value_push(value, pushed_keys(self, call, push->update, items), call->strength);
+        self->row_updates += value->rows != NULL;
         if (applied->versions.items[i] != value->version) {
             sim_check_fail(self, "APPLIED says version %" PRIu64 ", it is %" PRIu64,
                            applied->versions.items[i], value->version);
@@ -330,11 +339,9 @@ apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
     image->applied++;
     sim_state_apply(image, call->index, (uint32_t)(push->update - call->id), *self->events);
     for (size_t i = 0; i < push->partitions.count; i += 3) {
-        sim_value_t *value =
-            value_of(self, image, push->partitions.items[i], push->partitions.items[i + 1]);
-        value->updates++;
-        value->last = call->strength;
-        sim_value_change(value, value->n + call->strength);
+        const uint64_t *part = push->partitions.items + i;
+        sim_value_push(value_of(self, image, part[0], part[1]),
+                       pushed_keys(self, call, push->update, part), call->strength);
     }
 }
 
@@ -416,7 +423,7 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
     state->applied++;
     self->replayed += call->ended && call->status == 0;
     sim_state_apply(state, call->index, (uint32_t)step, *self->events);
-    apply(self, state, question, answer, call->strength);
+    apply(self, state, question, answer, call);
 }
 
 /* --- rows --- */
@@ -474,9 +481,19 @@ take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign
      const sim_taken_t *taken)
 {
     int64_t k = taken->assignment;
+    const cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
+    const sim_variable_t *variable = sim_check_variable(self, assign->variable);
     sim_state_take(state, taken);
     sim_value_t *value = value_of(self, state, assign->variable, taken->part);
-    sim_value_change(value, assigned((cadre_assign_mode_t)assign->mode, value->n, k));
+    if (variable->dim > 0) {
+        sim_rows_t rows = *sim_value_rows(value);
+        sim_rows_assign(
+            &rows, sim_table_named(variable, taken->part, SIM_KEYS_ASSIGNED, taken->assignment, 0),
+            mode, k);
+        sim_value_change_rows(value, &rows);
+        return;
+    }
+    sim_value_change(value, assigned(mode, value->n, k));
 }
 
 /* Whether any of the records lists its rows in the payload. */
@@ -562,6 +579,40 @@ take_part(sim_check_t *self, sim_state_t *state, const cadre_message_t *question
     take(self, state, assign, &taken);
 }
 
+/* A shard has taken rows of a table: those of the assignment that they are of. */
+static void
+take_keys(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+          const sim_variable_t *variable)
+{
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    cadre_assert(cadre_row_list_init(&list, &question->assign.rows, question) == 0);
+    cadre_chunk_t *const *chunks = question->chunks + list.id_chunks;
+    while (cadre_row_list_next(&list, &rows)) {
+        const uint32_t part = (uint32_t)rows.partition;
+        const int64_t first = sim_table_find(variable, cadre_part_rows_at(&rows, 0));
+        const int64_t k =
+            sim_guess(CADRE_F32, cadre_chunk_data(*chunks), first * (int64_t)variable->dim);
+        sim_rows_t given = sim_rows_first();
+        const uint64_t named = sim_table_named(variable, part, SIM_KEYS_ASSIGNED, (uint32_t)k, 0);
+        sim_rows_assign(&given, named, CADRE_ASSIGN_SET, k);
+        uint64_t keys[SIM_KEYS];
+        uint64_t found = 0;
+        for (size_t i = 0; i < rows.count && i < SIM_KEYS; i++) {
+            keys[i] = cadre_part_rows_at(&rows, i);
+            found |= 1ULL << sim_table_find(variable, keys[i]) % SIM_KEYS;
+        }
+        if (found != named || rows.count != (size_t)__builtin_popcountll(named) ||
+            !sim_table_are(variable, &given, keys, rows.count, CADRE_F32,
+                           cadre_chunk_data(*chunks))) {
+            sim_check_fail(self, "shard %u: rows of part %u of %s are no assignment of ours",
+                           state->shard, part, variable->name);
+        }
+        take_part(self, state, question, part, k);
+        chunks++;
+    }
+}
+
 /* A shard has taken rows. The program assigns all rows of a variable or none, in any order: what a
  * part is made of stays one number. */
 static void
@@ -610,7 +661,9 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
         sim_check_fail(self, "I7: shard %u refused an assignment: %s", state->shard,
                        answer->reply.text);
     }
-    if (assign->rows.count > 0) {
+    if (variable->dim > 0) {
+        take_keys(self, state, question, variable);
+    } else if (assign->rows.count > 0) {
         take_rows(self, state, question, variable);
     } else {
         const uint32_t part = (uint32_t)assign->partition;
@@ -622,10 +675,10 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
 
 /* --- values --- */
 
-/* What the user's read is told. */
+/* What the user's read is told: n, of a table its rows. */
 static void
 note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
-          const uint64_t asked[2], int64_t n)
+          const uint64_t asked[2], const sim_value_t *value)
 {
     sim_read_t *read = &self->read;
     bool ours = read->variable != SIM_NEVER && question->request > read->request &&
@@ -636,14 +689,32 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     sim_check_complete(self, state, read->begun_event);
     read->parts = cadre_realloc(read->parts, read->count + 1, sizeof(*read->parts));
     read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
+    read->rows = cadre_realloc(read->rows, read->count + 1, sizeof(*read->rows));
     read->parts[read->count] = (uint32_t)asked[1];
-    read->told[read->count++] = n;
+    read->rows[read->count] = value->rows ? *sim_value_rows(value) : sim_rows_first();
+    read->told[read->count++] = value->n;
+}
+
+/* Whether a chunk holds the rows of a table that were asked for, as they are now. */
+static bool
+keys_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows, const sim_value_t *value,
+          cadre_dtype_t dtype, const cadre_chunk_t *chunk)
+{
+    uint64_t keys[SIM_KEYS];
+    bool known =
+        rows->count <= SIM_KEYS &&
+        cadre_chunk_size_bytes(chunk) == rows->count * variable->dim * cadre_dtype_size(dtype);
+    for (size_t i = 0; known && i < rows->count; i++) {
+        keys[i] = cadre_part_rows_at(rows, i);
+    }
+    return known && sim_table_are(variable, sim_value_rows(value), keys, rows->count, dtype,
+                                  cadre_chunk_data((cadre_chunk_t *)(uintptr_t)chunk));
 }
 
 /* Checks an answer with rows: each is of the version that is told, and that is the shard's. */
 static void
 check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-                const cadre_message_t *answer)
+                const cadre_message_t *answer, bool to_coordinator)
 {
     cadre_row_list_t list;
     cadre_part_rows_t rows;
@@ -654,14 +725,19 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
         const uint64_t *got = answer->values.partitions.items + 2 * i;
         const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
-        if (got[0] != value->version ||
-            !rows_hold(variable, &rows, answer->chunks + chunk, value->n)) {
+        const cadre_dtype_t dtype = to_coordinator ? CADRE_F32 : variable->wire;
+        const bool right = variable->dim > 0
+                               ? keys_hold(variable, &rows, value, dtype, answer->chunks[chunk])
+                               : rows_hold(variable, &rows, answer->chunks + chunk, value->n);
+        if (got[0] != value->version || !right) {
             sim_check_fail(self,
                            "I4: shard %u sends other rows of part %" PRIu64 " of %s than those of "
                            "version %" PRIu64,
                            state->shard, asked[1], variable->name, value->version);
         }
-        note_told(self, state, question, asked, value->n);
+        if (to_coordinator) {
+            note_told(self, state, question, asked, value);
+        }
         chunk += got[1];
     }
 }
@@ -685,7 +761,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
         sim_check_fail(self, "I7: shard %u refused a pull: %s", state->shard, values->text);
     }
     if (rows->count > 0) {
-        check_rows_sent(self, state, question, answer);
+        check_rows_sent(self, state, question, answer, to_coordinator);
         return;
     }
     size_t chunk = 0;
@@ -711,7 +787,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
                            state->shard, got[0]);
         }
         if (to_coordinator) {
-            note_told(self, state, question, asked, value->n);
+            note_told(self, state, question, asked, value);
         }
         chunk += got[1];
     }
@@ -761,6 +837,27 @@ sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *vari
     }
 }
 
+void
+sim_check_table(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                uint32_t part, const cadre_table_t *table)
+{
+    char text[160];
+    const sim_value_t *value = sim_state_value(state, variable, part);
+    const cadre_table_figures_t figures = cadre_table_figures(table);
+    if (figures.version != value->version || figures.steps != value->updates) {
+        sim_check_fail(self,
+                       "I2: shard %u, part %u of %s is version %" PRIu64 " after %" PRIu64
+                       " updates, not %" PRIu64 " after %" PRIu64,
+                       state->shard, part, variable->name, figures.version, figures.steps,
+                       value->version, value->updates);
+    }
+    if (sim_table_differs(variable, sim_value_rows(value), variable->parts[part].keys, table,
+                          text)[0]) {
+        sim_check_fail(self, "I2: shard %u, part %u of %s: %s", state->shard, part, variable->name,
+                       text);
+    }
+}
+
 /* Whether no process has been given the shard of `state` after it. */
 static bool
 is_newest(const sim_check_t *self, const sim_state_t *state)
@@ -783,17 +880,40 @@ sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t 
     cadre_partition_snapshot_t held;
     cadre_partition_snapshot(partition, &held);
     sim_check_held(self, state, variable, part, &held);
+    cadre_partition_snapshot_fini(&held);
+    sim_check_rates(self, state, variable, part,
+                    cadre_partition_spec(partition)->optimizer.schedule.boundary_count);
+}
+
+void
+sim_check_rates(const sim_check_t *self, const sim_state_t *state, const sim_variable_t *variable,
+                uint32_t part, size_t rates)
+{
     /* One that was replaced may live on, and answers what was sent to it, but hears no news. */
-    const size_t rates = cadre_partition_spec(partition)->optimizer.schedule.boundary_count;
     if (rates < variable->rates && is_newest(self, state)) {
         sim_check_fail(self,
                        "I5: shard %u, part %u of %s has %zu changes of its learning rate, not %zu",
                        state->shard, part, variable->name, rates, variable->rates);
     }
-    cadre_partition_snapshot_fini(&held);
 }
 
 /* --- control --- */
+
+void
+sim_check_table_counters(sim_check_t *self, sim_state_t *state, uint64_t variable,
+                         const cadre_u64s_t *counters)
+{
+    const sim_variable_t *table = sim_check_variable(self, variable);
+    const sim_value_t *value = sim_state_value(state, table, state->shard);
+    const uint64_t rows = (uint64_t)__builtin_popcountll(sim_value_rows(value)->rows);
+    if (counters->count != CADRE_TABLE_COUNTER_COUNT ||
+        counters->items[CADRE_TABLE_COUNTER_rows] != rows ||
+        counters->items[CADRE_TABLE_COUNTER_steps] != value->updates) {
+        sim_check_fail(
+            self, "I7: shard %u does not count %" PRIu64 " rows of %s after %" PRIu64 " updates",
+            state->shard, rows, table->name, value->updates);
+    }
+}
 
 void
 sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,

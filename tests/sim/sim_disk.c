@@ -10,11 +10,22 @@
 #include "common/base/status.h"
 
 static void
+remove_file(sim_file_t *file)
+{
+    cadre_shard_snapshot_destroy(&file->snapshot);
+    sim_state_destroy(&file->state);
+    for (size_t i = 0; i < file->table_count; i++) {
+        sim_pages_fini(&file->tables[i]);
+    }
+    cadre_free(&file->tables);
+    file->table_count = 0;
+}
+
+static void
 remove_files(sim_checkpoint_t *checkpoint)
 {
     for (uint32_t i = 0; i < SIM_SHARDS_MAX; i++) {
-        cadre_shard_snapshot_destroy(&checkpoint->files[i].snapshot);
-        sim_state_destroy(&checkpoint->files[i].state);
+        remove_file(&checkpoint->files[i]);
     }
 }
 
@@ -47,11 +58,29 @@ sim_disk_clean(sim_disk_t *self)
     }
 }
 
+/* Whether a checkpoint that is newer, and stays, has left pages to this one. */
+static bool
+is_base(const sim_disk_t *self, uint64_t id)
+{
+    bool found = false;
+    for (size_t i = 0; i < self->count; i++) {
+        const sim_checkpoint_t *other = self->checkpoints[i];
+        for (uint32_t shard = 0; !other->removed && shard < SIM_SHARDS_MAX; shard++) {
+            const sim_file_t *file = &other->files[shard];
+            for (size_t k = 0; k < file->table_count; k++) {
+                found = found || file->tables[k].record.base == id;
+            }
+        }
+    }
+    return found;
+}
+
 void
 sim_disk_retain(sim_disk_t *self, uint64_t oldest)
 {
-    for (size_t i = 0; i + self->keep < self->count; i++) {
-        if (self->checkpoints[i]->id < oldest) {
+    /* The newest first: what is removed needs no base. */
+    for (size_t i = self->count > self->keep ? self->count - self->keep : 0; i-- > 0;) {
+        if (self->checkpoints[i]->id < oldest && !is_base(self, self->checkpoints[i]->id)) {
             self->checkpoints[i]->removed = true;
             remove_files(self->checkpoints[i]);
         }
@@ -93,6 +122,19 @@ sim_disk_find(const sim_disk_t *self, const char *path)
     return NULL;
 }
 
+/* Moves the tables of a snapshot into the file. */
+static void
+take_tables(sim_file_t *file)
+{
+    cadre_shard_snapshot_t *snapshot = file->snapshot;
+    file->tables = cadre_calloc(snapshot->part_count + 1, sizeof(*file->tables));
+    for (size_t i = 0; i < snapshot->part_count; i++) {
+        if (snapshot->parts[i].table) {
+            sim_pages_init(&file->tables[file->table_count++], &snapshot->parts[i]);
+        }
+    }
+}
+
 int
 sim_disk_write(sim_disk_t *self, cadre_shard_snapshot_t **snapshot_p, sim_state_t **state_p,
                uint64_t *hash)
@@ -106,9 +148,9 @@ sim_disk_write(sim_disk_t *self, cadre_shard_snapshot_t **snapshot_p, sim_state_
         return cadre_fail(CADRE_EIO, "the disk of the simulation has no such directory");
     }
     sim_file_t *file = &draft->files[snapshot->index];
-    cadre_shard_snapshot_destroy(&file->snapshot);
-    sim_state_destroy(&file->state);
+    remove_file(file);
     *file = (sim_file_t){.snapshot = snapshot, .state = *state_p, .hash = *hash};
+    take_tables(file);
     *snapshot_p = NULL;
     *state_p = NULL;
     return 0;
@@ -185,6 +227,89 @@ check_variables(const sim_disk_t *self, const sim_checkpoint_t *draft)
     }
 }
 
+/* --- tables --- */
+
+/* The part of a table in a file; NULL when it has none. */
+static const sim_pages_t *
+find_pages(const sim_file_t *file, const char *name)
+{
+    for (size_t i = 0; i < file->table_count; i++) {
+        if (strcmp(file->tables[i].name, name) == 0) {
+            return &file->tables[i];
+        }
+    }
+    return NULL;
+}
+
+/* The checkpoint with this id that has files; NULL when there is none. */
+static const sim_checkpoint_t *
+find_id(const sim_disk_t *self, uint64_t id)
+{
+    for (size_t i = self->count; i > 0; i--) {
+        const sim_checkpoint_t *checkpoint = self->checkpoints[i - 1];
+        if (checkpoint->id == id && checkpoint->manifest && !checkpoint->removed) {
+            return checkpoint;
+        }
+    }
+    return NULL;
+}
+
+/* Visits the newest page of each position of a table's part, from a checkpoint's file on. */
+static int
+visit_pages(const sim_disk_t *self, const sim_checkpoint_t *checkpoint, uint32_t shard,
+            const char *name, int (*visit)(void *visitor, const cadre_table_page_t *page),
+            void *visitor)
+{
+    const sim_pages_t *pages = find_pages(&checkpoint->files[shard], name);
+    if (!pages) {
+        return cadre_fail(CADRE_ECORRUPT, "%s is not in the file of shard %u", name, shard);
+    }
+    cadre_auto(sim_pages_walk_fini) sim_pages_walk_t walk;
+    sim_pages_walk_init(&walk, pages);
+    for (;;) {
+        int status = sim_pages_walk(&walk, pages, visit, visitor);
+        if (status != 0 || pages->record.base == 0) {
+            return status != 0 || walk.count == walk.pages
+                       ? status
+                       : cadre_fail(CADRE_ECORRUPT, "pages of %s are missing", name);
+        }
+        checkpoint = find_id(self, pages->record.base);
+        pages = checkpoint ? find_pages(&checkpoint->files[shard], name) : NULL;
+        if (!pages) {
+            return cadre_fail(CADRE_ECORRUPT, "%s has no base", name);
+        }
+    }
+}
+
+static int
+load_page(void *context, const cadre_table_page_t *page)
+{
+    return cadre_table_load_page(context, page->position, page->bytes, page->size_bytes);
+}
+
+/* What a file has of a table, with what its bases have, is what the shard had at the cut. */
+static void
+check_pages(const sim_disk_t *self, const sim_checkpoint_t *draft, uint32_t shard,
+            const sim_pages_t *pages)
+{
+    const cadre_table_spec_t spec = cadre_partition_spec_table(&pages->spec);
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(0);
+    cadre_table_t *table = NULL;
+    int status = cadre_table_open(&table, &spec, pool);
+    status = status ? status : cadre_table_load_begin(table, &pages->snapshot);
+    status = status ? status : visit_pages(self, draft, shard, pages->name, load_page, table);
+    status = status ? status : cadre_table_load_end(table);
+    if (status < 0) {
+        sim_check_fail(self->check, "I5: checkpoint %" PRIu64 ", shard %u, table %s: %s", draft->id,
+                       shard, pages->name, cadre_error_text());
+    }
+    self->check->chained += pages->record.base > 0;
+    sim_check_table(self->check, draft->files[shard].state,
+                    sim_check_variable(self->check, pages->spec.variable), shard, table);
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+}
+
 static void
 check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
                const cadre_manifest_t *manifest)
@@ -196,6 +321,9 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
                            draft->id, i);
         }
         sim_check_commit(self->check, file->state, manifest->id, &manifest->shards[i].state);
+        for (size_t k = 0; k < file->table_count; k++) {
+            check_pages(self, draft, i, &file->tables[k]);
+        }
     }
     check_variables(self, draft);
     for (size_t i = 0; i < manifest->variable_count; i++) {
@@ -210,6 +338,17 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
             }
         }
     }
+}
+
+/* Whether it has a part of a table: a later one may leave pages to it, and would be damaged too. */
+static bool
+has_tables(const sim_checkpoint_t *checkpoint)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < SIM_SHARDS_MAX; i++) {
+        found = found || checkpoint->files[i].table_count > 0;
+    }
+    return found;
 }
 
 /* All of it, or the file of one shard: those that are lost then may begin at different cuts. */
@@ -230,7 +369,7 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
     }
     check_manifest(self, draft, *manifest_p);
     const sim_checkpoint_t *before = sim_disk_newest(self, false);
-    if (before && !before->damaged && self->damage_every > 0 &&
+    if (before && !before->damaged && !has_tables(draft) && self->damage_every > 0 &&
         self->made % self->damage_every == 0) {
         damage(self, draft);
     }
@@ -290,7 +429,10 @@ loader_find(void *context, const char *variable, cadre_stored_variable_t *out)
     if (!stored) {
         return cadre_fail(CADRE_ENOTFOUND, "%s is not in the checkpoint", variable);
     }
-    *out = (cadre_stored_variable_t){.dtype = stored->dtype, .rank = stored->rank};
+    *out = (cadre_stored_variable_t){.dtype = stored->dtype,
+                                     .rank = stored->rank,
+                                     .table_parts =
+                                         stored->table ? (uint32_t)stored->partition_count : 0};
     memcpy(out->shape, stored->shape, sizeof(out->shape));
     return 0;
 }
@@ -386,6 +528,39 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out,
     return copied == range->count ? 0 : cadre_fail(CADRE_ECORRUPT, "elements are missing");
 }
 
+static int
+loader_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+             cadre_table_record_t *record, cadre_table_page_t *sightings)
+{
+    const sim_checkpoint_t *checkpoint = NULL;
+    (void)give_up;
+    int status = find_open(context, false, &checkpoint);
+    if (status < 0) {
+        return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
+    }
+    const sim_pages_t *pages = find_pages(&checkpoint->files[part], variable);
+    if (!pages) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s has no part %u", variable, part);
+    }
+    *record = pages->record;
+    *sightings = (cadre_table_page_t){.bytes = NULL};
+    return 0;
+}
+
+static int
+loader_pages(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+             int (*visit)(void *visitor, const cadre_table_page_t *page), void *visitor)
+{
+    const sim_loader_t *self = context;
+    const sim_checkpoint_t *checkpoint = NULL;
+    (void)give_up;
+    int status = find_open(self, false, &checkpoint);
+    if (status < 0) {
+        return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
+    }
+    return visit_pages(self->disk, checkpoint, part, variable, visit, visitor);
+}
+
 static void
 loader_close(void *context)
 {
@@ -400,5 +575,7 @@ sim_disk_loader(sim_loader_t *context)
                             .find = loader_find,
                             .prepare = loader_prepare,
                             .read = loader_read,
+                            .table = loader_table,
+                            .pages = loader_pages,
                             .close = loader_close};
 }

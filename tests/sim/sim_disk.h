@@ -7,7 +7,7 @@
  * A file is the shard's snapshot as it was taken, kept alive by its references, and beside it the
  * oracle's copy of what the shard held at that moment. It outlives every process. What a restored
  * shard reads goes through the same interface as on a real disk (ps/core/loader.h), by element
- * range.
+ * range; of tables by pages, from a file to its base.
  */
 #ifndef CADRE_TESTS_SIM_SIM_DISK_H
 #define CADRE_TESTS_SIM_SIM_DISK_H
@@ -17,9 +17,12 @@
 #include "ps/core/shard.h"
 #include "tests/sim/sim_check.h"
 #include "tests/sim/sim_network.h"
+#include "tests/sim/sim_pages.h"
 
 typedef struct {
     cadre_shard_snapshot_t *snapshot; /* NULL: not there */
+    sim_pages_t *tables;              /* what the snapshot had of tables */
+    size_t table_count;
     sim_state_t *state;
     uint64_t hash; /* of its own, not of its content */
 } sim_file_t;
@@ -74,7 +77,8 @@ sim_checkpoint_t *sim_disk_find(const sim_disk_t *self, const char *path);
 int sim_disk_write(sim_disk_t *self, cadre_shard_snapshot_t **snapshot_p, sim_state_t **state_p,
                    uint64_t *hash);
 
-/* Removes what is older than `oldest` and than the newest `keep`. */
+/* Removes what is older than `oldest` and than the newest `keep`, but for the bases of what stays.
+ */
 void sim_disk_retain(sim_disk_t *self, uint64_t oldest);
 
 /* Makes the draft `id` the newest checkpoint; takes `manifest`, which must say

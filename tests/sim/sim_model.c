@@ -9,9 +9,10 @@
 #include "common/base/memory.h"
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
+#include "tests/sim/sim_table.h"
 
-static int64_t
-weight(int64_t element)
+int64_t
+sim_weight(int64_t element)
 {
     return 1 + element % SIM_WEIGHTS;
 }
@@ -25,8 +26,8 @@ round_to_bf16(double value)
     return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
 }
 
-static void
-put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
+void
+sim_put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
 {
     if (dtype == CADRE_BF16) {
         float rounded = (float)round_to_bf16((double)value);
@@ -43,8 +44,8 @@ put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
     }
 }
 
-static double
-get(cadre_dtype_t dtype, const void *bytes, int64_t at)
+double
+sim_get(cadre_dtype_t dtype, const void *bytes, int64_t at)
 {
     if (dtype == CADRE_F32) {
         return (double)((const float *)bytes)[at];
@@ -67,14 +68,14 @@ sim_variable_size_bytes(const sim_variable_t *self)
     return self->row_size_bytes * (size_t)self->rows;
 }
 
-/* k * weight(i) for the whole variable, in `dtype`. */
+/* k * sim_weight(i) for the whole variable, in `dtype`. */
 static cadre_chunk_t *
 new_values(const sim_variable_t *self, cadre_dtype_t dtype, int64_t k)
 {
     size_t count = sim_variable_size_bytes(self) / cadre_dtype_size(self->definition.dtype);
     cadre_chunk_t *chunk = cadre_chunk_new(count * cadre_dtype_size(dtype));
     for (size_t i = 0; i < count; i++) {
-        put(dtype, cadre_chunk_data(chunk), (int64_t)i, k * weight((int64_t)i));
+        sim_put(dtype, cadre_chunk_data(chunk), (int64_t)i, k * sim_weight((int64_t)i));
     }
     return chunk;
 }
@@ -98,7 +99,8 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
                              .rows = variable->rows,
                              .row_size_bytes = variable->row_size_bytes,
                              .wire = variable->wire,
-                             .has_slot = variable->optimizer.kind == CADRE_OPTIMIZER_MOMENTUM,
+                             .has_slot = variable->optimizer.kind == CADRE_OPTIMIZER_MOMENTUM &&
+                                         !definition->is_table,
                              .part_count = variable->partitions};
     snprintf(self->name, sizeof(self->name), "%s", variable->name);
     self->parts = cadre_calloc(self->part_count, sizeof(*self->parts));
@@ -111,6 +113,10 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
     }
     /* All but `add` subtract, with a learning rate of 1. */
     int64_t sign = variable->optimizer.kind == CADRE_OPTIMIZER_ADD ? 1 : -1;
+    if (definition->is_table) {
+        sim_table_init(self, variable);
+        return;
+    }
     for (int64_t k = 1; k <= SIM_STRENGTHS && !definition->too_large; k++) {
         self->gradients[k] = new_values(self, self->wire, sign * k);
     }
@@ -120,6 +126,7 @@ void
 sim_variable_fini(sim_variable_t *self)
 {
     free(self->parts);
+    free(self->firsts);
     for (int k = 1; k <= SIM_STRENGTHS; k++) {
         cadre_chunk_unref(&self->gradients[k]);
     }
@@ -139,7 +146,7 @@ sim_variable_is(const sim_variable_t *self, const cadre_variable_t *variable)
 bool
 sim_is_finite(cadre_dtype_t dtype, const void *bytes)
 {
-    return isfinite(get(dtype, bytes, 0));
+    return isfinite(sim_get(dtype, bytes, 0));
 }
 
 void
@@ -156,13 +163,13 @@ sim_make_infinite(cadre_dtype_t dtype, void *bytes, int64_t element)
 int64_t
 sim_guess(cadre_dtype_t dtype, const void *bytes, int64_t first)
 {
-    return (int64_t)(get(dtype, bytes, 0) / (double)weight(first));
+    return (int64_t)(sim_get(dtype, bytes, 0) / (double)sim_weight(first));
 }
 
 static double
 expected(cadre_dtype_t dtype, int64_t n, int64_t element)
 {
-    double value = (double)(n * weight(element));
+    double value = (double)(n * sim_weight(element));
     return dtype == CADRE_BF16 ? round_to_bf16(value) : value;
 }
 
@@ -172,7 +179,7 @@ sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count
     /* The pattern repeats: compare its first round by value, the rest with that round. */
     int64_t round = count < SIM_WEIGHTS ? count : SIM_WEIGHTS;
     for (int64_t i = 0; i < round; i++) {
-        if (get(dtype, bytes, i) != expected(dtype, n, first + i)) {
+        if (sim_get(dtype, bytes, i) != expected(dtype, n, first + i)) {
             return i;
         }
     }
@@ -183,7 +190,7 @@ sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count
         return -1;
     }
     for (int64_t i = round; i < count; i++) {
-        if (get(dtype, bytes, i) != expected(dtype, n, first + i)) {
+        if (sim_get(dtype, bytes, i) != expected(dtype, n, first + i)) {
             return i;
         }
     }

@@ -19,7 +19,15 @@
 #include "common/tensor/chunk.h"
 #include "coordinator/core/catalogue/catalogue.h"
 
-enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 16 };
+enum {
+    SIM_VARIABLES_MAX = 16,
+    SIM_WEIGHTS = 5,
+    SIM_STRENGTHS = 3,
+    SIM_SHARDS_MAX = 16,
+    SIM_KEYS = 64,       /* of every table: a set of them is a u64 */
+    SIM_ROW_MAX = 4,     /* numbers of a table's row, but for */
+    SIM_ROW_WIDE = 2048, /* those of a wide one, of which a page has few */
+};
 
 /* What the user program makes of it, in every life of the coordinator the same. */
 typedef struct {
@@ -32,13 +40,16 @@ typedef struct {
     /* Lambda: so small that it changes no bit of a gradient, or 0. What is kept and counted for it
      * is what is tried. */
     double delay_compensation;
-    bool too_large; /* for a shard that is short of memory: nothing uses it */
+    bool too_large;          /* for a shard that is short of memory: nothing uses it */
+    bool is_table;           /* of rows of shape[0] numbers by key (sim_table.h) */
+    const char *initializer; /* of a table; NULL: zeros */
 } sim_definition_t;
 
 typedef struct {
     uint16_t shard;
     int64_t first; /* element of the variable */
     int64_t count;
+    uint64_t keys; /* of a table: those that the part has, bits */
 } sim_part_t;
 
 typedef struct {
@@ -53,6 +64,9 @@ typedef struct {
                                                     as they travel */
     uint32_t part_count;
     sim_part_t *parts;
+    uint32_t dim;            /* of a table; 0: a dense variable */
+    uint64_t keys[SIM_KEYS]; /* of a table, ascending */
+    float *firsts;           /* [SIM_KEYS, dim] the first values of their rows */
     bool given_up;    /* its creation was, in every life of the coordinator: no shard keeps it */
     bool dropped;     /* the program has dropped it in this life, or left it out: */
     uint64_t drop;    /* with this number; 0: left out */
@@ -72,6 +86,13 @@ bool sim_variable_is(const sim_variable_t *self, const cadre_variable_t *variabl
 void *sim_variable_values(const sim_variable_t *self, int64_t k);
 
 size_t sim_variable_size_bytes(const sim_variable_t *self);
+
+/* What element `element` is a multiple of. */
+int64_t sim_weight(int64_t element);
+
+/* Writes and reads number `at` of `bytes`. */
+void sim_put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value);
+double sim_get(cadre_dtype_t dtype, const void *bytes, int64_t at);
 
 /* Compares `count` elements from element `first` on with n * weight(i), rounded to the dtype; the
  * first that differs, or -1. */

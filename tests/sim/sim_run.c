@@ -476,6 +476,8 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors,
                            .unserved = self->check.unserved,
                            .full_steps = self->check.full_steps,
+                           .row_updates = self->check.row_updates,
+                           .chained = self->check.chained,
                            .is_fatal = self->check.is_fatal};
 }
 

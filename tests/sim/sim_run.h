@@ -38,9 +38,11 @@ typedef struct {
     uint64_t won;      /* and those of them that ended their closure */
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
-    uint64_t unserved;   /* closures that failed because no worker could run them */
-    uint64_t full_steps; /* updates that their step had no room for */
-    bool is_fatal;       /* the job ended because a shard refused to end a step */
+    uint64_t unserved;    /* closures that failed because no worker could run them */
+    uint64_t full_steps;  /* updates that their step had no room for */
+    uint64_t row_updates; /* parts of tables that updates changed */
+    uint64_t chained;     /* those in committed files that left pages to a base */
+    bool is_fatal;        /* the job ended because a shard refused to end a step */
 } sim_summary_t;
 
 /* Runs the job of a seed to its end; a broken invariant ends the process. */

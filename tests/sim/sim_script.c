@@ -277,6 +277,19 @@ is_answered(sim_script_t *self)
     return true;
 }
 
+/* Plans to read some keys of a table, in any order and some twice. */
+static void
+plan_keys(sim_script_t *self, const sim_variable_t *table, uint64_t drawn)
+{
+    const size_t count = 1 + drawn % 40;
+    self->row_ids = cadre_calloc(count, sizeof(*self->row_ids));
+    for (size_t k = 0; k < count; k++) {
+        self->row_ids[k] = (int64_t)table->keys[(drawn + k * k * 7) % SIM_KEYS];
+    }
+    cadre_row_plan_init(&self->row_plan, core_of(self)->catalogue.variables[self->variable],
+                        self->row_ids, 0, count);
+}
+
 /* Plans to read some rows instead of all, half of the time: a span, or any, also twice. */
 static void
 plan_rows(sim_script_t *self)
@@ -285,6 +298,10 @@ plan_rows(sim_script_t *self)
     const sim_variable_t *variable = &self->check->variables[self->variable];
     snprintf(what, sizeof(what), "read rows %u", self->reads++);
     const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    if (variable->dim > 0) {
+        plan_keys(self, variable, drawn);
+        return;
+    }
     if (variable->definition.rank == 0 || drawn < 5000) {
         return;
     }
@@ -366,6 +383,33 @@ spoil(sim_script_t *self, void *bytes)
     }
 }
 
+/* Assigns to keys of a table, in their order or the other way round. */
+static void
+begin_assign_keys(sim_script_t *self, const sim_variable_t *table, cadre_assign_mode_t mode)
+{
+    char what[32];
+    uint64_t keys[SIM_KEYS];
+    int64_t ids[SIM_KEYS];
+    const size_t count = sim_table_list(table, SIM_KEYS_ASSIGNED, self->assignment, 0, keys);
+    snprintf(what, sizeof(what), "assign keys %u", self->assignment);
+    const bool turns = sim_swarm_has(self->check->seed, what, 2);
+    for (size_t i = 0; turns && i < count / 2; i++) {
+        const uint64_t key = keys[i];
+        keys[i] = keys[count - 1 - i];
+        keys[count - 1 - i] = key;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = (int64_t)keys[i];
+    }
+    cadre_auto(cadre_chunk_unref) cadre_chunk_t *rows =
+        sim_table_numbers(table, keys, count, (int64_t)self->assignment, CADRE_F32);
+    spoil(self, cadre_chunk_data(rows));
+    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, core_of(self)->catalogue.variables[self->variable], ids, 0, count);
+    cadre_operations_assign_rows(&core_of(self)->operations, &plan, mode, cadre_chunk_data(rows),
+                                 &self->pending);
+}
+
 /* Assigns `bytes` row by row, the rows in another order, half of the time; else the whole. */
 static void
 begin_assign(sim_script_t *self, cadre_assign_mode_t mode, const void *bytes)
@@ -396,6 +440,15 @@ begin_assign(sim_script_t *self, cadre_assign_mode_t mode, const void *bytes)
     cadre_operations_assign_rows(operations, &plan, mode, rows, &self->pending);
 }
 
+static void
+begin_assign_whole(sim_script_t *self, const sim_variable_t *variable, cadre_assign_mode_t mode)
+{
+    void *bytes = sim_variable_values(variable, (int64_t)self->assignment);
+    spoil(self, bytes);
+    begin_assign(self, mode, bytes);
+    free(bytes);
+}
+
 static bool
 assign(sim_script_t *self)
 {
@@ -405,13 +458,15 @@ assign(sim_script_t *self)
         static const cadre_assign_mode_t modes[] = {CADRE_ASSIGN_SET, CADRE_ASSIGN_ADD,
                                                     CADRE_ASSIGN_SUB, CADRE_ASSIGN_MIN,
                                                     CADRE_ASSIGN_MAX};
-        cadre_assign_mode_t mode = modes[draw(self, 0, CADRE_COUNT_OF(modes) - 1)];
+        const sim_variable_t *variable = &self->check->variables[self->variable];
+        uint64_t of_table = variable->dim > 0 ? 2 : CADRE_COUNT_OF(modes) - 1; /* no min, no max */
+        cadre_assign_mode_t mode = modes[draw(self, 0, of_table)];
         self->assignment = sim_check_add_assignment(self->check, self->variable, mode);
-        void *bytes =
-            sim_variable_values(&self->check->variables[self->variable], (int64_t)self->assignment);
-        spoil(self, bytes);
-        begin_assign(self, mode, bytes);
-        free(bytes);
+        if (variable->dim > 0) {
+            begin_assign_keys(self, variable, mode);
+        } else {
+            begin_assign_whole(self, variable, mode);
+        }
     }
     if (!is_answered(self)) {
         return false;
@@ -427,13 +482,31 @@ assign(sim_script_t *self)
     return true;
 }
 
+/* Asks a shard for its counters, or all for those of a table. */
+static void
+begin_count(sim_script_t *self)
+{
+    char what[32];
+    cadre_core_t *core = core_of(self);
+    snprintf(what, sizeof(what), "count table %" PRIu64, self->operations_done);
+    const uint32_t at = (uint32_t)sim_swarm_draw(self->check->seed, what, 0, SIM_VARIABLES_MAX - 1);
+    const bool is_usable = sim_check_usable(self->check) >> at & 1;
+    if (is_usable && self->check->variables[at].dim > 0) {
+        self->pending = (cadre_operation_t){.target = self->counted_rows};
+        cadre_operations_count_table(&core->operations, core->catalogue.variables[at],
+                                     &self->pending);
+        return;
+    }
+    self->pending = (cadre_operation_t){.target = &self->counted};
+    cadre_operations_count(&core->operations, self->variable, &self->pending);
+}
+
 static bool
 count(sim_script_t *self)
 {
     if (!self->asked) {
         self->asked = true;
-        self->pending = (cadre_operation_t){.target = &self->counted};
-        cadre_operations_count(&core_of(self)->operations, self->variable, &self->pending);
+        begin_count(self);
     }
     if (!is_answered(self)) {
         return false;

@@ -107,6 +107,7 @@ typedef struct {
     cadre_row_plan_t row_plan; /* SIM_READ of rows; count 0: whole */
     int64_t *row_ids;
     cadre_shard_totals_t counted;
+    uint64_t counted_rows[CADRE_TABLE_COUNTER_COUNT];
     uint64_t checkpoint_attempts;
 
     uint64_t done_ms;  /* when the last operation ended */

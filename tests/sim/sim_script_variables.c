@@ -79,10 +79,45 @@ define_too_large(void)
                               .too_large = true};
 }
 
+/* Whether variable `number` is a table: not where a step is applied as a mean, nor where what a
+ * shard may hold is counted to the byte. */
+static bool
+is_table(const sim_script_t *self, uint32_t number)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "table %u", number);
+    return number > 0 && self->check->short_shard == SIM_NEVER &&
+           core_of(self)->options.consistency != CADRE_SYNC &&
+           sim_swarm_has(self->check->seed, "tables", 2) &&
+           sim_swarm_has(self->check->seed, what, 2);
+}
+
+static sim_definition_t
+define_table(const sim_script_t *self, uint32_t number)
+{
+    char what[32];
+    static const char *const optimizers[] = {"sgd", "momentum"};
+    static const char *const initializers[] = {"zeros", "uniform"};
+    snprintf(what, sizeof(what), "kind of table %u", number);
+    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    const bool is_wide = sim_swarm_has(self->check->seed, "wide rows", 6);
+    return (sim_definition_t){
+        .dtype = CADRE_F32,
+        .wire = drawn % 5 == 0 ? CADRE_BF16 : 0,
+        .rank = 1,
+        .shape = {is_wide ? SIM_ROW_WIDE : (int64_t)(1 + drawn / 8 % SIM_ROW_MAX)},
+        .optimizer = optimizers[drawn & 1],
+        .is_table = true,
+        .initializer = initializers[drawn >> 1 & 1]};
+}
+
 static sim_definition_t
 define_next(sim_script_t *self, uint32_t number)
 {
     char what[32];
+    if (is_table(self, number)) {
+        return define_table(self, number);
+    }
     snprintf(what, sizeof(what), "too large %u", number);
     bool is_short = self->check->short_shard != SIM_NEVER && number > 0;
     return is_short && sim_swarm_has(self->check->seed, what, 3)
@@ -159,6 +194,21 @@ name_variable(sim_script_t *self, uint32_t number, char name[16])
 }
 
 static cadre_variable_t *
+add_table(sim_script_t *self, const sim_definition_t *definition, const char *name)
+{
+    cadre_table_spec_t spec = cadre_table_spec((uint32_t)definition->shape[0]);
+    const cadre_optimizer_t optimizer = optimizer_of(definition);
+    cadre_variable_t *variable = NULL;
+    if (cadre_initializer_spec_parse(&spec.initializer, definition->initializer) < 0 ||
+        cadre_optimizer_spec_take(&spec.optimizer, &optimizer) < 0 ||
+        cadre_catalogue_add_table(&core_of(self)->catalogue, name, &spec, definition->wire,
+                                  &variable) < 0) {
+        sim_check_fail(self->check, "table: %s", cadre_error_text());
+    }
+    return variable;
+}
+
+static cadre_variable_t *
 add_variable(sim_script_t *self, sim_definition_t *definition)
 {
     cadre_core_t *core = core_of(self);
@@ -176,6 +226,9 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
                                         .delay_compensation = definition->delay_compensation};
     char name[16];
     name_variable(self, number, name);
+    if (definition->is_table) {
+        return add_table(self, definition, name);
+    }
     cadre_variable_t *variable = NULL;
     if (cadre_catalogue_add_variable(&core->catalogue, name, &like, &options, &variable) < 0) {
         sim_check_fail(self->check, "variable: %s", cadre_error_text());

@@ -18,6 +18,7 @@ sim_state_forget(sim_state_t *self, uint32_t variable)
 {
     for (uint32_t i = 0; self->values[variable] && i < self->part_counts[variable]; i++) {
         free(self->values[variable][i].history);
+        free(self->values[variable][i].rows);
     }
     free(self->values[variable]);
     self->values[variable] = NULL;
@@ -66,13 +67,21 @@ sim_state_held(const sim_state_t *self, uint64_t update)
 
 /* --- parts --- */
 
+/* Of a table `rows` are those that it begins with; else NULL. */
 static void
-begin_history(sim_value_t *self)
+begin_history(sim_value_t *self, const sim_rows_t *rows)
 {
     self->capacity = 16;
-    self->history = cadre_calloc(self->capacity, sizeof(*self->history));
     self->first = self->version;
-    self->history[0] = self->n;
+    self->history = NULL;
+    self->rows = NULL;
+    if (rows) {
+        self->rows = cadre_calloc(self->capacity, sizeof(*self->rows));
+        self->rows[0] = *rows;
+    } else {
+        self->history = cadre_calloc(self->capacity, sizeof(*self->history));
+        self->history[0] = self->n;
+    }
 }
 
 sim_value_t *
@@ -82,8 +91,9 @@ sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part
     if (!self->values[at]) {
         self->part_counts[at] = variable->part_count;
         self->values[at] = cadre_calloc(variable->part_count, sizeof(sim_value_t));
+        const sim_rows_t rows = sim_rows_first();
         for (uint32_t i = 0; i < variable->part_count; i++) {
-            begin_history(&self->values[at][i]);
+            begin_history(&self->values[at][i], variable->dim > 0 ? &rows : NULL);
         }
     }
     return &self->values[at][part];
@@ -100,6 +110,46 @@ sim_value_change(sim_value_t *self, int64_t n)
         self->history = cadre_realloc(self->history, self->capacity, sizeof(*self->history));
     }
     self->history[at] = n;
+}
+
+void
+sim_value_change_rows(sim_value_t *self, const sim_rows_t *rows)
+{
+    const sim_rows_t changed = *rows;
+    self->version++;
+    const size_t at = self->version - self->first;
+    if (at == self->capacity) {
+        self->capacity *= 2;
+        self->rows = cadre_realloc(self->rows, self->capacity, sizeof(*self->rows));
+    }
+    self->rows[at] = changed;
+}
+
+const sim_rows_t *
+sim_value_rows(const sim_value_t *self)
+{
+    return &self->rows[self->version - self->first];
+}
+
+const sim_rows_t *
+sim_value_rows_at(const sim_value_t *self, uint64_t version)
+{
+    bool is_known = version >= self->first && version <= self->version;
+    return is_known ? &self->rows[version - self->first] : NULL;
+}
+
+void
+sim_value_push(sim_value_t *self, uint64_t keys, int64_t strength)
+{
+    self->updates++;
+    self->last = strength;
+    if (!self->rows) {
+        sim_value_change(self, self->n + strength);
+        return;
+    }
+    sim_rows_t rows = *sim_value_rows(self);
+    sim_rows_push(&rows, keys, strength);
+    sim_value_change_rows(self, &rows);
 }
 
 bool
@@ -136,8 +186,9 @@ sim_state_copy(const sim_state_t *self)
         if (self->values[i]) {
             copy->values[i] = cadre_calloc(self->part_counts[i], sizeof(sim_value_t));
             for (uint32_t k = 0; k < self->part_counts[i]; k++) {
-                copy->values[i][k] = self->values[i][k];
-                begin_history(&copy->values[i][k]);
+                const sim_value_t *value = &self->values[i][k];
+                copy->values[i][k] = *value;
+                begin_history(&copy->values[i][k], value->rows ? sim_value_rows(value) : NULL);
             }
         }
     }

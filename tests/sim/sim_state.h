@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tests/sim/sim_model.h"
+#include "tests/sim/sim_table.h"
 
 enum { SIM_STEPS_MAX = 3 };
 
@@ -26,7 +26,8 @@ typedef struct {
     uint64_t version;      /* updates and assignments */
     uint64_t step_version; /* that the last synchronous step made; 0: none has */
     uint64_t first;        /* version that history begins with */
-    int64_t *history;      /* n at each version from `first` on */
+    int64_t *history;      /* n at each version from `first` on; of a table NULL, and */
+    sim_rows_t *rows;      /* its rows then */
     size_t capacity;
 } sim_value_t;
 
@@ -97,8 +98,16 @@ sim_value_t *sim_state_value(sim_state_t *self, const sim_variable_t *variable, 
 /* Forgets a variable: it begins at its initial values. */
 void sim_state_forget(sim_state_t *self, uint32_t variable);
 
-/* A change: n becomes this, in a new version. */
+/* A change: n becomes this, in a new version; of a table its rows do. */
 void sim_value_change(sim_value_t *self, int64_t n);
+void sim_value_change_rows(sim_value_t *self, const sim_rows_t *rows);
+
+/* The rows of a table now; at a version, NULL when it had none. */
+const sim_rows_t *sim_value_rows(const sim_value_t *self);
+const sim_rows_t *sim_value_rows_at(const sim_value_t *self, uint64_t version);
+
+/* An update of strength `strength`, of a table to these keys. */
+void sim_value_push(sim_value_t *self, uint64_t keys, int64_t strength);
 
 /* What the part's n was at this version; false when it had none. */
 bool sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n);

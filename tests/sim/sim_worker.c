@@ -47,6 +47,9 @@ void
 sim_worker_stop(sim_worker_t *self)
 {
     cadre_worker_core_destroy(&self->core);
+    for (uint32_t i = 0; i < SIM_SLOTS_MAX; i++) {
+        cadre_free(&self->slots[i].keys);
+    }
     cadre_registry_destroy(&self->registry);
 }
 
@@ -56,6 +59,7 @@ static void
 finish(sim_worker_t *self, sim_slot_t *slot, const cadre_run_outcome_t *outcome)
 {
     cadre_run_t *run = slot->run;
+    cadre_free(&slot->keys);
     *slot = (sim_slot_t){0};
     cadre_worker_core_finish(self->core, run, outcome, self->network->now_ms);
 }
@@ -131,14 +135,24 @@ check_dropped(const sim_worker_t *self, const cadre_run_t *run, uint32_t dropped
     }
 }
 
-/* Pulls whole variables. */
+/* Pulls whole variables, and of tables some rows. */
 static void
-pull(sim_worker_t *self, const sim_slot_t *slot, const cadre_variable_entry_t *const *variables,
+pull(sim_worker_t *self, sim_slot_t *slot, const cadre_variable_entry_t *const *variables,
      size_t count)
 {
     cadre_wanted_t wanted[SIM_VARIABLES_MAX];
+    cadre_rows_t rows[SIM_VARIABLES_MAX];
+    cadre_free(&slot->keys);
+    slot->keys = cadre_calloc(count * SIM_KEYS, sizeof(*slot->keys));
     for (size_t i = 0; i < count; i++) {
+        const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
+        uint64_t *keys = slot->keys + i * SIM_KEYS;
         wanted[i] = (cadre_wanted_t){.variable = variables[i]};
+        if (model->dim > 0) {
+            rows[i] = (cadre_rows_t){
+                keys, sim_table_list(model, SIM_KEYS_PULLED, slot->call->index, slot->step, keys)};
+            wanted[i].rows = &rows[i];
+        }
     }
     cadre_worker_core_pull(self->core, slot->run, wanted, count, self->network->now_ms);
 }
@@ -265,6 +279,18 @@ pushes_rows(const sim_worker_t *self, const sim_slot_t *slot, const cadre_variab
            sim_swarm_draw(self->check->seed, what, 0, 2) == 0;
 }
 
+/* The gradient of a step for some keys of a table; the keys are in memory that the caller frees,
+ * and the chunk is the caller's. */
+static cadre_rows_t
+some_keys(const sim_slot_t *slot, const sim_variable_t *model, cadre_chunk_t **gradient)
+{
+    uint64_t *keys = cadre_calloc(SIM_KEYS, sizeof(*keys));
+    const size_t count =
+        sim_table_list(model, SIM_KEYS_PUSHED, slot->call->index, slot->step, keys);
+    *gradient = sim_table_numbers(model, keys, count, -(int64_t)slot->call->strength, model->wire);
+    return (cadre_rows_t){keys, count};
+}
+
 /* All rows of a variable, in memory that the caller frees. */
 static cadre_rows_t
 all_rows(const cadre_variable_entry_t *entry)
@@ -294,12 +320,17 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
     cadre_gradient_t gradients[SIM_VARIABLES_MAX];
     cadre_rows_t rows[SIM_VARIABLES_MAX] = {{.ids = NULL}};
+    cadre_chunk_t *made[SIM_VARIABLES_MAX] = {NULL}; /* of tables */
     size_t count = entries(self, slot->run, slot->call->pushes[slot->step], variables);
     for (size_t i = 0; i < count; i++) {
         const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
         gradients[i] = (cadre_gradient_t){.variable = variables[i],
                                           .gradient = model->gradients[slot->call->strength]};
-        if (pushes_rows(self, slot, variables[i])) {
+        if (model->dim > 0) {
+            rows[i] = some_keys(slot, model, &made[i]);
+            gradients[i].gradient = made[i];
+            gradients[i].rows = &rows[i];
+        } else if (pushes_rows(self, slot, variables[i])) {
             rows[i] = all_rows(variables[i]);
             gradients[i].rows = &rows[i];
         }
@@ -307,22 +338,28 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     cadre_worker_core_push(self->core, slot->run, gradients, count, self->network->now_ms);
     for (size_t i = 0; i < count; i++) {
         free((void *)(uintptr_t)rows[i].ids);
+        cadre_chunk_unref(&made[i]);
     }
 }
 
 /* Each part of a pulled value is the version it is said to be. */
 static void
-check_value(sim_worker_t *self, const cadre_run_t *run, const cadre_value_t *value)
+check_value(sim_worker_t *self, const sim_slot_t *slot, const cadre_value_t *value)
 {
+    const cadre_run_t *run = slot->run;
     const sim_variable_t *model = sim_check_variable(self->check, value->variable->id);
     size_t at = 0;
     for (uint32_t i = 0; i < model->part_count; i++) {
-        const sim_pulled_t pulled = {
-            .variable = model,
-            .part = i,
-            .version = cadre_run_pulled_version(run, value->variable->id, i),
-            .chunks = value->chunks + at,
-            .chunk_count = cadre_variable_entry_layout(value->variable, i).count};
+        sim_pulled_t pulled = {.variable = model,
+                               .part = i,
+                               .version = cadre_run_pulled_version(run, value->variable->id, i),
+                               .chunks = value->chunks + at};
+        if (model->dim > 0) {
+            pulled.chunk_count = 1;
+            pulled.keys = sim_table_named(model, i, SIM_KEYS_PULLED, slot->call->index, slot->step);
+        } else {
+            pulled.chunk_count = cadre_variable_entry_layout(value->variable, i).count;
+        }
         sim_check_pulled(self->check, run->call.message.epoch, &pulled);
         at += pulled.chunk_count;
     }
@@ -341,7 +378,7 @@ on_values(sim_worker_t *self, cadre_worker_event_t *event)
         return;
     }
     for (size_t i = 0; i < event->value_count; i++) {
-        check_value(self, event->run, &event->values[i]);
+        check_value(self, slot, &event->values[i]);
     }
     cadre_values_fini(&event->values, event->value_count);
     if (slot->run->call.builds) {

@@ -23,6 +23,7 @@ typedef struct {
     cadre_run_t *run; /* NULL: free */
     sim_call_t *call; /* NULL: it builds a resource */
     uint32_t step;
+    uint64_t *keys; /* [variables of a pull, SIM_KEYS] of tables that are being pulled */
 } sim_slot_t;
 
 typedef struct {

@@ -1,0 +1,275 @@
+#include "tests/sim/sim_table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+
+enum { CANDIDATES = 4096, SPECIAL_KEYS = 8 };
+
+/* --- keys --- */
+
+/* The shards, of every number of them, that have a key. */
+typedef struct {
+    bool has[SIM_SHARDS_MAX + 1][SIM_SHARDS_MAX];
+} covered_t;
+
+/* Notes which shards have a key; whether one of them had none before. */
+static bool
+cover(covered_t *self, uint64_t key)
+{
+    bool is_new = false;
+    for (uint32_t count = 1; count <= SIM_SHARDS_MAX; count++) {
+        bool *has = &self->has[count][cadre_table_shard(key, count)];
+        is_new = is_new || !*has;
+        *has = true;
+    }
+    return is_new;
+}
+
+static bool
+is_covered(const covered_t *self)
+{
+    bool whole = true;
+    for (uint32_t count = 1; count <= SIM_SHARDS_MAX; count++) {
+        for (uint32_t shard = 0; shard < count; shard++) {
+            whole = whole && self->has[count][shard];
+        }
+    }
+    return whole;
+}
+
+static int
+compare_keys(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void
+sim_keys_init(uint64_t keys[SIM_KEYS])
+{
+    static const uint64_t special[SPECIAL_KEYS] = {
+        0, 1, 2, 3, INT64_MAX, (uint64_t)INT64_MAX + 1, 1ULL << 32, UINT64_MAX};
+    covered_t covered = {.has = {{false}}};
+    size_t count = SPECIAL_KEYS;
+    memcpy(keys, special, sizeof(special));
+    for (size_t i = 0; i < SPECIAL_KEYS; i++) {
+        cover(&covered, keys[i]);
+    }
+    for (uint64_t i = 1; i < CANDIDATES && count < SIM_KEYS; i++) {
+        const uint64_t key = cadre_table_mix(i);
+        if (is_covered(&covered) || cover(&covered, key)) {
+            keys[count++] = key;
+        }
+    }
+    cadre_assert(count == SIM_KEYS && is_covered(&covered));
+    qsort(keys, SIM_KEYS, sizeof(*keys), compare_keys);
+}
+
+uint64_t
+sim_keys_of_shard(const uint64_t keys[SIM_KEYS], uint32_t shard, uint32_t shard_count)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < SIM_KEYS; i++) {
+        bits |= cadre_table_shard(keys[i], shard_count) == shard ? 1ULL << i : 0;
+    }
+    return bits;
+}
+
+uint32_t
+sim_table_find(const sim_variable_t *self, uint64_t key)
+{
+    const uint64_t *found = bsearch(&key, self->keys, SIM_KEYS, sizeof(*self->keys), compare_keys);
+    return found ? (uint32_t)(found - self->keys) : SIM_KEYS;
+}
+
+uint64_t
+sim_table_named(const sim_variable_t *self, uint32_t part, sim_keys_kind_t kind, uint32_t number,
+                uint32_t step)
+{
+    const uint64_t of_part = self->parts[part].keys;
+    const uint64_t drawn = cadre_table_mix((uint64_t)number << 24 | (uint64_t)step << 16 |
+                                           (uint64_t)kind << 8 | self->id);
+    const uint64_t named = of_part & drawn & cadre_table_mix(drawn);
+    uint64_t least = of_part;
+    for (uint64_t skip = drawn % (uint64_t)__builtin_popcountll(of_part); skip > 0; skip--) {
+        least &= least - 1;
+    }
+    return named | (least & -least);
+}
+
+/* Writes the keys of a set, ascending; their number. */
+static size_t
+list_keys(const sim_variable_t *self, uint64_t named, uint64_t *keys)
+{
+    size_t count = 0;
+    for (; named; named &= named - 1) {
+        keys[count++] = self->keys[__builtin_ctzll(named)];
+    }
+    return count;
+}
+
+size_t
+sim_table_list(const sim_variable_t *self, sim_keys_kind_t kind, uint32_t number, uint32_t step,
+               uint64_t keys[SIM_KEYS])
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < self->part_count; i++) {
+        count += list_keys(self, sim_table_named(self, i, kind, number, step), keys + count);
+    }
+    return count;
+}
+
+/* --- values --- */
+
+void
+sim_table_init(sim_variable_t *self, const cadre_variable_t *variable)
+{
+    cadre_table_spec_t spec = *variable->table;
+    spec.initializer = variable->initializer;
+    spec.optimizer = variable->optimizer;
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(0);
+    cadre_table_t *table = NULL;
+    sim_keys_init(self->keys);
+    self->dim = spec.dim;
+    self->firsts = cadre_calloc((size_t)SIM_KEYS * spec.dim, sizeof(*self->firsts));
+    cadre_assert(cadre_table_open(&table, &spec, pool) == 0);
+    cadre_assert(cadre_table_pull(table, CADRE_F32, SIM_KEYS, self->keys, self->firsts) == 0);
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+    for (uint32_t i = 0; i < self->part_count; i++) {
+        self->parts[i].keys = sim_keys_of_shard(self->keys, i, self->part_count);
+    }
+}
+
+cadre_chunk_t *
+sim_table_numbers(const sim_variable_t *self, const uint64_t *keys, size_t count, int64_t k,
+                  cadre_dtype_t dtype)
+{
+    cadre_chunk_t *chunk = cadre_chunk_new(count * self->dim * cadre_dtype_size(dtype));
+    for (size_t i = 0; i < count * self->dim; i++) {
+        const int64_t key = sim_table_find(self, keys[i / self->dim]);
+        const int64_t element = key * self->dim + (int64_t)(i % self->dim);
+        sim_put(dtype, cadre_chunk_data(chunk), (int64_t)i, k * sim_weight(element));
+    }
+    return chunk;
+}
+
+sim_rows_t
+sim_rows_first(void)
+{
+    return (sim_rows_t){.firsts = UINT64_MAX};
+}
+
+void
+sim_rows_push(sim_rows_t *self, uint64_t keys, int64_t k)
+{
+    self->rows |= keys;
+    for (; keys; keys &= keys - 1) {
+        self->n[__builtin_ctzll(keys)] += (int32_t)k;
+    }
+}
+
+void
+sim_rows_assign(sim_rows_t *self, uint64_t keys, cadre_assign_mode_t mode, int64_t k)
+{
+    cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
+    if (mode == CADRE_ASSIGN_SET) {
+        self->firsts &= ~keys;
+        for (uint64_t left = keys; left; left &= left - 1) {
+            self->n[__builtin_ctzll(left)] = 0;
+        }
+    }
+    sim_rows_push(self, keys, mode == CADRE_ASSIGN_SUB ? -k : k);
+}
+
+/* Whether a number is near what it should be: first values are no whole numbers, and bf16 has 8
+ * bits. A row that was changed otherwise differs by 1 at least. */
+static bool
+is_near(cadre_dtype_t dtype, double number, double expected)
+{
+    const double bits = dtype == CADRE_BF16 ? 0x1p-8 : 0x1p-20;
+    return fabs(number - expected) <= 0x1p-6 + fabs(expected) * bits;
+}
+
+/* Of a wide row not every number is looked at. */
+static uint32_t
+next_column(const sim_variable_t *self, uint32_t column)
+{
+    return self->dim <= SIM_ROW_MAX || column < SIM_ROW_MAX || column + 1 >= self->dim - 1
+               ? 1
+               : self->dim / 8;
+}
+
+static bool
+is_row(const sim_variable_t *self, const sim_rows_t *rows, uint32_t key, cadre_dtype_t dtype,
+       const void *bytes)
+{
+    const bool is_first = rows->firsts >> key & 1;
+    bool same = true;
+    for (uint32_t i = 0; i < self->dim; i += next_column(self, i)) {
+        const int64_t element = (int64_t)key * self->dim + i;
+        const double first = is_first ? (double)self->firsts[element] : 0;
+        const double expected = first + (double)(rows->n[key] * sim_weight(element));
+        same = same && is_near(dtype, sim_get(dtype, bytes, i), expected);
+    }
+    return same;
+}
+
+bool
+sim_table_are(const sim_variable_t *self, const sim_rows_t *rows, const uint64_t *keys,
+              size_t count, cadre_dtype_t dtype, const void *bytes)
+{
+    const size_t row_size = self->dim * cadre_dtype_size(dtype);
+    bool same = true;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t key = sim_table_find(self, keys[i]);
+        same = same && key < SIM_KEYS &&
+               is_row(self, rows, key, dtype, (const char *)bytes + i * row_size);
+    }
+    return same;
+}
+
+bool
+sim_table_are_named(const sim_variable_t *self, const sim_rows_t *rows, uint64_t named,
+                    cadre_dtype_t dtype, const void *bytes)
+{
+    uint64_t keys[SIM_KEYS];
+    return sim_table_are(self, rows, keys, list_keys(self, named, keys), dtype, bytes);
+}
+
+const char *
+sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t of_part,
+                  const cadre_table_t *table, char text[160])
+{
+    uint64_t keys[SIM_KEYS];
+    float values[SIM_ROW_WIDE];
+    const size_t count = list_keys(self, of_part, keys);
+    const uint64_t held = cadre_table_figures(table).rows;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t key = sim_table_find(self, keys[i]);
+        const bool has_row = rows->rows >> key & 1;
+        /* a pull changes nothing but the table's own scratch memory */
+        cadre_table_t *pulled = (cadre_table_t *)(uintptr_t)table;
+        if (cadre_table_has(table, keys[i]) != has_row) {
+            snprintf(text, 160, "key %" PRIu64 " has %s row", keys[i], has_row ? "no" : "a");
+        } else if (cadre_table_pull(pulled, CADRE_F32, 1, &keys[i], values) < 0 ||
+                   !is_row(self, rows, key, CADRE_F32, values)) {
+            snprintf(text, 160, "key %" PRIu64 " begins with %g, its first is %g, n = %" PRId32,
+                     keys[i], (double)values[0], (double)self->firsts[key * self->dim],
+                     rows->n[key]);
+        }
+    }
+    if (text[0] == '\0' && held != (uint64_t)__builtin_popcountll(rows->rows)) {
+        snprintf(text, 160, "it has %" PRIu64 " rows, not %d", held,
+                 __builtin_popcountll(rows->rows));
+    }
+    return text;
+}

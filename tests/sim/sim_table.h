@@ -1,0 +1,77 @@
+/*
+ * sim_table - a table as the oracle sees it: of each of a few keys, how much was added to its row.
+ *
+ * Owner:   the oracle.
+ * Thread:  one.
+ *
+ * All tables of a world have the same keys, among which are the smallest and the largest, and of
+ * any number of shards each has some. Which of them a pull, an update or an assignment names
+ * follows from its number, at least one of every shard: so what holds of the parts of a dense
+ * variable holds of those of a table. An update of strength k adds k * weight(key, column) to the
+ * rows of its keys: a row is its first values, or 0 once it was set, and n * weight. First values
+ * are those of a table that is on one shard.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_TABLE_H
+#define CADRE_TESTS_SIM_SIM_TABLE_H
+
+#include "ps/core/table/table.h"
+#include "tests/sim/sim_model.h"
+
+/* The rows of one part; keys that other parts have stay as they began. */
+typedef struct sim_rows {
+    int32_t n[SIM_KEYS];
+    uint64_t firsts; /* keys of whose values the first ones are still a part: bits */
+    uint64_t rows;   /* keys that have a row: bits */
+} sim_rows_t;
+
+/* What names keys: each kind draws others. */
+typedef enum {
+    SIM_KEYS_PULLED,
+    SIM_KEYS_PUSHED,
+    SIM_KEYS_ASSIGNED,
+} sim_keys_kind_t;
+
+/* Gives the keys of all tables, ascending, and those of each of `shard_count` shards: bits. */
+void sim_keys_init(uint64_t keys[SIM_KEYS]);
+uint64_t sim_keys_of_shard(const uint64_t keys[SIM_KEYS], uint32_t shard, uint32_t shard_count);
+
+/* Fills in what the model has of a table beyond a dense variable. */
+void sim_table_init(sim_variable_t *self, const cadre_variable_t *variable);
+
+/* The keys of one part that a pull or update (of step `step` of call `number`) or an assignment
+ * (`number`, step 0) names: bits; at least one. */
+uint64_t sim_table_named(const sim_variable_t *self, uint32_t part, sim_keys_kind_t kind,
+                         uint32_t number, uint32_t step);
+
+/* Writes those of all parts, those of one part after those of another, as workers name them; their
+ * number. */
+size_t sim_table_list(const sim_variable_t *self, sim_keys_kind_t kind, uint32_t number,
+                      uint32_t step, uint64_t keys[SIM_KEYS]);
+
+/* k * weight of these rows, in their order, as `dtype`. */
+cadre_chunk_t *sim_table_numbers(const sim_variable_t *self, const uint64_t *keys, size_t count,
+                                 int64_t k, cadre_dtype_t dtype);
+
+/* The rows that a part begins with. */
+sim_rows_t sim_rows_first(void);
+
+/* An update of strength k; an assignment of k, whose mode is one of set, add and sub. */
+void sim_rows_push(sim_rows_t *self, uint64_t keys, int64_t k);
+void sim_rows_assign(sim_rows_t *self, uint64_t keys, cadre_assign_mode_t mode, int64_t k);
+
+/* The position of a key among those of all tables; SIM_KEYS for none of them. */
+uint32_t sim_table_find(const sim_variable_t *self, uint64_t key);
+
+/* Whether `bytes` are the rows of these keys, of one part, in their order. */
+bool sim_table_are(const sim_variable_t *self, const sim_rows_t *rows, const uint64_t *keys,
+                   size_t count, cadre_dtype_t dtype, const void *bytes);
+
+/* The same of a set of keys. */
+bool sim_table_are_named(const sim_variable_t *self, const sim_rows_t *rows, uint64_t named,
+                         cadre_dtype_t dtype, const void *bytes);
+
+/* Why a part of a table is not these rows, as often updated; "" when it is. */
+const char *sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t of_part,
+                              const cadre_table_t *table, char text[160]);
+
+#endif
