@@ -509,11 +509,6 @@ TABLES = [
     ("page-left-out", "a file lacks pages that have changed since its base",
      "ps/core/table/row_pages cadre_row_pages_snapshot",
      swap("page->changed_after >= since", "page->changed_after > since || since == 0")),
-    ("page-unmarked", "a page that changes after a fork counts as unchanged",
-     "ps/core/table/row_pages cadre_row_pages_begin",
-     swap("self->shares++", "self->shares += number == 0")),
-    ("base-not-written", "a file names a base that this shard has not written",
-     "ps/core/shard_cut base_of", swap("self->known[i] == since", "self->known[i] >= since")),
     ("table-counts-not-loaded", "a table that is loaded forgets how often it was updated",
      "ps/core/table/table cadre_table_load_begin", drop("self->figures")),
 ]

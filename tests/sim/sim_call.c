@@ -76,6 +76,7 @@ repeat_record(const sim_call_t *lost, uint32_t usable, sim_call_t *call)
     call->ended_event = 0;
     call->status = 0;
     call->given_up = false;
+    call->undone = false;
     call->lost = false;
     call->redone = false;
     call->dataset = 0;

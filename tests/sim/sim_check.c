@@ -91,8 +91,31 @@ lose_assignments(sim_check_t *self, sim_state_t *const *files)
     }
 }
 
+/* Of the calls that have finished those are undone that a checkpoint lacks; it may have some that
+ * were undone before. */
+static void
+undo(sim_check_t *self, const cadre_sequences_t *held)
+{
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        sim_call_t *call = self->calls[i];
+        const uint64_t sequence = (uint64_t)i + 1;
+        call->undone = !call->lost && call->ended && call->status == 0 &&
+                       cadre_sequences_next(held, sequence) == sequence;
+    }
+}
+
 void
-sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_t *const *files)
+sim_check_go_back(sim_check_t *self, const cadre_sequences_t *held, sim_state_t *const *files)
+{
+    lose_assignments(self, files);
+    undo(self, held);
+    sim_check_life(self)->missing += sim_check_missing(self, files);
+    self->went_back++;
+}
+
+void
+sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, const cadre_sequences_t *held,
+                     sim_state_t *const *files)
 {
     uint64_t kept = 0;
     lose_assignments(self, files);
@@ -102,6 +125,7 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
         call->lost = !is_kept;
         kept += is_kept;
     }
+    undo(self, held);
     self->redo = 0;
     self->is_deposed = false;
     if (self->life_count == SIM_LIVES_MAX) {

@@ -29,6 +29,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/wire/message.h"
 #include "coordinator/core/catalogue/catalogue.h"
+#include "coordinator/core/checkpoint/sequences.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/provisioning/row_plan.h"
 #include "ps/core/partition.h"
@@ -93,6 +94,7 @@ typedef struct cadre_future {
     uint64_t ended_event;
     int status;
     bool given_up; /* it had finished, and could not be run again for a shard that was restored */
+    bool undone;   /* it had finished, and the job went back to a checkpoint that lacks it */
     bool lost;     /* with a life of the coordinator */
     bool redone;   /* and there is another call for it */
 } sim_call_t;
@@ -187,6 +189,7 @@ typedef struct {
     uint64_t unserved;      /* closures that ended because no worker could run them */
     uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
     uint64_t full_steps;    /* updates that were refused because their step held too much */
+    uint64_t went_back;     /* times that the job did */
     uint64_t row_updates;   /* parts of tables that updates changed */
     uint64_t chained;       /* parts of tables in committed files that left pages to a base */
     bool is_fatal;          /* and the job has ended by it */
@@ -256,9 +259,13 @@ void sim_check_raised(sim_check_t *self, uint32_t group, int status, const char 
 /* --- lives --- */
 
 /* A coordinator begins: what had no id below `cut` is lost. `files` are the shards' of the
- * checkpoint it begins from, or NULLs. */
+ * checkpoint it begins from, or NULLs, and `held` are the numbers that this has. */
 void sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut,
-                          sim_state_t *const *files);
+                          const cadre_sequences_t *held, sim_state_t *const *files);
+
+/* The job goes back to a checkpoint, which has closures with these numbers and these files of the
+ * shards: what it lacks is undone, and need be nowhere. */
+void sim_check_go_back(sim_check_t *self, const cadre_sequences_t *held, sim_state_t *const *files);
 sim_life_t *sim_check_life(sim_check_t *self);
 
 /* What the totals of a checkpoint at `cut` must say. */

@@ -22,7 +22,7 @@ lacking_step(const sim_check_t *self, const sim_state_t *state, uint32_t shard,
 static bool
 is_finished(const sim_call_t *call)
 {
-    return !call->lost && !call->given_up && call->ended && call->status == 0;
+    return !call->lost && !call->undone && !call->given_up && call->ended && call->status == 0;
 }
 
 /* The first part that lacks an assignment; its variable's number of parts for none. */

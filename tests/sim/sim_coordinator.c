@@ -85,8 +85,13 @@ sim_coordinator_start(sim_coordinator_t *self)
     for (uint32_t i = 0; newest && i < self->check->shard_count; i++) {
         files[i] = newest->files[i].state;
     }
+    cadre_sequences_t held = {.count = 0};
+    if (newest && cadre_checkpoint_sequences(newest->manifest, &held) < 0) {
+        sim_check_fail(self->check, "I5: %s", cadre_error_text());
+    }
     sim_check_begin_life(self->check, self->options.epoch, newest ? newest->manifest->cut : 1,
-                         files);
+                         &held, files);
+    cadre_sequences_fini(&held);
     cadre_core_init(&self->core, &self->options, self->network->now_ms);
     self->core.checkpoint.on_progress = on_progress;
     if (newest) {
@@ -200,7 +205,7 @@ check_sequences(const sim_coordinator_t *self)
     for (uint32_t i = 0; i < self->check->call_count; i++) {
         const sim_call_t *call = self->check->calls[i];
         bool is_in = !call->lost && call->id > 0 && call->id < self->manifest->cut && call->ended &&
-                     call->status == 0;
+                     call->status == 0 && !call->undone;
         uint64_t sequence = (uint64_t)i + 1;
         if ((cadre_sequences_next(&held, sequence) > sequence) != is_in) {
             sim_check_fail(self->check,
@@ -277,6 +282,13 @@ sim_coordinator_stored(sim_coordinator_t *self, const sim_event_t *event)
     if (kind == CADRE_STORE_OPEN || kind == CADRE_STORE_COMMIT) {
         uint64_t failed = status < 0 ? 4 : 0;
         later(self, SIM_ANSWERED, ANSWER_MS_MAX, self->draft << 3 | failed | kind);
+    } else if (kind == CADRE_STORE_RETAIN) {
+        sim_event_t done = {.due_ms = self->network->now_ms + 1,
+                            .kind = SIM_ANSWERED,
+                            .node = SIM_COORDINATOR_NODE,
+                            .value = kind,
+                            .life = self->life};
+        sim_network_put(self->network, &done);
     }
 }
 

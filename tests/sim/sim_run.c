@@ -46,6 +46,15 @@ rate_chance(uint64_t seed)
                : 0;
 }
 
+/* How often the program goes back to a checkpoint, in 10,000 operations. */
+static uint32_t
+back_chance(uint64_t seed)
+{
+    return sim_swarm_has(seed, "going back", 3)
+               ? (uint32_t)sim_swarm_draw(seed, "chance of going back", 200, 1500)
+               : 0;
+}
+
 /* How often the program drops a variable, in 10,000 operations. */
 static uint32_t
 drop_chance(uint64_t seed)
@@ -203,6 +212,7 @@ make_script(sim_cluster_t *self)
     }
     plan->drops = drop_chance(self->seed);
     plan->rates = rate_chance(self->seed);
+    plan->backs = back_chance(self->seed);
     plan->groups = sim_swarm_has(self->seed, "groups", 2);
     plan->priorities = self->coordinator->options.consistency == CADRE_ASYNC &&
                        sim_swarm_has(self->seed, "priorities", 3);
@@ -476,6 +486,7 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors,
                            .unserved = self->check.unserved,
                            .full_steps = self->check.full_steps,
+                           .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
                            .chained = self->check.chained,
                            .is_fatal = self->check.is_fatal};

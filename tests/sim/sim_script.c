@@ -16,6 +16,7 @@ enum {
     PATIENCE_STREAM = 0x706174,
     DROP_STREAM = 0x64726f,
     RATE_STREAM = 0x726174,
+    BACK_STREAM = 0x626163,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -39,6 +40,7 @@ sim_operation_text(sim_operation_t operation)
         [SIM_DROP] = "a variable to be dropped",
         [SIM_RATE] = "a learning rate to be changed",
         [SIM_STILL] = "closures in flight to end in a pause",
+        [SIM_GO_BACK] = "the job to go back to a checkpoint",
         [SIM_END] = "nothing",
     };
     return texts[operation];
@@ -618,6 +620,8 @@ go_on(sim_script_t *self)
         return sim_script_change_rate(self);
     case SIM_STILL:
         return stand_still(self);
+    case SIM_GO_BACK:
+        return sim_script_go_back(self);
     case SIM_END:
         return false;
     }
@@ -673,6 +677,16 @@ stands_still(const sim_script_t *self)
     return sim_swarm_draw(self->check->seed, what, 0, 29) == 0;
 }
 
+/* Whether the next operation is to go back. */
+static bool
+goes_back(const sim_script_t *self)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "back %" PRIu64, self->operations_done);
+    return self->plan.backs > 0 &&
+           sim_swarm_draw(self->check->seed, what, 0, 9999) < self->plan.backs;
+}
+
 static sim_operation_t
 next_operation(sim_script_t *self)
 {
@@ -695,6 +709,9 @@ next_operation(sim_script_t *self)
     }
     if (stands_still(self)) {
         return SIM_STILL;
+    }
+    if (goes_back(self)) {
+        return SIM_GO_BACK;
     }
     if (self->left == 0 && draw(self, 0, 1)) {
         return SIM_PAUSE;
@@ -807,6 +824,7 @@ sim_script_start(sim_script_t *self, uint64_t seed)
     cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
     cadre_random_init(&self->drop_random, seed, DROP_STREAM);
     cadre_random_init(&self->rate_random, seed, RATE_STREAM);
+    cadre_random_init(&self->back_random, seed, BACK_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }
@@ -830,6 +848,7 @@ sim_script_start_again(sim_script_t *self)
     self->closing = 0;
     self->burst = 0;
     self->gives_up = false;
+    self->back_to = 0;
     self->checkpoint_attempts = 0;
     self->new_variable = NULL;
     self->done_ms = self->network->now_ms;

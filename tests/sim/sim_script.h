@@ -35,6 +35,7 @@ typedef enum {
     SIM_DROP,
     SIM_RATE,
     SIM_STILL,
+    SIM_GO_BACK,
     SIM_END,
 } sim_operation_t;
 
@@ -68,6 +69,7 @@ typedef struct {
     bool priorities;           /* closures have priorities */
     bool groups;               /* closures are in groups */
     uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
+    uint32_t backs;            /* of going back to a checkpoint */
     uint32_t rates;            /* and of changing a learning rate */
 } sim_plan_t;
 
@@ -81,6 +83,7 @@ typedef struct {
     cadre_random_t patience_random;
     cadre_random_t drop_random;
     cadre_random_t rate_random;
+    cadre_random_t back_random;
 
     sim_operation_t operation;
     uint32_t left;    /* operations to come */
@@ -100,6 +103,7 @@ typedef struct {
     uint32_t assignment;
     bool is_bad; /* SIM_ASSIGN: one part of it is infinite */
     cadre_variable_t *new_variable;
+    uint64_t back_to; /* SIM_GO_BACK: the checkpoint, until the job has gone back; then 0 */
     size_t
         give_up_at; /* SIM_CREATE: parts that are left when it gives up; SIM_NEVER: it does not */
     void *buffer;
@@ -130,12 +134,16 @@ void sim_script_go(sim_script_t *self);
 /* Whether everything is done. */
 bool sim_script_ended(const sim_script_t *self);
 
-/* --- between sim_script.c and sim_script_variables.c --- */
+/* --- between sim_script.c and sim_script_variables.c, sim_script_back.c --- */
 
 /* Goes on with the creation of the next variable, or the dropping of `variable`; true: it has
  * ended. */
 bool sim_script_create(sim_script_t *self);
 bool sim_script_drop(sim_script_t *self);
+
+/* Goes on with going back to a checkpoint that has all variables; true when the job is what it was
+ * then, or the program gives it up. */
+bool sim_script_go_back(sim_script_t *self);
 
 /* Goes on with a change of the learning rate of `variable`. Every change is to the rate that it
  * has, so that values are what they would be; that all shards have taken it is what the check
