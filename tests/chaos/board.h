@@ -23,6 +23,11 @@ enum {
     BETA_ROWS = 7,   /* of "beta", i64, in two parts */
     GAMMA_ROWS = 5,  /* of "gamma", f32, which only assignments change, in two parts */
     TICKS_STEPS = 3, /* updates that one call of "ticks" makes */
+
+    TABLE_DIM = 64,      /* numbers of a row of "rows", a table, */
+    TABLE_FIXED = 32,    /* whose keys 0, 1, 2 and so on every update adds 1 to, */
+    TABLE_SPREAD = 4096, /* and so many keys from TABLE_FIRST on, to one of which it does */
+    TABLE_FIRST = 1 << 20,
 };
 
 typedef enum {
@@ -46,6 +51,7 @@ typedef struct {
     int64_t deadline_ms; /* of a closure; 0: none */
     uint64_t seed;
     bool assign;  /* mix assignments in */
+    bool table;   /* there is one, which every update adds to, too */
     bool resume;  /* from the newest checkpoint, if there is one */
     bool nothing; /* schedule nothing until `load` */
 

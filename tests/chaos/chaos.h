@@ -54,6 +54,7 @@ void chaos_worker_kill(chaos_run_t *run);
 void chaos_ps_kill(chaos_run_t *run);
 void chaos_coordinator_kill(chaos_run_t *run);
 void chaos_everything_kill(chaos_run_t *run);
+void chaos_table_kill(chaos_run_t *run);
 void chaos_stop(chaos_run_t *run);
 void chaos_partition(chaos_run_t *run);
 void chaos_disk(chaos_run_t *run);

@@ -30,6 +30,7 @@ static const chaos_test_t tests[] = {
     {"ps-kill", chaos_ps_kill, 8, 1000, 1500, "kill -9 of a random ps under load"},
     {"coordinator-kill", chaos_coordinator_kill, 4, 100, 900, "kill -9 of the coordinator"},
     {"everything-kill", chaos_everything_kill, 2, 30, 600, "kill -9 of all processes"},
+    {"table-kill", chaos_table_kill, 8, 300, 900, "kill -9 of anybody in a job with a table"},
     {"stop", chaos_stop, 4, 100, 900, "SIGSTOP of a worker or ps past its lease, then SIGCONT"},
     {"partition", chaos_partition, 4, 100, 900, "one-way and two-way, through the proxy"},
     {"namespaces", chaos_namespaces, 1, 15, 400, "the same between network namespaces"},

@@ -8,6 +8,9 @@
  *
  * These pull "alpha" first and fail when a part of it is a mixture of two versions.
  *
+ * Under the names tick_table, ticks_table and slow_table they add 1 to rows of the table "rows",
+ * too: to all of those that every update names, and to one of many.
+ *
  * - beat: adds 1 to the one element of the f32 variable that argument "variable" (u8) names
  */
 #include <cadre/worker.h>
@@ -21,6 +24,26 @@ enum {
     SLOW_MS = 10, /* at least; at most three times as long */
     BEAT_NAME_SIZE = 64,
 };
+
+/* The gradients of step `step` for the table: its optimizer takes them away. */
+static int
+push_rows(cadre_invocation_t *invocation, int step)
+{
+    static const float minus_one = -1;
+    int64_t keys[TABLE_FIXED + 1];
+    float gradients[(TABLE_FIXED + 1) * TABLE_DIM];
+    const uint64_t drawn = cadre_invocation_seed(invocation) + (uint64_t)step;
+    for (int i = 0; i < TABLE_FIXED; i++) {
+        keys[i] = i;
+    }
+    keys[TABLE_FIXED] = TABLE_FIRST + (int64_t)(drawn % TABLE_SPREAD);
+    for (int i = 0; i < (TABLE_FIXED + 1) * TABLE_DIM; i++) {
+        gradients[i] = minus_one;
+    }
+    cadre_tensor_t tensor = {
+        .dtype = CADRE_F32, .rank = 2, .shape = {TABLE_FIXED + 1, TABLE_DIM}, .data = gradients};
+    return cadre_invocation_push_rows(invocation, "rows", keys, TABLE_FIXED + 1, &tensor);
+}
 
 static int
 push_ones(cadre_invocation_t *invocation, int64_t alpha_rows)
@@ -69,13 +92,21 @@ pull_whole(cadre_invocation_t *invocation, int64_t *alpha_rows)
     return status;
 }
 
+/* The update of one step; with a table where the function was registered with a state. */
 static int
-steps(cadre_invocation_t *invocation, int count)
+push_step(cadre_invocation_t *invocation, int64_t alpha_rows, const void *state, int step)
+{
+    int status = push_ones(invocation, alpha_rows);
+    return status == 0 && state ? push_rows(invocation, step) : status;
+}
+
+static int
+steps(cadre_invocation_t *invocation, const void *state, int count)
 {
     int64_t rows = 0;
     int status = pull_whole(invocation, &rows);
     for (int i = 0; status == 0 && i < count; i++) {
-        status = push_ones(invocation, rows);
+        status = push_step(invocation, rows, state, i);
         if (status == 0 && i + 1 < count) {
             status = cadre_invocation_flush(invocation);
         }
@@ -86,25 +117,22 @@ steps(cadre_invocation_t *invocation, int count)
 static int
 tick(cadre_invocation_t *invocation, void *state)
 {
-    (void)state;
-    return steps(invocation, 1);
+    return steps(invocation, state, 1);
 }
 
 static int
 ticks(cadre_invocation_t *invocation, void *state)
 {
-    (void)state;
-    return steps(invocation, TICKS_STEPS);
+    return steps(invocation, state, TICKS_STEPS);
 }
 
 static int
 slow(cadre_invocation_t *invocation, void *state)
 {
-    (void)state;
     int64_t rows = 0;
     int status = pull_whole(invocation, &rows);
     poll(NULL, 0, SLOW_MS + (int)(cadre_invocation_seed(invocation) % (2 * SLOW_MS)));
-    return status == 0 ? push_ones(invocation, rows) : status;
+    return status == 0 ? push_step(invocation, rows, state, 0) : status;
 }
 
 static int
@@ -126,12 +154,22 @@ beat(cadre_invocation_t *invocation, void *state)
 int
 cadre_native_register(cadre_registry_t *registry)
 {
-    int status = cadre_registry_add(registry, "tick", tick, NULL);
-    if (status == 0) {
-        status = cadre_registry_add(registry, "ticks", ticks, NULL);
+    static int has_table; /* its address says so */
+    static const struct {
+        const char *name;
+        cadre_native_t function;
+        void *state;
+    } functions[] = {{"tick", tick, NULL},
+                     {"ticks", ticks, NULL},
+                     {"slow", slow, NULL},
+                     {"beat", beat, NULL},
+                     {"tick_table", tick, &has_table},
+                     {"ticks_table", ticks, &has_table},
+                     {"slow_table", slow, &has_table}};
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {
+        status = cadre_registry_add(registry, functions[i].name, functions[i].function,
+                                    functions[i].state);
     }
-    if (status == 0) {
-        status = cadre_registry_add(registry, "slow", slow, NULL);
-    }
-    return status == 0 ? cadre_registry_add(registry, "beat", beat, NULL) : status;
+    return status;
 }

@@ -10,6 +10,7 @@
  * that every element has.
  */
 #include <cadre/coordinator.h>
+#include <cadre/table.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -44,6 +45,7 @@ typedef struct {
     cadre_variable_t *alpha;
     cadre_variable_t *beta;
     cadre_variable_t *gamma;
+    cadre_variable_t *rows; /* a table; NULL: there is none */
     cadre_function_t *tick;
     cadre_function_t *ticks;
     cadre_function_t *slow;
@@ -181,6 +183,64 @@ expect(job_t *self, cadre_variable_t *variable, double wanted, const char *when)
     cadre_tensor_fini(&value);
 }
 
+static cadre_variable_t *
+create_table(job_t *self)
+{
+    cadre_table_options_t options = cadre_table_options();
+    cadre_variable_t *table = NULL;
+    options.optimizer.learning_rate = 1;
+    must(self, cadre_variable_create_table(self->coordinator, "rows", TABLE_DIM, &options, &table),
+         "rows");
+    return table;
+}
+
+/* Reads `count` rows of the table from key `first` on; each must be one number TABLE_DIM times
+ * over. Returns the sum of these, and the largest and smallest in `range`. */
+static double
+sum_rows(job_t *self, uint64_t first, size_t count, double range[2])
+{
+    double sum = 0;
+    cadre_tensor_t rows = {.data = NULL};
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = first + i;
+    }
+    must(self, cadre_variable_read_keys(self->rows, keys, count, &rows, CALL_MS), "read of rows");
+    for (size_t i = 0; i < count; i++) {
+        const float *row = (const float *)rows.data + i * TABLE_DIM;
+        for (int k = 1; k < TABLE_DIM; k++) {
+            if (row[k] < row[0] || row[k] > row[0]) {
+                fail(self, "row %" PRIu64 " is a mixture of %.0f and %.0f", keys[i], (double)row[0],
+                     (double)row[k]);
+            }
+        }
+        range[0] = i == 0 || (double)row[0] > range[0] ? (double)row[0] : range[0];
+        range[1] = i == 0 || (double)row[0] < range[1] ? (double)row[0] : range[1];
+        sum += (double)row[0];
+    }
+    cadre_tensor_fini(&rows);
+    return sum;
+}
+
+/* Every update stands once in each row that all name, and once in one of the others. */
+static void
+expect_rows(job_t *self, double wanted, const char *when)
+{
+    double range[2] = {wanted, wanted};
+    if (!self->rows) {
+        return;
+    }
+    sum_rows(self, 0, TABLE_FIXED, range);
+    if (range[0] > wanted || range[1] < wanted) {
+        fail(self, "%s: rows that all updates name are %.0f to %.0f, not %.0f", when, range[1],
+             range[0], wanted);
+    }
+    const double sum = sum_rows(self, TABLE_FIRST, TABLE_SPREAD, range);
+    if (sum < wanted || sum > wanted) {
+        fail(self, "%s: the other rows have %.0f updates, not %.0f", when, sum, wanted);
+    }
+}
+
 static void
 take_up(job_t *self)
 {
@@ -195,11 +255,20 @@ take_up(job_t *self)
     const char *when = cut ? "resumed" : "begun";
     expect(self, self->alpha, (double)self->updates, when);
     expect(self, self->beta, (double)self->updates, when);
+    expect_rows(self, (double)self->updates, when);
     /* How many assignments lie before the cut is known to the checkpoint only. */
     must(self, cadre_variable_read(self->gamma, &value, CALL_MS), "read");
     self->gamma_value = element(&value, 0);
     cadre_tensor_fini(&value);
     expect(self, self->gamma, self->gamma_value, when);
+}
+
+static cadre_function_t *
+name_function(job_t *self, const char *name)
+{
+    cadre_function_t *function = NULL;
+    must(self, cadre_function_native(self->coordinator, name, &function), name);
+    return function;
 }
 
 static void
@@ -215,9 +284,10 @@ start(job_t *self)
     self->alpha = create(self, "alpha", CADRE_F32, board->alpha_rows, ALPHA_PARTS);
     self->beta = create(self, "beta", CADRE_I64, BETA_ROWS, 2);
     self->gamma = create(self, "gamma", CADRE_F32, GAMMA_ROWS, 2);
-    must(self, cadre_function_native(self->coordinator, "tick", &self->tick), "tick");
-    must(self, cadre_function_native(self->coordinator, "ticks", &self->ticks), "ticks");
-    must(self, cadre_function_native(self->coordinator, "slow", &self->slow), "slow");
+    self->rows = board->table ? create_table(self) : NULL;
+    self->tick = name_function(self, board->table ? "tick_table" : "tick");
+    self->ticks = name_function(self, board->table ? "ticks_table" : "ticks");
+    self->slow = name_function(self, board->table ? "slow_table" : "slow");
     take_up(self);
     atomic_store(&board->state, BOARD_RUNNING);
 }
@@ -256,6 +326,7 @@ check_values(job_t *self, const char *when)
     expect(self, self->alpha, (double)self->updates, when);
     expect(self, self->beta, (double)self->updates, when);
     expect(self, self->gamma, self->gamma_value, when);
+    expect_rows(self, (double)self->updates, when);
 }
 
 /* Everything that was scheduled must end, and count. */

@@ -1,11 +1,12 @@
 /*
- * kill -9 of workers, ps, the coordinator and all of them at once, under load. The job's totals
- * must be exact in the end; it alone knows them (job.c).
+ * kill -9 of workers, ps, the coordinator and all of them at once, under load; of anybody in a job
+ * with a table. The job's totals must be exact in the end; it alone knows them (job.c).
  */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
+#include "common/base/memory.h"
 #include "common/system/clock.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/field.h"
@@ -172,6 +173,29 @@ chaos_everything_kill(chaos_run_t *run)
     for (int i = 0; i < run->count; i++) {
         kill_everything(run, &field);
         pause_between_jobs(run, &field);
+    }
+    finish(run, &field, began_ms);
+}
+
+/* A job with a table, of which anybody dies: mostly a ps. */
+void
+chaos_table_kill(chaos_run_t *run)
+{
+    static const field_role_t roles[] = {FIELD_PS,     FIELD_PS,     FIELD_PS,     FIELD_PS,
+                                         FIELD_WORKER, FIELD_WORKER, FIELD_WORKER, FIELD_JOB};
+    field_t field;
+    int64_t began_ms = cadre_clock_now_ms();
+    field_options_t options = options_of(run, true);
+    options.settings.table = true;
+    field_open(&field, &options);
+    for (int i = 0; i < run->count; i++) {
+        const field_role_t role = roles[chaos_draw(run, (int)CADRE_COUNT_OF(roles))];
+        kill_one(run, &field, role);
+        if (role == FIELD_JOB) {
+            pause_between_jobs(run, &field);
+        } else {
+            pause_between(run, &field);
+        }
     }
     finish(run, &field, began_ms);
 }
