@@ -137,7 +137,7 @@ train(const local_cluster_options_t *options, bool kills)
     local_cluster_close(&self.cluster);
 }
 
-Test(conformance_tables, an_update_lands_once_on_each_row)
+Test(conformance_tables, T1_an_update_lands_once_on_each_row)
 {
     for (int ps = 1; ps <= 3; ps++) {
         local_cluster_options_t options = options_of(ps, CADRE_ASYNC);
@@ -145,20 +145,20 @@ Test(conformance_tables, an_update_lands_once_on_each_row)
     }
 }
 
-Test(conformance_tables, synchronous_steps_land_once_on_each_row)
+Test(conformance_tables, T2_synchronous_steps_land_once_on_each_row)
 {
     local_cluster_options_t options = options_of(2, CADRE_SYNC);
     train(&options, false);
 }
 
-Test(conformance_tables, killed_tasks_lose_no_update_and_double_none)
+Test(conformance_tables, T3_killed_tasks_lose_no_update_and_double_none)
 {
     local_cluster_options_t options = options_of(2, CADRE_ASYNC);
     options.coordinator.recovery = CADRE_RECOVERY_REPLAY;
     train(&options, true);
 }
 
-Test(conformance_tables, resumes_with_another_number_of_ps)
+Test(conformance_tables, T4_resumes_with_another_number_of_ps)
 {
     static const int numbers[] = {3, 1, 2};
     job_t self;
@@ -180,7 +180,7 @@ Test(conformance_tables, resumes_with_another_number_of_ps)
     local_cluster_close(&self.cluster);
 }
 
-Test(conformance_tables, assigns_rows_by_key)
+Test(conformance_tables, T5_assigns_rows_by_key)
 {
     job_t self;
     local_cluster_options_t options = options_of(3, CADRE_ASYNC);
