@@ -279,6 +279,7 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.address = cadre_launcher_address(self->launcher);
     options.ps_count = (int)job->ps;
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
+    options.seed = (uint64_t)job->seed; /* first values of keys that a table has no row for */
     /* Values of a ps that was lost are loaded from the checkpoint again. */
     options.recovery = CADRE_RECOVERY_RELAXED;
     options.strategy = CADRE_STRATEGY_PARAMETER_SERVER; /* nothing is trained */

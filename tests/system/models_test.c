@@ -163,6 +163,71 @@ Test(models, pairs_are_told_by_fields_with_ids_of_their_own)
     cr_expect(strstr(errors, "take: index -1 in row"), "%s", errors);
 }
 
+/* The same ids, of which nobody says how many there are. */
+Test(models, pairs_are_told_by_the_rows_of_a_table)
+{
+    training_t machine = {
+        .write_rows = write_fields,
+        .data = "",
+        .model = "\"layers\": [{\"type\": \"factorization_machine\", \"fields\": 2, \"table\": "
+                 "true, \"factors\": 4}]",
+        .training = "\"epochs\": 30"};
+    expect_accuracy(&machine, 0.95);
+
+    training_t items = PAIRS_BY("{\"type\": \"factorization_machine\", \"table\": true, "
+                                "\"factors\": 4}");
+    expect_accuracy(&items, 0.95);
+
+    training_t embedding = {
+        .write_rows = write_fields,
+        .data = "",
+        .model = "\"layers\": [{\"type\": \"embedding\", \"columns\": [0, 2], \"fields\": 2, "
+                 "\"units\": 4, \"table\": "
+                 "{\"optimizer\": {\"type\": \"adagrad\", \"learning_rate\": 0.3}, \"row_wise\": "
+                 "true}}, {\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 16, "
+                 "\"activation\": \"relu\"}]",
+        .training = "\"epochs\": 30"};
+    expect_accuracy(&embedding, 0.95);
+}
+
+/* Two ids, and whether the first is odd. */
+static void
+write_first(FILE *rows)
+{
+    for (int i = 0; i < PAIRS; i++) {
+        fprintf(rows, "%d,%d,%d\n", i % KINDS, i / KINDS % KINDS, i % 2);
+    }
+}
+
+/* A sum over ids that did not know of which column they are would be right about three of four. */
+Test(models, an_id_of_one_column_has_another_row_of_a_table_than_that_of_another)
+{
+    training_t training = {
+        .write_rows = write_first,
+        .data = "",
+        .model = "\"layers\": [{\"type\": \"embedding_bag\", \"fields\": 2, \"table\": true, "
+                 "\"units\": 2}]",
+        .training = "\"epochs\": 20"};
+    expect_accuracy(&training, 0.95);
+}
+
+/* An id that is not whole, or that the other column's would begin with, is no key. */
+Test(models, what_is_no_id_ends_a_run_with_a_table)
+{
+    static const char *const scales[] = {"0.5", "33554432"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(scales); i++) {
+        cadre_auto(cadre_free) char *data = cadre_asprintf(", \"scale\": %s", scales[i]);
+        training_t training = {
+            .write_rows = write_fields,
+            .data = data,
+            .model = "\"layers\": [{\"type\": \"embedding_bag\", \"fields\": 2, \"table\": true, "
+                     "\"units\": 2}]",
+            .training = "\"epochs\": 1"};
+        cadre_auto(cadre_free) char *errors = train(&training, 65, NULL);
+        cr_expect(strstr(errors, "take: index -"), "%s", errors);
+    }
+}
+
 Test(models, pairs_are_told_by_an_interaction)
 {
     training_t interaction =

@@ -5,19 +5,25 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cadre/table.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/table_rows.h"
 #include "common/system/clock.h"
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/train/evaluation.h"
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
+
+enum { ROWS_AT_ONCE = 1 << 16 }; /* rows of a table that one call assigns */
 
 typedef struct {
     const cadre_evaluator_options_t *options;
@@ -151,6 +157,11 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
     const cadre_manifest_variable_t *stored = cadre_manifest_find(manifest, name);
     int64_t shape[CADRE_RANK_MAX];
     int rank = cadre_variable_shape(variable, shape);
+    if (cadre_variable_is_table(variable)) {
+        shape[1] = shape[0]; /* a checkpoint has tables as [0, dim] */
+        shape[0] = 0;
+        rank = 2;
+    }
     if (!stored || stored->dtype != CADRE_F32 || stored->rank != rank ||
         memcmp(stored->shape, shape, (size_t)rank * sizeof(shape[0])) != 0) {
         return cadre_fail(CADRE_ECONFIG, "%s is not of this job's model: %s %s", path, name,
@@ -158,6 +169,61 @@ check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_v
     }
 
     return 0;
+}
+
+/* Rows of a table on their way from a checkpoint to the evaluator's own cluster. */
+typedef struct {
+    cadre_variable_t *table;
+    int64_t dim;
+    size_t count;
+    uint64_t *keys; /* [ROWS_AT_ONCE] */
+    float *values;  /* [ROWS_AT_ONCE, dim] */
+} loaded_rows_t;
+
+static void
+loaded_rows_fini(loaded_rows_t *self)
+{
+    free(self->keys);
+    free(self->values);
+}
+
+/* Assigns the rows that were collected. */
+static int
+assign_rows(loaded_rows_t *self)
+{
+    const int64_t shape[] = {(int64_t)self->count, self->dim};
+    const cadre_tensor_t rows = cadre_tensor_view(CADRE_F32, self->values, shape, 2);
+    const size_t count = self->count;
+    self->count = 0;
+    return count == 0 ? 0
+                      : cadre_variable_assign_keys(self->table, CADRE_VARIABLE_SET, self->keys,
+                                                   count, &rows, CADRE_EVALUATOR_ASSIGN_MS);
+}
+
+/* Collects a row. */
+static int
+take_row(void *context, uint64_t key, const float *values)
+{
+    loaded_rows_t *self = context;
+    const size_t dim = (size_t)self->dim;
+    self->keys[self->count] = key;
+    memcpy(self->values + self->count * dim, values, dim * sizeof(*values));
+    self->count++;
+    return self->count == ROWS_AT_ONCE ? assign_rows(self) : 0;
+}
+
+/* Assigns the rows that the checkpoint has of a table. One that an earlier checkpoint had and this
+ * one has not, since it was evicted, stays as it was there. */
+static int
+load_table(cadre_checkpoint_reader_t *reader, cadre_variable_t *table)
+{
+    int64_t shape[CADRE_RANK_MAX];
+    (void)cadre_variable_shape(table, shape);
+    cadre_auto(loaded_rows_fini) loaded_rows_t rows = {.table = table, .dim = shape[0]};
+    rows.keys = cadre_calloc(ROWS_AT_ONCE, sizeof(*rows.keys));
+    rows.values = cadre_calloc(ROWS_AT_ONCE, (size_t)rows.dim * sizeof(*rows.values));
+    const int status = cadre_table_rows_each(reader, cadre_variable_name(table), take_row, &rows);
+    return status < 0 ? status : assign_rows(&rows);
 }
 
 /* Reads a variable's values from the checkpoint and assigns them to the variable. With `average`
@@ -173,6 +239,10 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
     int status = check_variable(cadre_checkpoint_reader_manifest(reader), path, variable);
     if (status < 0) {
         return status;
+    }
+
+    if (cadre_variable_is_table(variable)) {
+        return load_table(reader, variable);
     }
 
     status = cadre_tensor_init(&value, CADRE_F32, shape, rank);

@@ -709,6 +709,36 @@ check_delay_compensation(const cadre_job_t *self)
     return 0;
 }
 
+/* Refuses settings that need all rows of a variable, of a job with a table. */
+static int
+check_tables(const cadre_job_t *self)
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < self->layer_count; i++) {
+        const cadre_layer_t *layer = &self->layers[i];
+        if (!layer->table.is_table) {
+            continue;
+        }
+        if (self->use_ema) {
+            why = "optimizer.use_ema: a table keeps no averages";
+        } else if (self->delay_compensation > 0) {
+            why = "training.delay_compensation: a table does not keep what was pulled";
+        } else if (self->clip_norm > 0 || self->global_clip_norm > 0) {
+            why = "clip_norm and global_clip_norm, norms of all rows: use optimizer.clip_value";
+        } else if (cadre_job_is_local(self)) {
+            why = "training.local_steps: steps of a closure move whole variables";
+        }
+        if (why) {
+            return cadre_fail(CADRE_ECONFIG, "%s: model.layers[%zu].table does not go with %s",
+                              self->file, i, why);
+        }
+        if (cadre_layer_table_check(&layer->table, layer->units, &self->optimizer_spec) < 0) {
+            return cadre_fail_within(CADRE_ECONFIG, "%s: model.layers[%zu].table", self->file, i);
+        }
+    }
+    return 0;
+}
+
 /* Fills in what follows from other settings, and checks that the settings go together. */
 int
 cadre_job_finish(cadre_job_t *self)
@@ -727,6 +757,11 @@ cadre_job_finish(cadre_job_t *self)
     }
 
     status = check_delay_compensation(self);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_tables(self);
     if (status < 0) {
         return status;
     }

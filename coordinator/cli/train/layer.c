@@ -16,7 +16,7 @@ static const char *const activations[] = {CADRE_ACTIVATION_LIST(ROW)};
 static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 #undef ROW
 
-typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE, FIELDS } kind_t;
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE, FIELDS, TABLE } kind_t;
 
 #define TYPE(name)   (1U << CADRE_LAYER_##name)
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
@@ -45,6 +45,7 @@ static const struct {
     {"units", TYPE(DENSE) | RECURRENT, INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
     {"ids", LOOKUPS, INTEGER, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
     {"fields", LOOKUPS, FIELDS, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(fields)},
+    {"table", LOOKUPS, TABLE, false, 0, 0, 0, AT(table)},
     {"factors", TYPE(FACTORIZATION_MACHINE), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX,
      CADRE_LAYER_FACTORS, AT(units)},
     {"linear", TYPE(FACTORIZATION_MACHINE), SWITCH, false, 0, 0, 1, AT(linear)},
@@ -97,6 +98,8 @@ store(cadre_layer_t *layer, size_t number, double value)
         return;
     case SWITCH:
         *(bool *)place = value != 0;
+        return;
+    case TABLE: /* none, as a default */
         return;
     }
 }
@@ -226,6 +229,25 @@ cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer, 
     return 0;
 }
 
+/* Reads how many columns of keys a layer over a table has. */
+static int
+read_columns(const cadre_json_source_t *source, const char *pointer, const json_t *value,
+             cadre_layer_t *layer)
+{
+    const json_int_t count = json_integer_value(value);
+    if (count < 1 || count > CADRE_LAYER_FIELDS_MAX) {
+        cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s: %lld columns, not 1 to %d", field, (long long)count,
+                                      CADRE_LAYER_FIELDS_MAX);
+    }
+    layer->field_count = (size_t)count;
+    for (size_t i = 0; i < layer->field_count; i++) {
+        layer->fields[i] = CADRE_LAYER_IDS_MAX;
+    }
+    return 0;
+}
+
 /* Reads the value of the key with this number into the layer; fails, at its place in the file, if
  * the value is of the wrong type, no known word or out of range. */
 static int
@@ -257,7 +279,12 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
     }
 
     if (kind == FIELDS) {
-        return cadre_layer_read_fields(source, pointer, value, layer);
+        return json_is_integer(value) ? read_columns(source, pointer, value, layer)
+                                      : cadre_layer_read_fields(source, pointer, value, layer);
+    }
+
+    if (kind == TABLE) {
+        return cadre_layer_table_read(source, pointer, value, &layer->table);
     }
 
     if (!has_type(value, kind)) {
@@ -302,11 +329,44 @@ check_padding(const cadre_json_source_t *source, const char *pointer, const cadr
     return 0;
 }
 
-/* Checks that a layer over ids has either "ids" or "fields". */
+/* Checks that a layer over a table does not say how many ids there are, and that its rows are of a
+ * width that programs can look up. */
+static int
+check_table(const cadre_json_source_t *source, const char *pointer, const json_t *object,
+            const cadre_layer_t *layer)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const bool counts = json_is_integer(json_object_get(object, "fields"));
+    if (counts && !layer->table.is_table) {
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "\"fields\" in %s (%s) is an array of how many ids each "
+                                      "column has, such as [944, 1683], but with \"table\"",
+                                      field, types[layer->type]);
+    }
+    if (!layer->table.is_table) {
+        return 0;
+    }
+    if (layer->ids > 0 || (layer->field_count > 0 && !counts)) {
+        return cadre_json_source_fail(
+            source, pointer, CADRE_JSON_VALUE,
+            "\"table\" in %s (%s): a table has rows for any ids: it takes "
+            "no \"ids\", and of \"fields\" how many columns there are",
+            field, types[layer->type]);
+    }
+    return layer->units <= CADRE_LAYER_TABLE_UNITS
+               ? 0
+               : cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                        "%s (%s): rows of %lld numbers, a table has at most %d",
+                                        field, types[layer->type], (long long)layer->units,
+                                        CADRE_LAYER_TABLE_UNITS);
+}
+
+/* Checks that a layer over ids has either "ids" or "fields", or a table. */
 static int
 check_ids(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
 {
-    if (!((1U << layer->type) & LOOKUPS) || (layer->ids > 0) != (layer->field_count > 0)) {
+    if (!((1U << layer->type) & LOOKUPS) || layer->table.is_table ||
+        (layer->ids > 0) != (layer->field_count > 0)) {
         return 0;
     }
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
@@ -371,6 +431,11 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     }
 
     status = check_padding(source, pointer, &read);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_table(source, pointer, object, &read);
     if (status < 0) {
         return status;
     }

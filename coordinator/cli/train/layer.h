@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "coordinator/cli/train/json_source.h"
+#include "coordinator/cli/train/layer_table.h"
 
 enum {
     CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
@@ -22,6 +23,7 @@ enum {
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding: rows hold them as f32, exact so far */
     CADRE_LAYER_FACTORS = 8,         /* of a factorization machine that does not say */
     CADRE_LAYER_FIELDS_MAX = 64,     /* columns of ids that share a table */
+    CADRE_LAYER_TABLE_UNITS = 512,   /* most numbers of a row that cadre_op_table has */
     CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
     CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
@@ -104,9 +106,11 @@ typedef struct {
     double l1;          /* penalty of its weights; below 0: that of the model */
     double l2;          /* penalty of its weights; below 0: that of the model */
     /* In place of `ids`: each column of the input is a field, whose ids are 0 to fields[i] - 1. The
-     * table has the rows of all fields, one behind the other. */
+     * table has the rows of all fields, one behind the other. In a table each column may have
+     * CADRE_LAYER_IDS_MAX ids: the key of id i of column c is c CADRE_LAYER_IDS_MAX + i. */
     int64_t fields[CADRE_LAYER_FIELDS_MAX];
-    size_t field_count;                  /* 0: the layer has `ids` */
+    size_t field_count;                  /* 0: the layer has `ids`, or any in a table */
+    cadre_layer_table_t table;           /* of layers over ids: rows by key, and no number of ids */
     int64_t shape[CADRE_LAYER_AXES_MAX]; /* reshape: sizes of axes without the batch, then 0 */
 
     char name[CADRE_LAYER_NAME_SIZE]; /* by which later layers take its output; "": none */
@@ -125,7 +129,8 @@ const char *cadre_layer_text(cadre_layer_type_t type);
 /* Returns a layer of the type with the defaults of its keys; members without a default are 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 
-/* Returns how many ids the layer's table has: `ids`, or those of all fields. */
+/* Returns how many ids the layer's table has: `ids`, or those of all fields; CADRE_LAYER_IDS_MAX of
+ * each column where they are keys of a table. */
 int64_t cadre_layer_ids(const cadre_layer_t *layer);
 
 /* Returns how many numbers a row has after a reshape: the product of its axes. */

@@ -581,10 +581,23 @@ variable_options(const cadre_job_t *job)
     return options;
 }
 
+/* Creates a table of the network. */
+static int
+create_table(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+             const cadre_network_variable_t *variable, cadre_variable_t **created)
+{
+    const cadre_optimizer_spec_t optimizer = cadre_model_optimizer(job);
+    cadre_table_options_t options = cadre_layer_table_options(&variable->table, &optimizer);
+    options.wire = variable->wire;
+    return cadre_variable_create_table(coordinator, variable->name, (uint32_t)variable->shape[1],
+                                       &options, created);
+}
+
 /* Creates one variable of the network on the ps, and adds it to the model. */
 static int
-create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
-                cadre_variable_options_t options, cadre_model_t *model)
+create_variable(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+                const cadre_network_variable_t *variable, cadre_variable_options_t options,
+                cadre_model_t *model)
 {
     int status = cadre_initializer_named(variable->initializer, &options.initializer);
     if (status < 0) {
@@ -604,19 +617,23 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
         options.lazy = 0;
     }
 
-    status =
-        cadre_variable_create(coordinator, variable->name, CADRE_F32, variable->shape,
-                              variable->rank, &options, &model->variables[model->variable_count]);
+    cadre_variable_t **created = &model->variables[model->variable_count];
+    status = variable->table.is_table
+                 ? create_table(job, coordinator, variable, created)
+                 : cadre_variable_create(coordinator, variable->name, CADRE_F32, variable->shape,
+                                         variable->rank, &options, created);
     if (status < 0) {
         return status;
     }
 
-    int64_t count = is_trained(variable) ? 1 : 0; /* 0: none of its numbers counts */
+    /* 0: none of its numbers counts; how many a table has nobody knows. */
+    int64_t count = is_trained(variable) && !variable->table.is_table ? 1 : 0;
     for (int i = 0; i < variable->rank; i++) {
         count *= variable->shape[i];
     }
 
-    model->has_rate[model->variable_count] = variable->role != CADRE_ROLE_AVERAGE;
+    model->has_rate[model->variable_count] =
+        variable->role != CADRE_ROLE_AVERAGE && !variable->table.has_optimizer;
     model->variable_count++;
     model->parameters += count;
     return 0;
@@ -629,7 +646,7 @@ create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
 {
     cadre_variable_options_t options = variable_options(job);
     for (size_t i = 0; i < network->variable_count; i++) {
-        int status = create_variable(coordinator, &network->variables[i], options, model);
+        int status = create_variable(job, coordinator, &network->variables[i], options, model);
         if (status < 0) {
             return status;
         }

@@ -128,6 +128,28 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
     return added->node;
 }
 
+/* Adds the variable of a layer over ids: a row of `width` numbers for each id. */
+static cadre_node_t
+lookup(cadre_network_t *self, const char *name, int64_t width, kind_t kind)
+{
+    const cadre_layer_t *layer = self->layer;
+    const bool is_table = layer->table.is_table;
+    const int64_t rows = is_table ? CADRE_PROGRAM_TABLE_ROWS : cadre_layer_ids(layer);
+    if (is_table) {
+        kind.role = CADRE_ROLE_OTHER; /* a penalty would be one of all rows */
+    }
+    const size_t before = self->variable_count;
+    cadre_node_t node = variable(self, name, (int64_t[]){rows, width}, 2, kind);
+    if (is_table && before >= self->known_count && self->variable_count > before) {
+        cadre_network_variable_t *added = &self->variables[before];
+        added->table = layer->table;
+        if (strcmp(kind.initializer, no_weight.initializer) == 0) {
+            added->table.spec.initializer.kind = CADRE_INITIALIZER_ZEROS;
+        }
+    }
+    return node;
+}
+
 static cadre_node_t
 row(cadre_network_t *self, const char *name, int64_t size, kind_t kind)
 {
@@ -336,8 +358,31 @@ place_field(cadre_network_t *self, int64_t number, int64_t first, int64_t count)
                           no_id);
 }
 
-/* Gives the ids in self->x, one for each field of the layer, as positions in a table of all fields.
- * Returns whether there are as many columns; if not, notes a mistake. */
+/* Returns the ids in self->x, in columns that each have ids of their own, as keys: that of id i of
+ * column c is c CADRE_LAYER_IDS_MAX + i. In i64, since f32 does not hold them; what is no id
+ * becomes a key below 0, which is that of no row. */
+static cadre_node_t
+place_keys(cadre_network_t *self)
+{
+    cadre_program_t *p = self->program;
+    cadre_node_t no_id = cadre_op_const_f32(p, (float)INT32_MIN);
+    cadre_node_t whole = cadre_op_cast(p, cadre_op_cast(p, self->x, CADRE_I32), CADRE_F32);
+    cadre_node_t ids = cadre_op_where(p, cadre_op_eq(p, self->x, whole), self->x, no_id);
+    ids = cadre_op_where(p, cadre_op_gt(p, ids, cadre_op_const_f32(p, -1)), ids, no_id);
+    cadre_node_t end = cadre_op_const_f32(p, CADRE_LAYER_IDS_MAX);
+    ids = cadre_op_where(p, cadre_op_gt(p, end, ids), ids, no_id);
+
+    int64_t first[CADRE_LAYER_FIELDS_MAX];
+    const int64_t count = size_of(self, 1);
+    for (int64_t i = 0; i < count; i++) {
+        first[i] = i * CADRE_LAYER_IDS_MAX;
+    }
+    const cadre_tensor_t begins = cadre_tensor_view(CADRE_I64, first, &count, 1);
+    return cadre_op_add(p, cadre_op_cast(p, ids, CADRE_I64), cadre_op_const(p, &begins));
+}
+
+/* Gives the ids in self->x, one for each field of the layer, as positions in a table of all fields,
+ * or as keys. Returns whether there are as many columns; if not, notes a mistake. */
 static bool
 place_fields(cadre_network_t *self, const cadre_layer_t *layer, const char *scope,
              cadre_node_t *out)
@@ -346,6 +391,10 @@ place_fields(cadre_network_t *self, const cadre_layer_t *layer, const char *scop
         char text[CADRE_EXTENTS_TEXT_SIZE];
         return refuse(self, "%s has %zu fields, but is given %s: an id for each", scope,
                       layer->field_count, shape_text(self, self->x, text));
+    }
+    if (layer->table.is_table) {
+        *out = place_keys(self);
+        return true;
     }
     int64_t first = 0;
     *out = none;
@@ -365,8 +414,7 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer, const char *sco
         return;
     }
     self->number++;
-    const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
-    self->x = cadre_op_embedding(self->program, variable(self, "table", shape, 2, table), ids);
+    self->x = cadre_op_embedding(self->program, lookup(self, "table", layer->units, table), ids);
 }
 
 /* ---- layers over the items of a row ---- */
@@ -414,17 +462,16 @@ add_embedding_bag(cadre_network_t *self, const cadre_layer_t *layer, const char 
     items_t items;
     if (split_items(self, layer, scope, &items)) {
         self->number++;
-        const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
-        self->x = bag(self, &items, variable(self, "table", shape, 2, table));
+        self->x = bag(self, &items, lookup(self, "table", layer->units, table));
     }
 }
 
 /* Adds a linear model of the items: the sum of weight times value, and a bias, for each output. */
 static void
-add_linear(cadre_network_t *self, const items_t *items, int64_t ids, int64_t outputs)
+add_linear(cadre_network_t *self, const items_t *items, int64_t outputs)
 {
     self->number++;
-    cadre_node_t weights = variable(self, "w", (int64_t[]){ids, outputs}, 2, no_weight);
+    cadre_node_t weights = lookup(self, "w", outputs, no_weight);
     self->x =
         cadre_op_add(self->program, bag(self, items, weights), row(self, "b", outputs, zeros));
 }
@@ -438,13 +485,12 @@ add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, con
     if (!split_items(self, layer, scope, &items)) {
         return;
     }
-    const int64_t shape[] = {cadre_layer_ids(layer), layer->units};
     if (layer->linear) {
-        add_linear(self, &items, shape[0], 1);
+        add_linear(self, &items, 1);
     } else {
         self->number++;
     }
-    cadre_node_t vectors = variable(self, "v", shape, 2, factor);
+    cadre_node_t vectors = lookup(self, "v", layer->units, factor);
     cadre_node_t pairs =
         cadre_op_factorization_machine(self->program, vectors, items.ids, none, items.values);
     const cadre_dim_t column[] = {self->batch, cadre_dim(1)};
@@ -932,7 +978,7 @@ cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int6
     if (self->x.id != 0 && split_items(self, lookup, scope, &items)) {
         self->layer = lookup;
         self->layer_wire = self->wire;
-        add_linear(self, &items, cadre_layer_ids(lookup), outputs);
+        add_linear(self, &items, outputs);
     }
     return check_noted(self);
 }

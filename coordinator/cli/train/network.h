@@ -59,6 +59,9 @@ typedef struct {
     bool trainable;     /* false: nothing is pushed to it */
     double l1;          /* penalties of a weight; below 0: those of the model */
     double l2;
+    /* `table.is_table`: it is a table, with rows of shape[1] numbers; shape[0] is that which
+     * programs have it in. */
+    cadre_layer_table_t table;
     cadre_node_t node;  /* its value: as pulled, or after local steps */
     cadre_node_t drift; /* of a running average: its value less that of the batch; else empty */
 } cadre_network_variable_t;

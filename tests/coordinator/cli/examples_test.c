@@ -30,6 +30,7 @@ Test(examples, are_job_files_without_a_fault)
                                         "adult_fm",
                                         "ratings",
                                         "dlrm",
+                                        "dlrm_table",
                                         "skip_gram",
                                         "two_tower"};
     const char *source = getenv("CADRE_SOURCE_DIR");

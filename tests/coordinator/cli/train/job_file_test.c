@@ -15,6 +15,9 @@ TestSuite(job_file, .timeout = 240);
 #define VALUES                                                                                     \
     "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"x\", \"label_kind\": \"value\"}},"   \
     "\n\"model\": {\"type\": \"factorization_machine\", "
+#define TABLE                                                                                      \
+    "{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", "        \
+    "\"units\": 2, "
 #define MODEL "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}"
 
 typedef struct {
@@ -211,6 +214,34 @@ static const example_t examples[] = {
      "\"units\": 2, \"ids\": 3, \"fields\": [3]}]}}",
      "j.json:2:40: \"ids\" and \"fields\" in model.layers[0] (embedding_bag) do not go together: "
      "each says which ids there are"},
+    {TABLE "\"ids\": 9, \"table\": true}]}}",
+     "j.json:2:40: \"table\" in model.layers[0] (embedding): a table has rows for any ids: it "
+     "takes no "
+     "\"ids\", and of \"fields\" how many columns there are"},
+    {TABLE "\"fields\": [9], \"table\": true}]}}", "j.json:2:40: \"table\" in model.layers[0]"},
+    {TABLE "\"fields\": 2}]}}", "j.json:2:40: \"fields\" in model.layers[0] (embedding) is an "
+                                "array of how many ids each column "
+                                "has, such as [944, 1683], but with \"table\""},
+    {TABLE "\"fields\": 65, \"table\": true}]}}",
+     "j.json:2:84: model.layers[0].fields: 65 columns, not 1 to 64"},
+    {TABLE "\"table\": 3}]}}", "j.json:2:83: model.layers[0].table must be true or an object such "
+                               "as {\"admit_after\": 3}, not "
+                               "a whole number"},
+    {TABLE "\"table\": {\"admit\": 3}}]}}",
+     "j.json:2:84: unknown key \"admit\" in model.layers[0].table"},
+    {TABLE "\"table\": {\"admit_after\": 256}}]}}",
+     "j.json:2:99: model.layers[0].table.admit_after: 256 is not in 0 to 255"},
+    {TABLE "\"table\": {\"rows_max\": 1.5}}]}}",
+     "j.json:2:96: model.layers[0].table.rows_max must be a whole number, not a number"},
+    {TABLE "\"table\": {\"when_full\": \"lfo\"}}]}}",
+     "j.json:2:97: model.layers[0].table.when_full: no such word as \"lfo\"; did you mean "
+     "\"lfu\"?"},
+    {TABLE "\"table\": {\"optimizer\": {\"type\": \"adagrad\", \"rate\": 1}}}]}}",
+     "j.json:2:117: unknown key \"rate\" in model.layers[0].table.optimizer"},
+    {TABLE "\"table\": {\"optimizer\": {\"type\": \"adagrad\", \"epsilon\": -1}}}]}}",
+     "j.json:2:128: model.layers[0].table.optimizer.epsilon: adagrad: epsilon must be in "},
+    {TABLE "\"table\": {\"initializer\": {\"type\": \"normal\", \"stddev\": \"a\"}}}]}}",
+     "j.json:2:128: model.layers[0].table.initializer.stddev must be a number, not a string"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"ids\": 5}}",
      "j.json:2:41: a model of type \"mlp\" has no \"ids\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
@@ -456,6 +487,65 @@ Test(job_file, derives_the_checkpoint_folder_from_a_name_that_is_safe_as_a_path)
     cr_assert_str_eq(job.checkpoint_dir, "cadre-checkpoints/digits");
     cr_assert_eq(cadre_job_set(&job, "name", "../up", CADRE_ORIGIN_FLAG, "--name"), 0);
     cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
+
+Test(job_file, reads_how_a_table_keeps_its_rows)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_job_file_parse(
+        &job, "j.json",
+        TABLE "\"table\": {\"storage\": \"bf16\", \"admit_after\": 3, \"rows_max\": 1000, "
+              "\"when_full\": \"lfu\", \"age_max\": 7, \"norm_min\": 0.5, \"row_wise\": true, "
+              "\"group_lasso\": 0.25, \"initializer\": {\"type\": \"normal\", \"stddev\": 0.1}, "
+              "\"optimizer\": {\"type\": \"adagrad\", \"learning_rate\": 0.5}}}]}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_job_finish(&job), 0, "%s", cadre_error_text());
+    const cadre_table_options_t options =
+        cadre_layer_table_options(&job.layers[0].table, &job.optimizer_spec);
+    cr_expect_eq(options.storage, CADRE_BF16);
+    cr_expect_eq(options.admit_after, 3);
+    cr_expect_eq(options.rows_max, 1000);
+    cr_expect_eq(options.when_full, CADRE_TABLE_FULL_LFU);
+    cr_expect_eq(options.age_max, 7);
+    cr_expect_eq(options.norm_min, 0.5);
+    cr_expect(options.row_wise);
+    cr_expect_eq(options.group_lasso, 0.25);
+    cr_expect_eq(options.initializer.kind, CADRE_INITIALIZER_NORMAL);
+    cr_expect_eq(options.initializer.stddev, 0.1);
+    cr_expect_eq(options.optimizer.kind, CADRE_OPTIMIZER_ADAGRAD);
+    cr_expect_eq(options.optimizer.learning_rate, 0.5);
+}
+
+Test(job_file, refuses_with_a_table_what_needs_all_rows)
+{
+    static const struct {
+        const char *table;
+        const char *rest;
+        const char *wanted;
+    } jobs[] = {
+        {"true", "\"optimizer\": {\"use_ema\": true}", "optimizer.use_ema"},
+        {"true", "\"optimizer\": {\"clip_norm\": 1}", "clip_norm and global_clip_norm"},
+        {"true", "\"training\": {\"delay_compensation\": 1}", "training.delay_compensation"},
+        {"true", "\"training\": {\"local_steps\": 2}", "training.local_steps"},
+        {"true", "\"optimizer\": {\"type\": \"rmsprop\"}", "optimizer rmsprop is not for tables"},
+        {"{\"row_wise\": true}", "\"seed\": 1", "row_wise is for adagrad, not for sgd"},
+        {"{\"when_full\": \"lru\"}", "\"seed\": 1", "when_full needs rows_max"},
+        {"{\"optimizer\": \"adagrad\"}", "\"optimizer\": {\"type\": \"rmsprop\"}", NULL},
+        {"true", "\"optimizer\": {\"type\": \"adam\", \"lazy\": true}", NULL},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(jobs); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text =
+            cadre_asprintf(TABLE "\"table\": %s}]}, %s}", jobs[i].table, jobs[i].rest);
+        cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+        const int status = cadre_job_finish(&job);
+        cr_expect_eq(status, jobs[i].wanted ? CADRE_ECONFIG : 0, "%s", cadre_error_text());
+        cr_expect(!jobs[i].wanted || (strstr(cadre_error_text(), "j.json: model.layers[0].table") &&
+                                      strstr(cadre_error_text(), jobs[i].wanted)),
+                  "%s", cadre_error_text());
+    }
 }
 
 Test(job_file, reads_layers_with_their_defaults)

@@ -250,6 +250,32 @@ Test(network, of_fields_has_one_table_for_all)
     expect_variable(network, 1, "w2", "glorot_uniform", "[6,3]");
 }
 
+Test(network, of_a_table_has_rows_by_key_and_no_penalty)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 2};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    job.layers[0].table.is_table = true;
+    job.layers[0].table.spec = cadre_table_spec(1);
+    job.layers[0].field_count = 2;
+    job.layers[0].units = 3;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 2, true);
+    expect_variable(network, 0, "table1", "uniform", "[2147483648,3]");
+    cr_expect(network->variables[0].table.is_table);
+    cr_expect_not(network->variables[1].table.is_table);
+
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    job.layers[0].table.is_table = true;
+    job.layers[0].units = 3;
+    job.layer_count = 1;
+    cadre_auto(destroy) cadre_network_t *machine = network_of(&job, 4, true);
+    expect_variable(machine, 0, "w1", "zeros", "[2147483648,1]");
+    expect_variable(machine, 2, "v1", "uniform", "[2147483648,3]");
+    cr_expect_eq(machine->variables[0].table.spec.initializer.kind, CADRE_INITIALIZER_ZEROS);
+    cr_expect_eq(machine->variables[0].role, CADRE_ROLE_OTHER);
+    cr_expect_eq(machine->variables[2].role, CADRE_ROLE_OTHER);
+}
+
 Test(network, of_items_needs_a_value_for_each_id)
 {
     for (int64_t factors = 0; factors < 2; factors++) {
