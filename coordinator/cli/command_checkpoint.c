@@ -14,6 +14,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/npy_file.h"
+#include "coordinator/cli/table_export.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
 
@@ -23,9 +24,10 @@ typedef struct {
     const char *to;      /* folder that export writes into */
     uint64_t checkpoint; /* the one to export; 0: the newest that is sound */
     bool slots;
+    bool as_text; /* tables as text */
 } flags_t;
 
-enum { TO = 256, CHECKPOINT, SLOTS };
+enum { TO = 256, CHECKPOINT, SLOTS, TEXT };
 
 /* The entries of a listing, which are freed together. */
 typedef struct {
@@ -71,8 +73,8 @@ check_end(const flags_t *self, const struct argp_state *state)
     if (exports && !self->to) {
         argp_error(state, "export writes into a folder: --to FOLDER");
     }
-    if (!exports && (self->to || self->checkpoint || self->slots)) {
-        argp_error(state, "--to, --checkpoint and --slots are of export");
+    if (!exports && (self->to || self->checkpoint || self->slots || self->as_text)) {
+        argp_error(state, "--to, --checkpoint, --slots and --text are of export");
     }
 }
 
@@ -94,6 +96,9 @@ parse(int key, char *argument, struct argp_state *state)
         break;
     case SLOTS:
         self->slots = true;
+        break;
+    case TEXT:
+        self->as_text = true;
         break;
     case ARGP_KEY_ARG:
         if (!cadre_verb_words_take(&self->words, argument)) {
@@ -253,7 +258,23 @@ export_content(cadre_checkpoint_reader_t *reader, const cadre_checkpoint_content
     return 0;
 }
 
-/* Writes a file for each variable, and for each slot where they are wanted. */
+/* Writes the rows of each table. */
+static int
+export_tables(const flags_t *flags, cadre_checkpoint_reader_t *reader, int folder, json_t *files)
+{
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+    int status = 0;
+    for (size_t i = 0; i < manifest->variable_count && status == 0; i++) {
+        const cadre_manifest_variable_t *variable = &manifest->variables[i];
+        status = variable->table
+                     ? cadre_table_export(reader, variable->name, folder, flags->as_text, files)
+                     : 0;
+    }
+    return status;
+}
+
+/* Writes a file for each variable, and for each slot where they are wanted; of tables keys and
+ * values. */
 static int
 export_contents(const flags_t *flags, cadre_checkpoint_reader_t *reader, json_t *files)
 {
@@ -275,6 +296,9 @@ export_contents(const flags_t *flags, cadre_checkpoint_reader_t *reader, json_t 
         if (flags->slots || strcmp(contents[i].kind, CADRE_CHECKPOINT_KIND_VALUE) == 0) {
             status = export_content(reader, &contents[i], folder, files);
         }
+    }
+    if (status == 0) {
+        status = export_tables(flags, reader, folder, files);
     }
     close(folder);
     return status < 0 ? cadre_fail_within(status, "%s", flags->to) : 0;
@@ -331,7 +355,8 @@ cadre_command_checkpoint(int argc, char **argv)
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {"to", TO, "FOLDER", 0, "export: write the files there; it is made if need be", 0},
         {"checkpoint", CHECKPOINT, "N", 0, "export: this one, not the newest that is sound", 0},
-        {"slots", SLOTS, NULL, 0, "export: what the optimizer keeps, too", 0},
+        {"slots", SLOTS, NULL, 0, "export: what the optimizer keeps, too, but for tables", 0},
+        {"text", TEXT, NULL, 0, "export: tables as text, as word2vec writes vectors", 0},
         {0}};
     static const struct argp parser = {
         .options = options,
@@ -340,7 +365,8 @@ cadre_command_checkpoint(int argc, char **argv)
         .doc = "Lists the checkpoints in DIR, newest first, with the word \"best\" behind the one "
                "that "
                "a run has kept for being that, or reads every byte of them and checks "
-               "each hash, or writes the variables of one as FOLDER/VARIABLE.npy, for NumPy. "
+               "each hash, or writes the variables of one as FOLDER/VARIABLE.npy, for NumPy; the "
+               "rows of a table stand there in no order, and VARIABLE.keys.npy has their keys. "
                "Exit 65 when one is damaged, 66 when there is none.",
     };
     flags_t flags = {0};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,27 +67,9 @@ write_header(FILE *file, const cadre_tensor_t *tensor, const char *type)
                : -1;
 }
 
-/* Writes header and numbers, and closes the file. */
-static int
-write_all(FILE *file, const cadre_tensor_t *tensor, const char *type)
-{
-    const size_t size_bytes = cadre_tensor_size_bytes(tensor);
-    int failed = write_header(file, tensor, type);
-    if (!failed && size_bytes > 0) {
-        failed = fwrite(tensor->data, 1, size_bytes, file) != size_bytes;
-    }
-    return (fclose(file) != 0) | failed ? -1 : 0;
-}
-
 int
-cadre_npy_file_write(int folder, const char *name, const cadre_tensor_t *tensor)
+cadre_output_create(int folder, const char *name, FILE **out)
 {
-    const char *type = type_word(tensor->dtype);
-    if (!type) {
-        return cadre_fail(CADRE_EDTYPE, "%s: NumPy has no %s", name,
-                          cadre_dtype_text(tensor->dtype));
-    }
-
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!file) {
@@ -99,10 +82,59 @@ cadre_npy_file_write(int folder, const char *name, const cadre_tensor_t *tensor)
         }
         return cadre_fail(CADRE_EIO, "%s: %s", name, strerror(error));
     }
-    if (write_all(file, tensor, type) < 0) {
-        const int error = errno;
-        unlinkat(folder, name, 0);
-        return cadre_fail(CADRE_EIO, "%s: %s", name, strerror(error));
-    }
+    *out = file;
     return 0;
+}
+
+int
+cadre_output_end(int folder, const char *name, int status, FILE **file_p)
+{
+    if (!*file_p) {
+        return status;
+    }
+    errno = 0;
+    const bool failed = ferror(*file_p);
+    if ((fclose(*file_p) != 0 || failed) && status == 0) {
+        status = cadre_fail(CADRE_EIO, "%s: %s", name, errno ? strerror(errno) : "not written");
+    }
+    *file_p = NULL;
+    if (status < 0) {
+        unlinkat(folder, name, 0);
+    }
+    return status;
+}
+
+int
+cadre_npy_file_create(int folder, const char *name, const char *type, const cadre_tensor_t *shape,
+                      FILE **out)
+{
+    FILE *file = NULL;
+    int status = cadre_output_create(folder, name, &file);
+    if (status < 0) {
+        return status;
+    }
+    if (write_header(file, shape, type) < 0) {
+        return cadre_output_end(folder, name,
+                                cadre_fail(CADRE_EIO, "%s: %s", name, strerror(errno)), &file);
+    }
+    *out = file;
+    return 0;
+}
+
+int
+cadre_npy_file_write(int folder, const char *name, const cadre_tensor_t *tensor)
+{
+    const char *type = type_word(tensor->dtype);
+    if (!type) {
+        return cadre_fail(CADRE_EDTYPE, "%s: NumPy has no %s", name,
+                          cadre_dtype_text(tensor->dtype));
+    }
+
+    FILE *file = NULL;
+    const size_t size_bytes = cadre_tensor_size_bytes(tensor);
+    int status = cadre_npy_file_create(folder, name, type, tensor, &file);
+    if (status == 0 && size_bytes > 0 && fwrite(tensor->data, 1, size_bytes, file) != size_bytes) {
+        status = cadre_fail(CADRE_EIO, "%s: %s", name, strerror(errno));
+    }
+    return cadre_output_end(folder, name, status, &file);
 }

@@ -11,6 +11,7 @@
 #include "common/base/random.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_draft.h"
+#include "common/checkpoint/table_rows.h"
 #include "ps/checkpoint_loader.h"
 #include "ps/snapshot_writer.h"
 #include "tests/ps/table_fixture.h"
@@ -338,6 +339,49 @@ commit(cluster_t *self, uint64_t since)
     return size_bytes;
 }
 
+/* A walk over the rows of a checkpoint. */
+typedef struct {
+    const row_t *rows; /* what they should be */
+    bool *seen;        /* [KEYS] */
+    uint64_t count;
+} stored_t;
+
+static int
+expect_stored_row(void *context, uint64_t key, const float *values)
+{
+    stored_t *self = context;
+    cr_assert_lt(key, KEYS);
+    cr_assert(self->rows[key].has_row && !self->seen[key], "key %llu", (unsigned long long)key);
+    cr_assert_arr_eq(values, self->rows[key].values, sizeof(self->rows[key].values));
+    self->seen[key] = true;
+    self->count++;
+    return 0;
+}
+
+/* Compares the rows of the last checkpoint, by key, with what was below its cut. */
+static void
+expect_stored_rows(const cluster_t *self)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", self->directory, cadre_checkpoint_name(self->checkpoint, name));
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    cadre_auto(cadre_free) bool *seen = cadre_calloc(KEYS, sizeof(*seen));
+    stored_t walk = {.rows = self->image, .seen = seen};
+    uint64_t rows = 0;
+    uint32_t dim = 0;
+    cr_assert_eq(cadre_checkpoint_reader_open(path, &reader), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_table_rows_count(reader, "table", &rows, &dim), 0);
+    cr_assert_eq(cadre_table_rows_each(reader, "table", expect_stored_row, &walk), 0, "%s",
+                 cadre_error_text());
+    cr_assert_eq(dim, DIM);
+    cr_assert_eq(rows, walk.count);
+    for (uint64_t key = 0; key < KEYS; key++) {
+        cr_assert_eq(seen[key], self->image[key].has_row, "key %llu", (unsigned long long)key);
+    }
+    cr_assert_eq(cadre_table_rows_count(reader, "another", &rows, &dim), CADRE_ENOTFOUND);
+}
+
 /* A cut with stragglers and later updates in it, then its checkpoint. */
 static uint64_t
 take_checkpoint(cluster_t *self, uint64_t since)
@@ -351,6 +395,7 @@ take_checkpoint(cluster_t *self, uint64_t since)
     const uint64_t size_bytes = commit(self, since);
     cr_assert_eq(cadre_checkpoint_directory_verify(self->checkpoints, self->checkpoint), 0, "%s",
                  cadre_error_text());
+    expect_stored_rows(self);
     return size_bytes;
 }
 

@@ -1,0 +1,172 @@
+/* A job whose layer keeps its rows in a table: killed, resumed with other numbers of ps, evaluated,
+ * exported. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/digits.h"
+#include "tests/system/process.h"
+
+TestSuite(run_tables, .timeout = 240);
+
+enum {
+    IDS = 500, /* of each of two columns */
+    ROWS = 20000,
+    UNITS = 3,
+    EVERY_MS = 300, /* between kills */
+    KILLS_MAX = 4,
+};
+
+/* Two ids, and whether both are odd or both even. */
+static void
+write_rows(const char *path)
+{
+    unsigned state = 1;
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    for (int i = 0; i < ROWS; i++) {
+        state = state * 1103515245U + 12345U;
+        const unsigned a = (state >> 16) % IDS;
+        state = state * 1103515245U + 12345U;
+        const unsigned b = i < IDS ? (unsigned)i : (state >> 16) % IDS; /* each id is there */
+        fprintf(file, "%u,%u,%d\n", i < IDS ? (unsigned)i : a, b, i < IDS ? 1 : a % 2 == b % 2);
+    }
+    fclose(file);
+}
+
+static void
+write_job(const char *path)
+{
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    fprintf(
+        file,
+        "{\"seed\": 7, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}, "
+        "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": [{\"type\": "
+        "\"factorization_machine\", \"fields\": 2, \"table\": true, \"factors\": %d}]}, "
+        "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01}, \"training\": {\"epochs\": "
+        "30, "
+        "\"steps_per_epoch\": 100}, \"cluster\": {\"ps\": 2, \"workers\": 2, \"max_restarts\": "
+        "\"unlimited\"}, \"checkpoint\": {\"every_epochs\": 1}}",
+        UNITS);
+    fclose(file);
+}
+
+/* The word behind which the next number of a text stands. */
+static double
+number_behind(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    return at ? strtod(at + strlen(word), NULL) : -1;
+}
+
+/* Runs the job again, on so many ps, and tests its last checkpoint: that has the loss that the run
+ * ended with. */
+static void
+resume(command_t *command, const char *job, const char *ps, const char *epochs)
+{
+    const char *run[] = {"run",
+                         job,
+                         "--ps",
+                         ps,
+                         "--epochs",
+                         epochs,
+                         "--checkpoint-dir",
+                         command->checkpoints,
+                         "--resume",
+                         "auto",
+                         "-o",
+                         "json",
+                         NULL};
+    command_expect_exit(command, command_run(command, run), 0);
+    json_t *result = command_result(command);
+    cr_assert(result);
+    const double loss = json_number_at(result, "loss");
+    cr_expect_eq(json_number_at(result, "closures.finished"), 100 * strtod(epochs, NULL));
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
+    json_decref(result);
+
+    const char *evaluate[] = {"evaluate", job, "--checkpoint-dir", command->checkpoints, "-o",
+                              "json",     NULL};
+    command_expect_exit(command, command_run(command, evaluate), 0);
+    cadre_auto(cadre_free) char *text = command_output(command);
+    cr_expect_float_eq(number_behind(text, "\"loss\":"), loss, 1e-5, "%s", text);
+}
+
+static int64_t
+size_of_file(const char *folder, const char *name)
+{
+    struct stat about;
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
+    cr_assert_eq(stat(path, &about), 0, "%s", path);
+    return (int64_t)about.st_size;
+}
+
+/* Each table is two arrays of as many rows, or one text. */
+static void
+expect_export(command_t *command)
+{
+    cadre_auto(cadre_free) char *to = scratch_path(&command->scratch, "arrays");
+    cadre_auto(cadre_free) char *text = scratch_path(&command->scratch, "text");
+    const char *arrays[] = {"checkpoint", "export", command->checkpoints, "--to", to, NULL};
+    command_expect_exit(command, command_run(command, arrays), 0);
+    cr_expect_eq(size_of_file(to, "v1.keys.npy"), 128 + 2 * IDS * 8);
+    cr_expect_eq(size_of_file(to, "v1.npy"), 128 + 2 * IDS * UNITS * 4);
+    cr_expect_eq(size_of_file(to, "w1.npy"), 128 + 2 * IDS * 4);
+    command_expect_exit(command, command_run(command, arrays), 77);
+
+    const char *lines[] = {"checkpoint", "export", command->checkpoints, "--to", text,
+                           "--text",     NULL};
+    command_expect_exit(command, command_run(command, lines), 0);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/v1.txt", text);
+    FILE *file = fopen(path, "re");
+    cr_assert(file);
+    int rows = 0;
+    int units = 0;
+    cr_assert_eq(fscanf(file, "%d %d", &rows, &units), 2);
+    cr_expect(rows == 2 * IDS && units == UNITS);
+    uint64_t key = 0;
+    float numbers[UNITS];
+    int count = 0;
+    while (fscanf(file, "%lu %f %f %f", &key, &numbers[0], &numbers[1], &numbers[2]) == 1 + UNITS) {
+        cr_expect_lt(key % (1 << 24), IDS);
+        cr_expect_lt(key >> 24, 2);
+        count++;
+    }
+    cr_expect_eq(count, rows);
+    fclose(file);
+}
+
+Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
+{
+    static const char *const tasks[] = {"ps/0", "worker/1", "ps/1"};
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_job(job);
+    const char *run[] = {"run", job, "--checkpoint-dir", command.checkpoints, "-o", "json", NULL};
+    command_start(&command, run);
+    command_wait_checkpoint(&command);
+    const int kills = digits_kill(&command, tasks, CADRE_COUNT_OF(tasks), KILLS_MAX, EVERY_MS);
+    cr_expect_geq(kills, 1);
+    command_expect_exit(&command, command_end(&command), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_eq(json_number_at(result, "closures.finished"), 3000);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
+    json_decref(result);
+
+    resume(&command, job, "3", "32");
+    resume(&command, job, "1", "34");
+    const char *verify[] = {"checkpoint", "verify", command.checkpoints, NULL};
+    command_expect_exit(&command, command_run(&command, verify), 0);
+    expect_export(&command);
+    command_close(&command);
+}
