@@ -28,13 +28,13 @@ enum {
     CADRE_SHUFFLE_BLOCKS_MAX = 4096,
     CADRE_STREAM_MEMORY_MIB = 512,         /* default of "memory_mib" */
     CADRE_STREAM_MEMORY_MIB_MAX = 1 << 20, /* 1 TiB */
-    CADRE_DATA_WORDS_MAX = 1 << 24,    /* words that have an id: exact as f32 */
-    CADRE_DATA_WINDOW_MAX = 1024,      /* words before and behind one, of a text */
-    CADRE_DATA_NEGATIVES_MAX = 1024,   /* rows with a drawn word for each with a word of the text */
-    CADRE_MIN_COUNT = 5,               /* default of "min_count" */
-    CADRE_WINDOW = 5,                  /* default of "window" */
-    CADRE_NEGATIVES = 5,               /* default of "negatives" */
-    CADRE_SAMPLE_SEED = 1,             /* default of "sample_seed" */
+    CADRE_DATA_WORDS_MAX = 1 << 24,        /* words that have an id: exact as f32 */
+    CADRE_DATA_WINDOW_MAX = 1024,          /* words before and behind one, of a text */
+    CADRE_DATA_NEGATIVES_MAX = 1024, /* rows with a drawn word for each with a word of the text */
+    CADRE_MIN_COUNT = 5,             /* default of "min_count" */
+    CADRE_WINDOW = 5,                /* default of "window" */
+    CADRE_NEGATIVES = 5,             /* default of "negatives" */
+    CADRE_SAMPLE_SEED = 1,           /* default of "sample_seed" */
 };
 
 /* Largest number of rows, and of bad lines to be skipped, that a description may give. */
