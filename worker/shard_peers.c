@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/log.h"
+#include "common/wire/codec.h"
 
 void
 cadre_shard_peers_init(cadre_shard_peers_t *self, cadre_context_t *context)
@@ -124,6 +125,25 @@ cadre_shard_peers_name(const cadre_shard_peers_t *self, const cadre_task_t *shar
     bool is_connected = index < self->count && self->peers[index].socket &&
                         cadre_task_equal(&self->peers[index].task, shard);
     return is_connected ? &self->names[index] : NULL;
+}
+
+int
+cadre_shard_peers_decode(const cadre_task_t *shard, cadre_chunk_t *header, cadre_chunk_t **chunks,
+                         size_t count, cadre_message_t *message)
+{
+    int status = cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
+                                      chunks, count, message);
+    if (status < 0) {
+        return status;
+    }
+
+    bool is_foreign = message->incarnation != shard->incarnation;
+    if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
+        cadre_message_fini(message);
+        return CADRE_EMALFORMED;
+    }
+
+    return 0;
 }
 
 /* Returns whether the keys of all connected ps are still allowed. */

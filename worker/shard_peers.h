@@ -39,6 +39,11 @@ void cadre_shard_peers_send(cadre_shard_peers_t *self, cadre_outbox_entry_t *ent
 const cadre_task_t *cadre_shard_peers_name(const cadre_shard_peers_t *self,
                                            const cadre_task_t *shard);
 
+/* Decodes a message of a shard, as cadre_message_decode; CADRE_EMALFORMED also where it is of
+ * another process, or of a type that a ps may not send. */
+int cadre_shard_peers_decode(const cadre_task_t *shard, cadre_chunk_t *header,
+                             cadre_chunk_t **chunks, size_t count, cadre_message_t *message);
+
 /* Returns whether the keys of all connected ps are still allowed. */
 bool cadre_shard_peers_are_trusted(const cadre_shard_peers_t *self);
 

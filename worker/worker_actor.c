@@ -16,7 +16,6 @@
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"
-#include "common/wire/codec.h"
 #include "worker/core/worker_metrics.h"
 #include "worker/reader_link.h"
 #include "worker/shard_peers.h"
@@ -369,27 +368,6 @@ obey(cadre_worker_actor_t *self)
     }
 }
 
-/* Decodes a message of a shard. One of another process, or of a type that a ps may not send, is
- * malformed. */
-static int
-decode_from_shard(const cadre_task_t *shard, cadre_chunk_t *header, cadre_chunk_t **chunks,
-                  size_t count, cadre_message_t *message)
-{
-    int status = cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
-                                      chunks, count, message);
-    if (status < 0) {
-        return status;
-    }
-
-    bool is_foreign = message->incarnation != shard->incarnation;
-    if (is_foreign || cadre_message_authorize(message->type, CADRE_ROLE_PS) < 0) {
-        cadre_message_fini(message);
-        return CADRE_EMALFORMED;
-    }
-
-    return 0;
-}
-
 /* Gives a message to a ps in this process, and its answers to the core. Returns false, and the
  * message is still there, where it has to go through a socket. */
 static bool
@@ -405,8 +383,8 @@ carry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
     cadre_outbox_entry_t answer;
     while (cadre_outbox_pop(&answers, &answer)) {
         cadre_message_t message;
-        if (decode_from_shard(&shard, answer.header, answer.chunks, answer.chunk_count, &message) <
-            0) {
+        if (cadre_shard_peers_decode(&shard, answer.header, answer.chunks, answer.chunk_count,
+                                     &message) < 0) {
             cadre_worker_core_malformed(self->core);
         } else {
             cadre_worker_core_receive(self->core, &shard, &message, self->now_ms);
@@ -572,8 +550,9 @@ from_shard(cadre_worker_actor_t *self, cadre_peer_t *peer)
         if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
             return;
         }
-        if (status < 0 || decode_from_shard(&peer->task, self->frames.header, self->frames.chunks,
-                                            self->frames.count, &message) < 0) {
+        if (status < 0 ||
+            cadre_shard_peers_decode(&peer->task, self->frames.header, self->frames.chunks,
+                                     self->frames.count, &message) < 0) {
             cadre_worker_core_malformed(self->core);
             continue;
         }
