@@ -27,6 +27,10 @@ enum {
     TURN_DATA_MAX = 64, /* from each shard */
     TURN_PIPE_MAX = 256,
 
+    /* How long this thread leaves unread what comes, while slots in this process have works to
+     * take: the smallest closures take about 20. */
+    REST_US = 1000,
+
     /* Positions in the list of sockets that is polled; the slots' follow, then the shards'. */
     ITEM_MAIN = 0,
     ITEM_CONTROL,
@@ -73,6 +77,7 @@ struct cadre_worker_actor {
     void *wake;              /* pipe to this thread, for slots that have called */
     void *woken;             /* the other end */
     bool is_woken;           /* something is in that pipe */
+    bool had_input;          /* the last wait ended because something had come */
     cadre_queue_t events;    /* cadre_worker_event_t that a slot has left to this thread */
     cadre_outbox_t messages; /* messages that a slot has left to this thread */
 };
@@ -86,6 +91,7 @@ wake(cadre_worker_actor_t *self)
     if (!self->is_woken) {
         self->is_woken = true;
         cadre_pipe_send(self->wake, CADRE_PIPE_STOP, NULL);
+        cadre_work_queue_disturb(self->options.queue);
     }
 }
 
@@ -682,14 +688,28 @@ fill_items(cadre_worker_actor_t *self)
     return (int)count;
 }
 
+/* While slots in this process have works in plenty, waits before it looks what has come, to take it
+ * all at once: to wake this thread, and the coordinator's by its reports, for each closure takes as
+ * long as a small one computes. Slots end the rest when they have taken half of what may wait for
+ * them, or leave something to this thread. */
+static void
+rest(cadre_worker_actor_t *self)
+{
+    if (self->options.shortcut && self->had_input) {
+        cadre_work_queue_rest(self->options.queue, self->options.core.ahead / 2, REST_US);
+    }
+}
+
 /* Waits for input, while slots may use the core. What they have left to this thread is done first:
  * it comes before whatever the input does to runs. */
 static bool
 poll_items(cadre_worker_actor_t *self, int count, long timeout_ms)
 {
     cadre_shortcut_unlock(self->options.shortcut);
+    rest(self);
     bool stirred = cadre_poll(self->items, count, timeout_ms) > 0;
     cadre_shortcut_lock(self->options.shortcut);
+    self->had_input = stirred;
     self->now_ms = (uint64_t)cadre_clock_now_ms();
 
     cadre_pipe_message_t message;

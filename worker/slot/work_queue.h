@@ -2,7 +2,7 @@
  * work_queue - the runs that wait for a slot thread.
  *
  * Owner:   main, who opens it before the threads that use it and destroys it after them.
- * Thread:  the network actor puts and clears, slot threads take.
+ * Thread:  the network actor puts, clears and rests, slot threads take.
  *
  * This is the worker's one lock (README.md, rule 4). Actors otherwise talk over pipes; but a pipe
  * has one reader, and a run handed to a certain slot would wait behind a long one while another
@@ -26,6 +26,13 @@ void cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first);
 
 /* Waits for the oldest work, which is the caller's then; NULL once the queue is closed. */
 cadre_work_t *cadre_work_queue_take(cadre_work_queue_t *self);
+
+/* Waits while at least `low` works wait for a slot, `rest_us` at the longest; ends at once where
+ * cadre_work_queue_disturb was called since the rest before. One thread at a time. */
+void cadre_work_queue_rest(cadre_work_queue_t *self, size_t low, uint32_t rest_us);
+
+/* Ends a rest, from any thread. */
+void cadre_work_queue_disturb(cadre_work_queue_t *self);
 
 /* Takes everything that no slot has taken yet, as a list; NULL for nothing. */
 cadre_work_t *cadre_work_queue_clear(cadre_work_queue_t *self);

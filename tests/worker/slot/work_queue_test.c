@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
+#include "common/system/clock.h"
+
 TestSuite(work_queue, .timeout = 240);
 
 /* A list of `count` works. */
@@ -101,6 +103,68 @@ Test(work_queue, gives_each_work_to_one_of_several_threads)
         expected += (1 + i % 3) * (2 + i % 3) / 2;
     }
     cr_expect_eq(sum, expected);
+    cadre_work_queue_destroy(&queue);
+}
+
+enum { REST_US = 30000, LONG_US = 200 * 1000000, LONG_MS = 100000 };
+
+/* Rests, and returns for how long, in milliseconds. */
+static int64_t
+rest(cadre_work_queue_t *queue, size_t low, uint32_t rest_us)
+{
+    int64_t begun_ms = cadre_clock_now_ms();
+    cadre_work_queue_rest(queue, low, rest_us);
+    return cadre_clock_now_ms() - begun_ms;
+}
+
+Test(work_queue, lets_rest_for_the_time_only_while_works_wait)
+{
+    cadre_work_queue_t *queue = cadre_work_queue_new();
+    cr_expect_lt(rest(queue, 1, LONG_US), LONG_MS, "none waits");
+    cadre_work_queue_put(queue, works(3));
+    cr_expect_lt(rest(queue, 4, LONG_US), LONG_MS, "below");
+    cr_expect_geq(rest(queue, 3, REST_US), REST_US / 1000 - 1, "at the number");
+    cadre_work_t *work = cadre_work_queue_clear(queue);
+    cr_expect_lt(rest(queue, 1, LONG_US), LONG_MS, "cleared");
+    cadre_work_queue_put(queue, work);
+    cadre_work_queue_destroy(&queue);
+}
+
+static void *
+take_one(void *argument)
+{
+    cadre_work_t *work = cadre_work_queue_take(argument);
+    cadre_work_destroy(&work);
+    return NULL;
+}
+
+static void *
+disturb(void *argument)
+{
+    cadre_work_queue_disturb(argument);
+    return NULL;
+}
+
+/* Rests while another thread does something; returns for how long. */
+static int64_t
+rest_beside(cadre_work_queue_t *queue, size_t low, void *(*does)(void *))
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, does, queue), 0);
+    int64_t rested_ms = rest(queue, low, LONG_US);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    return rested_ms;
+}
+
+Test(work_queue, a_rest_ends_when_slots_have_taken_enough_and_when_it_is_disturbed)
+{
+    cadre_work_queue_t *queue = cadre_work_queue_new();
+    cadre_work_queue_put(queue, works(3));
+    cr_expect_lt(rest_beside(queue, 3, take_one), LONG_MS);
+    cr_expect_lt(rest_beside(queue, 1, disturb), LONG_MS);
+    cadre_work_queue_disturb(queue);
+    cr_expect_lt(rest(queue, 1, LONG_US), LONG_MS, "disturbed before it began");
+    cr_expect_geq(rest(queue, 1, REST_US), REST_US / 1000 - 1, "only the next one");
     cadre_work_queue_destroy(&queue);
 }
 
