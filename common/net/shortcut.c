@@ -1,12 +1,18 @@
 #include "common/net/shortcut.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "common/base/memory.h"
 
+/* How often a thread looks whether the lock is free before it sleeps: some microseconds, which is
+ * what it costs to sleep and to be woken, and as long as a small message holds the lock. */
+enum { LOOKS_MAX = 100 };
+
 struct cadre_shortcut {
     pthread_mutex_t lock;
+    atomic_bool is_held; /* a hint, for threads that look whether the lock may be free */
     pthread_cond_t answered;
     uint64_t incarnation; /* of the ps; like the next two NULL while no ps is reached */
     cadre_shortcut_serve_t serve;
@@ -36,18 +42,53 @@ cadre_shortcut_destroy(cadre_shortcut_t **self_p)
     cadre_free(self_p);
 }
 
+/* Lets the processor know that this thread only looks. */
+static void
+relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Notes whether a thread has the lock, for those that look. */
+static void
+note_held(cadre_shortcut_t *self, bool is_held)
+{
+    atomic_store_explicit(&self->is_held, is_held, memory_order_relaxed);
+}
+
+/* Looks LOOKS_MAX times whether the lock is free, and takes it then. */
+static bool
+look_for_lock(cadre_shortcut_t *self)
+{
+    for (int i = 0; i < LOOKS_MAX; i++) {
+        if (!atomic_load_explicit(&self->is_held, memory_order_relaxed) &&
+            pthread_mutex_trylock(&self->lock) == 0) {
+            return true;
+        }
+        relax();
+    }
+    return false;
+}
+
 void
 cadre_shortcut_lock(cadre_shortcut_t *self)
 {
-    if (self) {
+    if (!self) {
+        return;
+    }
+    if (!look_for_lock(self)) {
         pthread_mutex_lock(&self->lock);
     }
+    note_held(self, true);
 }
 
 void
 cadre_shortcut_unlock(cadre_shortcut_t *self)
 {
     if (self) {
+        note_held(self, false);
         pthread_mutex_unlock(&self->lock);
     }
 }
@@ -55,7 +96,9 @@ cadre_shortcut_unlock(cadre_shortcut_t *self)
 void
 cadre_shortcut_wait(cadre_shortcut_t *self)
 {
+    note_held(self, false);
     pthread_cond_wait(&self->answered, &self->lock);
+    note_held(self, true);
 }
 
 void

@@ -99,3 +99,37 @@ Test(shortcut, lets_others_in_while_it_waits_for_an_answer)
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cadre_shortcut_destroy(&question.shortcut);
 }
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+typedef struct {
+    cadre_shortcut_t *shortcut;
+    int count; /* under the lock */
+} counter_t;
+
+static void *
+count(void *argument)
+{
+    counter_t *self = argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        cadre_shortcut_lock(self->shortcut);
+        volatile int before = self->count; /* another thread would come in between */
+        self->count = before + 1;
+        cadre_shortcut_unlock(self->shortcut);
+    }
+    return NULL;
+}
+
+Test(shortcut, lets_in_one_thread_at_a_time)
+{
+    pthread_t threads[THREADS];
+    counter_t counter = {.shortcut = cadre_shortcut_new()};
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, count, &counter), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    }
+    cr_expect_eq(counter.count, THREADS * ROUNDS);
+    cadre_shortcut_destroy(&counter.shortcut);
+}
