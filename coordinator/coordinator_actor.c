@@ -32,12 +32,15 @@ enum {
     /* Poll items before those of data sockets: pipe, wake_fd, control, monitor (items[0] to
      * [3]). */
     POLL_FIXED = 4,
+    RESTING = 2, /* of these, those that end a rest: pipe, wake_fd */
     /* libzmq does not say which peer has disconnected, so the core sends each peer a message to
      * learn which one the ROUTER cannot reach any more. That is done LOOKS times, LOOK_AGAIN_MS
      * apart: the ROUTER forgets the peer only after the event, so the first messages may still seem
      * to be sent. */
     LOOKS = 4,
     LOOK_AGAIN_MS = 30,
+    /* How long messages are left unread while the workers in this process have closures. */
+    REST_MS = 1,
 };
 
 typedef struct {
@@ -76,6 +79,7 @@ typedef struct {
     uint64_t withdrawals;      /* withdrawals of keys that watch_keys has seen */
     uint64_t told_withdrawals; /* withdrawals of keys that the core knows of */
     bool is_guarded;           /* the control socket is guarded by keys */
+    bool hosts;                /* all tasks are in this process */
     bool disconnected;         /* a connection has closed: find out whose it was */
     int looks;                 /* how many more times the core sends each peer a message, to find
                                 * who is gone (LOOKS) */
@@ -550,11 +554,32 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     }
 }
 
+/* Under the lock: returns whether messages may be left unread for REST_MS, so that the reports of
+ * many closures are taken in one turn: tasks are in this process, each worker holds more than
+ * three quarters of its credit, so that it would get nothing now, and no call waits for whatever
+ * comes. */
+static bool
+may_rest(const actor_t *self)
+{
+    const cadre_membership_t *members = &self->coordinator->core.membership;
+    if (!self->hosts || self->coordinator->gate->waiters > 0) {
+        return false;
+    }
+
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        const cadre_member_t *worker = members->workers[i];
+        if (worker && 4 * worker->in_flight.count <= 3 * (size_t)worker->credit) {
+            return false;
+        }
+    }
+    return members->worker_count > 0;
+}
+
 /* Waits in poll until there is input, or until `due_ms`. Does not wait where messages were
  * received in this turn (`busy`), as more may be there, or the core has yet to hear of peers
- * that are gone. */
+ * that are gone; rests before, where it may (`rests`), unless a call or the owner wakes it. */
 static void
-wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
+wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy, bool rests)
 {
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* at most CADRE_TICK_MS_MAX */
@@ -579,6 +604,9 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
         }
     }
 
+    if (rests) {
+        cadre_poll(items, RESTING, REST_MS);
+    }
     cadre_poll(items, count, timeout_ms);
 }
 
@@ -591,6 +619,7 @@ cadre_coordinator_run(void *pipe, void *argument)
 
     self->coordinator = coordinator;
     self->is_guarded = strcmp(coordinator->transport, "curve") == 0;
+    self->hosts = cadre_socket_endpoint(coordinator->control)->kind == CADRE_ENDPOINT_INPROC;
     /* without keys there is no test connection of the authenticator that must not be counted */
     self->refusals.checked = !self->is_guarded;
     self->pipe = pipe;
@@ -606,13 +635,14 @@ cadre_coordinator_run(void *pipe, void *argument)
         cadre_gate_lock(coordinator->gate);
         bool busy = self->received_count > 0;
         uint64_t due_ms = turn(self, &outbox, &events, &event_count);
-        coordinator->gate->asleep =
-            !busy; /* a busy actor does not sleep in poll, and needs no wake-up */
+        bool rests = busy && may_rest(self);
+        /* a busy actor does not sleep in poll, and needs no wake-up */
+        coordinator->gate->asleep = !busy || rests;
         cadre_gate_unlock(coordinator->gate);
         handle_events(self, events, event_count);
         free(events);
         due_ms = send_turn(self, &outbox, due_ms);
-        wait_for_work(self, items, due_ms, busy);
+        wait_for_work(self, items, due_ms, busy, rests);
         receive_all(self, items);
     }
 
