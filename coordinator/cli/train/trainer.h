@@ -21,9 +21,10 @@
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,
-    CADRE_TRAINER_TICK_MS = 100,    /* between updates of the progress */
-    CADRE_TRAINER_DATA_MS = 600000, /* limit for reading a file; after it: exit code 124 */
-    CADRE_TRAINER_SAVE_MS = 300000, /* limit for a checkpoint; after it: exit code 124 */
+    CADRE_TRAINER_TICK_MS = 100,        /* between updates of the progress */
+    CADRE_TRAINER_DATA_MS = 600000,     /* limit for reading a file; after it: exit code 124 */
+    CADRE_TRAINER_STREAM_MS = 86400000, /* of one that is larger than memory: a day */
+    CADRE_TRAINER_SAVE_MS = 300000,     /* limit for a checkpoint; after it: exit code 124 */
     /* Queue capacity of a job with a time limit: small, as closures in the queue are still trained
      * when the time is over. */
     CADRE_TRAINER_TIMED_QUEUE = 128,

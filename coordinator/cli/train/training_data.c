@@ -15,9 +15,11 @@ open_dataset(const cadre_trainer_options_t *options, const char *name, const jso
     cadre_auto(cadre_free) char *text = json_dumps(description, JSON_COMPACT);
     const json_t *path = json_object_get(description, "path");
     const json_t *first = json_is_array(path) ? json_array_get(path, 0) : path;
-    cadre_notice_begin_wait(options->notices, CADRE_TRAINER_DATA_MS, json_string_value(first));
-    int status =
-        cadre_dataset_open(options->coordinator, name, text, CADRE_TRAINER_DATA_MS, dataset);
+    const int64_t limit_ms = json_is_true(json_object_get(description, "streaming"))
+                                 ? CADRE_TRAINER_STREAM_MS
+                                 : CADRE_TRAINER_DATA_MS;
+    cadre_notice_begin_wait(options->notices, limit_ms, json_string_value(first));
+    int status = cadre_dataset_open(options->coordinator, name, text, limit_ms, dataset);
     cadre_notice_end_wait(options->notices);
     return status;
 }
