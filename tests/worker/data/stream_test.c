@@ -10,7 +10,15 @@ TestSuite(stream, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 enum { ROWS = 3 * CADRE_BLOCK_ROWS + 1000, LINE_SIZE = 64 };
 
-/* Writes ROWS lines by `line`, which gets the number of the row. Returns the text. */
+static const char *
+path_in_folder(const char *name)
+{
+    static char path[2 * FILES_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", files_folder, name);
+    return path;
+}
+
+/* Writes `rows` lines by `line`, which gets the number of the row. Returns the text. */
 static char *
 write_lines(const char *name, int64_t rows, int (*line)(char *text, int64_t row))
 {
@@ -191,6 +199,51 @@ Test(stream, reads_on_in_the_middle_of_compressed_files)
     cadre_source_close(&plain);
 }
 
+/* Changes a byte of the file, and gives what it was. */
+static uint8_t
+change_byte(FILE *file, long at, uint8_t byte)
+{
+    cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+    const int before = fgetc(file);
+    cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+    cr_assert_eq(fputc(byte, file), byte);
+    cr_assert_eq(fflush(file), 0);
+    return (uint8_t)before;
+}
+
+/* Rows that are read while a byte is another one are right, or refused. */
+Test(stream, finds_that_a_compressed_file_has_changed)
+{
+    enum { MANY = 700000, CHANGES = 40, APART = 3 * CADRE_BLOCK_ROWS };
+    cadre_auto(cadre_free) char *text = write_lines("plain", MANY, noisy_line);
+    files_write("a.gz", text, strlen(text));
+    cadre_source_t *plain = open_compressed("plain");
+    cadre_source_t *source = open_as(
+        "'format':'csv','path':'a.gz','streaming':true,'shuffle_blocks':1,'memory_mib':1", "");
+    FILE *file = fopen(path_in_folder("a.gz"), "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, 0, SEEK_END), 0);
+    const long size = ftell(file);
+    int refused = 0;
+    for (int i = 0; i < CHANGES; i++) {
+        const long at = 1 + (size - 2) / CHANGES * i;
+        const uint8_t before = change_byte(file, at, (uint8_t)(i * 37));
+        const int64_t row = (int64_t)i * MANY / CHANGES / APART * APART;
+        float x[4];
+        int32_t y[2];
+        int status = cadre_source_read(source, &row, 1, x, y);
+        cr_assert(status == 0 || status == CADRE_EDATA, "%s", cadre_error_text());
+        refused += status < 0;
+        cr_assert_eq(cadre_source_read(plain, &row, 1, x + 2, y + 1), 0);
+        cr_expect(status < 0 || (x[0] == x[2] && x[1] == x[3] && y[0] == y[1]), "byte %ld", at);
+        (void)change_byte(file, at, before);
+    }
+    fclose(file);
+    cr_expect_gt(refused, 0);
+    cadre_source_close(&source);
+    cadre_source_close(&plain);
+}
+
 /* Reads an epoch by batches of `count` rows; gives the rows in their order. */
 static void
 read_epoch(cadre_source_t *source, uint64_t seed, int64_t count, int *order)
@@ -233,6 +286,36 @@ Test(stream, visits_each_row_of_an_epoch_once_whatever_the_cut)
     }
     cr_expect_gt(moved, ROWS * 9 / 10);
     cadre_source_close(&source);
+}
+
+/* Of four blocks, of which one at a time is a window, with memory for two, and for a byte less. In
+ * the shuffled epoch no block follows the one before it in the file, so that the file is opened
+ * again: what was read ahead is there without it, what was not is not. */
+Test(stream, reads_the_next_window_ahead_if_there_is_room)
+{
+    static const char json[] = "{'format':'csv','path':'a','streaming':true,'shuffle_blocks':1}";
+    const uint64_t two_blocks = 2 * CADRE_BLOCK_ROWS * 12;
+    const cadre_batch_order_t orders[] = {{.shuffle = true, .seed = 9}, {.shuffle = false}};
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(orders); i++) {
+        const bool has_room = i % 2 == 0;
+        const cadre_batch_order_t *order = &orders[i / 2];
+        free(write_lines("a", 4 * CADRE_BLOCK_ROWS, csv_line));
+        cadre_source_t *source = NULL;
+        cr_assert_eq(files_open_within(json, two_blocks - !has_room, &source), 0);
+        cadre_tensor_t x = {0};
+        cadre_tensor_t y = {0};
+        cr_assert_eq(cadre_batch_read(source, order, 0, 10, &x, &y), 0);
+        cr_expect_eq(cadre_batch_read_ahead(source, order, 9), has_room);
+        cr_expect_eq(cadre_batch_read_ahead(source, order, 9), 0);
+        cr_assert_eq(unlink(path_in_folder("a")), 0);
+        int status = cadre_batch_read(source, order, CADRE_BLOCK_ROWS, 10, &x, &y);
+        cr_expect(!order->shuffle || status == (has_room ? 0 : CADRE_ENOTFOUND), "%d", status);
+        status = cadre_batch_read(source, order, 2 * CADRE_BLOCK_ROWS, 10, &x, &y);
+        cr_expect(!order->shuffle || status == CADRE_ENOTFOUND, "%d", status);
+        cadre_tensor_fini(&x);
+        cadre_tensor_fini(&y);
+        cadre_source_close(&source);
+    }
 }
 
 Test(stream, finds_that_a_file_has_changed)
