@@ -607,6 +607,11 @@ check_options(const cadre_coordinator_options_t *options)
                                          "cannot be read, a lost ps begins with the one before");
     }
 
+    if (options->checkpoint_full_every > CADRE_CHECKPOINT_FULL_EVERY_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "options: checkpoint_full_every is %u, at most %d",
+                          options->checkpoint_full_every, CADRE_CHECKPOINT_FULL_EVERY_MAX);
+    }
+
     if ((unsigned)options->placement > CADRE_PLACEMENT_ROUND_ROBIN) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: placement %d is not one of cadre_placement_policy_t",
@@ -744,6 +749,9 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     if (self->checkpoint_dir) {
         cadre_checkpoint_enable(&self->core.checkpoint, (uint64_t)options->checkpoint_every_ms,
                                 (uint64_t)options->checkpoint_every_steps);
+        cadre_checkpoint_chain(&self->core.checkpoint, options->checkpoint_full_every > 0
+                                                           ? options->checkpoint_full_every
+                                                           : CADRE_CHECKPOINT_FULL_EVERY);
     }
     if (resumed->found) {
         resume_core(self, resumed);

@@ -69,6 +69,11 @@ enum {
     CADRE_TABLE_ROWS_MAX =
         INT32_MAX, /* rows of a table on one shard; beyond, updates are refused */
 
+    /* Checkpoints of which one is full where there are tables, unless the job says another number:
+     * what is read for a restore, and kept for it, is at most so many. And the most of these. */
+    CADRE_CHECKPOINT_FULL_EVERY = 8,
+    CADRE_CHECKPOINT_FULL_EVERY_MAX = 64,
+
     /* Rows that one call of the API reads or assigns; a call for more is refused. */
     CADRE_ROWS_PER_CALL_MAX = 1 << 26,
 

@@ -318,7 +318,10 @@ open_base(cadre_checkpoint_reader_t *self)
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     cadre_auto(cadre_free) char *beside =
         cadre_asprintf("../%s", cadre_checkpoint_name(self->manifest.since, name));
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, beside);
+    const char *end = strrchr(self->path, '/');
+    const int parent = end ? (int)(end - self->path) : 0;
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%.*s%s%s", parent, self->path, end ? "/" : "", name);
     int fd = openat(self->directory_fd, beside, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int status = fd < 0 ? cadre_disk_fail(errno, "cannot open %s", path)
                         : cadre_checkpoint_reader_open_in(&fd, path, &self->base);

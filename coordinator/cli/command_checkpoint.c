@@ -128,6 +128,9 @@ entry_object(const cadre_checkpoint_entry_t *entry)
                                                  "shards", (json_int_t)entry->shard_count,
                                                  "size_bytes", (json_int_t)entry->size_bytes));
     }
+    if (entry->since > 0) {
+        json_object_set_new(object, "since", json_integer((json_int_t)entry->since));
+    }
     if (entry->is_best) {
         json_object_set_new(object, "best", json_true());
     }
@@ -142,9 +145,14 @@ print_entry(const cadre_checkpoint_entry_t *entry)
     cadre_checkpoint_name(entry->id, name);
     const char *best = entry->is_best ? "  best" : "";
     if (entry->valid) {
-        printf("%-16s %s  cut %llu  %zu shards  %llu bytes%s\n", name, entry->created,
+        char since[CADRE_CHECKPOINT_NAME_SIZE + 8] = "";
+        if (entry->since > 0) {
+            char base[CADRE_CHECKPOINT_NAME_SIZE];
+            snprintf(since, sizeof(since), "  since %s", cadre_checkpoint_name(entry->since, base));
+        }
+        printf("%-16s %s  cut %llu  %zu shards  %llu bytes%s%s\n", name, entry->created,
                (unsigned long long)entry->cut, entry->shard_count,
-               (unsigned long long)entry->size_bytes, best);
+               (unsigned long long)entry->size_bytes, since, best);
     } else {
         printf("%-16s damaged: %s%s\n", name, entry->reason, best);
     }
@@ -364,7 +372,8 @@ cadre_command_checkpoint(int argc, char **argv)
         .args_doc = "list DIR\nverify DIR\nexport DIR --to FOLDER",
         .doc = "Lists the checkpoints in DIR, newest first, with the word \"best\" behind the one "
                "that "
-               "a run has kept for being that, or reads every byte of them and checks "
+               "a run has kept for being that, and with \"since\" and the one to which it leaves "
+               "rows of tables that have not changed; or reads every byte of them and checks "
                "each hash, or writes the variables of one as FOLDER/VARIABLE.npy, for NumPy; the "
                "rows of a table stand there in no order, and VARIABLE.keys.npy has their keys. "
                "Exit 65 when one is damaged, 66 when there is none.",

@@ -180,6 +180,34 @@ Test(conformance_tables, T4_resumes_with_another_number_of_ps)
     local_cluster_close(&self.cluster);
 }
 
+/* Of a chain of checkpoints rows are found wherever they stand, after kills and on other ps. */
+Test(conformance_tables, T6_chains_of_checkpoints_give_every_row_back)
+{
+    job_t self;
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    options.coordinator.checkpoint_full_every = 4;
+    job_open(&self, &options);
+    for (int i = 0; i < 11; i++) {
+        for (int k = 0; k < 4; k++) {
+            schedule(&self, i * 4 + k);
+        }
+        if (i % 3 == 1) {
+            local_cluster_restart(&self.cluster, LOCAL_PS, i / 3 % 2);
+        }
+        OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    }
+    join(&self);
+    expect_rows(&self);
+    OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    local_cluster_options_t again = options_of(3, CADRE_ASYNC);
+    again.coordinator.resume = CADRE_RESUME_AUTO;
+    local_cluster_end_job(&self.cluster);
+    local_cluster_begin_job(&self.cluster, &again);
+    prepare(&self);
+    expect_rows(&self);
+    local_cluster_close(&self.cluster);
+}
+
 Test(conformance_tables, T5_assigns_rows_by_key)
 {
     job_t self;

@@ -9,6 +9,7 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/system/descriptors.h"
 #include "coordinator/coordinator.h"
@@ -91,6 +92,19 @@ Test(setup, refuses_to_keep_one_checkpoint_only)
     options.checkpoint_keep = 1;
     cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
     cr_expect(strstr(cadre_error_text(), "at least 2"), "%s", cadre_error_text());
+}
+
+Test(setup, refuses_a_chain_of_checkpoints_that_no_reader_follows)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.checkpoint_full_every = CADRE_CHECKPOINT_FULL_EVERY_MAX + 1;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "checkpoint_full_every is 65, at most 64"), "%s",
+              cadre_error_text());
+    options.checkpoint_full_every = CADRE_CHECKPOINT_FULL_EVERY_MAX;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    cadre_coordinator_close(&coordinator);
 }
 
 Test(setup, refuses_what_is_no_recovery)

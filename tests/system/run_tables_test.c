@@ -142,6 +142,43 @@ expect_export(command_t *command)
     fclose(file);
 }
 
+/* Changes a byte in the middle of a shard's file. */
+static void
+damage(const char *path)
+{
+    FILE *file = fopen(path, "r+be");
+    cr_assert(file, "%s", path);
+    cr_assert_eq(fseek(file, 0, SEEK_END), 0);
+    const long middle = ftell(file) / 2;
+    cr_assert_eq(fseek(file, middle, SEEK_SET), 0);
+    const int byte = fgetc(file);
+    cr_assert_eq(fseek(file, middle, SEEK_SET), 0);
+    cr_assert_eq(fputc(byte ^ 1, file), byte ^ 1);
+    fclose(file);
+}
+
+/* The newest checkpoint needs the one before it, by whose name its damage is told. */
+static void
+expect_damage_of_a_base(command_t *command)
+{
+    const char *list[] = {"checkpoint", "list", command->checkpoints, "-o", "json", NULL};
+    command_expect_exit(command, command_run(command, list), 0);
+    json_t *result = command_result(command);
+    const int newest = (int)json_number_at(result, "checkpoints.0.id");
+    const int base = (int)json_number_at(result, "checkpoints.0.since");
+    json_decref(result);
+    cr_assert_eq(base, newest - 1);
+
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/ckpt-%08d/shard-0.mdb", command->checkpoints, base);
+    cadre_auto(cadre_free) char *wanted = cadre_asprintf("ckpt-%08d    damaged: %s", newest, path);
+    damage(path);
+    const char *verify[] = {"checkpoint", "verify", command->checkpoints, NULL};
+    command_expect_exit(command, command_run(command, verify), 65);
+    cadre_auto(cadre_free) char *text = command_output(command);
+    cr_expect(strstr(text, wanted), "%s", text);
+}
+
 Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
 {
     static const char *const tasks[] = {"ps/0", "worker/1", "ps/1"};
@@ -168,5 +205,6 @@ Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
     const char *verify[] = {"checkpoint", "verify", command.checkpoints, NULL};
     command_expect_exit(&command, command_run(&command, verify), 0);
     expect_export(&command);
+    expect_damage_of_a_base(&command);
     command_close(&command);
 }

@@ -334,6 +334,7 @@ open_coordinator(supervisor_t *self)
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
     options.checkpoint_every_steps = job->checkpoint_every_steps;
     options.checkpoint_keep = (int)job->checkpoint_keep;
+    options.checkpoint_full_every = (uint32_t)job->checkpoint_full_every;
     set_resume(&options, job->resume);
     options.placement = job->placement ? CADRE_PLACEMENT_ROUND_ROBIN : CADRE_PLACEMENT_BYTES;
     options.keys = self->options->keys;

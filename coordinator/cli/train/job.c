@@ -141,6 +141,8 @@ static const cadre_setting_t settings[] = {
      NULL, "0", AT(checkpoint_every_steps)},
     {"checkpoint.every_epochs", "CADRE_CHECKPOINT_EVERY_EPOCHS", INTEGER, 0, 1000000, NULL, "0",
      AT(checkpoint_every_epochs)},
+    {"checkpoint.full_every", NULL, INTEGER, 1, CADRE_CHECKPOINT_FULL_EVERY_MAX, NULL, "8",
+     AT(checkpoint_full_every)},
     {"checkpoint.keep", NULL, INTEGER, 2, 10000, NULL, "3", AT(checkpoint_keep)},
     {"checkpoint.keep_best", NULL, CHOICE, 0, 0, CADRE_METRIC_WORDS_OR_NONE, "none",
      AT(checkpoint_keep_best)},

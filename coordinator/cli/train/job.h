@@ -205,6 +205,7 @@ typedef struct {
     double checkpoint_every_s;
     int64_t checkpoint_every_steps;  /* closures between checkpoints; 0: none by their number */
     int64_t checkpoint_every_epochs; /* 0: none at the ends of epochs */
+    int64_t checkpoint_full_every;   /* of tables: one of so many is full */
     int64_t checkpoint_keep;
     int64_t checkpoint_keep_best; /* metric that says which is the best, plus 1; 0: none is kept */
     char *resume;

@@ -26,6 +26,13 @@ cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms, uint64_t ev
 }
 
 void
+cadre_checkpoint_chain(cadre_checkpoint_t *self, uint32_t count)
+{
+    cadre_assert(count <= CADRE_CHECKPOINT_FULL_EVERY_MAX);
+    self->full_every = count;
+}
+
+void
 cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress, void *context)
 {
     self->on_progress = on_progress;
@@ -223,6 +230,7 @@ void
 cadre_checkpoint_on_unreadable(cadre_checkpoint_t *self)
 {
     self->saved = 0;
+    self->chain = 0; /* what cannot be read is no base */
 }
 
 void
@@ -248,6 +256,7 @@ cadre_checkpoint_on_gone_back(cadre_checkpoint_t *self, const cadre_sequences_t 
         cadre_checkpoint_hold(self, &sequences->ranges[i]);
     }
     self->saved = 0;
+    self->chain = 0;
 }
 
 bool
@@ -465,6 +474,30 @@ on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int statu
     cadre_checkpoint_abort(self, status < 0 ? status : CADRE_EMALFORMED, text);
 }
 
+/* Returns whether a table is below the cut, and not dropped before it. */
+static bool
+has_tables(const cadre_checkpoint_t *self)
+{
+    for (uint32_t i = 0; i < self->variable_count; i++) {
+        const cadre_variable_t *variable = self->links.catalogue->variables[i];
+        const bool is_dropped = variable->dropped > 0 && variable->dropped <= self->drops;
+        if (variable->table && variable->created && !is_dropped) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the checkpoint to which this one leaves pages of tables that have not changed since: the
+ * newest that was committed in this session. 0: this one is full, since the chain is long enough or
+ * there is no table. */
+static uint64_t
+base_of(const cadre_checkpoint_t *self)
+{
+    const bool is_full = self->chain == 0 || self->chain >= self->full_every;
+    return is_full || !has_tables(self) ? 0 : self->last_id;
+}
+
 /* Asks the shards to close the cut and to write their files: no update from below the cut comes any
  * more (I5). */
 static void
@@ -474,6 +507,7 @@ close_cut(cadre_checkpoint_t *self)
                       "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id,
                       self->cut, self->links.effects->now_ms - self->state_ms);
     set_state(self, CADRE_CHECKPOINT_WRITING);
+    self->since = base_of(self);
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         cadre_message_t message =
             cadre_effects_message(self->links.effects, CADRE_MESSAGE_CLOSE_CUT);
@@ -482,7 +516,8 @@ close_cut(cadre_checkpoint_t *self)
                                         .cut = self->cut,
                                         .directory = self->draft,
                                         .generation = self->links.recovery->places[i].generation,
-                                        .shard = i};
+                                        .shard = i,
+                                        .since = self->since};
         cadre_shard_requests_ask(self->links.requests, i, &message, on_closed, self, i);
     }
 }
@@ -637,6 +672,7 @@ take_commit(cadre_checkpoint_t *self, const char *path)
     free(self->last_path);
     self->last_path = cadre_strdup(path);
     self->last_id = self->id;
+    self->chain = self->since > 0 ? self->chain + 1 : 1;
     self->last_ms = self->links.effects->now_ms;
     self->last_took_ms = self->links.effects->now_ms - self->begun_ms;
     self->last_bytes = 0;

@@ -94,6 +94,11 @@ typedef struct {
     uint64_t every_ms;    /* interval of automatic checkpoints; 0: none are taken for the time */
     uint64_t every_steps; /* begun steps between automatic checkpoints; 0: none for steps */
     uint64_t due_ms;
+    /* Of a job with tables one of so many checkpoints is full; 0 and 1: each is. The others leave
+     * pages of tables to the one before (docs/protocol.md#checkpoints). */
+    uint32_t full_every;
+    uint32_t chain; /* checkpoints from the newest full one to the newest; 0: the next is full */
+    uint64_t since; /* WRITING: the checkpoint to which this one leaves pages; 0: it is full */
     /* `done` of the newest commit; 0 when its files turned out to be unreadable */
     uint64_t saved;
     uint64_t retry_ms; /* a checkpoint that is to empty the full replay log begins no earlier */
@@ -164,6 +169,9 @@ void cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_link
 /* Checkpoints can be taken from now on: when asked, every `every_ms` unless that is 0, and when
  * `every_steps` steps were begun since the cut of the last one, unless that is 0. */
 void cadre_checkpoint_enable(cadre_checkpoint_t *self, uint64_t every_ms, uint64_t every_steps);
+
+/* Has one of `count` checkpoints be a full one, at most CADRE_CHECKPOINT_FULL_EVERY_MAX. */
+void cadre_checkpoint_chain(cadre_checkpoint_t *self, uint32_t count);
 
 /* Asks `on_progress` for the progress record of every checkpoint that was not given one. */
 void cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress,

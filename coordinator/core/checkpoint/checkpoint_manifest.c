@@ -202,6 +202,7 @@ cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out
     manifest->job = cadre_strdup(self->links.options->job);
     manifest->id = self->id;
     manifest->cut = self->cut;
+    manifest->since = self->since;
     manifest->epoch = self->links.options->epoch;
     manifest->seed = self->links.options->seed;
     manifest->progress = progress;

@@ -186,6 +186,11 @@ typedef struct {
      * whoever reaches the address. */
     bool client_closures;
 
+    /* Of a job with tables (<cadre/table.h>) every n-th checkpoint is a full one; the others hold
+     * of tables what has changed since the one before, which stays on disk as long as they do. 1:
+     * all are full. At most 64. 0: 8. */
+    uint32_t checkpoint_full_every;
+
     /* With `local`: how many closures the worker runs at a time, up to 1,024. Where a strategy is
      * synchronous and not CADRE_STRATEGY_LOCAL, each slot stands for a worker of it: a step has as
      * many closures. 0: 2, which stand for one worker. */

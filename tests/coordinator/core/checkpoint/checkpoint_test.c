@@ -476,6 +476,47 @@ Test(checkpoint, lets_go_of_no_checkpoint_that_a_shard_may_begin_with)
     fixture_destroy(&self);
 }
 
+/* Takes checkpoint `id`, which is committed or not, and expects to which it leaves pages. */
+static void
+expect_since(fixture_t *self, uint64_t id, int status, uint64_t since)
+{
+    commit_next(self, id, status);
+    cr_assert_eq(self->core.checkpoint.since, since, "checkpoint %d: %d", (int)id,
+                 (int)self->core.checkpoint.since);
+    const cadre_task_t ps = fixture_ps(1);
+    const cadre_message_t *asked = NULL;
+    for (size_t i = 0; fixture_sent(self, &ps, CADRE_MESSAGE_CLOSE_CUT, i); i++) {
+        asked = fixture_sent(self, &ps, CADRE_MESSAGE_CLOSE_CUT, i);
+    }
+    cr_assert(asked && asked->close_cut.checkpoint == id);
+    cr_assert_eq(asked->close_cut.since, since);
+}
+
+Test(checkpoint, leaves_pages_of_tables_to_the_one_before_until_the_chain_is_long)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    cadre_checkpoint_chain(&self->core.checkpoint, 3);
+    expect_since(self, 9, 0, 0); /* without tables all are full */
+    expect_since(self, 10, 0, 0);
+    fixture_add_table(self, "users", 16);
+    fixture_turn(self);
+    expect_since(self, 11, 0, 10); /* of which shards know that it lacks the table */
+    expect_since(self, 12, 0, 11);
+    expect_since(self, 13, 0, 0);
+    expect_since(self, 14, CADRE_EIO, 13);
+    expect_since(self, 15, 0, 13); /* 14 is not there */
+    cadre_checkpoint_on_unreadable(&self->core.checkpoint);
+    expect_since(self, 16, 0, 0);
+    expect_since(self, 17, 0, 16);
+    const cadre_sequences_t none = {.count = 0};
+    cadre_checkpoint_on_gone_back(&self->core.checkpoint, &none);
+    expect_since(self, 18, 0, 0);
+    cadre_checkpoint_chain(&self->core.checkpoint, 1);
+    expect_since(self, 19, 0, 0);
+    fixture_destroy(&self);
+}
+
 Test(checkpoint, under_commit_is_the_stores_to_decide)
 {
     fixture_t *self = job();
