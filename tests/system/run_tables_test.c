@@ -198,6 +198,9 @@ Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
     cr_assert(result);
     cr_expect_eq(json_number_at(result, "closures.finished"), 3000);
     cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
+    cr_expect_eq(json_number_at(result, "tables.0.rows"), 2 * IDS);
+    cr_expect_eq(json_number_at(result, "tables.1.created"), 2 * IDS);
+    cr_expect_eq(json_number_at(result, "tables.1.evicted"), 0);
     json_decref(result);
 
     resume(&command, job, "3", "32");

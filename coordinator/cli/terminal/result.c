@@ -17,6 +17,7 @@ cadre_result_fini(cadre_result_t *self)
 {
     free(self->shards);
     json_decref(self->staleness);
+    json_decref(self->tables);
     free(self->confusion);
     free(self->checkpoint);
     free(self->best_checkpoint);
@@ -70,7 +71,7 @@ cadre_result_object(const cadre_result_t *self)
                                                  "refused", count(shard, shard->totals.refused)));
     }
 
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s, s:s?, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?, "
         "s:s?, s:o, s:o, s:o, s:o}",
         "schema", CADRE_RESULT_SCHEMA, "strategy", self->strategy, "accuracy",
@@ -83,6 +84,10 @@ cadre_result_object(const cadre_result_t *self)
         self->staleness ? json_incref(self->staleness) : json_null(), "metrics",
         cadre_metrics_object(&self->metrics), "confusion_matrix",
         cadre_confusion_array(self->confusion, self->classes));
+    if (self->tables) {
+        json_object_set(object, "tables", self->tables);
+    }
+    return object;
 }
 
 char *
@@ -99,6 +104,24 @@ static bool
 tells_why(const cadre_result_t *self)
 {
     return self->stopped_text[0] && self->stopped && strcmp(self->stopped, "epochs") != 0;
+}
+
+/* Returns how many rows the tables have, as a clause, or "". */
+static char *
+table_words(const cadre_result_t *self)
+{
+    json_int_t rows = 0;
+    json_int_t size_bytes = 0;
+    size_t i = 0;
+    const json_t *table = NULL;
+    json_array_foreach(self->tables, i, table)
+    {
+        rows += json_integer_value(json_object_get(table, "rows"));
+        size_bytes += json_integer_value(json_object_get(table, "size_bytes"));
+    }
+    return self->tables ? cadre_asprintf("; tables of %lld rows, %.1f MB", (long long)rows,
+                                         (double)size_bytes / 1e6)
+                        : cadre_strdup("");
 }
 
 /* Returns the result in words, freed by the caller: first each clause that may be absent, as text
@@ -122,14 +145,15 @@ cadre_result_text(const cadre_result_t *self)
             : cadre_strdup("");
     cadre_auto(cadre_free) char *why =
         tells_why(self) ? cadre_asprintf("; stopped: %s", self->stopped_text) : cadre_strdup("");
+    cadre_auto(cadre_free) char *tables = table_words(self);
     double speed = self->seconds > 0 ? rows_per_second(self) : 0;
 
     cadre_auto(cadre_free) char *strategy =
         self->strategy ? cadre_asprintf("; strategy %s", self->strategy) : cadre_strdup("");
     return cadre_asprintf("%sloss %.4g%s%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
-                          "%llu attempts, %llu worker failures%s%s%s",
+                          "%llu attempts, %llu worker failures%s%s%s%s",
                           accuracy, self->loss, metrics, rows, (long long)self->examples, here,
                           self->seconds, speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
-                          (unsigned long long)self->workers_lost, ps, strategy, why);
+                          (unsigned long long)self->workers_lost, ps, tables, strategy, why);
 }

@@ -42,7 +42,9 @@ typedef struct {
     cadre_result_shard_t *shards;
     uint64_t workers_lost;
     uint64_t ps_lost;
-    json_t *staleness;   /* histogram over this run's closures, as in the status; NULL: not known */
+    json_t *staleness; /* histogram over this run's closures, as in the status; NULL: not known */
+    /* What each table of the model holds, as the object has it; NULL: it has none. */
+    json_t *tables;
     char *checkpoint;    /* path of the newest checkpoint; NULL: none */
     const char *stopped; /* why: "epochs", "patience" and so on, a literal; NULL: not known */
     char stopped_text[CADRE_RESULT_STOPPED_SIZE]; /* why in more words, or "" */

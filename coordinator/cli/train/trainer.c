@@ -920,6 +920,7 @@ fill_result(trainer_t *self)
     bool well = !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
     cadre_training_result_count_updates(result, self->options->coordinator,
                                         self->planned ? (size_t)self->options->job->ps : 0, well);
+    cadre_training_result_count_tables(result, &self->model, well);
 }
 
 /* Runs the job: set-up, training, and after a command the last checkpoint; then fills in the

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include <cadre/table.h>
+
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/system/clock.h"
@@ -59,6 +61,36 @@ cadre_training_result_count_updates(cadre_result_t *result, cadre_coordinator_t 
         }
         cadre_result_shard_t *shard = &result->shards[i];
         shard->is_known = cadre_shard_totals(coordinator, (int)i, &shard->totals, left_ms) == 0;
+    }
+}
+
+/* Returns what a table holds. */
+static json_t *
+table_object(const cadre_variable_t *table, const cadre_table_counts_t *counts)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "name", cadre_variable_name(table),
+                     "rows", (json_int_t)counts->rows, "size_bytes", (json_int_t)counts->size_bytes,
+                     "created", (json_int_t)counts->created, "evicted", (json_int_t)counts->evicted,
+                     "expired", (json_int_t)counts->expired, "unadmitted",
+                     (json_int_t)counts->unadmitted);
+}
+
+void
+cadre_training_result_count_tables(cadre_result_t *result, const cadre_model_t *model, bool well)
+{
+    const int64_t limit_ms =
+        well ? CADRE_TRAINING_RESULT_COUNTERS_MS : CADRE_TRAINING_RESULT_COUNTER_MS;
+    for (size_t i = 0; i < model->variable_count; i++) {
+        cadre_table_counts_t counts;
+        cadre_variable_t *variable = model->variables[i];
+        if (!cadre_variable_is_table(variable)) {
+            continue;
+        }
+        if (cadre_variable_read_counts(variable, &counts, limit_ms) < 0) {
+            return;
+        }
+        result->tables = result->tables ? result->tables : json_array();
+        json_array_append_new(result->tables, table_object(variable, &counts));
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "coordinator/cli/terminal/result.h"
 #include "coordinator/cli/train/job.h"
+#include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_plan.h"
 
 enum {
@@ -31,6 +32,11 @@ void cadre_training_result_note_stop(cadre_result_t *result, const cadre_job_t *
  * false) the time for that is short: a ps that does not answer then has unknown counts. */
 void cadre_training_result_count_updates(cadre_result_t *result, cadre_coordinator_t *coordinator,
                                          size_t shards, bool well);
+
+/* Asks the ps what each table of the model holds; puts nothing in where it has none, or they do not
+ * answer. `well` as above. */
+void cadre_training_result_count_tables(cadre_result_t *result, const cadre_model_t *model,
+                                        bool well);
 
 /* Copies the histogram of staleness from the status of the job. */
 void cadre_training_result_note_staleness(cadre_result_t *result, cadre_coordinator_t *coordinator);
